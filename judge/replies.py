@@ -1,0 +1,364 @@
+"""The reply models: what a judge or a rewriter may answer, and what makes an answer invalid.
+
+A reply is validated against the record that it is about: every value answered exactly once, quotes
+that stand in the text, characters that exist. The record comes in through `about`, a context
+variable, and not through instructor's own `context`: instructor renders the messages as Jinja
+templates as soon as it is given one, and record text must never be a template
+(docs/decisions/0003-record-is-data.md).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from annotated_types import Len
+from instructor import OpenAISchema
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+from judge.evidence import locate
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a reply is held against.
+
+    `texts` are the record's fields by name; `numbers` the values asked about (from 1);
+    `characters` the names known to act in the story (empty: any name that stands in it);
+    `evidence` names the field that a `yes` must quote, with the answers that need a quote;
+    `passages` is how many numbered passages a rewriter was given.
+    """
+
+    texts: Mapping[str, str]
+    numbers: tuple[int, ...] = ()
+    characters: tuple[str, ...] = ()
+    evidence: tuple[str, frozenset[str]] | None = None
+    passages: int = 0
+
+
+_about: ContextVar[About | None] = ContextVar("judge_reply_about", default=None)
+
+
+@contextmanager
+def about(record: About) -> Iterator[None]:
+    """Validate replies against `record` inside the block."""
+    token = _about.set(record)
+    try:
+        yield
+    finally:
+        _about.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One reply's answer about one value (or about the record), with its evidence."""
+
+    answer: str
+    passages: tuple[tuple[str | None, str], ...] = field(default=())
+    reason: str | None = None
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Reply(OpenAISchema):
+    """Base of all replies. Checks run only inside `about(...)`; outside, the shape alone counts."""
+
+    model_config = ConfigDict(extra="forbid")
+    per_value: ClassVar[str | None] = None
+
+    @classmethod
+    def sized(cls, count: int) -> type[Self]:
+        """The same reply for exactly `count` values, so that constrained decoding cannot run on."""
+        return _sized(cls, count) if cls.per_value and count else cls
+
+    @classmethod
+    def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        if args or kwargs:
+            return super().model_json_schema(*args, **kwargs)
+        return _schema(cls)
+
+    @model_validator(mode="after")
+    def _holds(self) -> Self:
+        record = _about.get()
+        if record is not None:
+            problems = list(self.problems(record))
+            if problems:
+                raise ValueError("; ".join(problems))
+        return self
+
+    def problems(self, record: About) -> Iterator[str]:
+        """What is wrong with this reply, held against the record; empty when it stands."""
+        yield from ()
+
+
+class JudgingReply(Reply):
+    """A reply that answers a judging rubric."""
+
+    def answers(self) -> dict[int, Answer]:
+        """Answer by value number, or under 0 for the whole record."""
+        raise NotImplementedError
+
+
+@lru_cache(maxsize=256)
+def _sized(cls: type[Reply], count: int) -> type[Any]:
+    name = cls.per_value
+    assert name is not None
+    annotation = cls.model_fields[name].annotation
+    made = create_model(
+        cls.__name__,
+        __base__=cls,
+        __module__=cls.__module__,
+        **{name: (Annotated[annotation, Len(count, count)], ...)},  # type: ignore[call-overload]
+    )
+    return made  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=256)
+def _schema(cls: type[Reply]) -> dict[str, Any]:
+    return super(Reply, cls).model_json_schema()
+
+
+def _quote_problem(quote: str, texts: Mapping[str, str], where: str | None = None) -> str | None:
+    sources = {where: texts.get(where, "")} if where else texts
+    if any(locate(quote, text) for text in sources.values()):
+        return None
+    place = (where or "text").replace("_", " ")
+    return f"the quote {quote[:120]!r} does not stand in the {place}; copy the words exactly"
+
+
+def _character_problem(name: str, record: About) -> str | None:
+    if record.characters:
+        if name.casefold() in (known.casefold() for known in record.characters):
+            return None
+        return f"no character is called {name!r}; the characters are {', '.join(record.characters)}"
+    story = record.texts.get("story", "")
+    if re.search(rf"\b{re.escape(name)}\b", story, flags=re.IGNORECASE):
+        return None
+    return f"the name {name!r} does not stand in the story"
+
+
+def _number_problems(given: list[int], wanted: tuple[int, ...], what: str) -> Iterator[str]:
+    for number in sorted(set(given)):
+        if number not in wanted:
+            yield f"{what} {number} was not asked about; the numbers are {list(wanted)}"
+        elif given.count(number) > 1:
+            yield f"{what} {number} is answered more than once"
+    missing = [number for number in wanted if number not in given]
+    if missing:
+        yield f"{what} {', '.join(map(str, missing))} is not answered"
+
+
+class ValueAnswer(_Part):
+    """One value: the passage that carries it, who says or does it, and whether it is reflected."""
+
+    value: int
+    quote: str | None
+    character: str | None
+    reason: str
+    reflected: Literal["yes", "no"]
+
+
+class ValuesReflected(JudgingReply):
+    """For each value: is it reflected in the story, and where?"""
+
+    per_value = "values"
+    values: list[ValueAnswer]
+
+    def problems(self, record: About) -> Iterator[str]:
+        yield from _number_problems([v.value for v in self.values], record.numbers, "value")
+        for part in self.values:
+            if part.reflected != "yes":
+                continue
+            if not part.quote:
+                yield f"value {part.value} is said to be reflected but no passage is quoted"
+            elif problem := _quote_problem(part.quote, record.texts, "story"):
+                yield f"value {part.value}: {problem}"
+            if part.character and (problem := _character_problem(part.character, record)):
+                yield f"value {part.value}: {problem}"
+
+    def answers(self) -> dict[int, Answer]:
+        return {
+            part.value: Answer(
+                part.reflected,
+                ((part.character, part.quote),) if part.quote and part.reflected == "yes" else (),
+                part.reason or None,
+            )
+            for part in self.values
+        }
+
+
+class Speech(_Part):
+    """A speech or action of one character, in the story's own words."""
+
+    character: str
+    quote: str
+
+
+class ValueSpeeches(_Part):
+    """The speeches that were asked for, for one value; none is an answer."""
+
+    value: int
+    reason: str
+    speeches: Annotated[list[Speech], Field(max_length=6)]
+
+
+class SpeechesFound(JudgingReply):
+    """For each value: the speeches that contradict it (or state it outright), with the speaker."""
+
+    per_value = "values"
+    values: list[ValueSpeeches]
+
+    def problems(self, record: About) -> Iterator[str]:
+        yield from _number_problems([v.value for v in self.values], record.numbers, "value")
+        for part in self.values:
+            for speech in part.speeches:
+                if problem := _quote_problem(speech.quote, record.texts, "story"):
+                    yield f"value {part.value}: {problem}"
+                if problem := _character_problem(speech.character, record):
+                    yield f"value {part.value}: {problem}"
+
+    def answers(self) -> dict[int, Answer]:
+        return {
+            part.value: Answer(
+                "yes" if part.speeches else "no",
+                tuple((speech.character, speech.quote) for speech in part.speeches),
+                part.reason or None,
+            )
+            for part in self.values
+        }
+
+
+class _OneAnswer(JudgingReply):
+    quote: str | None
+    reason: str
+    answer: str
+
+    def problems(self, record: About) -> Iterator[str]:
+        if record.evidence is None:
+            return
+        where, needed = record.evidence
+        if self.answer not in needed:
+            return
+        if not self.quote:
+            yield f"the answer {self.answer!r} needs a quote from the {where.replace('_', ' ')}"
+        elif problem := _quote_problem(self.quote, record.texts, where):
+            yield problem
+
+    def answers(self) -> dict[int, Answer]:
+        quoted = ((None, self.quote),) if self.quote else ()
+        return {0: Answer(self.answer, quoted, self.reason or None)}
+
+
+class YesNo(_OneAnswer):
+    """One question about the record, answered yes or no, with the words that it rests on."""
+
+    answer: Literal["yes", "no"]
+
+
+class LabelAnswer(_OneAnswer):
+    """Does the situation follow the rule of thumb (yes), break it (no), or not touch it (neutral)?"""
+
+    answer: Literal["yes", "no", "neutral"]
+
+
+class Leak(_Part):
+    """Words that give a place, nationality or culture away, or explain the norm."""
+
+    quote: str
+    kind: Literal["place", "nationality", "culture", "explanation"]
+
+
+class LeaksFound(JudgingReply):
+    """Every leak in the story; none is an answer."""
+
+    leaks: Annotated[list[Leak], Field(max_length=8)]
+
+    def problems(self, record: About) -> Iterator[str]:
+        for leak in self.leaks:
+            if problem := _quote_problem(leak.quote, record.texts, "story"):
+                yield problem
+
+    def answers(self) -> dict[int, Answer]:
+        kinds = ", ".join(sorted({leak.kind for leak in self.leaks}))
+        return {
+            0: Answer(
+                "yes" if self.leaks else "no",
+                tuple((None, leak.quote) for leak in self.leaks),
+                kinds or None,
+            )
+        }
+
+
+class Insertion(_Part):
+    """Dialogue to add for one value, right after a passage of the story."""
+
+    value: int
+    after: str
+    character: str
+    dialogue: str
+
+
+class Insertions(Reply):
+    """Dialogue that carries the missing values; nothing of the story is given back or removed."""
+
+    per_value = "insertions"
+    insertions: list[Insertion]
+
+    def problems(self, record: About) -> Iterator[str]:
+        yield from _number_problems([i.value for i in self.insertions], record.numbers, "value")
+        for part in self.insertions:
+            if problem := _quote_problem(part.after, record.texts, "story"):
+                yield f"value {part.value}: {problem}"
+            if problem := _character_problem(part.character, record):
+                yield f"value {part.value}: {problem}"
+            if not part.dialogue.strip():
+                yield f"value {part.value}: the dialogue is empty"
+
+
+class Rewrite(_Part):
+    """New words for one numbered passage."""
+
+    passage: int
+    text: str
+
+
+class Rewrites(Reply):
+    """New words for each numbered passage, and for nothing else."""
+
+    per_value = "rewrites"
+    rewrites: list[Rewrite]
+
+    def problems(self, record: About) -> Iterator[str]:
+        wanted = tuple(range(1, record.passages + 1))
+        yield from _number_problems([r.passage for r in self.rewrites], wanted, "passage")
+        for part in self.rewrites:
+            if not part.text.strip():
+                yield f"passage {part.passage}: the new words are empty"
+
+
+class Regeneration(Reply):
+    """A new situation in place of the old one."""
+
+    story: str
+
+    def problems(self, record: About) -> Iterator[str]:
+        if not self.story.strip():
+            yield "the story is empty"
+        elif self.story.strip() == record.texts.get("story", "").strip():
+            yield "the story is the old one, word for word"
+
+
+JUDGING_REPLIES: Mapping[str, type[JudgingReply]] = {
+    model.__name__: model
+    for model in (ValuesReflected, SpeechesFound, YesNo, LabelAnswer, LeaksFound)
+}
+REWRITING_REPLIES: Mapping[str, type[Reply]] = {
+    model.__name__: model for model in (Insertions, Rewrites, Regeneration)
+}

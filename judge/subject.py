@@ -1,0 +1,99 @@
+"""What is being judged: a record's current text, as rubrics see it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from judge.records import Record, Value
+
+Kind = Literal["story", "norm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A record in the middle of its workflow.
+
+    `texts` holds the fields that have a text, by typed name; `values` is numbered from 1 in the
+    order of the record and never renumbered; `mark` fences the record's text in prompts: it comes
+    from the hash of the text as it was read, and stays the same through all edits, so that a
+    prompt's prefix stays the same up to the first edited word.
+    """
+
+    id: str
+    kind: Kind
+    texts: Mapping[str, str]
+    mark: str
+    values: tuple[Value, ...] = ()
+    characters: tuple[str, ...] = ()
+    label: str | None = None
+
+    @classmethod
+    def of(cls, record: Record) -> Subject:
+        data = record.data
+        skipped = {"id", "values", "characters", "label"}
+        texts = {
+            name: text
+            for name in type(data).model_fields
+            if name not in skipped and isinstance(text := getattr(data, name), str) and text.strip()
+        }
+        values: tuple[Value, ...] = tuple(getattr(data, "values", ()))
+        return cls(
+            id=record.id,
+            kind=record.kind,
+            texts=texts,
+            mark=_mark(record.content_hash(), [*texts.values(), *(v.text for v in values)]),
+            values=values,
+            characters=tuple(getattr(data, "characters", ())),
+            label=getattr(data, "label", None),
+        )
+
+    @property
+    def story(self) -> str:
+        return self.texts["story"]
+
+    @property
+    def multiple(self) -> bool:
+        """Whether each value belongs to one character (CQ-Bench's multiple attitude setting)."""
+        return any(value.character is not None for value in self.values)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(range(1, len(self.values) + 1))
+
+    def value(self, number: int) -> str:
+        """The full text of the value with this number (from 1)."""
+        return self.values[number - 1].text
+
+    def with_story(self, story: str) -> Subject:
+        return replace(self, texts={**self.texts, "story": story})
+
+    def lacks(self, fields: Sequence[str]) -> tuple[str, ...]:
+        """Which of these fields the record does not have."""
+        return tuple(name for name in fields if not self._has(name))
+
+    def _has(self, name: str) -> bool:
+        if name == "values":
+            return bool(self.values)
+        if name == "label":
+            return self.label is not None
+        return name in self.texts
+
+    def as_mapping(self) -> dict[str, Any]:
+        """The record as plain data, for scripted judges."""
+        return {
+            **self.texts,
+            "values": [value.text for value in self.values],
+            "characters": list(self.characters),
+            "label": self.label,
+        }
+
+
+def _mark(seed: str, texts: Sequence[str]) -> str:
+    mark = seed[:8]
+    while any(mark in text for text in texts):
+        mark = hashlib.blake2b(mark.encode() + seed.encode(), digest_size=4).hexdigest()
+    return mark
