@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -173,16 +173,11 @@ class Rubric(_Section):
         label = ("label",) if self.verdict and self.verdict.pass_equals else ()
         return tuple(dict.fromkeys((*self.fields, *self.needs, *label)))
 
-    @property
-    def hash(self) -> str:
+    @cached_property
+    def digest(self) -> str:
         """12 hex digits over everything that can change an answer, the shared system text too."""
-        return _hash(self)
-
-
-@lru_cache(maxsize=512)
-def _hash(rubric: Rubric) -> str:
-    body = rubric.model_dump_json(by_alias=True, exclude={"title", "source"})
-    return hashlib.blake2b(f"{system_text()}\n{body}".encode(), digest_size=6).hexdigest()
+        body = self.model_dump_json(by_alias=True, exclude={"title", "source"})
+        return hashlib.blake2b(f"{system_text()}\n{body}".encode(), digest_size=6).hexdigest()
 
 
 # ---------------------------------------------------------------- messages

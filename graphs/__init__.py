@@ -1,0 +1,1 @@
+"""The workflows, as LangGraph state machines."""

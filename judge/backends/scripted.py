@@ -1,0 +1,173 @@
+"""`scripted:FILE.yaml`: a judge that answers from a script. For tests and demonstrations.
+
+A script is a list `replies`; the first entry whose conditions (`when`) all hold answers:
+
+    replies:
+      - when: {rubric: consistency, id: story-03, contains: "words of the prompt", lacks: "others"}
+        reply: {values: [...]}       # or a Jinja template that renders to JSON
+      - when: {rubric: relevance}
+        p_yes: 0.9                   # for the probability reading
+      - when: {vote: 1}
+        error: rate-limited          # a kind of judge.errors.BackendError
+        times: 2                     # only for the first two calls
+
+Other keys: `text` (free text), `finish_reason`, `delay` (seconds). A template sees the record's
+fields (`story`, `values`, `label`, ...) and `prompt`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from jinja2 import Template, TemplateError
+from jinja2.sandbox import SandboxedEnvironment
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from judge import errors
+from judge.backends.base import Call, Completion, Mode, Reading
+
+_ERRORS: Mapping[str, type[errors.BackendError]] = {
+    kind.kind: kind
+    for kind in (
+        errors.RateLimited,
+        errors.ServerFault,
+        errors.Unreachable,
+        errors.Denied,
+        errors.BadRequest,
+        errors.ContextExceeded,
+    )
+}
+
+
+class _When(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    rubric: str | None = None
+    id: str | None = None
+    vote: int | None = None
+    round: int | None = None
+    role: str | None = None
+    contains: str | None = None
+    lacks: str | None = None
+
+    def holds(self, call: Call, prompt: str) -> bool:
+        origin = call.origin
+        return (
+            self.rubric in (None, origin.rubric)
+            and self.id in (None, origin.record)
+            and self.vote in (None, origin.vote)
+            and self.round in (None, origin.round)
+            and self.role in (None, call.role)
+            and (self.contains is None or self.contains in prompt)
+            and (self.lacks is None or self.lacks not in prompt)
+        )
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    when: _When = Field(default_factory=_When)
+    reply: dict[str, Any] | str | None = None
+    text: str | None = None
+    p_yes: float | None = Field(default=None, gt=0, lt=1)
+    error: Literal[tuple(_ERRORS)] | None = None  # type: ignore[valid-type]
+    finish_reason: Literal["stop", "length", "refusal"] = "stop"
+    delay: float = 0.0
+    times: int | None = None
+
+
+class _Script(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    replies: list[_Entry]
+    reading: Reading = "structured"
+
+
+class ScriptedBackend:
+    """Answers from a YAML file, the same way every time."""
+
+    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
+    slots: int | None = None
+
+    def __init__(self, name: str) -> None:
+        path = Path(name)
+        try:
+            text = path.read_text("utf-8")
+            self._script = _Script.model_validate(yaml.safe_load(text))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
+            raise errors.UsageError(f"scripted:{name}: {error}") from error
+        self._name = path.name
+        self._digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        self._used: dict[int, int] = {}
+        self.reading: Reading = self._script.reading
+
+    def identity(self) -> Mapping[str, str]:
+        return {"provider": "scripted", "model": self._name, "script": self._digest}
+
+    async def complete(self, call: Call, mode: Mode) -> Completion:
+        prompt = "\n".join(message["content"] for message in call.messages)
+        entry = self._entry(call, prompt)
+        if entry.delay:
+            await asyncio.sleep(entry.delay)
+        if entry.error is not None:
+            raise _ERRORS[entry.error](f"scripted {entry.error}", retry_after=0.0)
+        if call.logprobs is not None:
+            return _first_token(entry, prompt)
+        text = _text(entry, call, prompt)
+        return Completion(
+            text=text,
+            finish_reason=entry.finish_reason,
+            input_tokens=len(prompt) // 4,
+            output_tokens=max(1, len(text) // 4),
+        )
+
+    async def aclose(self) -> None:
+        return None
+
+    def _entry(self, call: Call, prompt: str) -> _Entry:
+        for number, entry in enumerate(self._script.replies):
+            if not entry.when.holds(call, prompt):
+                continue
+            if entry.times is not None:
+                used = self._used.get(number, 0)
+                if used >= entry.times:
+                    continue
+                self._used[number] = used + 1
+            return entry
+        raise errors.BadRequest(
+            f"the script {self._name} has no reply for rubric {call.origin.rubric!r} "
+            f"on record {call.origin.record!r}"
+        )
+
+
+def _first_token(entry: _Entry, prompt: str) -> Completion:
+    if entry.p_yes is None:
+        raise errors.BadRequest("the script's entry has no p_yes for a probability reading")
+    return Completion(
+        text="Yes" if entry.p_yes >= 0.5 else "No",
+        finish_reason="length",
+        input_tokens=len(prompt) // 4,
+        output_tokens=1,
+        first_token=(("Yes", math.log(entry.p_yes)), ("No", math.log1p(-entry.p_yes))),
+    )
+
+
+def _text(entry: _Entry, call: Call, prompt: str) -> str:
+    if entry.text is not None:
+        return entry.text
+    if isinstance(entry.reply, str):
+        try:
+            return _compiled(entry.reply).render(prompt=prompt, **call.origin.fields).strip()
+        except TemplateError as error:
+            raise errors.BadRequest(f"the script's template fails: {error}") from error
+    return json.dumps(entry.reply if entry.reply is not None else {}, ensure_ascii=False)
+
+
+@lru_cache(maxsize=256)
+def _compiled(source: str) -> Template:
+    return SandboxedEnvironment().from_string(source)

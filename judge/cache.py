@@ -1,0 +1,120 @@
+"""Replies on disk.
+
+Entries are text only: JSON under the hash of the canonical request. diskcache would pickle other
+objects, and unpickle whatever lies in a folder that somebody else may write to; `TextDisk` refuses
+both (docs/decisions/0004-text-only-cache.md). Several processes may share one folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import diskcache
+import platformdirs
+from diskcache.core import MODE_RAW, MODE_TEXT, UNKNOWN
+
+from judge.errors import UsageError
+
+_NO_LIMIT = 1 << 50
+
+
+class TextDisk(diskcache.Disk):  # type: ignore[misc]
+    """A diskcache store that writes and reads text and nothing else."""
+
+    def store(self, value: Any, read: bool, key: Any = UNKNOWN) -> Any:
+        if not isinstance(value, str) or read:
+            raise TypeError("the cache stores text only")
+        return super().store(value, read, key)
+
+    def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
+        if mode not in (MODE_RAW, MODE_TEXT) or read:
+            return ""
+        return super().fetch(mode, filename, value, read)
+
+    def get(self, key: Any, raw: bool) -> Any:
+        return super().get(key, raw) if raw else ""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """What lies in the cache: entries, bytes on disk, and the age of the oldest in seconds."""
+
+    folder: str
+    entries: int
+    size_bytes: int
+    oldest_seconds: float | None
+
+
+def cache_dir(chosen: Path | None = None) -> Path:
+    """`chosen`, else $JUDGE_CACHE_DIR, else `judge/replies` in the user's cache folder."""
+    if chosen is not None:
+        return chosen
+    if named := os.environ.get("JUDGE_CACHE_DIR"):
+        return Path(named)
+    return platformdirs.user_cache_path("judge") / "replies"
+
+
+def request_key(request: Mapping[str, Any]) -> str:
+    """The key of a canonical request: 40 hex digits over its JSON with sorted keys."""
+    body = json.dumps(request, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.blake2b(body.encode("ascii"), digest_size=20).hexdigest()
+
+
+class ReplyCache:
+    """A folder of replies; a value that is no JSON object counts as absent."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._cache = diskcache.Cache(
+                str(folder),
+                disk=TextDisk,
+                size_limit=_NO_LIMIT,
+                eviction_policy="none",
+                timeout=60,
+            )
+        except OSError as error:
+            raise UsageError(
+                f"{folder}: the cache folder cannot be used: {error}; "
+                "name another with --cache-dir, or go without with --no-cache"
+            ) from error
+        self.folder = folder
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        text = self._cache.get(key, default=None, retry=True)
+        if not text:
+            return None
+        try:
+            value = json.loads(text)
+        except json.JSONDecodeError:
+            return None
+        return value if isinstance(value, dict) else None
+
+    def set(self, key: str, value: Mapping[str, Any], *, tag: str | None = None) -> None:
+        self._cache.set(key, json.dumps(value, ensure_ascii=False), tag=tag, retry=True)
+
+    def stats(self) -> CacheStats:
+        rows = self._cache._sql("SELECT COUNT(*), MIN(store_time) FROM Cache").fetchall()
+        count, oldest = rows[0]
+        age = None if oldest is None else max(0.0, time.time() - oldest)
+        return CacheStats(str(self.folder), int(count), int(self._cache.volume()), age)
+
+    def clear(self) -> int:
+        """Remove everything; returns how many entries that were."""
+        return cast(int, self._cache.clear(retry=True))
+
+    def prune(self, older_than_seconds: float) -> int:
+        """Remove entries stored longer ago than this; returns how many."""
+        cutoff = time.time() - older_than_seconds
+        select = "SELECT key FROM Cache WHERE store_time < ?"
+        keys = [row[0] for row in self._cache._sql(select, (cutoff,)).fetchall()]
+        return sum(bool(self._cache.delete(key, retry=True)) for key in keys)
+
+    def close(self) -> None:
+        self._cache.close()
