@@ -135,7 +135,10 @@ class Example(_Section):
 
 
 class Rubric(_Section):
-    """One rubric. `fields` are shown before the question, `needs` must be there as well."""
+    """One rubric. `fields` are shown before the question, `needs` must be there as well.
+
+    Records with a label in `not_for_labels` are skipped: neither answer would be a fault of theirs.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     title: Text
@@ -145,6 +148,7 @@ class Rubric(_Section):
     about: Literal["record", "values"] = "record"
     fields: Annotated[tuple[str, ...], Field(min_length=1)]
     needs: tuple[str, ...] = ()
+    not_for_labels: tuple[str, ...] = ()
     reply: ReplyName
     verdict: VerdictRule | None = None
     evidence: Evidence | None = None

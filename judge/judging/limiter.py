@@ -60,7 +60,11 @@ class AdaptiveLimit:
             else:
                 place = asyncio.get_running_loop().create_future()
                 self._waiting.append(place)
-                await place
+                try:
+                    await place
+                except asyncio.CancelledError:
+                    self._wake()
+                    raise
 
     def _wake(self) -> None:
         free = int(self.limit) - self._running

@@ -1,0 +1,89 @@
+"""The moves that workflows share: make a check, go on asking, sum up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from judge.graphs.majority import take_votes
+from judge.graphs.workflow import By, Context, skip_reason, skipped
+from judge.judging.judge import Judge
+from judge.subject import Subject
+from judge.verdict import Check, Finding, Usage, Verdict
+
+
+async def make_check(
+    name: str, subject: Subject, context: Context, *, by: By, round: int = 1
+) -> list[Check]:
+    """The check as a list of one: its verdict, or that it was skipped; empty if it is not wanted."""
+    if name not in context.wanted:
+        return []
+    if reason := skip_reason(name, subject, context):
+        return [skipped(name, reason)]
+    return [await take_votes(context.panel(name, by), subject, by=by, round=round)]
+
+
+async def additional_checks(subject: Subject, context: Context) -> list[Check]:
+    """The user's own rubrics, asked by the accepting judge."""
+    made: list[Check] = []
+    for name in context.additional:
+        made += await make_check(name, subject, context, by="accepting")
+    return made
+
+
+def flagged(check: Check) -> tuple[int, ...]:
+    """The numbers of the values that the check found at fault."""
+    return tuple(number for number, verdict in check.opinions.items() if verdict is Verdict.FAIL)
+
+
+async def evidence(
+    check: Check, subject: Subject, locator: Judge | None
+) -> tuple[tuple[Finding, ...], Usage]:
+    """The speeches behind the flagged values: from the check itself, else from the locator.
+
+    A probability reading tells that a value is contradicted, not where; the locator, a structured
+    reading of the same rubric, is asked for the words.
+    """
+    numbers = flagged(check)
+    values = {subject.value(number) for number in numbers}
+    quoted = tuple(f for f in check.findings if f.value in values and f.quote)
+    if quoted or locator is None:
+        return quoted, Usage()
+    vote = await locator.vote(subject, round=check.round, numbers=numbers)
+    return tuple(f for f in vote.findings if f.quote and f.verdict is Verdict.FAIL), vote.usage
+
+
+def deciding(checks: Iterable[Check]) -> list[Check]:
+    """The last check of each name: what the record's verdict rests on.
+
+    The accepting judge comes after the steering judge, and a later round after an earlier one, so
+    the last is the one that speaks about the text as it is written out.
+    """
+    last: dict[str, Check] = {}
+    for check in checks:
+        last[check.name] = check
+    return list(last.values())
+
+
+def summed_reason(decided: Sequence[Check], notes: Sequence[str]) -> str | None:
+    """One line that says which checks stand against the record; None when none does."""
+    parts = [
+        f"{check.name}: {_described(check)}"
+        for check in decided
+        if check.verdict not in (Verdict.PASS, Verdict.SKIPPED)
+    ]
+    if decided and all(check.verdict is Verdict.SKIPPED for check in decided):
+        parts.append("no check could be made")
+    return "; ".join([*parts, *notes]) or None
+
+
+def _described(check: Check) -> str:
+    against = len(flagged(check))
+    if check.verdict is Verdict.FAIL and 0 not in check.opinions and check.opinions:
+        return f"{against} of {len(check.opinions)} values fail"
+    return check.reason or str(check.verdict)
+
+
+def without_votes(check: Check) -> Check:
+    """The check as it stands in `contradictions` and notes, without its votes."""
+    return replace(check, votes=())

@@ -1,0 +1,176 @@
+"""norm: do situation, rule of thumb, value, background and label belong together?
+
+After NormAd (sections 4.1 to 4.3). The situation is examined and regenerated until it revolves around
+the rule of thumb (neutral: until it does not) and gives nothing away; then the rule is held against
+the background, the value against rule and background, and the label against story and rule:
+
+    examination (relevance, leakage) <-> regeneration
+    acceptance of an edited situation
+    derivation, abstraction, value derivation, label correctness
+
+A record that fails stays in the output with the failed check named.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypedDict, cast
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+
+from judge.graphs.asking import additional_checks, deciding, make_check, summed_reason
+from judge.graphs.workflow import By, Context, Outcome, Workflow
+from judge.replies import Regeneration
+from judge.subject import Subject
+from judge.verdict import Check, Edit, Judgement, Usage, Verdict, gravest
+
+Run = Runtime[Context]
+EXAMINED = ("relevance", "leakage")
+ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctness")
+
+
+class NormState(TypedDict):
+    """`round` counts the examinations of the situation; `notes` say why regeneration gave up."""
+
+    original: Subject
+    subject: Subject
+    round: int
+    checks: Annotated[list[Check], operator.add]
+    edits: Annotated[list[Edit], operator.add]
+    notes: Annotated[list[str], operator.add]
+    usage: Annotated[list[Usage], operator.add]
+
+
+def begin(subject: Subject) -> NormState:
+    return NormState(
+        original=subject, subject=subject, round=1, checks=[], edits=[], notes=[], usage=[]
+    )
+
+
+async def examination(state: NormState, runtime: Run) -> dict[str, Any]:
+    """Is the situation about the rule of thumb, and does it give nothing away?"""
+    return {"checks": await _examine(state, runtime.context, "steering")}
+
+
+async def regeneration(state: NormState, runtime: Run) -> dict[str, Any]:
+    """Write the situation anew, told what was wrong with it."""
+    rewriter, subject = runtime.context.rewriters["story_regeneration"], state["subject"]
+    asked = await rewriter.ask(
+        subject, round=state["round"], findings=[_told(c) for c in _failed(state)]
+    )
+    if not isinstance(asked.reply, Regeneration):
+        note = f"story_regeneration gave up: {asked.trouble}: {asked.detail}"
+        return {"notes": [note], "usage": [asked.usage]}
+    story, checks = asked.reply.story.strip(), ", ".join(c.name for c in _failed(state))
+    edit = Edit(state["round"], checks, subject.story, story, rewriter.client.spec)
+    return {
+        "subject": subject.with_story(story),
+        "edits": [edit],
+        "round": state["round"] + 1,
+        "usage": [asked.usage],
+    }
+
+
+async def acceptance(state: NormState, runtime: Run) -> dict[str, Any]:
+    """A regenerated situation is examined once more, by the accepting judge in fresh context."""
+    return {"checks": await _examine(state, runtime.context, "accepting")}
+
+
+async def holding_together(state: NormState, runtime: Run) -> dict[str, Any]:
+    """The checks that need no loop, and the user's own."""
+    made: list[Check] = []
+    for name in ASKED_ONCE:
+        made += await make_check(name, state["subject"], runtime.context, by="steering")
+    return {"checks": made + await additional_checks(state["subject"], runtime.context)}
+
+
+async def _examine(state: NormState, context: Context, by: By) -> list[Check]:
+    made: list[Check] = []
+    for name in EXAMINED:
+        made += await make_check(name, state["subject"], context, by=by, round=state["round"])
+    return made
+
+
+def _failed(state: NormState) -> list[Check]:
+    return [c for c in deciding(state["checks"]) if c.verdict is Verdict.FAIL]
+
+
+def _told(check: Check) -> str:
+    if check.name == "relevance":
+        return "it is not about the right thing: see below what is wanted"
+    quotes = ", ".join(repr(f.quote) for f in check.findings if f.quote)
+    return "it gives away where it happens, or explains the custom" + (f": {quotes}" if quotes else "")
+
+
+def after_examination(
+    state: NormState, runtime: Run
+) -> Literal["regeneration", "acceptance", "holding_together"]:
+    if _failed(state) and state["round"] <= runtime.context.rounds:
+        return "regeneration"
+    return "acceptance" if state["edits"] else "holding_together"
+
+
+def after_regeneration(
+    state: NormState,
+) -> Literal["examination", "acceptance", "holding_together"]:
+    if not state["notes"]:
+        return "examination"
+    return "acceptance" if state["edits"] else "holding_together"
+
+
+def finish(end: Mapping[str, Any], context: Context) -> Outcome:
+    """The judgement, and the story if it was written anew."""
+    state = cast(NormState, end)
+    subject, decided = state["subject"], deciding(state["checks"])
+    changed = subject.story != state["original"].story
+    judgement = Judgement(
+        verdict=gravest(c.verdict for c in decided),
+        workflow="norm",
+        reason=summed_reason(decided, state["notes"]),
+        checks=tuple(state["checks"]),
+        edits=tuple(state["edits"]),
+        usage=sum((c.usage for c in state["checks"]), sum(state["usage"], Usage())),
+    )
+    return Outcome(judgement, {"story": subject.story} if changed else {})
+
+
+def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int, int]]:
+    """Least and most asks by rubric: fine at once, or every round of regeneration used."""
+    planned: dict[tuple[str, By], tuple[int, int]] = {}
+    for name in (*EXAMINED, *ASKED_ONCE):
+        panel = context.steering.get(name)
+        if panel is None or name not in context.wanted or subject.lacks(panel.rubric.required):
+            continue
+        if subject.label in panel.rubric.not_for_labels:
+            continue
+        looped = name in EXAMINED
+        planned[name, "steering"] = (1, 1 + context.rounds if looped else 1)
+        if looped and context.rounds:
+            planned[name, "accepting"] = (0, 1)
+    return planned | {(name, "accepting"): (1, 1) for name in context.additional}
+
+
+_builder = StateGraph(NormState, context_schema=Context)
+for _node in (examination, regeneration, acceptance, holding_together):
+    _builder.add_node(_node.__name__, _node)
+_builder.add_edge(START, "examination")
+_builder.add_conditional_edges("examination", after_examination)
+_builder.add_conditional_edges("regeneration", after_regeneration)
+_builder.add_edge("acceptance", "holding_together")
+_builder.add_edge("holding_together", END)
+graph = _builder.compile(name="norm")
+
+workflow = Workflow(
+    name="norm",
+    kind="norm",
+    title="Situations that follow or break a rule of thumb (NormAd)",
+    graph=graph,
+    begin=begin,
+    finish=finish,
+    checks=(*EXAMINED, *ASKED_ONCE),
+    accepted=EXAMINED,
+    rewrites=("story_regeneration",),
+    calls=calls,
+)

@@ -1,0 +1,292 @@
+"""story: does a conversation story carry its values, consistently and without naming them?
+
+After CQ-Bench (sections 2.1, A.2, A.3). Three steering checks, each with its rewrite loop, then the
+length, then the accepting judge in fresh context:
+
+    incorporation <-> insertion
+    consistency   <-> contradiction rewriting      (not in the multiple setting)
+    implicitness  <-> explicit-speech rewriting
+    length
+    acceptance: incorporation and consistency again, voted per value
+
+Values that the acceptance finds missing are dropped from the record; contradicted ones stay and are
+documented with characters and speeches.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypedDict, cast
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+
+from judge.graphs.asking import (
+    additional_checks,
+    deciding,
+    evidence,
+    flagged,
+    make_check,
+    summed_reason,
+)
+from judge.graphs.workflow import By, Context, Outcome, Workflow, skipped
+from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
+from judge.replies import Insertions, Rewrites
+from judge.subject import Subject
+from judge.verdict import Check, Edit, Judgement, Usage, Verdict, gravest
+
+Run = Runtime[Context]
+
+
+class StoryState(TypedDict):
+    """`round` counts the asks of the check under way; `notes` say why a rewrite loop gave up."""
+
+    original: Subject
+    subject: Subject
+    round: int
+    checks: Annotated[list[Check], operator.add]
+    edits: Annotated[list[Edit], operator.add]
+    notes: Annotated[list[str], operator.add]
+    usage: Annotated[list[Usage], operator.add]
+
+
+def begin(subject: Subject) -> StoryState:
+    return StoryState(
+        original=subject, subject=subject, round=1, checks=[], edits=[], notes=[], usage=[]
+    )
+
+
+async def incorporation(state: StoryState, runtime: Run) -> dict[str, Any]:
+    """Which values does the story not reflect?"""
+    return await _steer("incorporation", state, runtime.context)
+
+
+async def insertion(state: StoryState, runtime: Run) -> dict[str, Any]:
+    """Add dialogue for the missing values, removing nothing."""
+    rewriter, subject = runtime.context.rewriters["insertion"], state["subject"]
+    asked = await rewriter.ask(
+        subject, round=state["round"], numbers=flagged(state["checks"][-1])
+    )
+    if not isinstance(asked.reply, Insertions):
+        return _gave_up("insertion", f"{asked.trouble}: {asked.detail}", asked.usage)
+    story, edits = apply_insertions(
+        subject,
+        asked.reply,
+        check="incorporation",
+        round=state["round"],
+        model=rewriter.client.spec,
+    )
+    return _edited(state, story, edits, asked.usage)
+
+
+async def consistency(state: StoryState, runtime: Run) -> dict[str, Any]:
+    """Which character contradicts which value, in which speech?"""
+    if state["subject"].multiple:
+        return _not_in_multiple(runtime.context)
+    return await _steer("consistency", state, runtime.context)
+
+
+async def contradiction_rewriting(state: StoryState, runtime: Run) -> dict[str, Any]:
+    """Rewrite the contradicting speeches and nothing else."""
+    return await _rewrite("contradiction_rewriting", "against", state, runtime.context)
+
+
+async def implicitness(state: StoryState, runtime: Run) -> dict[str, Any]:
+    """Which speech states a value outright?"""
+    return await _steer("implicitness", state, runtime.context)
+
+
+async def explicit_rewriting(state: StoryState, runtime: Run) -> dict[str, Any]:
+    """Rewrite the outspoken speeches as anecdote."""
+    return await _rewrite("explicit_rewriting", "states", state, runtime.context)
+
+
+def length(state: StoryState, runtime: Run) -> dict[str, Any]:
+    """Stories under the least number of words are rejected, by counting (CQ-Bench A.2: 400)."""
+    if "length" not in runtime.context.wanted:
+        return {}
+    words, least = len(state["subject"].story.split()), runtime.context.min_words
+    verdict = Verdict.FAIL if words < least else Verdict.PASS
+    reason = f"{words} words, at least {least} are wanted" if words < least else None
+    return {"checks": [Check("length", verdict, by="counting", reason=reason)]}
+
+
+async def acceptance(state: StoryState, runtime: Run) -> dict[str, Any]:
+    """The accepting judge decides in fresh context on the story as it now stands."""
+    subject, context = state["subject"], runtime.context
+    made = await make_check("incorporation", subject, context, by="accepting")
+    if not subject.multiple:
+        made += await make_check("consistency", subject, context, by="accepting")
+    return {"checks": made + await additional_checks(subject, context)}
+
+
+def rejected(state: StoryState, runtime: Run) -> dict[str, Any]:
+    """A story that is too short is not put to the accepting judge."""
+    reason = "not asked: the story is rejected for its length"
+    names = [
+        *(name for name in ("incorporation", "consistency") if name in runtime.context.wanted),
+        *runtime.context.additional,
+    ]
+    return {"checks": [skipped(name, reason) for name in names]}
+
+
+def _ask_again(after: str, rewriting: str) -> Any:
+    def route(state: StoryState, runtime: Run) -> str:
+        if not state["checks"] or state["checks"][-1].verdict is not Verdict.FAIL:
+            return after
+        return rewriting if state["round"] <= runtime.context.rounds else after
+
+    return route
+
+
+def _after_rewriting(check: str, after: str) -> Any:
+    def route(state: StoryState) -> str:
+        return check if state["round"] > state["checks"][-1].round else after
+
+    return route
+
+
+def after_length(state: StoryState) -> Literal["acceptance", "rejected"]:
+    last = state["checks"][-1] if state["checks"] else None
+    short = last is not None and last.name == "length" and last.verdict is Verdict.FAIL
+    return "rejected" if short else "acceptance"
+
+
+async def _steer(name: str, state: StoryState, context: Context) -> dict[str, Any]:
+    first = not state["checks"] or state["checks"][-1].name != name
+    round = 1 if first else state["round"]
+    checks = await make_check(name, state["subject"], context, by="steering", round=round)
+    return {"checks": checks, "round": round}
+
+
+async def _rewrite(rubric: str, how: str, state: StoryState, context: Context) -> dict[str, Any]:
+    check, subject = state["checks"][-1], state["subject"]
+    rewriter = context.rewriters[rubric]
+    findings, paid = await evidence(check, subject, context.steering[check.name].locator)
+    places = passages(subject, findings)
+    if not places:
+        return _gave_up(rubric, "no speech was found to rewrite", paid)
+    asked = await rewriter.ask(
+        subject,
+        round=state["round"],
+        numbers=flagged(check),
+        passages=[place.described(subject.story, how) for place in places],
+    )
+    if not isinstance(asked.reply, Rewrites):
+        return _gave_up(rubric, f"{asked.trouble}: {asked.detail}", paid + asked.usage)
+    story, edits = apply_rewrites(
+        subject,
+        places,
+        asked.reply,
+        check=check.name,
+        round=state["round"],
+        model=rewriter.client.spec,
+    )
+    return _edited(state, story, edits, paid + asked.usage)
+
+
+def _edited(state: StoryState, story: str, edits: list[Edit], usage: Usage) -> dict[str, Any]:
+    return {
+        "subject": state["subject"].with_story(story),
+        "edits": edits,
+        "round": state["round"] + 1,
+        "usage": [usage],
+    }
+
+
+def _gave_up(rubric: str, why: str, usage: Usage) -> dict[str, Any]:
+    return {"notes": [f"{rubric} gave up: {why}"], "usage": [usage]}
+
+
+def _not_in_multiple(context: Context) -> dict[str, Any]:
+    if "consistency" not in context.wanted:
+        return {}
+    reason = "not made in the multiple setting, where characters differ on purpose"
+    return {"checks": [skipped("consistency", reason)]}
+
+
+def finish(end: Mapping[str, Any], context: Context) -> Outcome:
+    """The judgement, and the story and values as they now stand."""
+    state = cast(StoryState, end)
+    subject, original = state["subject"], state["original"]
+    decided = deciding(c for c in state["checks"] if c.by != "steering" or c.name == "implicitness")
+    decided = decided or deciding(state["checks"])
+    accepted = {c.name: c for c in decided if c.by == "accepting"}
+    missing = flagged(accepted["incorporation"]) if "incorporation" in accepted else ()
+    contradicted = accepted.get("consistency")
+    changes: dict[str, Any] = {}
+    if subject.story != original.story:
+        changes["story"] = subject.story
+    if missing:
+        kept = [v for n, v in enumerate(subject.values, 1) if n not in missing]
+        changes["values"] = kept
+    judgement = Judgement(
+        verdict=gravest(c.verdict for c in decided),
+        workflow="story",
+        reason=summed_reason(decided, state["notes"]),
+        checks=tuple(state["checks"]),
+        edits=tuple(state["edits"]),
+        dropped=tuple(subject.value(n) for n in missing),
+        contradictions=tuple(
+            finding
+            for finding in (contradicted.findings if contradicted else ())
+            if finding.verdict is Verdict.FAIL
+        ),
+        usage=sum((c.usage for c in state["checks"]), sum(state["usage"], Usage())),
+    )
+    return Outcome(judgement, changes)
+
+
+def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int, int]]:
+    """Least and most asks by rubric: clean at once, or every loop to its end."""
+    planned: dict[tuple[str, By], tuple[int, int]] = {}
+    for name in ("incorporation", "consistency", "implicitness"):
+        if name in context.wanted and not (name == "consistency" and subject.multiple):
+            planned[name, "steering"] = (1, 1 + context.rounds)
+            if name != "implicitness":
+                planned[name, "accepting"] = (1, 1)
+    return planned | {(name, "accepting"): (1, 1) for name in context.additional}
+
+
+_builder = StateGraph(StoryState, context_schema=Context)
+for _node in (
+    incorporation,
+    insertion,
+    consistency,
+    contradiction_rewriting,
+    implicitness,
+    explicit_rewriting,
+    length,
+    acceptance,
+    rejected,
+):
+    _builder.add_node(_node.__name__, _node)  # type: ignore[arg-type]
+_builder.add_edge(START, "incorporation")
+for _check, _rewriting, _next in (
+    ("incorporation", "insertion", "consistency"),
+    ("consistency", "contradiction_rewriting", "implicitness"),
+    ("implicitness", "explicit_rewriting", "length"),
+):
+    _builder.add_conditional_edges(_check, _ask_again(_next, _rewriting), [_rewriting, _next])
+    _builder.add_conditional_edges(_rewriting, _after_rewriting(_check, _next), [_check, _next])
+_builder.add_conditional_edges("length", after_length, ["acceptance", "rejected"])
+_builder.add_edge("acceptance", END)
+_builder.add_edge("rejected", END)
+graph = _builder.compile(name="story")
+
+workflow = Workflow(
+    name="story",
+    kind="story",
+    title="Stories that carry values (CQ-Bench)",
+    graph=graph,
+    begin=begin,
+    finish=finish,
+    checks=("incorporation", "consistency", "implicitness"),
+    accepted=("incorporation", "consistency"),
+    counted=("length",),
+    rewrites=("insertion", "contradiction_rewriting", "explicit_rewriting"),
+    calls=calls,
+    accepting_votes=3,
+    voted=("accepting",),
+)

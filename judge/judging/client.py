@@ -1,0 +1,381 @@
+"""One model, asked properly: cached, limited, retried within bounds, its replies validated.
+
+Order of things for each attempt: cache, then budget, then limit and retries, then the backend. What
+comes back is stored before it is validated, so a replay from the cache goes through the very same
+validation and re-asking as the first run did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, cast
+
+import instructor
+from instructor.core.exceptions import IncompleteOutputException, InstructorRetryException
+from pydantic import ValidationError
+
+from judge.backends.base import Backend, Call, Completion, Message, Mode
+from judge.cache import ReplyCache, request_key
+from judge.errors import BackendError, BadRequest, ContextExceeded, UsageError
+from judge.judging.budget import Budget, Price
+from judge.judging.limiter import AdaptiveLimit
+from judge.replies import About, Reply, about
+from judge.verdict import Usage
+
+MAX_TRIES = 6
+"""Attempts at one call that fails with a retryable error."""
+
+LONGEST_WAIT = 120.0
+"""Seconds; a server that asks for a longer pause is treated as failing."""
+
+Trouble = Literal["truncated", "refused", "invalid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The outcome of one ask: a valid reply, or why there is none (`trouble`, `detail`)."""
+
+    reply: Reply | None
+    usage: Usage
+    trouble: Trouble | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What a client did in this run; differs from run to run and never reaches the output."""
+
+    calls: int = 0
+    cache_hits: int = 0
+    retries: int = 0
+    reasks: int = 0
+    refusals: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(slots=True)
+class _Ask:
+    """The ask under way in this task; instructor's `create` finds it here."""
+
+    call: Call
+    usage: Usage = field(default_factory=Usage)
+    attempts: int = 0
+
+
+_under_way: ContextVar[_Ask] = ContextVar("judge_ask")
+
+
+class Client:
+    """A backend with everything around it.
+
+    Args:
+        spec: the model as the user named it, `provider:model`.
+        backend: the way to reach it.
+        cache: None for no cache.
+        limit: most calls under way at once.
+        reasks: how often an invalid reply is sent back with what is wrong with it.
+    """
+
+    def __init__(
+        self,
+        spec: str,
+        backend: Backend,
+        *,
+        cache: ReplyCache | None,
+        budget: Budget,
+        limit: int,
+        price: Price | None = None,
+        reasks: int = 2,
+        backoff: float = 0.5,
+    ) -> None:
+        self.spec = spec
+        self.backend = backend
+        self.counters = Counters()
+        self.limit = AdaptiveLimit(limit)
+        self._cache = cache
+        self._budget = budget
+        self._price = Price(0.0, 0.0) if spec.startswith(("local:", "scripted:")) else price
+        self._reasks = reasks
+        self._backoff = backoff
+        self._identity = dict(backend.identity())
+        self._mode = backend.modes[0] if len(backend.modes) == 1 else None
+        self._preparing = asyncio.Lock()
+        self._flights: dict[str, asyncio.Future[Completion]] = {}
+        self._create = _patched(self._attempt)
+
+    # ------------------------------------------------------------ asking
+
+    async def ask(self, call: Call, reply_model: type[Reply], record: About) -> Asked:
+        """One structured reply, re-asked while it is invalid, at most `reasks` times.
+
+        Raises:
+            BackendError: the model gave no reply at all.
+        """
+        await self.prepare()
+        ask = _Ask(call)
+        token = _under_way.set(ask)
+        try:
+            with about(record):
+                reply = await self._create(
+                    response_model=reply_model,
+                    messages=[dict(message) for message in call.messages],
+                    max_retries=self._reasks,
+                )
+        except _Refused as refused:
+            return Asked(None, ask.usage, "refused", str(refused)[:200])
+        except IncompleteOutputException:
+            detail = f"the reply was cut off at {call.max_tokens} tokens"
+            return Asked(None, ask.usage, "truncated", detail)
+        except InstructorRetryException as failed:
+            if isinstance(failed.__cause__, BackendError):
+                raise failed.__cause__ from None
+            return Asked(None, ask.usage, "invalid", _first_problem(failed.__cause__))
+        finally:
+            _under_way.reset(token)
+            self._count(reasks=max(0, ask.attempts - 1))
+        return Asked(cast(Reply, reply), ask.usage)
+
+    async def first_token(self, call: Call) -> tuple[dict[str, float], Usage]:
+        """Log-probabilities of the first token's alternatives, by token text.
+
+        Raises:
+            UsageError: the model gives no log-probabilities.
+            BackendError: the model gave no reply at all.
+        """
+        completion = await self._complete(call, Mode.JSON_SCHEMA)
+        if completion.first_token is None:
+            raise UsageError(
+                f"{self.spec} gives no log-probabilities, so the probability reading cannot be "
+                "taken; use --reading structured"
+            )
+        return dict(completion.first_token), self._usage(completion)
+
+    async def prepare(self) -> None:
+        """Find out, once, how this model is best asked for JSON; remembered in the cache.
+
+        Raises:
+            BackendError: unreachable, or the key is refused.
+            UsageError: no way of asking brought valid JSON.
+        """
+        if self._mode is not None:
+            return
+        async with self._preparing:
+            if self._mode is None:
+                self._mode = await self._remembered_mode() or await self._probe()
+
+    async def _remembered_mode(self) -> Mode | None:
+        found = self._cache.get(self._mode_key()) if self._cache else None
+        return Mode(found["mode"]) if found and found.get("mode") in set(Mode) else None
+
+    def _mode_key(self) -> str:
+        return request_key({"kind": "mode", "identity": self._identity})
+
+    async def _probe(self) -> Mode:
+        problems: list[str] = []
+        for mode in self.backend.modes:
+            try:
+                completion = await self._paid(_PROBE, mode)
+            except ContextExceeded:
+                raise
+            except BadRequest as error:
+                problems.append(f"{mode}: {error}")
+                continue
+            if _is_probe_reply(completion.text):
+                if self._cache:
+                    self._cache.set(self._mode_key(), {"mode": str(mode)}, tag="mode")
+                return mode
+            problems.append(f"{mode}: replied {completion.text[:80]!r}")
+        raise UsageError(f"{self.spec} gave no valid JSON in any mode. " + "; ".join(problems))
+
+    async def aclose(self) -> None:
+        await self.backend.aclose()
+
+    # ------------------------------------------------------------ one attempt
+
+    async def _attempt(self, **arguments: Any) -> Any:
+        """What instructor calls as `create`: one attempt of the ask under way."""
+        ask = _under_way.get()
+        ask.attempts += 1
+        schema = arguments["response_format"]["json_schema"]
+        call = replace(
+            ask.call,
+            messages=cast("list[Message]", arguments["messages"]),
+            schema=schema["schema"],
+            schema_name=schema["name"],
+        )
+        assert self._mode is not None
+        completion = await self._complete(call, self._mode)
+        ask.usage += self._usage(completion)
+        if completion.finish_reason == "refusal":
+            raise _Refused(completion.text)
+        return _chat_completion(completion)
+
+    async def _complete(self, call: Call, mode: Mode) -> Completion:
+        key = request_key(
+            {
+                "identity": self._identity,
+                "mode": str(mode),
+                "messages": [dict(message) for message in call.messages],
+                "schema": call.schema,
+                "temperature": call.temperature,
+                "seed": call.seed,
+                "max_tokens": call.max_tokens,
+                "logprobs": call.logprobs,
+                "vote": call.vote,
+                "role": call.role,
+            }
+        )
+        if (found := self._cached(key)) is not None:
+            return found
+        if (flight := self._flights.get(key)) is not None:
+            return await asyncio.shield(flight)
+        flight = asyncio.get_running_loop().create_future()
+        self._flights[key] = flight
+        try:
+            completion = await self._paid(call, mode)
+        except BaseException as error:
+            flight.set_exception(error if isinstance(error, BackendError) else _Abandoned())
+            flight.exception()
+            raise
+        finally:
+            del self._flights[key]
+        if self._cache is not None:
+            self._cache.set(key, asdict(completion), tag="reply")
+        flight.set_result(completion)
+        return completion
+
+    def _cached(self, key: str) -> Completion | None:
+        found = self._cache.get(key) if self._cache is not None else None
+        if found is None:
+            return None
+        try:
+            first = found.pop("first_token")
+            tokens = tuple((str(t), float(p)) for t, p in first) if first is not None else None
+            completion = Completion(**found, first_token=tokens)
+        except (KeyError, TypeError, ValueError):
+            return None
+        self._count(cache_hits=1)
+        return completion
+
+    async def _paid(self, call: Call, mode: Mode) -> Completion:
+        """The backend's completion, after waiting for a place and with bounded retries."""
+        for tried in range(1, MAX_TRIES + 1):
+            try:
+                async with self.limit.slot():
+                    self._budget.take()
+                    self._count(calls=1)
+                    completion = await self.backend.complete(call, mode)
+            except BackendError as error:
+                if error.kind in ("rate-limited", "server-fault"):
+                    self.limit.refused(_bounded(error.retry_after))
+                if not error.retryable or tried == MAX_TRIES or _too_long(error.retry_after):
+                    raise
+                self._count(retries=1, refusals=int(error.kind == "rate-limited"))
+                await asyncio.sleep(min(self._backoff * 2 ** (tried - 1), LONGEST_WAIT))
+            else:
+                self.limit.succeeded()
+                self._spend(completion)
+                return completion
+        raise AssertionError("the last try returns or raises")
+
+    # ------------------------------------------------------------ counting
+
+    def _usage(self, completion: Completion) -> Usage:
+        tokens = (completion.input_tokens, completion.output_tokens)
+        return Usage(1, *tokens, None if self._price is None else self._price.of(*tokens))
+
+    def _spend(self, completion: Completion) -> None:
+        self._budget.spent(self._usage(completion))
+        self._count(
+            input_tokens=completion.input_tokens,
+            output_tokens=completion.output_tokens,
+            cached_tokens=completion.cached_tokens or 0,
+        )
+
+    def _count(self, **more: int) -> None:
+        now = self.counters
+        self.counters = replace(now, **{name: getattr(now, name) + n for name, n in more.items()})
+
+
+# ---------------------------------------------------------------- instructor's edge
+
+_PROBE = Call(
+    messages=[{"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'}],
+    schema_name="Ready",
+    schema={
+        "type": "object",
+        "properties": {"ready": {"type": "string", "enum": ["yes"]}},
+        "required": ["ready"],
+        "additionalProperties": False,
+    },
+    max_tokens=50,
+)
+
+
+class _Refused(IncompleteOutputException):
+    """The model refuses to answer. Derives from the one error that instructor lets pass unwrapped."""
+
+
+class _Abandoned(BackendError):
+    """The call that this one waited for was given up (cancelled); asked again on resume."""
+
+    kind = "abandoned"
+
+    def __init__(self) -> None:
+        super().__init__("the same call, made for another record, was given up")
+
+
+def _is_probe_reply(text: str) -> bool:
+    try:
+        return bool(json.loads(text) == {"ready": "yes"})
+    except json.JSONDecodeError:
+        return False
+
+
+def _bounded(seconds: float | None) -> float | None:
+    return None if seconds is None else min(seconds, LONGEST_WAIT)
+
+
+def _too_long(seconds: float | None) -> bool:
+    return seconds is not None and seconds > LONGEST_WAIT
+
+
+def _first_problem(error: BaseException | None) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return f"{place}: {first['msg']}"[:300] if place else str(first["msg"])[:300]
+    return str(error)[:300]
+
+
+def _patched(create: Any) -> Any:
+    """`create` with instructor's parsing and re-asking around it."""
+    logging.getLogger("instructor").addHandler(logging.NullHandler())
+    return instructor.patch(create=create, mode=instructor.Mode.JSON_SCHEMA)
+
+
+def _chat_completion(completion: Completion) -> Any:
+    from openai.types.chat import ChatCompletion, ChatCompletionMessage
+    from openai.types.chat.chat_completion import Choice
+    from openai.types.completion_usage import CompletionUsage
+
+    message = ChatCompletionMessage.model_construct(role="assistant", content=completion.text)
+    choice = Choice.model_construct(
+        finish_reason=completion.finish_reason, index=0, message=message, logprobs=None
+    )
+    usage = CompletionUsage.model_construct(
+        prompt_tokens=completion.input_tokens,
+        completion_tokens=completion.output_tokens,
+        total_tokens=completion.input_tokens + completion.output_tokens,
+    )
+    return ChatCompletion.model_construct(
+        id="", choices=[choice], created=0, model="", object="chat.completion", usage=usage
+    )
+

@@ -1,0 +1,250 @@
+"""A judge: a rubric put to one model, under one reading. Its `vote` is one reply made a verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from judge.backends.base import Call, Origin, Reading
+from judge.errors import BackendError
+from judge.judging.budget import BudgetReached
+from judge.judging.client import Client
+from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply
+from judge.rubric import Rubric, messages
+from judge.subject import Subject
+from judge.verdict import Finding, Usage, Verdict, Vote, gravest
+
+TOP_TOKENS = 20
+"""Alternatives asked for the first token; OpenAI's protocol allows at most 20."""
+
+LEAST_MASS = 0.05
+"""Least probability that yes and no must have together; below it the reading is unreadable."""
+
+_WORD = re.compile(r"[a-z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How replies are drawn: temperature (0 and up) and the seed of vote 0; vote i adds i to it."""
+
+    temperature: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """`thresholds` replaces the rubric's own, step by step; `margin` is the distance to the threshold
+    (0 to 0.5) within which a probability reading abstains."""
+
+    rubric: Rubric
+    client: Client
+    reading: Reading
+    role: str = "steering"
+    thresholds: tuple[float, ...] = ()
+    margin: float = 0.0
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether votes are read from log-probabilities; seeds and temperature then change nothing."""
+        return self.reading == "probability" and self.rubric.readings.probability is not None
+
+    async def vote(
+        self,
+        subject: Subject,
+        *,
+        vote: int = 0,
+        round: int = 1,
+        numbers: Sequence[int] | None = None,
+        sampling: Sampling | None = None,
+    ) -> Vote:
+        """One vote. A model that gives no reply makes it an `error` vote, never an exception.
+
+        Args:
+            vote: its index; votes with different indexes never share a cache entry.
+            round: which pass of the rewrite loop this is (from 1).
+            numbers: the values to ask about (default: all of the record's).
+
+        Raises:
+            BackendError: unreachable, denied or out of budget, which concerns the whole run.
+        """
+        drawn = sampling or Sampling()
+        asked = self.subjects(subject) if numbers is None else tuple(numbers)
+        call = Call(
+            messages=[],
+            temperature=0.0 if self.probabilistic else drawn.temperature,
+            seed=drawn.seed + vote,
+            max_tokens=self.rubric.readings.structured.max_tokens,
+            vote=vote,
+            role=self.role,
+            origin=Origin(self.rubric.name, subject.id, round, vote, subject.as_mapping()),
+        )
+        try:
+            if self.probabilistic:
+                return await self._probability_vote(subject, call, asked)
+            return await self._structured_vote(subject, call, asked)
+        except BackendError as error:
+            if error.kind in ("unreachable", "denied") or isinstance(error, BudgetReached):
+                raise
+            return self._lost(call, asked, Verdict.ERROR, f"{error.kind}: {error}", Usage())
+
+    def subjects(self, subject: Subject) -> tuple[int, ...]:
+        """What a vote speaks about: the value numbers, or (0,) for the record."""
+        return subject.numbers if self.rubric.about == "values" else (0,)
+
+    # ------------------------------------------------------------ structured
+
+    async def _structured_vote(
+        self, subject: Subject, call: Call, asked: tuple[int, ...]
+    ) -> Vote:
+        values = asked if self.rubric.about == "values" else ()
+        model = JUDGING_REPLIES[self.rubric.reply].sized(len(values))
+        prompt = messages(self.rubric, subject, numbers=values)
+        result = await self.client.ask(
+            replace(call, messages=prompt), model, self._about(subject, values)
+        )
+        if not isinstance(result.reply, JudgingReply):
+            reason = f"{result.trouble}: {result.detail}"
+            return self._lost(call, asked, Verdict.UNREADABLE, reason, result.usage)
+        expected = self.rubric.verdict.expected(subject.label) if self.rubric.verdict else "yes"
+        answers = result.reply.answers()
+        opinions = {n: _verdict(answers[n].answer == expected) for n in asked}
+        return Vote(
+            verdict=gravest(opinions.values()),
+            model=self.client.spec,
+            seed=call.seed,
+            temperature=call.temperature,
+            opinions=opinions,
+            findings=tuple(
+                finding for n in asked for finding in _findings(subject, n, answers[n], opinions[n])
+            ),
+            usage=result.usage,
+        )
+
+    def _about(self, subject: Subject, values: tuple[int, ...]) -> About:
+        evidence = self.rubric.evidence
+        return About(
+            texts={name: subject.texts[name] for name in self.rubric.fields},
+            numbers=values,
+            characters=subject.characters,
+            evidence=(evidence.field, evidence.answers) if evidence else None,
+        )
+
+    # ------------------------------------------------------------ probability
+
+    async def _probability_vote(
+        self, subject: Subject, call: Call, asked: tuple[int, ...]
+    ) -> Vote:
+        if self.client.backend.slots == 1:
+            read = [await self._read(subject, call, number) for number in asked]
+        else:
+            read = list(await asyncio.gather(*(self._read(subject, call, n) for n in asked)))
+        opinions = {n: verdict for n, (verdict, *_) in zip(asked, read, strict=True)}
+        probabilities = {n: p for n, (_, _, p, _) in zip(asked, read, strict=True) if p is not None}
+        findings = tuple(
+            Finding(verdict, subject.value(n) if n else None, answer=answer, probability=p)
+            for n, (verdict, answer, p, _) in zip(asked, read, strict=True)
+        )
+        lost = [n for n in asked if opinions[n] is Verdict.UNREADABLE]
+        return Vote(
+            verdict=gravest(opinions.values()),
+            model=self.client.spec,
+            seed=call.seed,
+            temperature=0.0,
+            opinions=opinions,
+            probabilities=probabilities,
+            findings=findings,
+            reason="neither yes nor no among the likeliest first tokens" if lost else None,
+            usage=sum((usage for *_, usage in read), Usage()),
+        )
+
+    async def _read(
+        self, subject: Subject, call: Call, number: int
+    ) -> tuple[Verdict, str | None, float | None, Usage]:
+        """(verdict, answer, P(pass), usage) for one value, or for the record (0).
+
+        Every step of the decision list is asked, so that P(pass) is always the probability of the
+        expected answer under the list: the product along its branch.
+        """
+        assert self.rubric.readings.probability is not None and self.rubric.verdict is not None
+        steps = self.rubric.readings.probability.steps
+        numbers = (number,) if number else ()
+        usage, chances = Usage(), []
+        for place in range(len(steps)):
+            prompt = messages(self.rubric, subject, step=place, numbers=numbers)
+            question = replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
+            tokens, paid = await self.client.first_token(question)
+            usage += paid
+            chance = yes_probability(tokens)
+            if chance is None:
+                return Verdict.UNREADABLE, None, None, usage
+            chances.append(chance)
+        answer, sure, outcomes = self._walk(chances)
+        expected = self.rubric.verdict.expected(subject.label)
+        verdict = _verdict(answer == expected) if sure else Verdict.ABSTAIN
+        return verdict, answer, outcomes.get(expected, 0.0), usage
+
+    def _walk(self, chances: Sequence[float]) -> tuple[str, bool, Mapping[str, float]]:
+        """(answer, sure enough, probability of each answer) along the decision list."""
+        assert self.rubric.readings.probability is not None
+        answer, sure, reach = None, True, 1.0
+        outcomes: dict[str, float] = {}
+        for place, step in enumerate(self.rubric.readings.probability.steps):
+            threshold = self.thresholds[place] if place < len(self.thresholds) else step.threshold
+            chance = chances[place]
+            settled = step.yes if chance >= threshold else step.no
+            if answer is None:
+                sure = sure and abs(chance - threshold) >= self.margin
+                answer = settled
+            if step.yes:
+                outcomes[step.yes] = outcomes.get(step.yes, 0.0) + reach * chance
+            if step.no:
+                outcomes[step.no] = outcomes.get(step.no, 0.0) + reach * (1 - chance)
+            reach *= 1 - chance if step.yes else chance
+        assert answer is not None
+        return answer, sure, outcomes
+
+    def _lost(
+        self, call: Call, asked: tuple[int, ...], verdict: Verdict, reason: str, usage: Usage
+    ) -> Vote:
+        return Vote(
+            verdict=verdict,
+            model=self.client.spec,
+            seed=call.seed,
+            temperature=call.temperature,
+            opinions=dict.fromkeys(asked, verdict),
+            reason=reason,
+            usage=usage,
+        )
+
+
+def yes_probability(tokens: Mapping[str, float]) -> float | None:
+    """P(yes) out of yes and no, from the first token's natural log-probabilities; 0 to 1.
+
+    Tokens are folded to their letters in lower case, so " Yes" and "YES" count too. None where yes
+    and no have less than `LEAST_MASS` together.
+    """
+    mass = {"yes": 0.0, "no": 0.0}
+    for token, logprob in tokens.items():
+        letters = _WORD.search(token.strip().lower())
+        if letters and letters.group() in mass:
+            mass[letters.group()] += math.exp(logprob)
+    total = mass["yes"] + mass["no"]
+    return mass["yes"] / total if total >= LEAST_MASS else None
+
+
+def _verdict(passes: bool) -> Verdict:
+    return Verdict.PASS if passes else Verdict.FAIL
+
+
+def _findings(subject: Subject, number: int, answer: Answer, verdict: Verdict) -> list[Finding]:
+    value = subject.value(number) if number else None
+    if not answer.passages:
+        return [Finding(verdict, value, answer=answer.answer, reason=answer.reason)]
+    return [
+        Finding(verdict, value, character, quote, answer.answer, answer.reason)
+        for character, quote in answer.passages
+    ]
+

@@ -1,0 +1,100 @@
+"""From votes to a verdict, and when no further vote can change it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Literal
+
+from judge.verdict import Verdict, Vote
+
+Rule = Literal["majority", "unanimous", "any"]
+
+_OUTCOMES = (Verdict.PASS, Verdict.FAIL, Verdict.ABSTAIN, Verdict.UNREADABLE, Verdict.ERROR)
+
+
+def decide(opinions: Sequence[Verdict], asked: int, rule: Rule = "majority") -> Verdict:
+    """The verdict of `opinions`, out of `asked` votes (lost votes count as asked).
+
+    - `majority`: what more than half of the votes asked say; else `abstain`.
+    - `unanimous`: what every vote asked says; else `abstain`.
+    - `any`: `fail` as soon as one vote fails (the rule of CQ-Bench's released script); `pass` if
+      every vote asked passes; else `abstain`.
+
+    With no readable vote at all the verdict is `error` if any vote is, else `unreadable`.
+
+    Raises:
+        ValueError: fewer than one vote asked, or more opinions than that.
+    """
+    if asked < 1 or len(opinions) > asked:
+        raise ValueError(f"{len(opinions)} opinions of {asked} votes asked")
+    return _decide(_counts(opinions), asked, rule)
+
+
+def settled(opinions: Sequence[Verdict], asked: int, rule: Rule = "majority") -> bool:
+    """Whether every way in which the votes still to come may turn out gives the same verdict."""
+    return _settled(_counts(opinions), asked, rule)
+
+
+def needed(opinions: Sequence[Verdict], asked: int, rule: Rule = "majority") -> int:
+    """The least number of further votes that could settle the matter (0 when it is settled)."""
+    if settled(opinions, asked, rule):
+        return 0
+    for more in range(1, asked - len(opinions) + 1):
+        for say in (Verdict.PASS, Verdict.FAIL):
+            if settled([*opinions, *[say] * more], asked, rule):
+                return more
+    return asked - len(opinions)
+
+
+def opinions_on(subject: int, votes: Iterable[Vote]) -> list[Verdict]:
+    """What each vote says of one value (0: the record); a lost vote counts as what it is."""
+    return [vote.opinions.get(subject, vote.verdict) for vote in votes]
+
+
+def tally(
+    votes: Sequence[Vote], subjects: Sequence[int], asked: int, rule: Rule
+) -> Mapping[int, Verdict]:
+    """The verdict for each value (or for the record, 0) by strict vote counting."""
+    return {s: decide(opinions_on(s, votes), asked, rule) for s in subjects}
+
+
+_Counts = tuple[int, ...]
+
+
+def _counts(opinions: Sequence[Verdict]) -> _Counts:
+    seen = Counter(opinions)
+    return tuple(seen[outcome] for outcome in _OUTCOMES)
+
+
+@lru_cache(maxsize=4096)
+def _decide(counts: _Counts, asked: int, rule: Rule) -> Verdict:
+    passed, failed, abstained, unreadable, errors = counts
+    if not passed + failed + abstained:
+        return Verdict.ERROR if errors else Verdict.UNREADABLE
+    if rule == "any" and failed:
+        return Verdict.FAIL
+    bar = asked // 2 if rule == "majority" else asked - 1
+    if passed > bar:
+        return Verdict.PASS
+    if failed > bar and rule != "any":
+        return Verdict.FAIL
+    return Verdict.ABSTAIN
+
+
+@lru_cache(maxsize=4096)
+def _settled(counts: _Counts, asked: int, rule: Rule) -> bool:
+    if sum(counts) >= asked:
+        return True
+    return len(_reachable(counts, asked, rule)) == 1
+
+
+@lru_cache(maxsize=4096)
+def _reachable(counts: _Counts, asked: int, rule: Rule) -> frozenset[Verdict]:
+    if sum(counts) == asked:
+        return frozenset({_decide(counts, asked, rule)})
+    following = (
+        (*counts[:place], counts[place] + 1, *counts[place + 1 :]) for place in range(len(counts))
+    )
+    return frozenset().union(*(_reachable(after, asked, rule) for after in following))

@@ -1,0 +1,195 @@
+"""Items, problems and typed records: what the readers give and every other room works on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from judge.records.names import Kind, typed_name
+from judge.records.values import Value, clip, in_form_of
+
+__all__ = [
+    "RESERVED",
+    "Item",
+    "Kind",
+    "NormRecord",
+    "Problem",
+    "Record",
+    "StoryRecord",
+    "Value",
+    "content_hash",
+]
+
+RESERVED = "judge"
+"""The key under which a verdict is written, and an earlier one is found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why an item cannot be judged: a message that names what and where, and the field at fault."""
+
+    message: str
+    field: str | None = None
+    type: str = "bad-input"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One unit of input, readable or not.
+
+    `source` is the file's name or `<stdin>`; `line` counts from 1 (for Parquet it is the row).
+    Exactly one of `fields` (the record as it stands) and `problem` is there. `raw` is the text
+    that could not be read, bytes that are no UTF-8 written as `\\xNN`; of an item over the size
+    limit only the beginning, with its full size.
+    """
+
+    source: str
+    line: int
+    fields: dict[str, Any] | None
+    raw: str | None = None
+    problem: Problem | None = None
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty")
+    return text
+
+
+class StoryRecord(BaseModel):
+    """A story and the values that it must carry (CQ-Bench)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str | None = None
+    story: str
+    values: list[Value] = Field(min_length=1)
+    setting: str | None = None
+    characters: list[str] = Field(default_factory=list)
+    location: str | None = None
+
+    check_story = field_validator("story")(_not_blank)
+
+
+class NormRecord(BaseModel):
+    """A rule of thumb and a situation that follows it, breaks it, or has nothing to do with it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str | None = None
+    country: str | None = None
+    cluster: str | None = None
+    axis: str | None = None
+    subcategory: str | None = None
+    background: str | None = None
+    value: str | None = None
+    rule_of_thumb: str
+    story: str
+    label: Literal["yes", "no", "neutral"] | None = None
+    explanation: str | None = None
+
+    check_text = field_validator("story", "rule_of_thumb")(_not_blank)
+
+    @field_validator("label", mode="before")
+    @classmethod
+    def _fold_label(cls, label: object) -> object:
+        if label is None:
+            return None
+        word = label.strip().casefold() if isinstance(label, str) else label
+        if word not in ("yes", "no", "neutral"):
+            raise ValueError(f"must be yes, no or neutral, not {clip(label)}")
+        return word
+
+
+@dataclass(slots=True)
+class Record:
+    """A typed record beside the item it was read from.
+
+    `names` maps a typed field's name to the record's own key, for the fields that it has.
+    """
+
+    item: Item
+    kind: Kind
+    data: StoryRecord | NormRecord
+    names: dict[str, str]
+
+    @property
+    def id(self) -> str:
+        """The record's own id, or its position: `#17` for line 17."""
+        return self.data.id if self.data.id is not None else f"#{self.item.line}"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The record's own fields, as they were read."""
+        return self.item.fields or {}
+
+    def has(self, field: str) -> bool:
+        """Whether `text(field)` has something to give."""
+        return self._find(field) is not None
+
+    def text(self, field: str) -> str:
+        """A field's text: a typed field under its typed name, or any text field under its own.
+
+        Values come one a line, characters with commas between. Raises KeyError for a field that
+        the record lacks or leaves empty.
+        """
+        found = self._find(field)
+        if found is None:
+            raise KeyError(field)
+        return found
+
+    def content_hash(self) -> str:
+        """The hash of the record's own fields, the same in whatever order they stand."""
+        return content_hash(self.fields)
+
+    def with_changes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The record's own fields, in their order and form, with `changes` in their place.
+
+        `changes` maps typed names to new contents (values: a sequence of Value or text). A field
+        that the record lacks comes last, under its typed name. An earlier verdict is left out.
+        """
+        out: dict[str, Any] = {}
+        placed: set[str] = set()
+        for key, content in self.fields.items():
+            name = typed_name(self.kind, key)
+            if name is not None and name in changes:
+                out[key] = self._in_own_form(name, content, changes[name])
+                placed.add(name)
+            elif key != RESERVED:
+                out[key] = content
+        for name, content in changes.items():
+            if name not in placed:
+                out[name] = content
+        return out
+
+    def _in_own_form(self, name: str, old: object, new: Any) -> Any:
+        if name == "values" and isinstance(self.data, StoryRecord):
+            return in_form_of(old, self.data.values, new)
+        return new
+
+    def _find(self, field: str) -> str | None:
+        if field in type(self.data).model_fields:
+            found: object = getattr(self.data, field)
+        else:
+            found = self.fields.get(field)
+        if field == "values" and isinstance(self.data, StoryRecord):
+            return "\n".join(value.text for value in self.data.values)
+        if field == "characters" and isinstance(self.data, StoryRecord):
+            found = ", ".join(self.data.characters)
+        return found if isinstance(found, str) and found.strip() else None
+
+
+def content_hash(fields: Mapping[str, Any]) -> str:
+    """32 hex digits over a record's fields, the same in whatever order they stand.
+
+    An earlier verdict (key `judge`) is no part of it.
+    """
+    own = {key: content for key, content in fields.items() if key != RESERVED}
+    # Escaped to ASCII, because a lone surrogate has no UTF-8 form.
+    text = json.dumps(own, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()

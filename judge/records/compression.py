@@ -1,0 +1,145 @@
+"""Bytes from files, pipes and compressed streams, in chunks, with a look ahead."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, BinaryIO
+
+from judge.errors import UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+CHUNK = 1 << 16
+_ZSTD_CHUNK = 1 << 13
+_GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
+
+
+class BrokenStream(Exception):
+    """A stream that cannot be read to its end; the message says why."""
+
+
+class ByteSource(io.RawIOBase):
+    """A readable stream over chunks of bytes.
+
+    A stream that breaks off ends, like any other, after the last byte that could be read; `fault`
+    then says why, so that what came before it is not lost.
+    """
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._ahead = b""
+        self.fault: str | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Fill `buffer` with what one chunk gives; 0 at the end."""
+        if not self._ahead and not self._pull():
+            return 0
+        view = memoryview(buffer).cast("B")
+        size = min(len(view), len(self._ahead))
+        view[:size] = self._ahead[:size]
+        self._ahead = self._ahead[size:]
+        return size
+
+    def peek(self, size: int) -> bytes:
+        """The next `size` bytes, fewer at the end; they stay to be read."""
+        while len(self._ahead) < size and self._pull():
+            pass
+        return self._ahead[:size]
+
+    def peek_all(self) -> bytes:
+        """All bytes that were looked at and are still to be read."""
+        return self._ahead
+
+    def skip(self, size: int) -> None:
+        """Drop bytes that were looked at."""
+        self._ahead = self._ahead[size:]
+
+    def _pull(self) -> bool:
+        if self.fault is not None:
+            return False
+        try:
+            chunk = next(self._chunks, b"")
+        except BrokenStream as error:
+            self.fault = str(error)
+            return False
+        self._ahead += chunk
+        return bool(chunk)
+
+
+def plain(stream: BinaryIO | io.RawIOBase) -> ByteSource:
+    """A source over an open binary stream; what a pipe holds comes at once, not when it is full."""
+    read = getattr(stream, "read1", stream.read)
+
+    def chunks() -> Iterator[bytes]:
+        try:
+            while chunk := read(CHUNK):
+                yield chunk
+        except OSError as error:
+            raise BrokenStream(f"the input cannot be read further: {error.strerror}") from error
+
+    return ByteSource(chunks())
+
+
+def decompressed(source: ByteSource, name: str, suffix: str) -> tuple[ByteSource, bool]:
+    """The content of `source`, and whether it was compressed.
+
+    The first bytes decide. Raises UsageError where `suffix` promises gzip or zstd and they are
+    neither: reading on would give one unreadable line after the other.
+    """
+    head = source.peek(4)
+    if head.startswith(_GZIP_MAGIC):
+        return ByteSource(_gzip_chunks(source)), True
+    if head.startswith(_ZSTD_MAGIC) or _is_skippable_frame(head):
+        return ByteSource(_zstd_chunks(source)), True
+    if suffix in _SUFFIXES:
+        raise UsageError(
+            f"{name} ends in {suffix} but is no {_SUFFIXES[suffix]} file: "
+            + ("it is empty" if not head else "its first bytes are not those of one")
+        )
+    return source, False
+
+
+def _is_skippable_frame(head: bytes) -> bool:
+    # Parallel compressors (pzstd) begin their files with one.
+    return len(head) == 4 and head[1:] == b"\x2a\x4d\x18" and head[0] >> 4 == 5
+
+
+def _gzip_chunks(source: ByteSource) -> Iterator[bytes]:
+    stream = gzip.GzipFile(fileobj=source)  # type: ignore[arg-type]
+    try:
+        while chunk := stream.read1(CHUNK):
+            yield chunk
+    except EOFError as error:
+        raise BrokenStream(source.fault or "the gzip stream is cut off") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise BrokenStream(f"the gzip stream is damaged: {error}") from error
+
+
+def _zstd_chunks(source: ByteSource) -> Iterator[bytes]:
+    import zstandard
+
+    # Not zstandard's own stream reader: that one ends a cut-off stream without a word.
+    # The chunks are small because the output of one may be thousands of times as large.
+    decompressor = zstandard.ZstdDecompressor()
+    try:
+        while data := source.read(_ZSTD_CHUNK):
+            while data:
+                frame = decompressor.decompressobj()
+                while not frame.eof:
+                    if not data:
+                        raise BrokenStream(source.fault or "the zstd stream is cut off")
+                    if chunk := frame.decompress(data):
+                        yield chunk
+                    data = b"" if frame.eof else source.read(_ZSTD_CHUNK)
+                data = frame.unused_data
+    except zstandard.ZstdError as error:
+        raise BrokenStream(f"the zstd stream is damaged: {error}") from error

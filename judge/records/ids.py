@@ -1,0 +1,50 @@
+"""Which ids were seen already, in memory that does not grow with their number."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from types import TracebackType
+from typing import Self
+
+
+class SeenIds:
+    """Remembers ids and the line where each came first. Use as a context manager.
+
+    For one thread at a time. The ids lie in a temporary database that SQLite keeps in memory up
+    to a few megabytes, then on disk, and deletes itself.
+    """
+
+    def __init__(self) -> None:
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._db.execute("PRAGMA synchronous=OFF")
+        self._db.execute("PRAGMA journal_mode=OFF")
+        self._db.execute("PRAGMA cache_size=-16000")
+        self._db.execute("CREATE TABLE seen (id BLOB PRIMARY KEY, line INTEGER) WITHOUT ROWID")
+        self._db.execute("BEGIN")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._db.close()
+
+    def first_line(self, id: str, line: int) -> int | None:
+        """The line where `id` was seen before; None, and remembered, when it is new."""
+        # The digest bounds what one id can take, and takes the lone surrogates that SQLite's
+        # text does not.
+        key = hashlib.blake2b(id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        added = self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (key, line)).rowcount
+        if added:
+            return None
+        row = self._db.execute("SELECT line FROM seen WHERE id = ?", (key,)).fetchone()
+        return int(row[0])

@@ -1,0 +1,78 @@
+"""Reading Parquet files, batch by batch."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator
+from typing import IO, Any
+
+from judge.errors import UsageError
+from judge.records.base import Item, Problem
+
+_BATCH = 256
+
+
+def read_parquet(name: str, file: str | IO[bytes]) -> Iterator[Item]:
+    """One record a row; `line` is the row's number.
+
+    Lists and structs become lists and objects, a missing number (NaN) null, and what JSON has no
+    form for (bytes, decimals, dates) a text. Raises UsageError for a file that is no Parquet.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet as pq
+
+    try:
+        # Without pre-buffering, else whole row groups are read ahead of the batches.
+        table = pq.ParquetFile(file, pre_buffer=False)
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(f"{name} is not a Parquet file: {error}") from error
+    columns = table.schema_arrow.names
+    if len(set(columns)) < len(columns):
+        twice = sorted({column for column in columns if columns.count(column) > 1})
+        raise UsageError(f"{name}: two columns have the same name: {', '.join(twice)}")
+    return _items(name, table)
+
+
+def _items(name: str, table: Any) -> Iterator[Item]:
+    import pyarrow as pa
+
+    number = 0
+    try:
+        for batch in table.iter_batches(batch_size=_BATCH):
+            for row in batch.to_pylist():
+                number += 1
+                yield _item(name, number, row)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        message = f"the file cannot be read further: {str(error).partition('. Detail')[0]}"
+        yield Item(name, number + 1, None, None, Problem(message))
+
+
+def _item(name: str, number: int, row: dict[str, Any]) -> Item:
+    fields: dict[str, Any] = {}
+    for column, content in row.items():
+        try:
+            fields[column] = _plain(content)
+        except OverflowError:
+            message = f"column {column!r} holds an infinite number, which JSON does not have"
+            return Item(name, number, None, None, Problem(message, column))
+    return Item(name, number, fields)
+
+
+def _plain(content: Any) -> Any:
+    match content:
+        case None | bool() | int() | str():
+            return content
+        case float():
+            if math.isinf(content):
+                raise OverflowError
+            return None if math.isnan(content) else content
+        case dict():
+            return {str(key): _plain(part) for key, part in content.items()}
+        case list() | tuple():
+            return [_plain(part) for part in content]
+        case bytes():
+            return content.decode("utf-8", "backslashreplace")
+        case datetime.date() | datetime.time():
+            return content.isoformat()
+    return str(content)
