@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from judge.graphs.majority import take_votes
-from judge.graphs.workflow import By, Context, skip_reason, skipped
+from .majority import take_votes
+from judge.workflow import By, Context, skip_reason, skipped
 from judge.judging.judge import Judge
 from judge.subject import Subject
 from judge.verdict import Check, Finding, Usage, Verdict

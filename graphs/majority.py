@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -58,7 +58,7 @@ async def ask(state: MajorityState, runtime: Runtime[Panel]) -> dict[str, list[V
     return {"votes": list(await asyncio.gather(*asked))}
 
 
-def decide(state: MajorityState, runtime: Runtime[Panel]) -> Literal["ask", "__end__"]:
+def decide(state: MajorityState, runtime: Runtime[Panel]) -> str:
     """Whether another vote could still change the verdict on any value."""
     panel, cast = runtime.context, state["votes"]
     count = len(panel.ballots)
@@ -127,11 +127,10 @@ def _probability(votes: Sequence[Vote], asked: Sequence[int]) -> float | None:
 
 
 def _findings(
-    subject: Subject, votes: Sequence[Vote], opinions: dict[int, Verdict] | object
+    subject: Subject, votes: Sequence[Vote], opinions: Mapping[int, Verdict]
 ) -> tuple[Finding, ...]:
-    decided = dict(opinions)  # type: ignore[call-overload]
     kept: dict[tuple[object, ...], Finding] = {}
-    for number, verdict in decided.items():
+    for number, verdict in opinions.items():
         value = subject.value(number) if number else None
         for vote in votes:
             for finding in vote.findings:

@@ -20,8 +20,8 @@ from typing import Annotated, Any, Literal, TypedDict, cast
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from judge.graphs.asking import additional_checks, deciding, make_check, summed_reason
-from judge.graphs.workflow import By, Context, Outcome, Workflow
+from .asking import additional_checks, deciding, make_check, summed_reason
+from judge.workflow import By, Context, Outcome, Workflow
 from judge.replies import Regeneration
 from judge.subject import Subject
 from judge.verdict import Check, Edit, Judgement, Usage, Verdict, gravest
@@ -101,7 +101,9 @@ def _told(check: Check) -> str:
     if check.name == "relevance":
         return "it is not about the right thing: see below what is wanted"
     quotes = ", ".join(repr(f.quote) for f in check.findings if f.quote)
-    return "it gives away where it happens, or explains the custom" + (f": {quotes}" if quotes else "")
+    return "it gives away where it happens, or explains the custom" + (
+        f": {quotes}" if quotes else ""
+    )
 
 
 def after_examination(
@@ -120,7 +122,7 @@ def after_regeneration(
     return "acceptance" if state["edits"] else "holding_together"
 
 
-def finish(end: Mapping[str, Any], context: Context) -> Outcome:
+def finish(end: Mapping[str, Any]) -> Outcome:
     """The judgement, and the story if it was written anew."""
     state = cast(NormState, end)
     subject, decided = state["subject"], deciding(state["checks"])

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, TypedDict, cast
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from judge.graphs.asking import (
+from .asking import (
     additional_checks,
     deciding,
     evidence,
@@ -30,7 +30,7 @@ from judge.graphs.asking import (
     make_check,
     summed_reason,
 )
-from judge.graphs.workflow import By, Context, Outcome, Workflow, skipped
+from judge.workflow import By, Context, Outcome, Workflow, skipped
 from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
 from judge.replies import Insertions, Rewrites
 from judge.subject import Subject
@@ -65,9 +65,7 @@ async def incorporation(state: StoryState, runtime: Run) -> dict[str, Any]:
 async def insertion(state: StoryState, runtime: Run) -> dict[str, Any]:
     """Add dialogue for the missing values, removing nothing."""
     rewriter, subject = runtime.context.rewriters["insertion"], state["subject"]
-    asked = await rewriter.ask(
-        subject, round=state["round"], numbers=flagged(state["checks"][-1])
-    )
+    asked = await rewriter.ask(subject, round=state["round"], numbers=flagged(state["checks"][-1]))
     if not isinstance(asked.reply, Insertions):
         return _gave_up("insertion", f"{asked.trouble}: {asked.detail}", asked.usage)
     story, edits = apply_insertions(
@@ -131,11 +129,11 @@ def rejected(state: StoryState, runtime: Run) -> dict[str, Any]:
     return {"checks": [skipped(name, reason) for name in names]}
 
 
-def _ask_again(after: str, rewriting: str) -> Any:
+def _ask_again(check: str, rewriting: str, after: str) -> Any:
     def route(state: StoryState, runtime: Run) -> str:
-        if not state["checks"] or state["checks"][-1].verdict is not Verdict.FAIL:
-            return after
-        return rewriting if state["round"] <= runtime.context.rounds else after
+        last = state["checks"][-1] if state["checks"] else None
+        failed = last is not None and last.name == check and last.verdict is Verdict.FAIL
+        return rewriting if failed and state["round"] <= runtime.context.rounds else after
 
     return route
 
@@ -206,7 +204,7 @@ def _not_in_multiple(context: Context) -> dict[str, Any]:
     return {"checks": [skipped("consistency", reason)]}
 
 
-def finish(end: Mapping[str, Any], context: Context) -> Outcome:
+def finish(end: Mapping[str, Any]) -> Outcome:
     """The judgement, and the story and values as they now stand."""
     state = cast(StoryState, end)
     subject, original = state["subject"], state["original"]
@@ -261,14 +259,16 @@ for _node in (
     acceptance,
     rejected,
 ):
-    _builder.add_node(_node.__name__, _node)  # type: ignore[arg-type]
+    _builder.add_node(_node.__name__, _node)
 _builder.add_edge(START, "incorporation")
 for _check, _rewriting, _next in (
     ("incorporation", "insertion", "consistency"),
     ("consistency", "contradiction_rewriting", "implicitness"),
     ("implicitness", "explicit_rewriting", "length"),
 ):
-    _builder.add_conditional_edges(_check, _ask_again(_next, _rewriting), [_rewriting, _next])
+    _builder.add_conditional_edges(
+        _check, _ask_again(_check, _rewriting, _next), [_rewriting, _next]
+    )
     _builder.add_conditional_edges(_rewriting, _after_rewriting(_check, _next), [_check, _next])
 _builder.add_conditional_edges("length", after_length, ["acceptance", "rejected"])
 _builder.add_edge("acceptance", END)

@@ -111,13 +111,13 @@ def _sized(cls: type[Reply], count: int) -> type[Any]:
     name = cls.per_value
     assert name is not None
     annotation = cls.model_fields[name].annotation
-    made = create_model(
+    made: type[Any] = create_model(
         cls.__name__,
         __base__=cls,
         __module__=cls.__module__,
         **{name: (Annotated[annotation, Len(count, count)], ...)},  # type: ignore[call-overload]
     )
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 @lru_cache(maxsize=256)
@@ -168,7 +168,7 @@ class ValueAnswer(_Part):
 class ValuesReflected(JudgingReply):
     """For each value: is it reflected in the story, and where?"""
 
-    per_value = "values"
+    per_value: ClassVar[str | None] = "values"
     values: list[ValueAnswer]
 
     def problems(self, record: About) -> Iterator[str]:
@@ -212,7 +212,7 @@ class ValueSpeeches(_Part):
 class SpeechesFound(JudgingReply):
     """For each value: the speeches that contradict it (or state it outright), with the speaker."""
 
-    per_value = "values"
+    per_value: ClassVar[str | None] = "values"
     values: list[ValueSpeeches]
 
     def problems(self, record: About) -> Iterator[str]:
@@ -263,7 +263,7 @@ class YesNo(_OneAnswer):
 
 
 class LabelAnswer(_OneAnswer):
-    """Does the situation follow the rule of thumb (yes), break it (no), or not touch it (neutral)?"""
+    """Does the deed follow the rule of thumb (yes), break it (no), or lie outside it (neutral)?"""
 
     answer: Literal["yes", "no", "neutral"]
 
@@ -308,7 +308,7 @@ class Insertion(_Part):
 class Insertions(Reply):
     """Dialogue that carries the missing values; nothing of the story is given back or removed."""
 
-    per_value = "insertions"
+    per_value: ClassVar[str | None] = "insertions"
     insertions: list[Insertion]
 
     def problems(self, record: About) -> Iterator[str]:
@@ -332,7 +332,7 @@ class Rewrite(_Part):
 class Rewrites(Reply):
     """New words for each numbered passage, and for nothing else."""
 
-    per_value = "rewrites"
+    per_value: ClassVar[str | None] = "rewrites"
     rewrites: list[Rewrite]
 
     def problems(self, record: About) -> Iterator[str]:

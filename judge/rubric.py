@@ -332,7 +332,9 @@ def _complaint(
 
 
 def _check_templates(rubric: Rubric, name: str, lines: Mapping[tuple[str, ...], int]) -> None:
-    places = [(("readings", "structured", "question"), rubric.readings.structured.question)]
+    places: list[tuple[tuple[str, ...], str]] = [
+        (("readings", "structured", "question"), rubric.readings.structured.question)
+    ]
     if rubric.readings.probability:
         places += [
             (("readings", "probability", "steps", str(number), "question"), step.question)

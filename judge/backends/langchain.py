@@ -38,7 +38,9 @@ class LangChainBackend:
         runnable: Any = self._model
         messages = [dict(message) for message in call.messages]
         if call.logprobs is not None:
-            raise errors.BadRequest("LangChain gives no log-probabilities; use --reading structured")
+            raise errors.BadRequest(
+                "LangChain gives no log-probabilities; use --reading structured"
+            )
         settings = {"temperature": call.temperature, "max_tokens": call.max_tokens}
         if call.schema is not None and mode is Mode.TOOLS:
             try:

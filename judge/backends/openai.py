@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from openai.types.chat import ChatCompletion
 
 _OWN_URL = "https://api.openai.com/v1"
+_CONNECT_TIMEOUT = 10.0
+_OUTER_TIMEOUT = 3600.0
+"""Seconds; the run's own --timeout is the one that counts, this only ends what nobody waits for."""
 
 
 def without_secrets(url: str) -> str:
@@ -33,7 +36,7 @@ class OpenAIBackend:
     reading: Reading = "structured"
 
     def __init__(self, name: str, *, http_client: Any = None) -> None:
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, Timeout
 
         self._name = name
         self._url = os.environ.get("OPENAI_BASE_URL") or _OWN_URL
@@ -43,12 +46,11 @@ class OpenAIBackend:
                 f"openai:{name}: OPENAI_API_KEY is not set. Set it, or name another server with "
                 "OPENAI_BASE_URL (a local one needs no key)"
             )
-        timeout = float(os.environ.get("JUDGE_TIMEOUT", "120"))
         self._client = AsyncOpenAI(
             api_key=key or "none",
             base_url=self._url,
             max_retries=0,
-            timeout=timeout,
+            timeout=Timeout(_OUTER_TIMEOUT, connect=_CONNECT_TIMEOUT),
             http_client=http_client,
         )
 
@@ -71,7 +73,9 @@ class OpenAIBackend:
         except openai.APIStatusError as error:
             raise _status_error(error, self._name) from error
         except (openai.APIError, ValueError) as error:
-            raise errors.ServerFault(f"the server's answer is no chat completion: {error}") from error
+            raise errors.ServerFault(
+                f"the server's answer is no chat completion: {error}"
+            ) from error
         return completion(answer)
 
     async def aclose(self) -> None:
@@ -124,7 +128,11 @@ def completion(answer: ChatCompletion) -> Completion:
     first = choice.logprobs.content if choice.logprobs else None
     return Completion(
         text=message.refusal or text if refused else text,
-        finish_reason="refusal" if refused else "length" if choice.finish_reason == "length" else "stop",
+        finish_reason="refusal"
+        if refused
+        else "length"
+        if choice.finish_reason == "length"
+        else "stop",
         input_tokens=usage.prompt_tokens if usage else 0,
         output_tokens=usage.completion_tokens if usage else 0,
         cached_tokens=details.cached_tokens if details else None,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, cast
@@ -21,7 +20,7 @@ from pydantic import ValidationError
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode
 from judge.cache import ReplyCache, request_key
-from judge.errors import BackendError, BadRequest, ContextExceeded, UsageError
+from judge.errors import BackendError, BadRequest, ContextExceeded, ServerFault, UsageError
 from judge.judging.budget import Budget, Price
 from judge.judging.limiter import AdaptiveLimit
 from judge.replies import About, Reply, about
@@ -29,6 +28,9 @@ from judge.verdict import Usage
 
 MAX_TRIES = 6
 """Attempts at one call that fails with a retryable error."""
+
+MAX_TRIES_UNREACHABLE = 3
+"""Attempts where no server answers at all."""
 
 LONGEST_WAIT = 120.0
 """Seconds; a server that asks for a longer pause is treated as failing."""
@@ -81,6 +83,7 @@ class Client:
         cache: None for no cache.
         limit: most calls under way at once.
         reasks: how often an invalid reply is sent back with what is wrong with it.
+        timeout: seconds until a call is given up; an engine in this process has none.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class Client:
         price: Price | None = None,
         reasks: int = 2,
         backoff: float = 0.5,
+        timeout: float | None = None,
     ) -> None:
         self.spec = spec
         self.backend = backend
@@ -104,6 +108,7 @@ class Client:
         self._price = Price(0.0, 0.0) if spec.startswith(("local:", "scripted:")) else price
         self._reasks = reasks
         self._backoff = backoff
+        self._timeout = timeout if backend.slots is None else None
         self._identity = dict(backend.identity())
         self._mode = backend.modes[0] if len(backend.modes) == 1 else None
         self._preparing = asyncio.Lock()
@@ -271,11 +276,12 @@ class Client:
                 async with self.limit.slot():
                     self._budget.take()
                     self._count(calls=1)
-                    completion = await self.backend.complete(call, mode)
+                    completion = await self._in_time(call, mode)
             except BackendError as error:
                 if error.kind in ("rate-limited", "server-fault"):
                     self.limit.refused(_bounded(error.retry_after))
-                if not error.retryable or tried == MAX_TRIES or _too_long(error.retry_after):
+                last = MAX_TRIES_UNREACHABLE if error.kind == "unreachable" else MAX_TRIES
+                if not error.retryable or tried >= last or _too_long(error.retry_after):
                     raise
                 self._count(retries=1, refusals=int(error.kind == "rate-limited"))
                 await asyncio.sleep(min(self._backoff * 2 ** (tried - 1), LONGEST_WAIT))
@@ -285,7 +291,19 @@ class Client:
                 return completion
         raise AssertionError("the last try returns or raises")
 
+    async def _in_time(self, call: Call, mode: Mode) -> Completion:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self.backend.complete(call, mode)
+        except TimeoutError as error:
+            raise ServerFault(f"no answer within {self._timeout:g} s") from error
+
     # ------------------------------------------------------------ counting
+
+    @property
+    def priced(self) -> bool:
+        """Whether the cost of a call is known."""
+        return self._price is not None
 
     def _usage(self, completion: Completion) -> Usage:
         tokens = (completion.input_tokens, completion.output_tokens)
@@ -368,7 +386,10 @@ def _chat_completion(completion: Completion) -> Any:
 
     message = ChatCompletionMessage.model_construct(role="assistant", content=completion.text)
     choice = Choice.model_construct(
-        finish_reason=completion.finish_reason, index=0, message=message, logprobs=None
+        finish_reason="length" if completion.finish_reason == "length" else "stop",
+        index=0,
+        message=message,
+        logprobs=None,
     )
     usage = CompletionUsage.model_construct(
         prompt_tokens=completion.input_tokens,
@@ -378,4 +399,3 @@ def _chat_completion(completion: Completion) -> Any:
     return ChatCompletion.model_construct(
         id="", choices=[choice], created=0, model="", object="chat.completion", usage=usage
     )
-

@@ -96,9 +96,7 @@ class Judge:
 
     # ------------------------------------------------------------ structured
 
-    async def _structured_vote(
-        self, subject: Subject, call: Call, asked: tuple[int, ...]
-    ) -> Vote:
+    async def _structured_vote(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Vote:
         values = asked if self.rubric.about == "values" else ()
         model = JUDGING_REPLIES[self.rubric.reply].sized(len(values))
         prompt = messages(self.rubric, subject, numbers=values)
@@ -134,9 +132,7 @@ class Judge:
 
     # ------------------------------------------------------------ probability
 
-    async def _probability_vote(
-        self, subject: Subject, call: Call, asked: tuple[int, ...]
-    ) -> Vote:
+    async def _probability_vote(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Vote:
         if self.client.backend.slots == 1:
             read = [await self._read(subject, call, number) for number in asked]
         else:
@@ -247,4 +243,3 @@ def _findings(subject: Subject, number: int, answer: Answer, verdict: Verdict) -
         Finding(verdict, value, character, quote, answer.answer, answer.reason)
         for character, quote in answer.passages
     ]
-

@@ -58,7 +58,9 @@ class Rewriter:
             origin=Origin(self.rubric.name, subject.id, round, 0, subject.as_mapping()),
         )
         record = About(
-            texts={name: subject.texts[name] for name in self.rubric.fields if name in subject.texts},
+            texts={
+                name: subject.texts[name] for name in self.rubric.fields if name in subject.texts
+            },
             numbers=tuple(numbers),
             characters=subject.characters,
             passages=len(passages),
@@ -77,7 +79,9 @@ class Passage:
 
     def described(self, story: str, how: str) -> str:
         values = ", ".join(map(str, self.numbers))
-        return f"{self.character or 'Narrator'} ({how} value {values}): {story[self.start : self.end]}"
+        return (
+            f"{self.character or 'Narrator'} ({how} value {values}): {story[self.start : self.end]}"
+        )
 
 
 def passages(subject: Subject, findings: Sequence[Finding]) -> list[Passage]:
@@ -100,7 +104,13 @@ def passages(subject: Subject, findings: Sequence[Finding]) -> list[Passage]:
 
 
 def apply_rewrites(
-    subject: Subject, places: Sequence[Passage], reply: Rewrites, *, check: str, round: int, model: str
+    subject: Subject,
+    places: Sequence[Passage],
+    reply: Rewrites,
+    *,
+    check: str,
+    round: int,
+    model: str,
 ) -> tuple[str, list[Edit]]:
     """The story with each passage replaced, and the edits in story order."""
     story, edits = subject.story, []
@@ -149,6 +159,6 @@ def _sentence_end(story: str, end: int) -> int:
 
 def _same_marks(text: str, before: str) -> str:
     """Quotation marks around a passage stay as they were: kept, or kept out."""
-    bare = text.strip("\"\u201c\u201d") if text[:1] in '"\u201c' and text[-1:] in '"\u201d' else text
+    bare = text.strip('"\u201c\u201d') if text[:1] in '"\u201c' and text[-1:] in '"\u201d' else text
     quoted = before[:1] in '"\u201c' and before[-1:] in '"\u201d' and len(before) > 1
     return f"{before[0]}{bare}{before[-1]}" if quoted else bare

@@ -70,7 +70,7 @@ def _counts(opinions: Sequence[Verdict]) -> _Counts:
 
 @lru_cache(maxsize=4096)
 def _decide(counts: _Counts, asked: int, rule: Rule) -> Verdict:
-    passed, failed, abstained, unreadable, errors = counts
+    passed, failed, abstained, _, errors = counts
     if not passed + failed + abstained:
         return Verdict.ERROR if errors else Verdict.UNREADABLE
     if rule == "any" and failed:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from judge.records.names import Kind, typed_name
 from judge.records.values import Value, clip, in_form_of
@@ -55,10 +56,20 @@ class Item:
     problem: Problem | None = None
 
 
+_NAME_BREAK = re.compile(r"[,;\n]")
+
+
 def _not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("is empty")
     return text
+
+
+def _as_text(id: object) -> object:
+    return str(id) if isinstance(id, int | float) and not isinstance(id, bool) else id
+
+
+Id = Annotated[str | None, BeforeValidator(_as_text)]
 
 
 class StoryRecord(BaseModel):
@@ -66,7 +77,7 @@ class StoryRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    id: str | None = None
+    id: Id = None
     story: str
     values: list[Value] = Field(min_length=1)
     setting: str | None = None
@@ -75,13 +86,20 @@ class StoryRecord(BaseModel):
 
     check_story = field_validator("story")(_not_blank)
 
+    @field_validator("characters", mode="before")
+    @classmethod
+    def _split_names(cls, names: object) -> object:
+        if isinstance(names, str):
+            return [part.strip() for part in _NAME_BREAK.split(names) if part.strip()]
+        return names
+
 
 class NormRecord(BaseModel):
     """A rule of thumb and a situation that follows it, breaks it, or has nothing to do with it."""
 
     model_config = ConfigDict(frozen=True)
 
-    id: str | None = None
+    id: Id = None
     country: str | None = None
     cluster: str | None = None
     axis: str | None = None

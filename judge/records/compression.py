@@ -20,7 +20,7 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 
 
-class BrokenStream(Exception):
+class BrokenStreamError(Exception):
     """A stream that cannot be read to its end; the message says why."""
 
 
@@ -68,7 +68,7 @@ class ByteSource(io.RawIOBase):
             return False
         try:
             chunk = next(self._chunks, b"")
-        except BrokenStream as error:
+        except BrokenStreamError as error:
             self.fault = str(error)
             return False
         self._ahead += chunk
@@ -84,7 +84,9 @@ def plain(stream: BinaryIO | io.RawIOBase) -> ByteSource:
             while chunk := read(CHUNK):
                 yield chunk
         except OSError as error:
-            raise BrokenStream(f"the input cannot be read further: {error.strerror}") from error
+            raise BrokenStreamError(
+                f"the input cannot be read further: {error.strerror}"
+            ) from error
 
     return ByteSource(chunks())
 
@@ -114,14 +116,14 @@ def _is_skippable_frame(head: bytes) -> bool:
 
 
 def _gzip_chunks(source: ByteSource) -> Iterator[bytes]:
-    stream = gzip.GzipFile(fileobj=source)  # type: ignore[arg-type]
+    stream = gzip.GzipFile(fileobj=source)
     try:
         while chunk := stream.read1(CHUNK):
             yield chunk
     except EOFError as error:
-        raise BrokenStream(source.fault or "the gzip stream is cut off") from error
+        raise BrokenStreamError(source.fault or "the gzip stream is cut off") from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise BrokenStream(f"the gzip stream is damaged: {error}") from error
+        raise BrokenStreamError(f"the gzip stream is damaged: {error}") from error
 
 
 def _zstd_chunks(source: ByteSource) -> Iterator[bytes]:
@@ -136,10 +138,10 @@ def _zstd_chunks(source: ByteSource) -> Iterator[bytes]:
                 frame = decompressor.decompressobj()
                 while not frame.eof:
                     if not data:
-                        raise BrokenStream(source.fault or "the zstd stream is cut off")
+                        raise BrokenStreamError(source.fault or "the zstd stream is cut off")
                     if chunk := frame.decompress(data):
                         yield chunk
                     data = b"" if frame.eof else source.read(_ZSTD_CHUNK)
                 data = frame.unused_data
     except zstandard.ZstdError as error:
-        raise BrokenStream(f"the zstd stream is damaged: {error}") from error
+        raise BrokenStreamError(f"the zstd stream is damaged: {error}") from error

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from judge.records.base import Item
 from judge.records.jsonsplit import Element, Splitter
-from judge.records.jsontext import Unreadable, parse_object
+from judge.records.jsontext import UnreadableError, parse_object
 from judge.records.lines import SAMPLE, Input, split_lines
 
 
@@ -17,7 +17,7 @@ def read_jsonl(opened: Input) -> Iterator[Item]:
         number, ended = line.number, line.ended
         if not ended and (last := opened.cut_off(number, line.data, line.size)):
             yield last
-        elif line.size > len(line.data):
+        elif line.size > opened.max_line:
             yield opened.too_long(number, line.data, line.size, "the line")
         elif line.data and not line.data.isspace():
             yield _parsed(opened, number, line.data.rstrip(b"\r"), "column")[0]
@@ -89,7 +89,7 @@ def _element(opened: Input, element: Element) -> tuple[Item, bool]:
         last = opened.cut_off(line, data[:SAMPLE], size)
         message = "the input ends inside this record: cut off, or a quote or bracket is not closed"
         return last or opened.bad(line, message, data[:SAMPLE], size=size), False
-    if size > len(data):
+    if size > opened.max_line:
         return opened.too_long(line, data, size, "the record"), True
     return _parsed(opened, line, data, "character")
 
@@ -98,5 +98,5 @@ def _parsed(opened: Input, line: int, data: bytes, where: str) -> tuple[Item, bo
     """The item that `data` gives, and whether its JSON is sound."""
     try:
         return Item(opened.name, line, parse_object(data, where=where)), True
-    except Unreadable as error:
+    except UnreadableError as error:
         return opened.bad(line, error.message, data, field=error.field), not error.syntax

@@ -10,7 +10,7 @@ from judge.records.lines import SAMPLE
 
 _CHUNK = 1 << 16
 _STRING_BODY = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-_STRUCTURE = re.compile(rb'["\[\]{}]')
+_UNSTRUCTURED = re.compile(rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+', re.DOTALL)
 _SCALAR_END = re.compile(rb"[\s,\]}]")
 _NOT_SPACE = re.compile(rb"[^ \t\r\n]")
 
@@ -61,7 +61,8 @@ class Splitter:
     def take(self) -> Element:
         """The value that begins at the byte that `peek` gave."""
         line, parts, size, kept = self.line, [], 0, 0
-        scan = _Scalar() if self.peek() not in (b'"', b"[", b"{") else _Nested()
+        first = self.peek()
+        scan = _Nested(first) if first in (b'"', b"[", b"{") else _Scalar()
         complete = False
         while not complete:
             end, complete = scan.over(self._buffer, self._at)
@@ -100,12 +101,15 @@ class _Nested:
 
     ends_with_text = False
 
-    def __init__(self) -> None:
-        self._depth = 0
-        self._in_text = False
+    def __init__(self, first: bytes) -> None:
+        self._first = True
+        self._in_text = first == b'"'
+        self._depth = 0 if self._in_text else 1
         self._escaped = False
 
     def over(self, buffer: bytes, at: int) -> tuple[int, bool]:
+        at += self._first
+        self._first = False
         while at < len(buffer):
             at = self._text(buffer, at) if self._in_text else self._structure(buffer, at)
             if not self._in_text and self._depth == 0:
@@ -126,11 +130,13 @@ class _Nested:
         return at
 
     def _structure(self, buffer: bytes, at: int) -> int:
-        found = _STRUCTURE.search(buffer, at)
-        if not found:
-            return len(buffer)
-        if found[0] == b'"':
+        # Whole texts are passed over in one step; a quote that is met here opens one that goes on
+        # in the next chunk.
+        passed = _UNSTRUCTURED.match(buffer, at)
+        at = passed.end() if passed else at
+        found = buffer[at : at + 1]
+        if found == b'"':
             self._in_text = True
-        else:
-            self._depth += 1 if found[0] in b"[{" else -1
-        return found.end()
+        elif found:
+            self._depth += 1 if found in (b"[", b"{") else -1
+        return at + len(found)

@@ -22,7 +22,7 @@ _NAMES: dict[type, str] = {
 }
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """Bytes that hold no record. `syntax` tells broken JSON from JSON that says something else."""
 
     def __init__(self, message: str, *, field: str | None = None, syntax: bool = False) -> None:
@@ -40,7 +40,7 @@ def kind_of(content: object) -> str:
 def parse_object(data: bytes, *, where: str = "column") -> dict[str, Any]:
     """The JSON object in `data`, with white space around it allowed.
 
-    Raises Unreadable for invalid UTF-8, broken JSON (with its place, counted in characters and
+    Raises UnreadableError for invalid UTF-8, broken JSON (with its place, counted in characters and
     called `where`), another JSON value, a repeated key, a number JSON or a float cannot hold, and
     nesting beyond MAX_DEPTH.
     """
@@ -48,19 +48,19 @@ def parse_object(data: bytes, *, where: str = "column") -> dict[str, Any]:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         byte = data[error.start]
-        raise Unreadable(f"not UTF-8: byte 0x{byte:02x} at byte {error.start + 1}") from None
+        raise UnreadableError(f"not UTF-8: byte 0x{byte:02x} at byte {error.start + 1}") from None
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _depth(data) > MAX_DEPTH:
-        raise Unreadable(f"nested more than {MAX_DEPTH} deep")
+        raise UnreadableError(f"nested more than {MAX_DEPTH} deep")
     try:
         content = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg} at {where} {error.pos + 1}"
-        raise Unreadable(message, syntax=True) from None
+        raise UnreadableError(message, syntax=True) from None
     except ValueError:
         # Python refuses to convert integers of more than 4,300 digits.
-        raise Unreadable("holds a whole number with too many digits") from None
+        raise UnreadableError("holds a whole number with too many digits") from None
     if not isinstance(content, dict):
-        raise Unreadable(f"a record must be an object, this is {kind_of(content)}")
+        raise UnreadableError(f"a record must be an object, this is {kind_of(content)}")
     return content
 
 
@@ -82,19 +82,19 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise Unreadable(f"key {key!r} stands twice in one object", field=key)
+                raise UnreadableError(f"key {key!r} stands twice in one object", field=key)
             seen.add(key)
     return fields
 
 
 def _constant(name: str) -> NoReturn:
-    raise Unreadable(f"{name} is no JSON number")
+    raise UnreadableError(f"{name} is no JSON number")
 
 
 def _float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise Unreadable(f"number {text[:40]} is too large")
+        raise UnreadableError(f"number {text[:40]} is too large")
     return number
 
 

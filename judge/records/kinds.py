@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from judge.records.base import RESERVED, Item, NormRecord, Problem, Record, StoryRecord
 from judge.records.ids import SeenIds
 from judge.records.jsontext import kind_of
-from judge.records.names import Clash, Kind, find_names, normalised
-from judge.records.values import BadValue, clip, parse_values
+from judge.records.names import ClashError, Kind, find_names, normalised, typed_name
+from judge.records.values import BadValueError, Value, clip, parse_values
 
 _NEEDED: dict[Kind, tuple[str, ...]] = {
     "story": ("story", "values"),
@@ -23,12 +23,12 @@ _SHOWN_KEYS = 12
 def recognise(fields: Mapping[str, Any]) -> Kind | None:
     """The kind of record that these fields make: `story` has values, `norm` a rule of thumb.
 
-    Where it has the fields of both, those that are filled decide. None where that does not settle
-    it, or the record is of neither kind.
+    Where there are both, the one that is filled decides. None where that does not settle it, and
+    for records of neither kind.
     """
     candidates = _candidates(fields)
     if len(candidates) > 1:
-        candidates = _candidates({key: part for key, part in fields.items() if not _blank(part)})
+        candidates = [kind for kind in candidates if _filled(kind, fields)]
     return candidates[0] if len(candidates) == 1 else None
 
 
@@ -36,21 +36,21 @@ def build(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> R
     """The typed record that an item holds, or the problem that keeps it from being one.
 
     `kind` None recognises it by its fields. With `ids`, an id that was seen before is a problem of
-    type `duplicate-id`; records without an id, or with another problem, are not counted.
+    type `duplicate-id`; the ids of records with another problem are not remembered.
     """
     if item.problem is not None or item.fields is None:
         return item.problem or Problem("there is no record")
     fields = item.fields
-    problem = _reserved(fields)
-    if problem is None and kind is None:
-        kind = recognise(fields)
-        problem = None if kind else _unrecognised(fields)
-    if problem is not None or kind is None:
-        return problem or _unrecognised(fields)
+    if RESERVED in fields and not _is_earlier_verdict(fields[RESERVED]):
+        message = f"field {RESERVED!r} is reserved for the verdict: rename it"
+        return Problem(message, RESERVED)
+    kind = kind or recognise(fields)
+    if kind is None:
+        return Problem(_why_unrecognised(fields))
     try:
         names = find_names(kind, fields)
-    except Clash as error:
-        return Problem(str(error), error.field)
+    except ClashError as error:
+        return Problem(str(error), error.key)
     data = _typed(kind, fields, names)
     if isinstance(data, Problem):
         return data
@@ -66,9 +66,83 @@ def _candidates(fields: Mapping[str, Any]) -> list[Kind]:
     return [
         kind
         for kind, needed in _NEEDED.items()
-        if all(name in found for name in needed) 
+        if {typed_name(kind, key) for key in fields}.issuperset(needed)
     ]
+
+
+def _filled(kind: Kind, fields: Mapping[str, Any]) -> bool:
+    # Both kinds need a story, so that an empty one says nothing about the kind.
+    mark = _NEEDED[kind][1]
+    return any(typed_name(kind, key) == mark and not _blank(fields[key]) for key in fields)
 
 
 def _blank(content: object) -> bool:
     return content is None or content == [] or (isinstance(content, str) and not content.strip())
+
+
+def _is_earlier_verdict(content: object) -> bool:
+    return isinstance(content, dict) and "verdict" in content
+
+
+def _why_unrecognised(fields: Mapping[str, Any]) -> str:
+    keys = normalised(fields)
+    if {"qcontent", "option"} <= keys:
+        return "this is an item of a list of values (q_content, option), not a story"
+    if {"story", "questions"} <= keys:
+        return (
+            "this is an attitude-detection item (story, questions): another command scores answers "
+            "to it, there is nothing in it to validate"
+        )
+    if len(_candidates(fields)) > 1:
+        return "has both values and a rule of thumb: say whether it is a story or a norm record"
+    shown = ", ".join(clip(key, 40) for key in list(fields)[:_SHOWN_KEYS]) or "none"
+    more = ", …" if len(fields) > _SHOWN_KEYS else ""
+    return (
+        "neither a story record (story, values) nor a norm record (story, rule of thumb): "
+        f"its fields are {shown}{more}"
+    )
+
+
+def _typed(
+    kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]
+) -> StoryRecord | NormRecord | Problem:
+    needed = _NEEDED[kind]
+    for name in needed:
+        if name not in names:
+            return Problem(f"field {name!r} is missing", name)
+    given = {
+        name: fields[key]
+        for name, key in names.items()
+        if name in needed or not _blank(fields[key])
+    }
+    try:
+        if kind == "norm":
+            return NormRecord.model_validate(given)
+        return StoryRecord.model_validate({**given, "values": _values(given)})
+    except BadValueError as error:
+        key = names["values"]
+        return Problem(f"field {key!r} {error}", key)
+    except ValidationError as error:
+        return _first_problem(error, names)
+
+
+def _values(given: Mapping[str, Any]) -> list[Value]:
+    story, setting = given["story"], given.get("setting")
+    return parse_values(
+        given["values"],
+        story=story if isinstance(story, str) else "",
+        setting=setting if isinstance(setting, str) else None,
+    )
+
+
+def _first_problem(error: ValidationError, names: Mapping[str, str]) -> Problem:
+    first = error.errors(include_url=False)[0]
+    name = str(first["loc"][0])
+    key = names.get(name, name)
+    if first["type"] == "value_error":
+        return Problem(f"field {key!r} {first['ctx']['error']}", key)
+    wanted = {"string_type": "a text", "list_type": "a list of texts"}.get(first["type"])
+    if wanted is None:
+        return Problem(f"field {key!r}: {first['msg']}", key)
+    where = f" at position {first['loc'][1]}" if len(first["loc"]) > 1 else ""
+    return Problem(f"field {key!r} must be {wanted}, not {kind_of(first['input'])}{where}", key)

@@ -38,8 +38,12 @@ _BY_ALIAS: dict[Kind, dict[str, str]] = {
 _IGNORED = str.maketrans("", "", " \t\n\r-_")
 
 
-class Clash(ValueError):
-    """Two keys of one record stand for the same typed field and do not agree."""
+class ClashError(ValueError):
+    """Two keys of one record stand for the same typed field and do not agree; `key` is one."""
+
+    def __init__(self, message: str, key: str) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 @lru_cache(maxsize=1024)
@@ -61,7 +65,7 @@ def typed_name(kind: Kind, key: str) -> str | None:
 def find_names(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str]:
     """Typed field name to the record's own key, for those it has.
 
-    Raises Clash where two keys stand for one field and hold different things.
+    Raises ClashError where two keys stand for one field and hold different things.
     """
     names: dict[str, str] = {}
     for key, content in fields.items():
@@ -70,5 +74,5 @@ def find_names(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str]:
             continue
         other = names.setdefault(name, key)
         if other != key and fields[other] != content:
-            raise Clash(f"fields {other!r} and {key!r} both stand for {name} and differ")
+            raise ClashError(f"fields {other!r} and {key!r} both stand for {name} and differ", key)
     return names

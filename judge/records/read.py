@@ -158,7 +158,7 @@ def _first_line(content: ByteSource) -> bytes:
 
 def _spool(content: ByteSource, shown: str, stack: ExitStack) -> IO[bytes]:
     """A copy of the stream on disk, because Parquet is read from its end."""
-    file = stack.enter_context(tempfile.TemporaryFile())
+    file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
     while chunk := content.read(_COPY):
         file.write(chunk)
     if content.fault:

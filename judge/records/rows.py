@@ -45,7 +45,7 @@ def csv_rows(opened: Input) -> Iterator[Row]:
             cells = next(reader)
         except StopIteration:
             return
-        except _TooLong:
+        except _TooLongError:
             yield _too_long(opened, feed.taken)
         except csv.Error as error:
             yield _broken(feed.taken, str(error).partition(" - ")[0])
@@ -65,7 +65,7 @@ def tsv_rows(opened: Input) -> Iterator[Row]:
     quoting: bool | None = None
     while line := lines.take():
         text = _decoded([line])
-        if line.size > len(line.data):
+        if line.size > opened.max_line:
             yield _too_long(opened, [line])
         elif text.strip(" \r"):
             taken = [line]
@@ -78,7 +78,7 @@ def tsv_rows(opened: Input) -> Iterator[Row]:
             yield _row(taken, cells)
 
 
-class _TooLong(Exception):
+class _TooLongError(Exception):
     """A row is over the limit."""
 
 
@@ -103,7 +103,7 @@ class _Feed:
         self.taken.append(line)
         self._size += line.size
         if self._size > self._limit:
-            raise _TooLong
+            raise _TooLongError
         return line.data.decode("utf-8", "surrogateescape") + ("\n" if line.ended else "")
 
 

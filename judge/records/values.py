@@ -13,7 +13,7 @@ _DASHES = re.compile(r"[–—]+")
 _NAME_WORDS = 3
 
 
-class BadValue(ValueError):
+class BadValueError(ValueError):
     """A value, or a list of values, that cannot be read; the message names it."""
 
 
@@ -43,22 +43,25 @@ class Value(BaseModel):
         """Read `statement--attitude`, or `Name:statement--attitude` where `named`.
 
         The attitude is what follows the last `--`; a text without one is split at its last en or
-        em dash. The name ends at the first colon. Raises BadValue when a part is missing.
+        em dash. The name ends at the first colon. Raises BadValueError when a part is missing.
         """
-        character = None
-        rest = text
+        character, rest = None, text
         if named:
             character, colon, rest = (part.strip() for part in text.partition(":"))
             if not colon or not character:
-                raise BadValue(f"value {clip(text)} has no character: expected Name:statement--"
-                               "attitude, as the setting is multiple")
+                raise BadValueError(
+                    f"has a value without a character: {clip(text)} is not "
+                    "Name:statement--attitude, and the setting is multiple"
+                )
         marks = list(_HYPHENS.finditer(rest)) or list(_DASHES.finditer(rest))
         if not marks:
-            raise BadValue(f"value {clip(text)} has no attitude: expected statement--attitude")
+            raise BadValueError(
+                f"has a value without an attitude: {clip(text)} is not statement--attitude"
+            )
         statement, attitude = rest[: marks[-1].start()].strip(), rest[marks[-1].end() :].strip()
-        for part, name in ((statement, "statement"), (attitude, "attitude")):
+        for name, part in (("statement", statement), ("attitude", attitude)):
             if not part:
-                raise BadValue(f"value {clip(text)} has an empty {name}")
+                raise BadValueError(f"has a value with an empty {name}: {clip(text)}")
         return cls(statement=statement, attitude=attitude, character=character, text=text)
 
     @property
@@ -79,7 +82,7 @@ def parse_values(raw: object, *, story: str, setting: str | None) -> list[Value]
 
     The values are taken as `Name:statement--attitude` when the setting says "multiple", or, when
     it says nothing about it, when every value begins with a name that stands in the story.
-    Raises BadValue, whose message names the value.
+    Raises BadValueError, whose message names the value.
     """
     entries = _entries(raw)
     texts = [entry for entry in entries if isinstance(entry, str)]
@@ -118,21 +121,21 @@ def _entries(raw: object) -> list[str | dict[str, Any]]:
         text = raw.strip()
         if text.startswith("[") and text.endswith("]"):
             # Split at its last "--" it would pass for one value, silently.
-            raise BadValue("is a list written as text: give a list, or one value on each line")
+            raise BadValueError("is a list written as text: give a list, or one value on each line")
         return _checked([line.rstrip("\r") for line in raw.split("\n") if line.strip()])
     if not isinstance(raw, list):
-        raise BadValue("must be a list of values, or a text with one value on each line")
-    for position, entry in enumerate(raw):
+        raise BadValueError("must be a list of values, or a text with one value on each line")
+    for number, entry in enumerate(raw, 1):
         if not isinstance(entry, str | dict):
-            raise BadValue(f"[{position}] must be a text or an object, not {clip(entry)}")
+            raise BadValueError(f"must hold texts or objects, not {clip(entry)} (value {number})")
         if isinstance(entry, str) and not entry.strip():
-            raise BadValue(f"[{position}] is empty")
+            raise BadValueError(f"has an empty value (value {number})")
     return _checked(list(raw))
 
 
 def _checked(entries: list[str | dict[str, Any]]) -> list[str | dict[str, Any]]:
     if not entries:
-        raise BadValue("is empty: a story needs at least one value")
+        raise BadValueError("is empty: a story needs at least one value")
     return entries
 
 
@@ -152,10 +155,10 @@ def _from_object(entry: dict[str, Any]) -> Value:
     parts = {key.strip().casefold(): part for key, part in entry.items()}
     for key in ("statement", "attitude"):
         if not isinstance(parts.get(key), str) or not parts[key].strip():
-            raise BadValue(f"value {clip(entry)} has no {key}")
+            raise BadValueError(f"has a value without {key}: {clip(entry)}")
     character = parts.get("character")
     if character is not None and not isinstance(character, str):
-        raise BadValue(f"value {clip(entry)} has a character that is no text")
+        raise BadValueError(f"has a value whose character is no text: {clip(entry)}")
     return Value(
         statement=parts["statement"].strip(),
         attitude=parts["attitude"].strip(),

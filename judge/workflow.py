@@ -58,7 +58,7 @@ class Workflow:
     title: str
     graph: Any
     begin: Callable[[Subject], Mapping[str, Any]]
-    finish: Callable[[Mapping[str, Any], Context], Outcome]
+    finish: Callable[[Mapping[str, Any]], Outcome]
     checks: tuple[str, ...]
     rewrites: tuple[str, ...]
     calls: Callable[[Subject, Context], Mapping[tuple[str, By], tuple[int, int]]]
@@ -77,7 +77,7 @@ class Workflow:
         end = await self.graph.ainvoke(
             self.begin(subject), context=context, config={"recursion_limit": 1000}
         )
-        return self.finish(end, context)
+        return self.finish(end)
 
 
 def skipped(name: str, reason: str) -> Check:

@@ -1,0 +1,41 @@
+"""Typed records, and their readers and writers."""
+
+from judge.records.base import (
+    RESERVED,
+    Item,
+    Kind,
+    NormRecord,
+    Problem,
+    Record,
+    StoryRecord,
+    content_hash,
+)
+from judge.records.ids import SeenIds
+from judge.records.kinds import build, recognise
+from judge.records.read import FORMATS, MAX_LINE, read
+from judge.records.statements import ValueStatement, parse_options, value_statement
+from judge.records.values import BadValueError, Value
+from judge.records.write import dump
+
+__all__ = [
+    "FORMATS",
+    "MAX_LINE",
+    "RESERVED",
+    "BadValueError",
+    "Item",
+    "Kind",
+    "NormRecord",
+    "Problem",
+    "Record",
+    "SeenIds",
+    "StoryRecord",
+    "Value",
+    "ValueStatement",
+    "build",
+    "content_hash",
+    "dump",
+    "parse_options",
+    "read",
+    "recognise",
+    "value_statement",
+]

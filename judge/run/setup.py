@@ -1,0 +1,260 @@
+"""From settings to everything a run works with: clients, panels, contexts, fingerprints."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any
+
+from judge import __version__
+from judge.backends import build
+from judge.backends.base import Reading
+from judge.cache import ReplyCache, cache_dir
+from judge.errors import UsageError
+from judge.judging.budget import Budget, Price
+from judge.judging.client import Client
+from judge.judging.judge import Judge, Sampling
+from judge.judging.panel import Panel
+from judge.judging.rewriter import Rewriter
+from judge.rubric import Rubric, collect
+from judge.settings import Settings
+from judge.workflow import By, Context, Workflow
+
+DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
+"""The judge when no model is named anywhere."""
+
+
+def workflow_names() -> tuple[str, ...]:
+    """The workflows installed, sorted by name."""
+    return tuple(sorted({point.name for point in entry_points(group="judge.workflows")}))
+
+
+def load_workflow(name: str) -> Workflow:
+    """The workflow with this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for point in entry_points(group="judge.workflows", name=name):
+        found: Workflow = point.load()
+        return found
+    raise UsageError(f"no workflow is called {name!r}; there are {', '.join(workflow_names())}")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A workflow bound to this run's models: its context, and what its output lines say of it."""
+
+    workflow: Workflow
+    context: Context
+    models: Mapping[str, Any]
+    fingerprint: str
+
+
+@dataclass(slots=True)
+class Setup:
+    """A run's clients, built once and shared, and its workflows, bound when first needed."""
+
+    settings: Settings
+    budget: Budget
+    cache: ReplyCache | None
+    clients: dict[str, Client] = field(default_factory=dict)
+    _bound: dict[str, Bound] = field(default_factory=dict)
+    _rubrics: dict[str, Rubric] = field(default_factory=dict)
+    _added: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, settings: Settings) -> Setup:
+        """Build the clients and read the rubrics.
+
+        Raises:
+            UsageError: a model, rubric, workflow or check that cannot be used as named.
+        """
+        budget = Budget(settings.max_calls, settings.max_cost)
+        rubrics, added = collect(settings.rubric)
+        setup = cls(settings, budget, None, _rubrics=rubrics, _added=added)
+        if settings.workflow:
+            load_workflow(settings.workflow)
+        if settings.cache:
+            setup.cache = ReplyCache(cache_dir(settings.cache_dir))
+        for spec in (*setup.judges, *setup.accepting, setup.rewriter):
+            setup.client(spec)
+        setup._check_prices()
+        return setup
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        return self.settings.model or (DEFAULT_MODEL,)
+
+    @property
+    def accepting(self) -> tuple[str, ...]:
+        return self.settings.accept_model or self.judges
+
+    @property
+    def rewriter(self) -> str:
+        return self.settings.rewrite_model or self.judges[0]
+
+    @property
+    def slots(self) -> int:
+        """Records worked on at once: the user's wish, within what every engine can hold."""
+        own = [c.backend.slots for c in self.clients.values() if c.backend.slots is not None]
+        return min([self.settings.concurrency, *own])
+
+    def client(self, spec: str) -> Client:
+        if spec not in self.clients:
+            price = self.settings.prices.get(spec)
+            self.clients[spec] = Client(
+                spec,
+                build(spec),
+                cache=self.cache,
+                budget=self.budget,
+                limit=self.settings.concurrency,
+                price=Price(price.input, price.output) if price else None,
+                reasks=self.settings.reasks,
+                timeout=self.settings.timeout,
+            )
+        return self.clients[spec]
+
+    def bound(self, kind: str) -> Bound:
+        """The workflow for records of this kind, bound to this run's models."""
+        name = self.settings.workflow or kind
+        if name not in self._bound:
+            self._bound[name] = self._bind(load_workflow(name))
+        return self._bound[name]
+
+    async def prepare(self) -> None:
+        """Reach every model that must be probed, before the first record.
+
+        Raises:
+            BackendError: unreachable, or the key is refused.
+        """
+        for client in self.clients.values():
+            await client.prepare()
+
+    async def aclose(self) -> None:
+        for client in self.clients.values():
+            await client.aclose()
+        if self.cache is not None:
+            self.cache.close()
+
+    # ------------------------------------------------------------ binding
+
+    def _bind(self, workflow: Workflow) -> Bound:
+        wanted = self._wanted(workflow)
+        asked = [name for name in workflow.checks if name in wanted]
+        added = tuple(n for n in self._added if n not in workflow.checks and n in wanted)
+        context = Context(
+            steering={n: self._panel(n, "steering", workflow) for n in (*asked, *added)},
+            accepting={
+                n: self._panel(n, "accepting", workflow)
+                for n in (*(n for n in workflow.accepted if n in wanted), *added)
+            },
+            rewriters={n: self._rewriter(n) for n in workflow.rewrites},
+            wanted=wanted,
+            additional=added,
+            rounds=self.settings.rounds,
+            min_words=self.settings.min_words,
+        )
+        models = self._described(context)
+        mark = fingerprint({"workflow": workflow.name, **models}, self._identities())
+        return Bound(workflow, context, models, mark)
+
+    def _wanted(self, workflow: Workflow) -> frozenset[str]:
+        added = tuple(n for n in self._added if self._rubrics[n].role == "judge")
+        known = (*workflow.checks, *workflow.counted, *added)
+        chosen = self.settings.check
+        if unknown := [name for name in chosen if name not in known]:
+            raise UsageError(
+                f"--check {unknown[0]}: the {workflow.name} workflow has "
+                f"{', '.join(known)}; add others with --rubric"
+            )
+        return frozenset((*chosen, *added) if chosen else known)
+
+    def _panel(self, name: str, by: By, workflow: Workflow) -> Panel:
+        settings, rubric = self.settings, self._rubrics[name]
+        specs = self.judges if by == "steering" else self.accepting
+        votes = workflow.steering_votes if by == "steering" else workflow.accepting_votes
+        if settings.votes is not None and by in workflow.voted:
+            votes = settings.votes
+        judges = tuple(self._judge(rubric, spec, by) for spec in specs)
+        ballots = votes * len(judges)
+        warm = settings.vote_temperature if votes > 1 else settings.temperature
+        return Panel(
+            judges=judges,
+            votes=votes,
+            rule=settings.rule,
+            all_votes=settings.all_votes or ballots == 1,
+            sampling=Sampling(warm, settings.seed),
+            locator=self._locator(rubric, judges[0]),
+        )
+
+    def _judge(self, rubric: Rubric, spec: str, role: str) -> Judge:
+        client = self.client(spec)
+        reading: Reading = self.settings.reading or client.backend.reading
+        thresholds = tuple(self.settings.thresholds.get(rubric.name, ()))
+        return Judge(rubric, client, reading, role, thresholds, self.settings.margin)
+
+    def _locator(self, rubric: Rubric, judge: Judge) -> Judge | None:
+        if not judge.probabilistic or rubric.reply != "SpeechesFound":
+            return None
+        return Judge(rubric, judge.client, "structured", "locating")
+
+    def _rewriter(self, name: str) -> Rewriter:
+        sampling = Sampling(self.settings.rewrite_temperature, self.settings.seed)
+        return Rewriter(self._rubrics[name], self.client(self.rewriter), sampling)
+
+    # ------------------------------------------------------------ fingerprint
+
+    def _described(self, context: Context) -> dict[str, Any]:
+        settings = self.settings
+        panels = (*context.steering.values(), *context.accepting.values())
+        return {
+            "judge": list(self.judges),
+            "accept": list(self.accepting),
+            "rewrite": self.rewriter,
+            "settings": {
+                "version": __version__,
+                "reading": settings.reading,
+                "votes": max((len(panel.ballots) for panel in panels), default=0),
+                "rule": settings.rule,
+                "all_votes": settings.all_votes,
+                "temperature": settings.temperature,
+                "vote_temperature": settings.vote_temperature,
+                "rewrite_temperature": settings.rewrite_temperature,
+                "seed": settings.seed,
+                "rounds": settings.rounds,
+                "reasks": settings.reasks,
+                "min_words": settings.min_words,
+                "margin": settings.margin,
+                "thresholds": {n: list(t) for n, t in sorted(settings.thresholds.items())},
+                "checks": sorted(context.wanted),
+            },
+            "rubrics": {
+                **{n: p.rubric.digest for n, p in sorted(context.steering.items())},
+                **{n: r.rubric.digest for n, r in sorted(context.rewriters.items())},
+            },
+        }
+
+    def _identities(self) -> dict[str, Any]:
+        return {
+            spec: dict(self.client(spec).backend.identity())
+            for spec in sorted({*self.judges, *self.accepting, self.rewriter})
+        }
+
+    def _check_prices(self) -> None:
+        if self.settings.max_cost is None:
+            return
+        unpriced = [c.spec for c in self.clients.values() if not c.priced]
+        if unpriced:
+            raise UsageError(
+                f"--max-cost needs the price of {unpriced[0]}; put it in judge.toml:\n"
+                f'[prices."{unpriced[0]}"]\ninput = 1.0   # USD for a million tokens\noutput = 2.0'
+            )
+
+def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> str:
+    """16 hex digits over rubrics, models, parameters and workflow: the same means the same question."""
+    body = json.dumps({"run": described, "models": identities}, sort_keys=True)
+    return hashlib.blake2b(body.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from judge.records import Item, read
+
+from .conftest import ReadBack, Written
+
+
+def problem_of(item: Item) -> str:
+    assert item.fields is None
+    assert item.problem is not None
+    assert item.problem.type == "bad-input"
+    return item.problem.message
+
+
+def test_each_line_is_a_record_with_its_line_number(items: ReadBack) -> None:
+    found = items("a.jsonl", '{"a": 1}\n\n   \n{"b": [2, {"c": null}]}\n')
+    assert [(item.source, item.line, item.fields, item.problem) for item in found] == [
+        ("a.jsonl", 1, {"a": 1}, None),
+        ("a.jsonl", 4, {"b": [2, {"c": None}]}, None),
+    ]
+
+
+def test_key_order_is_kept(items: ReadBack) -> None:
+    (item,) = items("a.jsonl", '{"z": 1, "a": 2, "m": 3}')
+    assert list(item.fields or {}) == ["z", "a", "m"]
+
+
+def test_last_line_without_newline_and_crlf(items: ReadBack) -> None:
+    found = items("a.jsonl", b'{"a": 1}\r\n{"a": 2}\r\n{"a": 3}')
+    assert [item.fields for item in found] == [{"a": 1}, {"a": 2}, {"a": 3}]
+
+
+def test_byte_order_mark_is_skipped(items: ReadBack) -> None:
+    assert items("a.jsonl", b'\xef\xbb\xbf{"a": 1}\n')[0].fields == {"a": 1}
+
+
+def test_other_line_breaks_inside_text_do_not_split(items: ReadBack) -> None:
+    story = "one\u2028two\u2029three\u0085four"
+    found = items("a.jsonl", json.dumps({"story": story}, ensure_ascii=False) + "\n")
+    assert [item.fields for item in found] == [{"story": story}]
+
+
+def test_empty_file_has_no_items(items: ReadBack) -> None:
+    assert items("a.jsonl", b"") == []
+    assert items("b.jsonl", b"\n \r\n\t\n") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b'{"a": 1', "not JSON: Expecting ',' delimiter at column 8"),
+        (b'{"a" 1}', "at column 6"),
+        (b"{'a': 1}", "Expecting property name"),
+        (b'{"a": 1} trailing', "Extra data at column 10"),
+        (b'{"a": "tab\there"}', "Invalid control character"),
+        (b'{"a": "\xff\xfe"}', "not UTF-8: byte 0xff at byte 8"),
+        (b"[1, 2]", "must be an object, this is a list"),
+        (b"17", "this is a number"),
+        (b'"text"', "this is a text"),
+        (b"null", "this is null"),
+        (b"true", "this is a truth value"),
+        (b'{"a": NaN}', "NaN is no JSON number"),
+        (b'{"a": -Infinity}', "-Infinity is no JSON number"),
+        (b'{"a": 1e999}', "number 1e999 is too large"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "too many digits"),
+        (b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested more than 200 deep"),
+        (b'{"a": ' + b"[" * 100_000, "nested more than 200 deep"),
+    ],
+)
+def test_a_malformed_line_is_named_and_the_next_is_read(
+    items: ReadBack, line: bytes, says: str
+) -> None:
+    found = items("a.jsonl", b'{"id": 1}\n' + line + b'\n{"id": 3}\n')
+    assert [item.line for item in found] == [1, 2, 3]
+    assert found[0].fields == {"id": 1}
+    assert found[2].fields == {"id": 3}
+    assert says in problem_of(found[1])
+    assert found[1].raw == line.decode("utf-8", "backslashreplace")
+
+
+def test_brackets_inside_text_are_no_nesting(items: ReadBack) -> None:
+    fields = {"a": "[" * 1000, "b": '\\"{' * 500}
+    assert items("a.jsonl", json.dumps(fields))[0].fields == fields
+
+
+def test_a_repeated_key_is_named(items: ReadBack) -> None:
+    found = items("a.jsonl", '{"a": 1, "b": {"story": "x", "story": "y"}}')
+    assert "'story' stands twice" in problem_of(found[0])
+    assert found[0].problem is not None and found[0].problem.field == "story"
+
+
+def test_invalid_utf8_is_kept_as_escapes(items: ReadBack) -> None:
+    (item,) = items("a.jsonl", '{"a": "Kölsch '.encode() + b'\xe9"}')
+    assert item.raw == '{"a": "Kölsch \\xe9"}'
+
+
+def test_lone_surrogates_come_through(items: ReadBack) -> None:
+    assert items("a.jsonl", b'{"a": "\\ud800"}')[0].fields == {"a": "\ud800"}
+
+
+def test_a_line_over_the_limit_is_named_and_skipped(items: ReadBack) -> None:
+    long = '{"a": "' + "é" * 5000 + '"}'
+    found = items("a.jsonl", f'{{"id": 1}}\n{long}\n{{"id": 3}}\n{long}', max_line=1000)
+    assert [item.line for item in found] == [1, 2, 3, 4]
+    assert found[2].fields == {"id": 3}
+    for item in (found[1], found[3]):
+        assert "has 10009 bytes, more than the limit of 1000" in problem_of(item)
+        assert item.raw is not None
+        assert item.raw.startswith('{"a": "ééé')
+        assert item.raw.endswith("… [10009 bytes in all]")
+        assert len(item.raw) < 2_100
+
+
+def test_a_line_at_the_limit_is_read(items: ReadBack) -> None:
+    line = '{"a": "' + "x" * 91 + '"}'
+    assert len(line) == 100
+    for end in ("", "\n"):
+        assert items("a.jsonl", line + end, max_line=100)[0].problem is None
+        assert items("a.jsonl", line + end, max_line=99)[0].problem is not None
+
+
+def test_ten_megabyte_lines_are_read(items: ReadBack) -> None:
+    line = json.dumps({"story": "word " * 2_000_000})
+    found = items("a.jsonl", f'{line}\n{{"id": 2}}\n{line}\n')
+    assert [item.line for item in found] == [1, 2, 3]
+    assert found[0].fields == found[2].fields == json.loads(line)
+
+
+def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with path.open("wb") as file:
+        file.write(b'{"a": 1}\n' * 1000)
+        file.truncate(1 << 40)
+    assert len(list(itertools.islice(read(path), 1000))) == 1000
+
+
+def test_the_file_is_closed_at_the_end(write: Written, recwarn: pytest.WarningsRecorder) -> None:
+    list(read(write("a.jsonl", '{"a": 1}')))
+    early = read(write("b.jsonl", '{"a": 1}\n{"a": 2}'))
+    next(early)
+    early.close()  # type: ignore[attr-defined]
+    assert not [warning for warning in recwarn if warning.category is ResourceWarning]

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import datetime
+import decimal
+import gzip
+import io
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet as pq
+
+from judge.errors import UsageError
+from judge.records import dump, read
+
+from .test_jsonl import problem_of
+
+
+def parquet_bytes(columns: dict[str, Any], **options: Any) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out, **options)
+    return out.getvalue()
+
+
+def test_rows_with_nested_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    values = [["a--b"], [], None]
+    path.write_bytes(
+        parquet_bytes({"id": [1, 2, 3], "values": values, "meta": [{"k": [1.5]}, None, {"k": []}]})
+    )
+    found = list(read(path))
+    assert [(item.source, item.line) for item in found] == [("a.parquet", n) for n in (1, 2, 3)]
+    assert found[0].fields == {"id": 1, "values": ["a--b"], "meta": {"k": [1.5]}}
+    assert found[1].fields == {"id": 2, "values": [], "meta": None}
+    assert found[2].fields == {"id": 3, "values": None, "meta": {"k": []}}
+
+
+def test_what_json_has_no_form_for_becomes_text_or_null(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    moment = datetime.datetime(2026, 11, 21, 10, 30)
+    columns = {
+        "bytes": [b"caf\xc3\xa9 \xff"],
+        "decimal": [decimal.Decimal("1.50")],
+        "moment": [moment],
+        "day": [moment.date()],
+        "missing": [float("nan")],
+        "map": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
+    }
+    path.write_bytes(parquet_bytes(columns))
+    (item,) = read(path)
+    assert item.fields == {
+        "bytes": "café \\xff",
+        "decimal": "1.50",
+        "moment": "2026-11-21T10:30:00",
+        "day": "2026-11-21",
+        "missing": None,
+        "map": [["k", 1]],
+    }
+    assert json.loads(dump(item.fields)) == item.fields
+
+
+def test_an_infinite_number_is_a_problem_of_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(parquet_bytes({"score": [1.0, float("inf"), 2.0]}))
+    found = list(read(path))
+    assert [item.fields for item in found] == [{"score": 1.0}, None, {"score": 2.0}]
+    assert "column 'score' holds an infinite number" in problem_of(found[1])
+
+
+def test_batches_join_without_a_gap(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(parquet_bytes({"n": list(range(5000))}, row_group_size=700))
+    assert [(item.fields or {})["n"] for item in read(path)] == list(range(5000))
+    assert len(list(itertools.islice(read(path), 10))) == 10
+
+
+@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress], ids=["plain", "gzip"])
+def test_parquet_from_standard_input(pack: Any) -> None:
+    data = pack(parquet_bytes({"n": [1, 2]}))
+    assert [item.fields for item in read("-", stdin=io.BytesIO(data))] == [{"n": 1}, {"n": 2}]
+
+
+def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b'{"a": 1}\n')
+    with pytest.raises(UsageError, match="not a Parquet file"):
+        read(path)
+    with pytest.raises(UsageError, match="cut off"):
+        whole = gzip.compress(parquet_bytes({"n": list(range(1000))}))
+        read("-", stdin=io.BytesIO(whole[:-20]), format="parquet")
+
+
+def test_a_damaged_page_gives_what_came_before_and_a_problem(tmp_path: Path) -> None:
+    data = bytearray(
+        parquet_bytes(
+            {"n": [f"row {n} of the table" for n in range(2000)]},
+            row_group_size=1000,
+            use_dictionary=False,
+            write_page_checksum=True,
+            compression="zstd",
+        )
+    )
+    start = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(1).column(0).data_page_offset
+    data[start + 40 : start + 400] = b"\x00" * 360
+    path = tmp_path / "a.parquet"
+    path.write_bytes(data)
+    found = list(read(path))
+    assert found[0].fields == {"n": "row 0 of the table"}
+    assert [item.problem is None for item in found[-2:]] == [True, False]
+    assert "cannot be read further" in problem_of(found[-1])
+    assert str(tmp_path) not in problem_of(found[-1])
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    pq.write_table(table, path)
+    with pytest.raises(UsageError, match="same name: a"):
+        read(path)

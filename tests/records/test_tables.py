@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.errors import UsageError
+from judge.records import read
+
+from .conftest import ReadBack, Written
+from .test_jsonl import problem_of
+
+
+def test_csv_rows_with_the_line_where_each_begins(items: ReadBack) -> None:
+    found = items("a.csv", 'ID,Story\n1,"two\nlines, ""quoted"""\n\n2,plain\n')
+    assert [(item.line, item.fields) for item in found] == [
+        (2, {"ID": "1", "Story": 'two\nlines, "quoted"'}),
+        (5, {"ID": "2", "Story": "plain"}),
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_byte_order_mark_crlf_empty_cells_and_no_last_newline(items: ReadBack, name: str) -> None:
+    text = '"ID",Story,Label\r\n1,,\r\n2,x,'
+    text = text.replace(",", "\t") if name == "a.tsv" else text
+    found = items(name, b"\xef\xbb\xbf" + text.encode())
+    assert [item.fields for item in found] == [
+        {"ID": "1", "Story": "", "Label": ""},
+        {"ID": "2", "Story": "x", "Label": ""},
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (b"1,2", "has 2 cells, the header 3"),
+        (b"1,2,3,4", "has 4 cells, the header 3"),
+        (b"1,a\0b,3", "column 'story' holds a NUL byte"),
+        (b"1,caf\xe9,3", "column 'story' is not UTF-8: byte 0xe9"),
+    ],
+)
+def test_a_bad_row_is_named_and_the_next_is_read(
+    items: ReadBack, name: str, row: bytes, says: str
+) -> None:
+    text = b"id,story,label\n0,x,y\n" + row + b"\n9,x,y\n"
+    separator = b"," if name == "a.csv" else b"\t"
+    found = items(name, text.replace(b",", separator))
+    assert [item.line for item in found] == [2, 3, 4]
+    assert says in problem_of(found[1])
+    assert found[1].raw == row.replace(b",", separator).decode("utf-8", "backslashreplace")
+    assert found[2].fields == {"id": "9", "story": "x", "label": "y"}
+
+
+def test_bad_quoting_in_csv_is_named(items: ReadBack) -> None:
+    found = items("a.csv", 'id,story\n1,"a"b\n2,c\n')
+    assert "the row is not CSV" in problem_of(found[0])
+    assert found[1].fields == {"id": "2", "story": "c"}
+
+
+def test_an_open_quote_in_csv_is_named(items: ReadBack) -> None:
+    found = items("a.csv", 'id,story\n1,"never closed\n2,c\n')
+    assert len(found) == 1
+    assert "never closed" in problem_of(found[0])
+    assert found[0].raw == '1,"never closed\n2,c'
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_row_over_the_limit_is_named_and_skipped(items: ReadBack, name: str) -> None:
+    text = f"id,story\n1,{'x' * 20_000}\n2,c\n".replace(",", "," if name == "a.csv" else "\t")
+    found = items(name, text, max_line=1000)
+    assert "has 20002 bytes, more than the limit of 1000" in problem_of(found[0])
+    assert (found[0].raw or "").endswith("… [20002 bytes in all]")
+    assert found[1].fields == {"id": "2", "story": "c"}
+
+
+def test_a_quoted_row_over_the_limit_ends_there(items: ReadBack) -> None:
+    text = 'id,story\n1,"' + "line\n" * 3000 + '"\n' + "2,c\n"
+    found = items("a.csv", text, max_line=1000)
+    assert "more than the limit" in problem_of(found[0])
+    assert found[-1].fields == {"id": "2", "story": "c"}
+
+
+def test_cells_beyond_the_csv_modules_own_limit(items: ReadBack) -> None:
+    found = items("a.csv", "id,story\n1," + "x" * 10_000_000 + "\n")
+    assert len((found[0].fields or {})["story"]) == 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        (b"id,story,id", "names a column twice: id"),
+        (b"id,caf\xe9", "header row cannot be read: cell 2 is not UTF-8"),
+        (b'id,"open', "header row cannot be read"),
+    ],
+)
+def test_a_header_that_names_no_columns_is_refused(
+    write: Written, header: bytes, says: str
+) -> None:
+    path = write("a.csv", header + b"\n1,2,3\n")
+    with pytest.raises(UsageError, match=says):
+        read(path)
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "id,story\n"])
+def test_a_table_without_rows_has_no_items(items: ReadBack, content: str) -> None:
+    assert items("a.csv", content) == []
+    assert items("a.tsv", content) == []
+
+
+def test_cali_quotes_are_text(items: ReadBack) -> None:
+    text = (
+        "premise\thypothesis\tus_ratings\tin_ratings\n"
+        '"Yes," she said.\tShe "spoke\t[\'E\', \'N\', \'C\']\t[\'E\']\n'
+        '"whole"\tb\t[]\t[]\n'
+        'c\td"\t[]\t[]\n'
+    )
+    found = items("data.tsv", text)
+    assert [list((item.fields or {}).values())[:2] for item in found] == [
+        ['"Yes," she said.', 'She "spoke'],
+        ['"whole"', "b"],
+        ["c", 'd"'],
+    ]
+
+
+def test_quoted_cells_of_other_tsv_files_are_unquoted(items: ReadBack) -> None:
+    text = 'id\tstory\tnote\n1\t"first\r\n\nsaid ""no"" twice"\t"x\ny"\r\n2\t"a" b\t""\n'
+    found = items("a.tsv", text)
+    assert [(item.line, item.fields) for item in found] == [
+        (2, {"id": "1", "story": 'first\r\n\nsaid "no" twice', "note": "x\ny"}),
+        (6, {"id": "2", "story": '"a" b', "note": ""}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ['"Well\tfoo', 'bar"\tbaz'],
+        ['a\t"foo', 'b\tbar"'],
+        ['"a\t"b', '"c\td"'],
+        ['a\t"', 'b\t"'],
+        ['a\t"last one open'],
+    ],
+)
+def test_a_stray_quote_never_swallows_a_row_of_a_tsv(items: ReadBack, rows: list[str]) -> None:
+    found = items("a.tsv", "\n".join(["x\ty", *rows, ""]))
+    assert [list((item.fields or {}).values()) for item in found] == [
+        row.split("\t") for row in rows
+    ]
+
+
+CELL = st.text(alphabet='ab",\'\n é', max_size=8)
+
+
+@given(st.lists(st.lists(CELL, min_size=3, max_size=3), max_size=5))
+def test_what_the_csv_module_writes_comes_back(rows: list[list[str]]) -> None:
+    out = io.StringIO(newline="")
+    csv.writer(out).writerows([["a", "b", "c"], *rows])
+    found = read("-", stdin=io.BytesIO(out.getvalue().encode()), format="csv")
+    assert [list((item.fields or {}).values()) for item in found] == rows
+
+
+@given(st.lists(st.lists(CELL, min_size=3, max_size=3), max_size=5))
+def test_what_the_csv_module_writes_with_tabs_comes_back(rows: list[list[str]]) -> None:
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter="\t").writerows([["a", "b", "c"], *rows])
+    found = read("-", stdin=io.BytesIO(out.getvalue().encode()), format="tsv")
+    assert [list((item.fields or {}).values()) for item in found] == rows
