@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from .majority import take_votes
-from judge.workflow import By, Context, skip_reason, skipped
 from judge.judging.judge import Judge
 from judge.subject import Subject
 from judge.verdict import Check, Finding, Usage, Verdict
+from judge.workflow import By, Context, skip_reason, skipped
+
+from .majority import take_votes
 
 
 async def make_check(

@@ -20,11 +20,12 @@ from typing import Annotated, Any, Literal, TypedDict, cast
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from .asking import additional_checks, deciding, make_check, summed_reason
-from judge.workflow import By, Context, Outcome, Workflow
 from judge.replies import Regeneration
 from judge.subject import Subject
 from judge.verdict import Check, Edit, Judgement, Usage, Verdict, gravest
+from judge.workflow import By, Context, Outcome, Workflow
+
+from .asking import additional_checks, deciding, make_check, summed_reason
 
 Run = Runtime[Context]
 EXAMINED = ("relevance", "leakage")

@@ -22,6 +22,12 @@ from typing import Annotated, Any, Literal, TypedDict, cast
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
+from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
+from judge.replies import Insertions, Rewrites
+from judge.subject import Subject
+from judge.verdict import Check, Edit, Judgement, Usage, Verdict, gravest
+from judge.workflow import By, Context, Outcome, Workflow, skipped
+
 from .asking import (
     additional_checks,
     deciding,
@@ -30,11 +36,6 @@ from .asking import (
     make_check,
     summed_reason,
 )
-from judge.workflow import By, Context, Outcome, Workflow, skipped
-from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
-from judge.replies import Insertions, Rewrites
-from judge.subject import Subject
-from judge.verdict import Check, Edit, Judgement, Usage, Verdict, gravest
 
 Run = Runtime[Context]
 

@@ -376,6 +376,18 @@ def collect(sources: Sequence[str]) -> tuple[dict[str, Rubric], tuple[str, ...]]
     return rubrics, tuple(dict.fromkeys(added))
 
 
+def named(source: str) -> Rubric:
+    """One rubric by its built-in name or its file.
+
+    Raises:
+        UsageError: neither, or a folder with several.
+    """
+    found = _named(source, builtin())
+    if len(found) != 1:
+        raise UsageError(f"{source}: holds {len(found)} rubrics; name one file")
+    return found[0]
+
+
 def _named(source: str, rubrics: Mapping[str, Rubric]) -> list[Rubric]:
     path = Path(source)
     if path.is_dir():

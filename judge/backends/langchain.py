@@ -51,7 +51,7 @@ class LangChainBackend:
             messages = with_schema_in_words(call)
         try:
             answer = await runnable.bind(**settings).ainvoke(messages)
-        except Exception as error:  # noqa: BLE001 - every integration raises its own; none may end the run
+        except Exception as error:
             raise _translated(error) from error
         return _completion(answer)
 

@@ -1,0 +1,51 @@
+"""The command line. One file a command; here they are put together, and errors become exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from judge import __version__
+from judge.cli import cache, models, plan, rubrics, validate, workflows
+from judge.errors import JudgeError
+
+app = typer.Typer(
+    name="judge",
+    help="Check culturally grounded text written by language models.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("validate", epilog=validate.EPILOG)(validate.command)
+app.command("plan", epilog=plan.EPILOG)(plan.command)
+app.add_typer(cache.app, name="cache", help="Look after the replies on disk.")
+app.add_typer(models.app, name="models", help="Fetch and find local models.")
+app.add_typer(rubrics.app, name="rubrics", help="Read the questions that judges are asked.")
+app.add_typer(workflows.app, name="workflows", help="See the workflows, as text or as pictures.")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"judge {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which one.")
+    ] = False,
+) -> None:
+    """Check culturally grounded text written by language models."""
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        app()
+    except JudgeError as error:
+        typer.echo(f"judge: {error}", err=True)
+        sys.exit(int(error.exit_code))

@@ -305,9 +305,14 @@ class Client:
         """Whether the cost of a call is known."""
         return self._price is not None
 
+    def estimate(self, input_tokens: int, output_tokens: int) -> Usage:
+        """The usage of one reply with so many tokens."""
+        price = self._price
+        cost = None if price is None else price.of(input_tokens, output_tokens)
+        return Usage(1, input_tokens, output_tokens, cost)
+
     def _usage(self, completion: Completion) -> Usage:
-        tokens = (completion.input_tokens, completion.output_tokens)
-        return Usage(1, *tokens, None if self._price is None else self._price.of(*tokens))
+        return self.estimate(completion.input_tokens, completion.output_tokens)
 
     def _spend(self, completion: Completion) -> None:
         self._budget.spent(self._usage(completion))

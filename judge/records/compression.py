@@ -17,6 +17,8 @@ CHUNK = 1 << 16
 _ZSTD_CHUNK = 1 << 13
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+# Both kinds of stream are checked only at the end of a block, after its text was passed on.
+_DAMAGED = "the {} stream is damaged ({}), records before this one may be wrong too"
 _SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 
 
@@ -123,7 +125,7 @@ def _gzip_chunks(source: ByteSource) -> Iterator[bytes]:
     except EOFError as error:
         raise BrokenStreamError(source.fault or "the gzip stream is cut off") from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise BrokenStreamError(f"the gzip stream is damaged: {error}") from error
+        raise BrokenStreamError(_DAMAGED.format("gzip", error)) from error
 
 
 def _zstd_chunks(source: ByteSource) -> Iterator[bytes]:
@@ -144,4 +146,4 @@ def _zstd_chunks(source: ByteSource) -> Iterator[bytes]:
                     data = b"" if frame.eof else source.read(_ZSTD_CHUNK)
                 data = frame.unused_data
     except zstandard.ZstdError as error:
-        raise BrokenStreamError(f"the zstd stream is damaged: {error}") from error
+        raise BrokenStreamError(_DAMAGED.format("zstd", error)) from error

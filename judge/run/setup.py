@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -42,6 +43,17 @@ def load_workflow(name: str) -> Workflow:
         found: Workflow = point.load()
         return found
     raise UsageError(f"no workflow is called {name!r}; there are {', '.join(workflow_names())}")
+
+
+def load_graph(name: str) -> Any:
+    """The LangGraph graph of a workflow, or the `majority` graph that all of them vote with.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    if name == "majority":
+        return import_module("judge.graphs.majority").graph
+    return load_workflow(name).graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +265,7 @@ class Setup:
                 f"--max-cost needs the price of {unpriced[0]}; put it in judge.toml:\n"
                 f'[prices."{unpriced[0]}"]\ninput = 1.0   # USD for a million tokens\noutput = 2.0'
             )
+
 
 def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> str:
     """16 hex digits over rubrics, models, parameters and workflow: the same means the same question."""

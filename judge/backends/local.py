@@ -1,0 +1,215 @@
+"""Models in this process: GGUF weights run by llama.cpp (package xllamacpp)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from judge.backends.base import Call, Completion, Mode, Reading
+from judge.backends.shape import openai_arguments
+from judge.errors import BackendError, BadRequest, ContextExceeded, Denied, ServerFault, UsageError
+from judge.weights import store
+
+_CONTEXT_TOKENS = 8192
+_BATCH_TOKENS = 256
+# A batch of fewer tokens goes through other kernels, which round otherwise (measured: P(yes) moves
+# by up to 0.015). Kept above it, a question has one probability, whatever was asked before it.
+_LEAST_TOKENS = 8
+_REWOUND_CHARACTERS = 80
+_PROMPT_CACHE_MIB = 512
+
+
+class LocalBackend:
+    """One GGUF model, loaded at the first call; calls run one after another on one thread.
+
+    `name` is a name of the weights catalog or the path of a .gguf file. $JUDGE_LOCAL_CTX is the
+    context in tokens (8192), never more than the model was trained with.
+
+    Raises:
+        UsageError: the weights are not here or are no chat model, xllamacpp is not installed, or
+            $JUDGE_LOCAL_CTX is not a positive number.
+    """
+
+    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
+    slots: int | None = 1
+    reading: Reading = "probability"
+
+    def __init__(self, name: str) -> None:
+        self._path = store.resolve(name)
+        if self._path.suffix != ".gguf":
+            raise UsageError(f"{name} is no chat model")
+        if find_spec("xllamacpp") is None:
+            raise UsageError("local models need xllamacpp: pip install 'judge[local]'")
+        self._context = _context_tokens()
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="llama.cpp")
+
+    def identity(self) -> Mapping[str, str]:
+        """File name, SHA-256 of the weights, and the engine's version."""
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> Mapping[str, str]:
+        return {
+            "provider": "local",
+            "model": self._path.name,
+            "sha256": store.sha256_of(self._path),
+            "engine": f"llama.cpp/xllamacpp {version('xllamacpp')}",
+        }
+
+    async def complete(self, call: Call, mode: Mode) -> Completion:
+        """One reply. Cancelled, it stops the engine within one batch of prompt or one token.
+
+        Raises:
+            ContextExceeded, BadRequest, ServerFault, Denied: see `judge.errors`.
+        """
+        if call.schema is not None and mode is not Mode.JSON_SCHEMA:
+            raise BadRequest(f"local models take JSON schemas only, not {mode.value}")
+        stop = threading.Event()
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._worker, self._answer, call, stop)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
+    async def aclose(self) -> None:
+        """Wait for the call that runs, if any, and free the model."""
+        await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
+        self.__dict__.pop("_engine", None)
+
+    @cached_property
+    def _engine(self) -> Any:
+        import xllamacpp
+
+        params = xllamacpp.CommonParams()
+        params.model.path = str(self._path)
+        params.verbosity = 0
+        params.warmup = False
+        params.fit_params = False
+        params.n_parallel = 1
+        params.n_ctx = self._context
+        params.n_batch = params.n_ubatch = _BATCH_TOKENS
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = physical_cores()
+        params.cache_ram_mib = _PROMPT_CACHE_MIB
+        # Flash attention and repacked weights round differently for a prompt that is half cached.
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        params.no_extra_bufts = True
+        # The engine also listens on a loopback port, open to every page and user of this machine.
+        params.api_keys = [secrets.token_urlsafe(32)]
+        params.ui = False
+        try:
+            return xllamacpp.Server(params)
+        except RuntimeError as error:
+            raise Denied(f"llama.cpp cannot load {self._path}: {error}") from error
+
+    def _answer(self, call: Call, stop: threading.Event) -> Completion:
+        body = openai_arguments(call, Mode.JSON_SCHEMA) | {
+            "id_slot": 0,
+            # Without one llama.cpp draws its own, and no two runs would agree.
+            "seed": call.vote if call.seed is None else call.seed,
+            # The first token of a thinking model's thoughts says neither yes nor no.
+            "chat_template_kwargs": {"enable_thinking": False},
+        }
+        events = self._events(body, stop, careful=True)
+        if not events and not stop.is_set():
+            self._events(_rewound(body), stop)
+            events = self._events(body, stop)
+        if stop.is_set():
+            raise ServerFault("the call was cancelled")
+        return _completion(events)
+
+    def _events(
+        self, body: Mapping[str, Any], stop: threading.Event, *, careful: bool = False
+    ) -> list[dict[str, Any]]:
+        """The stream's events; `careful`, none where a batch would come out too small."""
+        events: list[dict[str, Any]] = []
+        too_small = False
+
+        def heard(event: dict[str, Any]) -> bool:
+            nonlocal too_small
+            progress = event.get("prompt_progress")
+            if careful and not events and progress:
+                left = (progress["total"] - progress["cache"]) % _BATCH_TOKENS
+                too_small = 0 < left < _LEAST_TOKENS
+            events.append(event)
+            return too_small or stop.is_set()
+
+        streamed = {"stream": True, "stream_options": {"include_usage": True}}
+        try:
+            self._engine.handle_chat_completions(
+                {**body, **streamed, "return_progress": True}, heard
+            )
+        except ValueError as error:
+            raise BadRequest(str(error)) from error
+        except RuntimeError as error:
+            raise ServerFault(str(error)) from error
+        return [] if too_small else events
+
+
+def _rewound(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A call that leaves the engine's cache at a point some way before the end of `body`'s prompt."""
+    messages = [dict(message) for message in body["messages"]]
+    messages[-1]["content"] = messages[-1]["content"][:-_REWOUND_CHARACTERS]
+    return {"messages": messages, "max_tokens": 1, "temperature": 0, "id_slot": 0}
+
+
+def _completion(events: list[dict[str, Any]]) -> Completion:
+    """The completion that a whole stream of events makes up."""
+    for event in events:
+        if "error" in event:
+            raise _error(event["error"])
+    choices = [choice for event in events for choice in event.get("choices", ())]
+    timings = next((event["timings"] for event in reversed(events) if "timings" in event), None)
+    if timings is None:
+        raise ServerFault("llama.cpp ended its reply early")
+    listed = next((choice["logprobs"] for choice in choices if choice.get("logprobs")), None)
+    tokens = listed["content"][0]["top_logprobs"] if listed else None
+    ended = [choice["finish_reason"] for choice in choices if choice["finish_reason"]]
+    return Completion(
+        text="".join(choice["delta"].get("content") or "" for choice in choices),
+        finish_reason="length" if ended[-1:] == ["length"] else "stop",
+        input_tokens=timings["cache_n"] + timings["prompt_n"],
+        output_tokens=timings["predicted_n"],
+        cached_tokens=timings["cache_n"],
+        first_token=tuple((t["token"], t["logprob"]) for t in tokens) if tokens else None,
+    )
+
+
+def _error(told: Mapping[str, Any]) -> BackendError:
+    if told.get("type") == "exceed_context_size_error":
+        return ContextExceeded(
+            f"the prompt has {told['n_prompt_tokens']} tokens, the model's context {told['n_ctx']}"
+        )
+    message = str(told.get("message", told))
+    return BadRequest(message) if 400 <= int(told.get("code", 500)) < 500 else ServerFault(message)
+
+
+def _context_tokens() -> int:
+    text = os.environ.get("JUDGE_LOCAL_CTX", str(_CONTEXT_TOKENS))
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise UsageError(f"JUDGE_LOCAL_CTX is {text!r}, not a positive number of tokens")
+    return int(text)
+
+
+def physical_cores() -> int:
+    """Cores that this process may run on; two hardware threads of one core count once."""
+    if hasattr(os, "sched_getaffinity"):
+        return len({_siblings(cpu) for cpu in os.sched_getaffinity(0)})
+    return os.cpu_count() or 1
+
+
+def _siblings(cpu: int) -> str:
+    topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+    try:
+        return topology.read_text(encoding="ascii").strip()
+    except OSError:
+        return str(cpu)

@@ -1,0 +1,91 @@
+"""`judge cache`: what lies there, and throwing it away."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judge.errors import UsageError
+
+if TYPE_CHECKING:
+    from judge.cache import ReplyCache
+
+app = typer.Typer(no_args_is_help=True)
+Folder = Annotated[
+    Path | None, typer.Option("--cache-dir", help="Another folder (JUDGE_CACHE_DIR).")
+]
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+@contextmanager
+def _opened(folder: Path | None) -> Iterator[ReplyCache]:
+    from judge.cache import ReplyCache, cache_dir
+
+    cache = ReplyCache(cache_dir(folder))
+    try:
+        yield cache
+    finally:
+        cache.close()
+
+
+@app.command()
+def stats(
+    cache_dir: Folder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Where the cache is, how many replies it holds, how large and how old it is."""
+    with _opened(cache_dir) as cache:
+        told = cache.stats()
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {
+                    "folder": told.folder,
+                    "entries": told.entries,
+                    "size_bytes": told.size_bytes,
+                    "oldest_seconds": told.oldest_seconds,
+                }
+            )
+        )
+        return
+    oldest = "-" if told.oldest_seconds is None else f"{told.oldest_seconds / 86400:.1f} days"
+    typer.echo(f"folder   {told.folder}\nentries  {told.entries}")
+    typer.echo(f"size     {told.size_bytes / 1e6:.1f} MB\noldest   {oldest}")
+
+
+@app.command()
+def clear(
+    cache_dir: Folder = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove every reply. They were paid for: asks first."""
+    with _opened(cache_dir) as cache:
+        told = cache.stats()
+        if not yes:
+            typer.confirm(
+                f"Remove {told.entries} entries from {told.folder}?", abort=True, err=True
+            )
+        typer.echo(f"removed {cache.clear()} entries")
+
+
+@app.command()
+def prune(
+    older_than: Annotated[str, typer.Option(help="An age such as 30d, 12h or 2w.")],
+    cache_dir: Folder = None,
+) -> None:
+    """Remove replies that were stored longer ago than an age.
+
+    Example: `judge cache prune --older-than 30d`
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", older_than)
+    if match is None:
+        raise UsageError(f"--older-than {older_than}: give a number and s, m, h, d or w: 30d")
+    with _opened(cache_dir) as cache:
+        removed = cache.prune(float(match[1]) * _UNITS[match[2]])
+    typer.echo(f"removed {removed} entries")

@@ -1,0 +1,88 @@
+"""The closing summary on standard error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from judge.verdict import Verdict
+
+if TYPE_CHECKING:
+    from judge.run.validate import Report
+
+
+def gate(report: Report, fail_under: float | None) -> bool | None:
+    """Whether enough of all records pass; None without a gate, or without a record."""
+    rate = report.summary.pass_rate
+    return None if fail_under is None or rate is None else rate >= fail_under
+
+
+def print_summary(report: Report, fail_under: float | None, held: bool | None) -> None:
+    """Verdicts, checks, repairs, rewritten speech, and what it took."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    summary = report.summary
+    table = Table(title="records", title_justify="left", box=None, pad_edge=False)
+    columns = [str(v) for v in Verdict]
+    table.add_column("check")
+    for name in columns:
+        table.add_column(name, justify="right")
+    for name, counts in sorted(summary.checks.items()):
+        table.add_row(name, *(str(counts.get(c, 0) or "") for c in columns))
+    table.add_row("[bold]record", *(str(summary.verdicts.get(c, 0) or "") for c in columns))
+    console.print(table)
+    for line in _lines(report, fail_under, held):
+        console.print(line, markup=False)
+
+
+def _lines(report: Report, fail_under: float | None, held: bool | None) -> list[str]:
+    summary = report.summary
+    rate = summary.pass_rate
+    told = []
+    if rate is not None:
+        passed = summary.verdicts[Verdict.PASS]
+        told.append(
+            f"{passed} of {summary.records} records pass ({rate:.1%}): "
+            f"{summary.passed_at_once} at once, {summary.passed_after_edits} after edits "
+            f"({summary.edits} edits, {summary.dropped} values dropped)"
+        )
+    if held is not None:
+        told.append(f"gate {fail_under}: {'holds' if held else 'does not hold'}")
+    told += [f"{count} x {kind}" for kind, count in summary.errors.most_common()]
+    told += _speech(summary.speech.as_json())
+    told.append(_effort(report))
+    return told
+
+
+def _speech(speech: dict[str, Any]) -> list[str]:
+    def mean(side: dict[str, Any]) -> str:
+        value = "-" if side["mean"] is None else f"{side['mean']:.3f}"
+        return f"{value} ({side['n']} of {side['of']})"
+
+    return [
+        f"rewritten speech, {name}: {mean(sides['before'])} before, {mean(sides['after'])} after"
+        for name, sides in speech.items()
+    ]
+
+
+def _effort(report: Report) -> str:
+    total: dict[str, int] = {}
+    for counters in report.traffic.values():
+        for name, count in counters.items():
+            total[name] = total.get(name, 0) + count
+    fresh = report.summary.records - report.summary.kept
+    pace = fresh / report.seconds if report.seconds else 0.0
+    parts = [
+        f"{fresh} records in {report.seconds:.1f} s ({pace:.2f}/s)",
+        f"{total.get('calls', 0)} calls",
+        f"{total.get('cache_hits', 0)} from cache",
+        f"{total.get('reasks', 0)} re-asked",
+        f"{total.get('retries', 0)} retried",
+        f"{total.get('input_tokens', 0)} + {total.get('output_tokens', 0)} tokens",
+    ]
+    if report.summary.kept:
+        parts.insert(1, f"{report.summary.kept} kept")
+    if report.cost:
+        parts.append(f"{report.cost:.4f} USD")
+    return ", ".join(parts)

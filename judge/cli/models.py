@@ -1,0 +1,140 @@
+"""`judge models`: the weights that can be had, fetching them, and where they lie."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judge.errors import UsageError
+
+if TYPE_CHECKING:
+    from judge.weights.catalog import Entry
+
+app = typer.Typer(
+    help="Weights for judging on this machine: list, fetch, find.", no_args_is_help=True
+)
+
+_PLAIN_SECONDS = 5.0
+
+Name = Annotated[
+    str | None,
+    typer.Argument(help="A name that `judge models list` shows; the default judge if none."),
+]
+
+
+class Origin(StrEnum):
+    """Where to fetch weights from."""
+
+    AUTO = "auto"
+    PUBLISHER = "publisher"
+    MIRROR = "mirror"
+
+
+@app.command("list")
+def list_models(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON array instead.")] = False,
+) -> None:
+    """Show the weights that `local:` and the statistics know by name."""
+    from judge.weights.catalog import CATALOG
+
+    if as_json:
+        typer.echo(json.dumps([_described(entry) for entry in CATALOG.values()], indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("name", "size", "licence", "here", "what for")
+    for entry in CATALOG.values():
+        described = _described(entry)
+        here = "no" if described["path"] is None else "yes"
+        table.add_row(entry.name, f"{entry.size / 1e6:,.0f} MB", entry.licence, here, entry.about)
+    Console().print(table)
+
+
+@app.command()
+def pull(
+    name: Name = None,
+    source: Annotated[
+        Origin, typer.Option(help="auto: the publisher, and the mirror where it cannot be reached.")
+    ] = Origin.AUTO,
+) -> None:
+    """Fetch weights, check their SHA-256, and print where they are. An interrupted pull goes on."""
+    from judge.weights.catalog import DEFAULT, entry
+    from judge.weights.fetch import pull as fetch
+
+    wanted = entry(name or DEFAULT)
+    with _shown(wanted.name) as progress:
+        path = fetch(wanted.name, progress=progress, source=source.value)
+    typer.echo(path)
+
+
+@app.command("path")
+def show_path(name: Name = None) -> None:
+    """Print where the weights are; exit 2 when they are not here."""
+    from judge.weights import store
+    from judge.weights.catalog import DEFAULT
+
+    wanted = name or DEFAULT
+    found = store.path(wanted)
+    if found is None:
+        raise UsageError(
+            f"the weights {wanted} are not in {store.weights_dir()}: "
+            f"run `judge models pull {wanted}`"
+        )
+    typer.echo(found)
+
+
+def _described(entry: Entry) -> dict[str, str | int | None]:
+    from judge.weights import store
+
+    found = store.path(entry.name)
+    return {
+        "name": entry.name,
+        "kind": entry.kind,
+        "about": entry.about,
+        "licence": entry.licence,
+        "bytes": entry.size,
+        "path": None if found is None else str(found),
+    }
+
+
+@contextmanager
+def _shown(name: str) -> Iterator[Callable[[int, int, str], None]]:
+    """What to call with the progress of a pull: a bar on a terminal, else a line now and then."""
+    if not sys.stderr.isatty():
+        yield _plain(name)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (
+        TextColumn(name),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        bar = bars.add_task("", total=None)
+        yield lambda done, total, what: bars.update(
+            bar, completed=done, total=total, description=what
+        )
+
+
+def _plain(name: str) -> Callable[[int, int, str], None]:
+    due = time.monotonic()
+
+    def tell(done: int, total: int, what: str) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + _PLAIN_SECONDS
+            typer.echo(f"{name}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB, {what}", err=True)
+
+    return tell

@@ -1,0 +1,177 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_INPUT, _MODELS, _JUDGING = "Input", "Models", "Judging"
+_SPEED, _CACHE = "Speed and money", "Cache"
+
+Inputs = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[INPUT]...",
+        help="JSON lines, a JSON list, CSV, TSV or Parquet, also .gz and .zst; - is standard input.",
+        show_default=False,
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="jsonl, json, csv, tsv or parquet.", rich_help_panel=_INPUT),
+]
+Limit = Annotated[
+    int | None, typer.Option(min=0, help="Only the first N records.", rich_help_panel=_INPUT)
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(min=1, help="N records drawn at random with --seed.", rich_help_panel=_INPUT),
+]
+Model = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="PROVIDER:MODEL",
+        help="Who judges; several make a panel. Without one the embedded local model judges.",
+        rich_help_panel=_MODELS,
+    ),
+]
+AcceptModel = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PROVIDER:MODEL",
+        help="Who decides at the end (default: the judge, in fresh context).",
+        rich_help_panel=_MODELS,
+    ),
+]
+RewriteModel = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PROVIDER:MODEL",
+        help="Who rewrites; langchain:... for any chat model (default: the judge).",
+        rich_help_panel=_MODELS,
+    ),
+]
+Workflow = Annotated[
+    str | None,
+    typer.Option(help="story or norm (default: by the record's fields).", rich_help_panel=_JUDGING),
+]
+Check = Annotated[
+    list[str] | None,
+    typer.Option(help="Make only this check; may be repeated.", rich_help_panel=_JUDGING),
+]
+Rubric = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE|FOLDER|NAME",
+        help="A rubric of your own: replaces the built-in one of its name, else is asked as well.",
+        rich_help_panel=_JUDGING,
+    ),
+]
+Reading = Annotated[
+    str | None,
+    typer.Option(
+        help="structured (typed reply with evidence) or probability (first token); "
+        "default: what suits the model.",
+        rich_help_panel=_JUDGING,
+    ),
+]
+Rounds = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Most rewrites in each loop; 0 repairs nothing. [default: 3]",
+        rich_help_panel=_JUDGING,
+    ),
+]
+Votes = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Votes of each judge. [default: 3 to accept a story, else 1]",
+        rich_help_panel=_JUDGING,
+    ),
+]
+Rule = Annotated[
+    str | None,
+    typer.Option(help="majority, unanimous or any. [default: majority]", rich_help_panel=_JUDGING),
+]
+AllVotes = Annotated[
+    bool,
+    typer.Option(
+        "--all-votes",
+        help="Ask every vote, also when the verdict is clear.",
+        rich_help_panel=_JUDGING,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help="Seed of vote 0, and of --sample. [default: 0]", rich_help_panel=_JUDGING
+    ),
+]
+Temperature = Annotated[
+    float | None,
+    typer.Option(
+        help="For single asks; votes use JUDGE_VOTE_TEMPERATURE (0.7). [default: 0]",
+        rich_help_panel=_JUDGING,
+    ),
+]
+Margin = Annotated[
+    float | None,
+    typer.Option(
+        help="Abstain this close to a probability threshold. [default: 0]", rich_help_panel=_JUDGING
+    ),
+]
+MinWords = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help="Shorter stories are rejected. [default: 400]", rich_help_panel=_JUDGING
+    ),
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Most calls and records under way at once. [default: 16]",
+        rich_help_panel=_SPEED,
+    ),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(help="Seconds until a call is given up. [default: 120]", rich_help_panel=_SPEED),
+]
+MaxCalls = Annotated[
+    int | None,
+    typer.Option(min=0, help="Stop in good order after N paid calls.", rich_help_panel=_SPEED),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="Stop in good order at this cost in USD (prices: judge.toml).",
+        rich_help_panel=_SPEED,
+    ),
+]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Neither read nor keep replies.", rich_help_panel=_CACHE)
+]
+CacheDir = Annotated[
+    Path | None,
+    typer.Option(help="Where replies are kept (JUDGE_CACHE_DIR).", rich_help_panel=_CACHE),
+]
+
+
+def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[str]:
+    """The inputs named, else standard input where it is a pipe; else help and exit code 2."""
+    import sys
+
+    if inputs:
+        return inputs
+    if not sys.stdin.isatty():
+        return ["-"]
+    typer.echo(context.get_help(), err=True)
+    raise typer.Exit(2)

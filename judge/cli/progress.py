@@ -1,0 +1,149 @@
+"""What is seen on standard error while a run goes on."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import typer
+
+from judge.run.validate import Watcher
+
+if TYPE_CHECKING:
+    from judge.run.setup import Setup
+    from judge.run.summary import Summary
+    from judge.run.validate import Job
+
+LOG_SECONDS = 10.0
+"""Between two progress lines where standard error is no terminal."""
+
+
+class Watching(Watcher):
+    """A watcher that is used as a context manager; this one says nothing but warnings."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+    def stopping(self, now: bool) -> None:
+        told = "stopping now" if now else "finishing what is under way; Ctrl-C again stops at once"
+        typer.echo(f"judge: {told}", err=True)
+
+
+def watcher(job: Job, *, quiet: bool) -> Watching:
+    """Bars on a terminal, a line every few seconds elsewhere, nothing when quiet."""
+    if quiet:
+        return Watching()
+    total = _total(job)
+    return Bars(total) if sys.stderr.isatty() else LogLines(total)
+
+
+def _total(job: Job) -> int | None:
+    """How many records there are, where that is known without reading them as records."""
+    if job.sample is not None:
+        return job.sample if job.limit is None else min(job.sample, job.limit)
+    counts = [_lines_in(Path(source)) for source in job.inputs]
+    if any(count is None for count in counts):
+        return job.limit
+    total = sum(count for count in counts if count is not None)
+    return total if job.limit is None else min(total, job.limit)
+
+
+def _lines_in(path: Path) -> int | None:
+    if path.suffix not in (".jsonl", ".ndjson") or not path.is_file():
+        return None
+    count, last = 0, b"\n"
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            count += chunk.count(b"\n")
+            last = chunk[-1:]
+    return count + (last != b"\n")
+
+
+def _told(summary: Summary, setup: Setup) -> str:
+    verdicts = " ".join(f"{name} {n}" for name, n in sorted(summary.verdicts.items()))
+    counters = [client.counters for client in setup.clients.values()]
+    calls = sum(c.calls for c in counters)
+    hits = sum(c.cache_hits for c in counters)
+    cost = f", {setup.budget.cost:.4f} USD" if setup.budget.cost else ""
+    return f"{verdicts or 'nothing yet'} | {calls} calls, {hits} from cache{cost}"
+
+
+class LogLines(Watching):
+    """A plain line every `LOG_SECONDS`."""
+
+    def __init__(self, total: int | None) -> None:
+        self._total = total
+        self._began = self._last = time.monotonic()
+
+    def wrote(self, summary: Summary, setup: Setup) -> None:
+        now = time.monotonic()
+        if now - self._last < LOG_SECONDS:
+            return
+        self._last = now
+        of = f"/{self._total}" if self._total is not None else ""
+        pace = (summary.records - summary.kept) / max(now - self._began, 1e-9)
+        told = f"{summary.records}{of} records, {pace:.2f}/s | {_told(summary, setup)}"
+        typer.echo(f"judge: {told}", err=True)
+
+
+class Bars(Watching):
+    """A Rich progress bar with pace, verdicts, cache hits, cost and time to go."""
+
+    def __init__(self, total: int | None) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("to go"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[told]}"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task: Any = self._progress.add_task("loading", total=total, told="")
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def began(self, setup: Setup) -> None:
+        self._progress.update(self._task, description="judging")
+
+    def wrote(self, summary: Summary, setup: Setup) -> None:
+        self._progress.update(self._task, completed=summary.records, told=_told(summary, setup))
+
+    def stopping(self, now: bool) -> None:
+        self._progress.update(self._task, description="stopping")
+        super().stopping(now)

@@ -1,0 +1,56 @@
+"""`judge rubrics`: list them, show what a judge is asked."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True)
+Sources = Annotated[
+    list[str] | None,
+    typer.Option("--rubric", metavar="FILE|FOLDER", help="Rubrics of your own as well."),
+]
+
+
+@app.command("list")
+def list_(rubric: Sources = None) -> None:
+    """Every rubric: name, role, reply model, what it needs, title."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from judge.rubric import collect
+
+    rubrics, _ = collect(rubric or [])
+    table = Table(box=None, pad_edge=False)
+    for column in ("name", "role", "reply", "needs", "title"):
+        table.add_column(column, overflow="fold")
+    for name, one in sorted(rubrics.items()):
+        table.add_row(name, one.role, one.reply, ", ".join(one.required), one.title)
+    Console().print(table)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A rubric's name, or a rubric file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="The rubric itself, as JSON.")] = False,
+) -> None:
+    """The questions of one rubric, in the words that a judge reads.
+
+    Example: `judge rubrics show consistency`
+    """
+    from judge.rubric import as_text, named, system_text
+
+    rubric = named(name)
+    if as_json:
+        typer.echo(as_text(rubric))
+        return
+    typer.echo(f"{rubric.name} ({rubric.digest}): {rubric.title}\nsource: {rubric.source}")
+    typer.echo(f"shows: {', '.join(rubric.fields)}; needs: {', '.join(rubric.required)}")
+    typer.echo(f"reply: {rubric.reply}\n\nsystem\n{system_text()}\n")
+    typer.echo(f"structured question\n{rubric.readings.structured.question}")
+    if rubric.readings.probability:
+        for number, step in enumerate(rubric.readings.probability.steps, 1):
+            outcome = f"yes: {step.yes or 'go on'}, no: {step.no or 'go on'}"
+            typer.echo(f"probability question {number} (threshold {step.threshold}, {outcome})")
+            typer.echo(step.question)

@@ -1,0 +1,44 @@
+"""`judge workflows`: list them, draw them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command("list")
+def list_() -> None:
+    """The workflows that are installed, with the checks that each one makes."""
+    from judge.run.setup import load_workflow, workflow_names
+
+    for name in workflow_names():
+        workflow = load_workflow(name)
+        typer.echo(f"{name}\t{workflow.title}\t{', '.join((*workflow.checks, *workflow.counted))}")
+
+
+@app.command()
+def draw(
+    name: Annotated[str, typer.Argument(help="story, norm or majority.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Write a picture (.svg, .png) instead of Mermaid text."),
+    ] = None,
+) -> None:
+    """Print a workflow as Mermaid text, or write it as a picture.
+
+    Example: `judge workflows draw story -o story.svg`
+    """
+    from judge.run.setup import load_graph
+
+    graph = load_graph(name)
+    if out is None:
+        typer.echo(graph.get_graph().draw_mermaid(), nl=False)
+        return
+    from judge.report.drawing import draw as picture
+
+    picture(graph, out)
+    typer.echo(f"judge: wrote {out}", err=True)

@@ -1,0 +1,116 @@
+"""What a run will ask, estimated without asking: calls, tokens, cost.
+
+Least is a run in which every record is fine at once and votes agree; most is one in which every
+loop goes to its end and every vote is needed. Re-asking of invalid replies is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from judge.backends.base import Message
+from judge.judging.client import Client
+from judge.judging.judge import Judge
+from judge.judging.voting import needed
+from judge.records import Problem, SeenIds, build
+from judge.rubric import messages
+from judge.run.setup import Bound, Setup, load_workflow
+from judge.run.validate import Job, select
+from judge.subject import Subject
+from judge.verdict import Usage
+
+CHARACTERS_PER_TOKEN = 4.0
+"""Rule of thumb for English under the tokenizers in use; estimates stand or fall with it."""
+
+REPLY_SHARE = 0.25
+"""Share of a question's `max_tokens` that a reply is taken to need at least."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """Estimates by check, and in total as (least, most)."""
+
+    records: int = 0
+    unreadable: int = 0
+    least: Usage = field(default_factory=Usage)
+    most: Usage = field(default_factory=Usage)
+    by_check: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def add(self, name: str, least: Usage, most: Usage) -> None:
+        self.least += least
+        self.most += most
+        counts = self.by_check.setdefault(name, Counter())
+        counts["least"] += least.replies
+        counts["most"] += most.replies
+
+
+def plan(job: Job, setup: Setup) -> Plan:
+    """Read the records and add up what each would ask."""
+    made = Plan()
+    chosen = setup.settings.workflow
+    kind = load_workflow(chosen).kind if chosen else None
+    with SeenIds() as ids:
+        for item in select(job):
+            record = build(item, kind, ids)
+            if isinstance(record, Problem):
+                made.unreadable += 1
+                continue
+            made.records += 1
+            _add(made, Subject.of(record), setup.bound(record.kind))
+    return made
+
+
+def _add(made: Plan, subject: Subject, bound: Bound) -> None:
+    context, workflow = bound.context, bound.workflow
+    for (name, by), (least, most) in workflow.calls(subject, context).items():
+        panel = context.panel(name, by)
+        ballots = [judge for judge, _ in panel.ballots]
+        few = len(ballots) if panel.all_votes else needed([], len(ballots), panel.rule)
+        per_judge = [_vote(judge, subject) for judge in ballots]
+        low = sum((cost for cost, _ in per_judge[:few]), Usage())
+        high = sum((cost for _, cost in per_judge), Usage())
+        made.add(f"{name} ({by})", _times(low, least), _times(high, most))
+    if context.rounds:
+        for name in workflow.rewrites:
+            rewriter = context.rewriters[name]
+            tokens = rewriter.rubric.readings.structured.max_tokens
+            length = sum(map(len, subject.texts.values())) + 1500
+            cost = _usage(rewriter.client, length, tokens)
+            made.add(f"{name} (rewriting)", Usage(), _times(cost, context.rounds))
+
+
+def _vote(judge: Judge, subject: Subject) -> tuple[Usage, Usage]:
+    """(least, most) of one vote."""
+    numbers = subject.numbers if judge.rubric.about == "values" else ()
+    if judge.probabilistic:
+        total = Usage()
+        for length in _questions(judge, subject, numbers):
+            total += _usage(judge.client, length, 1)
+        return total, total
+    length = _length(messages(judge.rubric, subject, numbers=numbers))
+    most = judge.rubric.readings.structured.max_tokens
+    return _usage(judge.client, length, int(most * REPLY_SHARE)), _usage(judge.client, length, most)
+
+
+def _questions(judge: Judge, subject: Subject, numbers: tuple[int, ...]) -> Iterator[int]:
+    assert judge.rubric.readings.probability is not None
+    for step in range(len(judge.rubric.readings.probability.steps)):
+        for number in numbers or (0,):
+            asked = (number,) if number else ()
+            yield _length(messages(judge.rubric, subject, step=step, numbers=asked))
+
+
+def _length(prompt: list[Message]) -> int:
+    return sum(len(message["content"]) for message in prompt)
+
+
+def _usage(client: Client, characters: int, output_tokens: int) -> Usage:
+    return client.estimate(round(characters / CHARACTERS_PER_TOKEN), output_tokens)
+
+
+def _times(usage: Usage, count: int) -> Usage:
+    cost = None if usage.cost_usd is None else usage.cost_usd * count
+    tokens = (usage.input_tokens * count, usage.output_tokens * count)
+    return Usage(usage.replies * count, *tokens, cost if count else 0.0)

@@ -1,0 +1,140 @@
+"""The sums of a run. Fed with output lines, so that kept lines count like fresh ones."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from judge.stats.distinct import distinct_n, word_count
+from judge.verdict import Verdict
+
+EXPLICIT = "implicitness"
+"""The check whose edits CQ-Bench's table 3 is about."""
+
+
+class Similarity(Protocol):
+    """Cosine similarity of two texts, -1 to 1."""
+
+    def similarity(self, a: str, b: str) -> float: ...
+
+
+@dataclass(slots=True)
+class Mean:
+    """A running mean that says over how many, and out of how many."""
+
+    total: float = 0.0
+    count: int = 0
+    of: int = 0
+
+    def add(self, value: float | None) -> None:
+        self.of += 1
+        if value is not None:
+            self.total += value
+            self.count += 1
+
+    def as_json(self) -> dict[str, Any]:
+        mean = self.total / self.count if self.count else None
+        return {"mean": None if mean is None else round(mean, 4), "n": self.count, "of": self.of}
+
+
+@dataclass(slots=True)
+class SpeechStatistics:
+    """Rewritten speech before and after (CQ-Bench, table 3): words, distinct-n, similarity to the
+    value. Without an encoder similarity has n = 0."""
+
+    encoder: Similarity | None
+    sums: dict[str, dict[str, Mean]] = field(
+        default_factory=lambda: defaultdict(lambda: {"before": Mean(), "after": Mean()})
+    )
+
+    def add(self, edit: Mapping[str, Any]) -> None:
+        if edit["check"] != EXPLICIT:
+            return
+        value = " ".join(edit["values"])
+        for side in ("before", "after"):
+            text = edit[side]
+            self.sums["words"][side].add(word_count(text))
+            for n in (3, 4, 5):
+                self.sums[f"distinct-{n}"][side].add(distinct_n(text, n))
+            alike = self.encoder.similarity(value, text) if self.encoder and value else None
+            self.sums["similarity"][side].add(alike)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            name: {side: mean.as_json() for side, mean in sides.items()}
+            for name, sides in self.sums.items()
+        }
+
+
+@dataclass(slots=True)
+class Summary:
+    """Counts over output lines."""
+
+    speech: SpeechStatistics
+    records: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+    checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    errors: Counter[str] = field(default_factory=Counter)
+    passed_at_once: int = 0
+    passed_after_edits: int = 0
+    edits: int = 0
+    dropped: int = 0
+    usage: Counter[str] = field(default_factory=Counter)
+    kept: int = 0
+
+    def add(self, judgement: Mapping[str, Any], *, kept: bool = False) -> None:
+        """Count one line's `"judge"`; `kept` if it stands from an earlier run."""
+        self.records += 1
+        self.kept += kept
+        verdict = judgement["verdict"]
+        self.verdicts[verdict] += 1
+        if error := judgement.get("error"):
+            self.errors[error["type"]] += 1
+        edits = judgement.get("edits", ())
+        if verdict == Verdict.PASS:
+            self.passed_at_once += not edits
+            self.passed_after_edits += bool(edits)
+        self.edits += len(edits)
+        self.dropped += len(judgement.get("dropped", ()))
+        for edit in edits:
+            self.speech.add(edit)
+        last = {check["check"]: check["verdict"] for check in judgement.get("checks", ())}
+        for name, outcome in last.items():
+            self.checks[name][outcome] += 1
+        usage = judgement.get("usage") or {}
+        for name in ("replies", "input_tokens", "output_tokens"):
+            self.usage[name] += usage.get(name, 0)
+
+    @property
+    def incomplete(self) -> int:
+        return self.verdicts[Verdict.ERROR] + self.verdicts[Verdict.UNREADABLE]
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Passes over all records, undecided and unreadable ones included; None without records."""
+        return self.verdicts[Verdict.PASS] / self.records if self.records else None
+
+    def as_json(self) -> dict[str, Any]:
+        rate = self.pass_rate
+        shown = {
+            "records": self.records,
+            "kept": self.kept,
+            "verdicts": {v: self.verdicts[v] for v in map(str, Verdict) if self.verdicts[v]},
+            "pass_rate": {
+                "value": None if rate is None else round(rate, 6),
+                "passed": self.verdicts[Verdict.PASS],
+                "of": self.records,
+            },
+            "accepted_at_once": self.passed_at_once,
+            "accepted_after_edits": self.passed_after_edits,
+            "edits": self.edits,
+            "dropped_values": self.dropped,
+            "checks": {name: dict(counts) for name, counts in self.checks.items()},
+            "errors": dict(self.errors),
+            "usage": dict(self.usage),
+        }
+        if speech := self.speech.as_json():
+            shown["rewritten_speech"] = speech
+        return shown

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from judge.errors import UsageError
+from judge.records import read
+
+from .conftest import ReadBack, Written
+from .test_jsonl import problem_of
+
+Pack = Callable[[bytes], bytes]
+LINES = b"".join(b'{"id": %d, "text": "%d"}\n' % (n, n * 7919) for n in range(20_000))
+LIST = b"[" + b",\n".join(LINES.splitlines()) + b"]"
+TABLE = b"id,text\n" + b"".join(b"%d,%d\n" % (n, n * 7919) for n in range(20_000))
+
+
+def zstd(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(data)
+
+
+def zstd_in_frames(data: bytes) -> bytes:
+    skippable = b"\x50\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"skip"
+    return skippable + b"".join(zstd(data[at : at + 9999]) for at in range(0, len(data), 9999))
+
+
+def gzip_in_members(data: bytes) -> bytes:
+    return b"".join(gzip.compress(data[at : at + 9999]) for at in range(0, len(data), 9999))
+
+
+PACKS = {".gz": gzip.compress, ".zst": zstd}
+ALL_PACKS = [gzip.compress, gzip_in_members, zstd, zstd_in_frames]
+
+
+@pytest.mark.parametrize("pack", ALL_PACKS)
+@pytest.mark.parametrize(("name", "data"), [("a.jsonl", LINES), ("a.json", LIST), ("a.csv", TABLE)])
+def test_compressed_files(items: ReadBack, pack: Pack, name: str, data: bytes) -> None:
+    suffix = ".gz" if pack in (gzip.compress, gzip_in_members) else ".zst"
+    found = items(name + suffix, pack(data))
+    assert [str((item.fields or {})["id"]) for item in found] == [str(n) for n in range(20_000)]
+
+
+@pytest.mark.parametrize("pack", ALL_PACKS)
+@pytest.mark.parametrize("data", [LINES, LIST])
+def test_compressed_standard_input(pack: Pack, data: bytes) -> None:
+    found = list(read("-", stdin=io.BytesIO(pack(data))))
+    assert len(found) == 20_000
+    assert found[0].source == "<stdin>"
+
+
+@pytest.mark.parametrize("suffix", PACKS)
+def test_compression_is_known_without_its_suffix(items: ReadBack, suffix: str) -> None:
+    assert items("a.jsonl", PACKS[suffix](b'{"a": 1}'))[0].fields == {"a": 1}
+
+
+@pytest.mark.parametrize("suffix", PACKS)
+@pytest.mark.parametrize(("name", "data"), [("a.jsonl", LINES), ("a.json", LIST), ("a.csv", TABLE)])
+def test_a_cut_off_stream_gives_what_came_before_and_a_problem(
+    items: ReadBack, suffix: str, name: str, data: bytes
+) -> None:
+    packed = PACKS[suffix](data)
+    found = items(name + suffix, packed[: len(packed) // 2])
+    assert len(found) > 1000
+    assert {item.problem for item in found[:-1]} == {None}
+    ids = [int((item.fields or {})["id"]) for item in found[:-1]]
+    assert ids == list(range(len(ids)))
+    assert "stream is cut off" in problem_of(found[-1])
+
+
+@pytest.mark.parametrize("suffix", PACKS)
+def test_a_stream_cut_off_within_its_only_line(items: ReadBack, suffix: str) -> None:
+    packed = PACKS[suffix](b'{"a": "%s"}\n' % os.urandom(500).hex().encode())
+    (item,) = items("a.jsonl" + suffix, packed[: len(packed) // 2])
+    assert "stream is cut off" in problem_of(item)
+
+
+@pytest.mark.parametrize("suffix", PACKS)
+def test_a_damaged_stream_gives_a_problem(items: ReadBack, suffix: str) -> None:
+    packed = bytearray(PACKS[suffix](LINES))
+    middle = len(packed) // 2
+    packed[middle : middle + 200] = bytes(200)
+    found = items("a.jsonl" + suffix, packed)
+    assert "stream is damaged" in problem_of(found[-1])
+    assert "records before this one may be wrong too" in problem_of(found[-1])
+    assert {item.line for item in found} == set(range(1, len(found) + 1))
+
+
+def test_text_after_a_gzip_stream_is_a_problem(items: ReadBack) -> None:
+    found = items("a.jsonl.gz", gzip.compress(b'{"a": 1}\n') + b"and more")
+    assert found[0].fields == {"a": 1}
+    assert "stream is damaged" in problem_of(found[1])
+
+
+@pytest.mark.parametrize("suffix", PACKS)
+@pytest.mark.parametrize("content", [b"", b'{"a": 1}\n'])
+def test_a_name_that_promises_compression_must_keep_it(
+    write: Written, suffix: str, content: bytes
+) -> None:
+    with pytest.raises(UsageError, match=f"ends in {suffix} but is no"):
+        read(write("a.jsonl" + suffix, content))
+
+
+def test_a_file_that_cannot_be_read_on_gives_a_problem() -> None:
+    class Failing(io.BytesIO):
+        def read1(self, size: int | None = -1) -> bytes:
+            if self.tell() > 0:
+                raise OSError(5, "Input/output error")
+            return super().read1(20)
+
+    found = list(read("-", stdin=Failing(b'{"a": 1}\n{"a": 2}\n{"a": 3}\n')))
+    assert [item.fields for item in found] == [{"a": 1}, {"a": 2}, None]
+    assert "Input/output error" in problem_of(found[2])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd])
+def test_a_huge_stream_is_read_lazily(pack: Any) -> None:
+    class Endless(io.RawIOBase):
+        taken = 0
+
+        def readable(self) -> bool:
+            return True
+
+        def read(self, size: int = -1) -> bytes:
+            Endless.taken += 1
+            return block
+
+    block: bytes = pack(LINES)
+    Endless.taken = 0
+    stream: Any = Endless()
+    assert len(list(itertools.islice(read("-", stdin=stream), 30_000))) == 30_000
+    assert Endless.taken < 10
+
+
+def test_a_pipe_gives_each_record_as_soon_as_it_is_there() -> None:
+    ends = os.pipe()
+    asked, answered = threading.Event(), threading.Event()
+
+    def produce() -> None:
+        with open(ends[1], "wb", buffering=0) as pipe:  # noqa: PTH123 (a descriptor, no path)
+            for n in range(3):
+                pipe.write(b'{"n": %d}\n' % n)
+                assert asked.wait(10), "a record was held back"
+                asked.clear()
+                answered.set()
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    with open(ends[0], "rb") as stdin:  # noqa: PTH123 (a descriptor, no path)
+        for n, item in enumerate(read("-", stdin=stdin)):
+            assert item.fields == {"n": n}
+            asked.set()
+            answered.wait(10)
+            answered.clear()
+    thread.join()
+
+
+def test_a_named_pipe_is_read_like_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    thread = threading.Thread(target=path.write_bytes, args=(LINES,))
+    thread.start()
+    assert sum(1 for _ in read(path)) == 20_000
+    thread.join()

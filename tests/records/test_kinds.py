@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from judge.records import (
+    Item,
+    NormRecord,
+    Problem,
+    Record,
+    SeenIds,
+    StoryRecord,
+    build,
+    recognise,
+)
+from judge.records.names import Kind
+
+NORM = {"story": "Ann waited.", "rule_of_thumb": "One waits."}
+STORY = {"story": "Ann waited.", "values": ["Waiting is good--agree"]}
+
+
+def item(fields: dict[str, Any], line: int = 17) -> Item:
+    return Item("a.jsonl", line, fields)
+
+
+def built(fields: dict[str, Any], kind: Kind | None = None) -> Record:
+    record = build(item(fields), kind)
+    assert isinstance(record, Record), record
+    return record
+
+
+def problem(fields: dict[str, Any], kind: Kind | None = None) -> Problem:
+    found = build(item(fields), kind)
+    assert isinstance(found, Problem)
+    assert found.type == "bad-input"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        (STORY, "story"),
+        (NORM, "norm"),
+        ({"Situation": "x", "ROT": "y"}, "norm"),
+        ({"STORY": "x", "Rule of Thumb": "y"}, "norm"),
+        ({"story": "", "values": []}, "story"),
+        ({"story": None, "rule-of-thumb": None}, "norm"),
+        ({**NORM, "values": ""}, "norm"),
+        ({**STORY, "rot": None}, "story"),
+        ({**STORY, **NORM}, None),
+        ({**NORM, "value": "Patience"}, "norm"),
+        ({"story": "x", "value": "y"}, None),
+        ({"values": ["a--b"]}, None),
+        ({}, None),
+    ],
+)
+def test_the_kind_is_recognised_by_its_fields(fields: dict[str, Any], kind: Kind | None) -> None:
+    assert recognise(fields) == kind
+
+
+def test_a_norm_record_by_its_aliases() -> None:
+    record = built(
+        {
+            "ID": 9,
+            "Country": "egypt",
+            "Axis": "Etiquette",
+            "Subaxis": "gift_giving",
+            "Value": "Respect",
+            "ROT": "Use both hands.",
+            "Situation": " Ann did. ",
+            "Gold_Label": " YES ",
+            "Background": "",
+            "other": 1,
+        }
+    )
+    assert record.data == NormRecord(
+        id="9",
+        country="egypt",
+        axis="Etiquette",
+        subcategory="gift_giving",
+        value="Respect",
+        rule_of_thumb="Use both hands.",
+        story=" Ann did. ",
+        label="yes",
+    )
+    assert record.names["rule_of_thumb"] == "ROT"
+    assert record.names["label"] == "Gold_Label"
+    assert record.id == "9"
+
+
+def test_a_story_record() -> None:
+    record = built({**STORY, "id": "s1", "characters": "Ann, Bo\nCy", "location": "Paris"})
+    assert isinstance(record.data, StoryRecord)
+    assert record.data.characters == ["Ann", "Bo", "Cy"]
+    assert record.data.location == "Paris"
+    assert record.data.setting is None
+    assert built({**STORY, "characters": ["Ann"]}).text("characters") == "Ann"
+
+
+def test_without_an_id_the_position_is_the_id() -> None:
+    for fields in (NORM, {**NORM, "id": None}, {**NORM, "id": "  "}):
+        assert built(fields).id == "#17"
+    assert built({**NORM, "id": 0}).id == "0"
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "says"),
+    [
+        ({**NORM, "story": ""}, "story", "'story' is empty"),
+        ({**NORM, "story": " \n"}, "story", "'story' is empty"),
+        ({**NORM, "story": 3}, "story", "must be a text, not a number"),
+        ({**NORM, "story": None}, "story", "must be a text, not null"),
+        ({**NORM, "rule_of_thumb": ""}, "rule_of_thumb", "'rule_of_thumb' is empty"),
+        ({**NORM, "Country": ["egypt"]}, "Country", "'Country' must be a text, not a list"),
+        ({**NORM, "id": True}, "id", "must be a text, not a truth value"),
+        ({**NORM, "Gold Label": "maybe"}, "Gold Label", "yes, no or neutral, not 'maybe'"),
+        ({**NORM, "label": 1}, "label", "yes, no or neutral, not 1"),
+        ({**NORM, "situation": "other"}, "situation", "'story' and 'situation' both stand for"),
+        ({**STORY, "values": []}, "values", "'values' is empty"),
+        ({**STORY, "values": ""}, "values", "'values' is empty"),
+        ({**STORY, "values": None}, "values", "must be a list of values"),
+        ({**STORY, "values": {"a": 1}}, "values", "must be a list of values"),
+        ({**STORY, "Values": ["other--agree"]}, "Values", "both stand for values"),
+        ({**STORY, "story": "  "}, "story", "'story' is empty"),
+        ({**STORY, "story": ["x"]}, "story", "must be a text, not a list"),
+        ({**STORY, "setting": 5}, "setting", "must be a text, not a number"),
+        ({**STORY, "characters": ["Ann", 5]}, "characters", "not a number at position 1"),
+        ({**STORY, "characters": {"a": 1}}, "characters", "a list of texts, not an object"),
+        ({**NORM, "judge": "Ann"}, "judge", "'judge' is reserved"),
+        ({**NORM, "judge": {"name": "Ann"}}, "judge", "'judge' is reserved"),
+    ],
+)
+def test_what_is_wrong_is_named(fields: dict[str, Any], field: str, says: str) -> None:
+    found = problem(fields)
+    assert found.field == field
+    assert says in found.message
+
+
+def test_two_keys_for_one_field_are_fine_when_they_agree() -> None:
+    assert built({**NORM, "situation": NORM["story"]}).data.story == NORM["story"]
+
+
+def test_a_kind_that_is_asked_for_says_what_is_missing() -> None:
+    assert problem(NORM, "story").message == "field 'values' is missing"
+    assert problem(STORY, "norm").field == "rule_of_thumb"
+    assert built({**STORY, **NORM}, "norm").kind == "norm"
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (
+            {"topic": "t", "q_id": "Q1", "q_content": "x", "option": "1. a"},
+            "an item of a list of values",
+        ),
+        ({"story": "x", "questions": [{"name": "Ann"}]}, "attitude-detection item"),
+        ({**STORY, **NORM}, "has both values and a rule of thumb"),
+        ({"premise": "x", "hypothesis": "y"}, "its fields are 'premise', 'hypothesis'"),
+        ({}, "its fields are none"),
+        ({f"k{n}": n for n in range(99)}, "'k11', …"),
+    ],
+)
+def test_other_records_are_told_what_they_are(fields: dict[str, Any], says: str) -> None:
+    assert says in problem(fields).message
+
+
+def test_an_earlier_verdict_is_no_obstacle() -> None:
+    assert built({**NORM, "judge": {"verdict": "fail", "checks": []}}).kind == "norm"
+
+
+def test_the_problem_of_an_unreadable_item_is_passed_on() -> None:
+    cause = Problem("not JSON")
+    assert build(Item("a.jsonl", 3, None, "{", cause)) is cause
+
+
+def test_a_repeated_id_names_the_line_of_the_first() -> None:
+    with SeenIds() as ids:
+        assert isinstance(build(item({**NORM, "ID": "a"}, 3), None, ids), Record)
+        assert isinstance(build(item(NORM, 4), None, ids), Record)
+        assert isinstance(build(item(NORM, 5), None, ids), Record)
+        found = build(item({**NORM, "ID": "a"}, 9), None, ids)
+    assert found == Problem("id 'a' was already on line 3", "ID", "duplicate-id")
+
+
+def test_the_id_of_a_bad_record_is_not_remembered() -> None:
+    with SeenIds() as ids:
+        assert isinstance(build(item({**NORM, "id": "a", "story": ""}), None, ids), Problem)
+        assert isinstance(build(item({**NORM, "id": "a"}), None, ids), Record)

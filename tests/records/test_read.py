@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import io
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from judge.errors import UsageError
+from judge.records import Record, SeenIds, build, read
+
+from .conftest import ReadBack, Written
+
+
+def test_what_is_not_there_is_refused_at_the_call(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"missing\.jsonl does not exist"):
+        read(tmp_path / "missing.jsonl")
+    with pytest.raises(UsageError, match="is a folder"):
+        read(tmp_path)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read("a\0b.jsonl")
+
+
+def test_a_file_without_permission_is_refused(write: Written) -> None:
+    path = write("a.jsonl", "{}")
+    path.chmod(0)
+    try:
+        path.read_bytes()
+    except PermissionError:
+        with pytest.raises(UsageError, match="Permission denied"):
+            read(path)
+    else:
+        pytest.skip("this user may read everything")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "A.NDJSON", "a.txt", "a", "a.b.jsonl"])
+def test_json_lines_by_name_or_look(items: ReadBack, name: str) -> None:
+    assert [item.fields for item in items(name, '{"a": 1}\n{"a": 2}\n')] == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.txt", "-"])
+@pytest.mark.parametrize("text", [' \n[{"a": 1}]', '\ufeff[{"a": 1}]', '{\n "a": 1\n}'])
+def test_json_by_name_or_look(items: ReadBack, name: str, text: str) -> None:
+    assert [item.fields for item in items(name, text)] == [{"a": 1}]
+
+
+def test_the_format_asked_for_wins(items: ReadBack) -> None:
+    assert items("a.txt", "a\tb\n1\t2\n", format="tsv")[0].fields == {"a": "1", "b": "2"}
+    assert items("a.jsonl", '[{"a": 1}]', format="json")[0].fields == {"a": 1}
+    with pytest.raises(UsageError, match="format 'xml' is not known"):
+        items("a.jsonl", "", format="xml")
+
+
+def test_what_cannot_be_told_is_refused(write: Written) -> None:
+    with pytest.raises(UsageError, match="cannot tell the format"):
+        read(write("a.txt", "id,story\n1,x\n"))
+    with pytest.raises(UsageError, match="cannot tell the format of standard input"):
+        read("-", stdin=io.BytesIO(b"id\tstory\n"))
+    with pytest.raises(UsageError, match="cannot tell"):
+        read("-", stdin=io.BytesIO(bytes(100)))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.tsv", "a"])
+def test_utf16_is_refused_with_advice(write: Written, name: str, encoding: str) -> None:
+    text = "" if encoding in ("utf-16", "utf-32") else "\ufeff"
+    with pytest.raises(UsageError, match="convert it to UTF-8"):
+        read(write(name, (text + '{"a": 1}').encode(encoding)))
+
+
+def test_standard_input_is_not_closed() -> None:
+    stdin = io.BytesIO(b'{"a": 1}\n')
+    assert [item.source for item in read("-", stdin=stdin)] == ["<stdin>"]
+    assert not stdin.closed
+
+
+def test_the_process_own_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"a": 1}\n')))
+    assert [item.fields for item in read("-")] == [{"a": 1}]
+
+
+def test_nothing_on_standard_input_is_no_records() -> None:
+    assert list(read("-", stdin=io.BytesIO(b""))) == []
+    assert list(read("-", stdin=io.BytesIO(b"\n  \n"))) == []
+
+
+def jsonl(count: int) -> str:
+    return "".join(f'{{"id": {n}, "story": "A story.", "rot": "x"}}\n' for n in range(count))
+
+
+def json_list(count: int) -> str:
+    return "[" + ",".join(jsonl(count).splitlines()) + "]"
+
+
+def csv(count: int) -> str:
+    return "id,story,rot\n" + "".join(f"{n},A story.,x\n" for n in range(count))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "count"),
+    [("a.jsonl", jsonl, 200_000), ("a.json", json_list, 50_000), ("a.csv", csv, 50_000)],
+)
+def test_memory_does_not_grow_with_the_file(
+    write: Written, name: str, content: Callable[[int], str], count: int
+) -> None:
+    path = write(name, content(count))
+    # The traced allocator is some five times slower, so that only every second file is large.
+    peaks = [peak_of_reading(write("small-" + name, content(2_000))), peak_of_reading(path)]
+    assert peaks[1] < peaks[0] + 500_000
+    assert peaks[1] < path.stat().st_size / 2
+
+
+def peak_of_reading(path: Path) -> int:
+    tracemalloc.start()
+    try:
+        for item in read(path):
+            assert item.problem is None
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_reading_building_and_counting_ids(write: Written) -> None:
+    path = write("a.jsonl", jsonl(2_000) * 2)
+    with SeenIds() as ids:
+        built = [build(item, None, ids) for item in read(path)]
+    assert [isinstance(record, Record) for record in built] == [True] * 2_000 + [False] * 2_000

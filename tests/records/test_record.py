@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.records import Item, Record, SeenIds, build, content_hash, dump, read
+
+CHARACTERS = st.characters(exclude_categories=())
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(CHARACTERS, max_size=8)
+)
+JSON: st.SearchStrategy[Any] = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(CHARACTERS, max_size=4), inner, max_size=3)
+    ),
+    max_leaves=4,
+)
+# Through JSON once, since a reader never gives a surrogate pair as two characters.
+FIELDS = st.dictionaries(st.text(CHARACTERS, max_size=4), JSON, max_size=4).map(
+    lambda fields: json.loads(json.dumps(fields))
+)
+
+
+@given(FIELDS)
+def test_what_is_written_is_read_back(fields: dict[str, Any]) -> None:
+    line = dump(fields)
+    assert line.count(b"\n") == 1 and line.endswith(b"\n")
+    (item,) = read("-", stdin=io.BytesIO(line), format="jsonl")
+    assert item.problem is None
+    assert item.fields == fields
+    assert list(item.fields) == list(fields)
+    assert dump(item.fields) == line
+
+
+@given(FIELDS, st.randoms())
+def test_the_hash_does_not_depend_on_the_order(fields: dict[str, Any], random: Any) -> None:
+    pairs = list(fields.items())
+    random.shuffle(pairs)
+    assert content_hash(dict(pairs)) == content_hash(fields)
+
+
+@given(FIELDS, FIELDS)
+def test_different_fields_have_different_hashes(one: dict[str, Any], two: dict[str, Any]) -> None:
+    same = json.dumps(one, sort_keys=True) == json.dumps(two, sort_keys=True)
+    assert (content_hash(one) == content_hash(two)) is same
+
+
+def test_the_hash_leaves_an_earlier_verdict_out() -> None:
+    digest = content_hash({"a": 1})
+    assert digest == content_hash({"a": 1, "judge": {"verdict": "pass"}})
+    assert digest != content_hash({"a": 2})
+    assert len(digest) == 32 and int(digest, 16) >= 0
+
+
+def test_the_hash_stays_the_same_from_release_to_release() -> None:
+    fields = {"story": "Köln \ud800", "values": ["a--b"], "n": 1.5, "x": None}
+    assert content_hash(fields) == "63d5477b5c1013f2b65693f028164a1a"
+
+
+def test_lines_are_utf8_where_they_can_be() -> None:
+    assert dump({"a": "é\u2028\n"}) == '{"a": "é\u2028\\n"}\n'.encode()
+    assert dump({"a": "é\ud800"}) == b'{"a": "\\u00e9\\ud800"}\n'
+    with pytest.raises(ValueError, match="Out of range"):
+        dump({"a": float("nan")})
+
+
+def record(fields: dict[str, Any]) -> Record:
+    built = build(Item("a.jsonl", 1, fields))
+    assert isinstance(built, Record), built
+    return built
+
+
+NORM = {
+    "ID": 7,
+    "Rule-of-Thumb": "One waits.",
+    "Story": "Ann waited.",
+    "Gold Label": "Yes",
+    "judge": {"verdict": "fail"},
+    "note": "mine",
+}
+
+
+def test_changes_take_the_place_of_the_own_fields() -> None:
+    changed = record(NORM).with_changes({"story": "Ann left.", "label": "no", "extra": 1})
+    assert list(changed.items()) == [
+        ("ID", 7),
+        ("Rule-of-Thumb", "One waits."),
+        ("Story", "Ann left."),
+        ("Gold Label", "no"),
+        ("note", "mine"),
+        ("extra", 1),
+    ]
+    assert NORM["Story"] == "Ann waited."
+
+
+def test_without_changes_the_fields_are_as_they_were() -> None:
+    fields = {key: content for key, content in NORM.items() if key != "judge"}
+    assert list(record(NORM).with_changes({}).items()) == list(fields.items())
+
+
+def test_both_keys_of_one_field_are_changed() -> None:
+    fields = {"story": "x", "situation": "x", "rot": "y"}
+    assert record(fields).with_changes({"story": "z"}) == {
+        "story": "z",
+        "situation": "z",
+        "rot": "y",
+    }
+
+
+def test_dropped_values_leave_the_own_form() -> None:
+    story = record({"story": "x", "values": "a--b\nc--d\n", "original_values": "kept"})
+    kept = story.data.values[:1]  # type: ignore[union-attr]
+    assert story.with_changes({"values": kept}) == {
+        "story": "x",
+        "values": "a--b",
+        "original_values": "kept",
+    }
+
+
+def test_texts_by_typed_and_by_own_name() -> None:
+    norm = record(NORM)
+    assert norm.text("rule_of_thumb") == "One waits."
+    assert norm.text("label") == "yes"
+    assert norm.text("note") == "mine"
+    assert norm.has("story") and not norm.has("background") and not norm.has("nothing")
+    for lacking in ("background", "nothing"):
+        with pytest.raises(KeyError):
+            norm.text(lacking)
+    story = record({"story": "x", "values": ["a--b", "c--d"], "characters": ["Ann", "Bo"]})
+    assert story.text("values") == "a--b\nc--d"
+    assert story.text("characters") == "Ann, Bo"
+
+
+def test_ids_are_remembered_with_their_first_line() -> None:
+    with SeenIds() as ids:
+        assert ids.first_line("a", 1) is None
+        assert ids.first_line("b", 2) is None
+        assert ids.first_line("a", 3) == 1
+        assert ids.first_line("a", 4) == 1
+        assert ids.first_line("\ud800", 5) is None
+        assert ids.first_line("x" * 10_000_000, 6) is None
+        assert ids.first_line("\ud800", 7) == 5
+    with SeenIds() as ids:
+        assert ids.first_line("a", 9) is None

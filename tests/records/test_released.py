@@ -1,0 +1,145 @@
+"""The forms in which the papers' data sets are released."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judge.records import (
+    Item,
+    NormRecord,
+    Problem,
+    Record,
+    SeenIds,
+    StoryRecord,
+    ValueStatement,
+    build,
+    parse_options,
+    read,
+    value_statement,
+)
+
+from .conftest import ReadBack
+
+
+def norms(path: Path) -> list[NormRecord]:
+    with SeenIds() as ids:
+        built = [build(item, None, ids) for item in read(path)]
+    assert all(isinstance(record, Record) for record in built)
+    return [
+        record.data
+        for record in built
+        if isinstance(record, Record) and isinstance(record.data, NormRecord)
+    ]
+
+
+def test_normad_as_released(public_data: Path) -> None:
+    found = norms(public_data / "normad" / "normad_4_rows.csv")
+    assert [norm.id for norm in found] == ["9", "1533", "2371", "2373"]
+    assert [norm.label for norm in found] == ["yes", "no", "neutral", "neutral"]
+    assert [norm.subcategory for norm in found][:2] == ["gift_giving", "eating"]
+    assert found[0].axis == "Etiquette"
+    assert found[0].background is not None
+    assert found[0].background.startswith("### Gift Giving\n- Gifts are")
+    assert all(norm.value and norm.explanation for norm in found)
+
+
+def test_normad_odd_rows(public_data: Path) -> None:
+    found = norms(public_data / "normad" / "normad_odd_rows.csv")
+    assert len(found) == 1317
+    assert {norm.label for norm in found} == {"yes", "no", "neutral"}
+    assert len({norm.country for norm in found}) >= 73
+    assert all(norm.background is None for norm in found)
+
+
+@pytest.mark.parametrize("name", ["ambient/test.jsonl", "llmbar/LLMBar_Natural.json"])
+def test_other_public_files_are_read_and_not_taken_for_ours(public_data: Path, name: str) -> None:
+    found = list(read(public_data / name))
+    assert len(found) >= 100
+    assert all(item.problem is None for item in found)
+    assert all(isinstance(build(item), Problem) for item in found)
+
+
+CQ_STORIES = [
+    {
+        "original_values": "Jobs: men first--disagree\nGod matters--important\nWork--agree",
+        "values": "Jobs: men first--disagree\nGod matters--important",
+        "story": "Ann, Bo, Cy and Di talk.",
+        "contradiction": {"God matters--important": ["Bo"]},
+    },
+    {
+        "original_values": "Ann:Jobs: men first--disagree\nBo:God matters--important",
+        "values": "Ann:Jobs: men first--disagree\nBo:God matters--important",
+        "story": "Ann, Bo, Cy and Di talk.",
+        "contradiction": None,
+    },
+]
+
+
+def test_cqbench_stories(items: ReadBack) -> None:
+    found = items("stories.json", json.dumps(CQ_STORIES, indent=4))
+    records = [record for item in found if isinstance(record := build(item), Record)]
+    assert [record.kind for record in records] == ["story", "story"]
+    parsed = [
+        [(value.character, value.statement, value.attitude) for value in record.data.values]
+        for record in records
+        if isinstance(record.data, StoryRecord)
+    ]
+    assert parsed == [
+        [(None, "Jobs: men first", "disagree"), (None, "God matters", "important")],
+        [("Ann", "Jobs: men first", "disagree"), ("Bo", "God matters", "important")],
+    ]
+    assert [record.with_changes({}) for record in records] == CQ_STORIES
+    assert [record.id for record in records] == ["#2", "#12"]
+
+
+def test_cqbench_values(items: ReadBack) -> None:
+    line = {"topic": "work", "q_id": 3, "q_content": "Work first. ", "option": " 2. agree 3. No "}
+    (item,) = items("values.jsonl", json.dumps(line))
+    assert value_statement(item) == ValueStatement(
+        topic="work", q_id="3", statement="Work first.", options=["agree", "No"]
+    )
+    problem = build(item)
+    assert isinstance(problem, Problem)
+    assert "list of values" in problem.message
+
+
+def test_cqbench_value_selection_is_a_story_too(items: ReadBack) -> None:
+    line = {"story": "x", "options": ["a--b", "c--d"], "values": ["a--b"]}
+    assert isinstance(build(items("a.jsonl", json.dumps(line))[0]), Record)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (" 2. agree 3. Disagree ", ["agree", "Disagree"]),
+        ("1. Very important 2. Not at all important", ["Very important", "Not at all important"]),
+        ("1) yes, often\n2) no", ["yes, often", "no"]),
+        ("-1. Don't know 1. 1 child 2. 2.5 or more", ["Don't know", "1 child", "2.5 or more"]),
+        ("1.agree 2.disagree", ["agree", "disagree"]),
+        ("agree, Disagree", ["agree", "Disagree"]),
+        ("strongly agree\nagree\n", ["strongly agree", "agree"]),
+        ("agree", ["agree"]),
+        ("  ", []),
+    ],
+)
+def test_options(text: str, options: list[str]) -> None:
+    assert parse_options(text) == options
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"q_content": "x", "option": " "}, "'option' must hold attitudes"),
+        ({"q_content": "x", "option": 5}, "'option' must hold attitudes, not a number"),
+        ({"q_content": "x", "option": ["a", 5]}, "'option' must hold texts"),
+        ({"q_content": "", "option": "1. a"}, "'q_content' must be a text"),
+        ({"story": "x"}, "no q_content and option"),
+    ],
+)
+def test_what_is_no_value_is_named(fields: dict[str, object], says: str) -> None:
+    found = value_statement(Item("a.jsonl", 1, fields))
+    assert isinstance(found, Problem)
+    assert says in found.message

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.records import BadValueError, Value
+from judge.records.values import in_form_of, parse_values
+
+TALE = "Ann met Bo Li at the well. Aunt Mary of Rye came too."
+
+
+def values(raw: Any, story: str = TALE, setting: str | None = None) -> list[Value]:
+    return parse_values(raw, story=story, setting=setting)
+
+
+@pytest.mark.parametrize(
+    ("text", "statement", "attitude"),
+    [
+        ("Work is a duty--agree", "Work is a duty", "agree"),
+        ("Work is a duty -- Strongly agree ", "Work is a duty", "Strongly agree"),
+        ("Well--known people--trust--neither", "Well--known people--trust", "neither"),
+        ("Jobs: men first--disagree", "Jobs: men first", "disagree"),
+        ("Work is a duty—agree", "Work is a duty", "agree"),
+        ("East–West trade – agree", "East–West trade", "agree"),
+        ("A dash — here--agree", "A dash — here", "agree"),
+        ("A hyphen-word---agree", "A hyphen-word", "agree"),
+    ],
+)
+def test_a_value_is_split_at_its_last_separator(text: str, statement: str, attitude: str) -> None:
+    value = Value.parse(text)
+    assert (value.statement, value.attitude, value.character) == (statement, attitude, None)
+    assert value.text == text
+
+
+def test_a_named_value_is_split_at_its_first_colon() -> None:
+    value = Value.parse("Ann: Jobs: men first--disagree", named=True)
+    assert (value.character, value.statement) == ("Ann", "Jobs: men first")
+    assert value.display == "Ann: Jobs: men first--disagree"
+
+
+@pytest.mark.parametrize("text", ["no attitude", "empty--", "--agree", "--", "a-b", ""])
+def test_a_value_without_both_parts_is_named(text: str) -> None:
+    with pytest.raises(BadValueError) as caught:
+        Value.parse(text)
+    assert repr(text) in str(caught.value)
+
+
+def test_a_long_value_is_cut_in_the_message() -> None:
+    with pytest.raises(BadValueError) as caught:
+        Value.parse("x" * 5000)
+    assert len(str(caught.value)) < 200
+
+
+def test_a_multiple_setting_needs_names() -> None:
+    with pytest.raises(BadValueError, match="without a character: 'Work--agree'"):
+        values(["Ann:Work--agree", "Work--agree"], setting="Multiple")
+    assert [value.character for value in values("Zed:Work--agree", setting="multiple")] == ["Zed"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "named"),
+    [
+        (["Ann:Work--agree", "Bo Li:Rest--disagree"], True),
+        ("Ann:Work--agree\nAunt Mary of Rye:Jobs: men first--agree", False),
+        (["Ann:Work--agree", "Jobs: men first--agree"], False),
+        (["An:Work--agree"], False),
+        (["ann:Work--agree"], False),
+        (["Ann met Bo Li:Work--agree"], False),
+        (["Ann met Bo:Work--agree"], True),
+        (["Work--agree"], False),
+        ([":Work--agree"], False),
+    ],
+)
+def test_the_multiple_setting_is_detected(raw: Any, named: bool) -> None:
+    assert all((value.character is not None) is named for value in values(raw))
+
+
+def test_a_statement_is_not_taken_for_a_name_when_the_setting_says_single() -> None:
+    assert values(["Ann:Work--agree"], setting="single")[0].character is None
+    assert values(["Ann:Work--agree"], setting="a dinner")[0].character == "Ann"
+
+
+def test_names_in_scripts_without_capitals() -> None:
+    assert values(["田中:働く--賛成"], story="昨日田中は来た。")[0].character == "田中"
+    assert values(["鈴木:働く--賛成"], story="昨日田中は来た。")[0].character is None
+
+
+def test_lines_of_one_text() -> None:
+    found = values("\n Work--agree \r\n\nRest--disagree\n")
+    assert [(value.statement, value.attitude) for value in found] == [
+        ("Work", "agree"),
+        ("Rest", "disagree"),
+    ]
+
+
+def test_objects() -> None:
+    raw = [
+        {"statement": "Work ", "attitude": "agree", "topic": 3},
+        {"Statement": "Rest", "Attitude": "no", "Character": "Ann"},
+    ]
+    assert values(raw) == [
+        Value(statement="Work", attitude="agree", text="Work--agree"),
+        Value(statement="Rest", attitude="no", character="Ann", text="Ann:Rest--no"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        ("['a--b', 'c--d']", "is a list written as text"),
+        ('["a--b"]', "is a list written as text"),
+        (["a--b", 5], r"not 5 \(value 2\)"),
+        (["a--b", " "], r"empty value \(value 2\)"),
+        ([{"statement": "x"}], "without attitude"),
+        ([{"statement": "", "attitude": "y"}], "without statement"),
+        ([{"statement": "x", "attitude": "y", "character": 3}], "character is no text"),
+        (7, "must be a list of values"),
+        ([], "is empty"),
+        ("\n \n", "is empty"),
+    ],
+)
+def test_what_holds_no_values_is_named(raw: Any, says: str) -> None:
+    with pytest.raises(BadValueError, match=says):
+        values(raw)
+
+
+def test_changed_values_keep_their_form() -> None:
+    text = "Work--agree\nRest--no\nPlay--yes"
+    found = values(text)
+    assert in_form_of(text, found, [found[0], found[2]]) == "Work--agree\nPlay--yes"
+    raw = text.split("\n")
+    assert in_form_of(raw, values(raw), [*found[:1], "New--agree"]) == ["Work--agree", "New--agree"]
+    objects = [{"statement": "Work", "attitude": "agree", "topic": 3}]
+    changed = [*values(objects), Value(statement="Rest", attitude="no", character="Ann")]
+    assert in_form_of(objects, values(objects), changed) == [
+        {"statement": "Work", "attitude": "agree", "topic": 3},
+        {"statement": "Rest", "attitude": "no", "character": "Ann"},
+    ]
+
+
+PART = st.text(alphabet="abc: é", min_size=1).filter(str.strip)
+
+
+@given(PART, PART, st.sampled_from(["--", " -- ", " — ", "–"]))
+def test_every_statement_and_attitude_comes_back(statement: str, attitude: str, mark: str) -> None:
+    value = Value.parse(f"{statement}{mark}{attitude}")
+    assert (value.statement, value.attitude) == (statement.strip(), attitude.strip())
