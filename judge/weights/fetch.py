@@ -1,4 +1,4 @@
-"""Fetching weights: one process at a time, resumed where it stopped, accepted only by their hash."""
+"""Fetching weights: one process at a time, resumed where it stopped, accepted by hash only."""
 
 from __future__ import annotations
 

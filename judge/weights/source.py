@@ -11,7 +11,7 @@ from judge.weights.catalog import WeightsFile
 
 
 class FetchError(JudgeError):
-    """Weights could not be fetched. The command was right, the model is not to be had: exit code 4."""
+    """Weights could not be fetched: the command was right, the model is not to be had (exit 4)."""
 
     exit_code = Exit.UNAVAILABLE
 
@@ -29,7 +29,7 @@ Report = Callable[[int, str], None]
 
 
 class Source(Protocol):
-    """Completes `part`, which holds the file's first bytes or does not exist, to `file.size` bytes."""
+    """Completes `part`, the file's first bytes if it exists, to `file.size` bytes."""
 
     def __call__(self, file: WeightsFile, part: Path, report: Report) -> None: ...
 
