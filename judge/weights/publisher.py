@@ -17,7 +17,6 @@ _HUB = "https://huggingface.co"
 _CONNECT_SECONDS = 5.0
 _STALL_SECONDS = 30.0
 _TRIES = 4
-_CHUNK = 1 << 20
 
 
 def address(url: str) -> str:
@@ -68,9 +67,10 @@ def _stream(client: httpx.Client, url: str, file: WeightsFile, part: Path, repor
         if not _continues(response, start):
             cut(part, 0)
         with part.open("ab") as stream:
-            for block in response.iter_raw(_CHUNK):
+            for block in response.iter_raw():
                 stream.write(block)
                 if stream.tell() > file.size:
+                    part.unlink()
                     raise WrongBytes(
                         f"{url} is longer than the {file.size} bytes expected of {file.name}"
                     )

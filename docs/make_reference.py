@@ -1,0 +1,67 @@
+"""Writes docs/reference.md from the code: commands, settings, rubrics, workflows.
+
+    python docs/make_reference.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from typer.cli import get_docs_for_click
+
+from judge.cli import app
+from judge.rubric import builtin
+from judge.run.setup import load_workflow, workflow_names
+from judge.settings import Settings
+
+TARGET = Path(__file__).with_name("reference.md")
+
+
+def reference() -> str:
+    """The whole page as Markdown."""
+    command = typer.main.get_command(app)
+    context = typer.Context(command)
+    parts = [
+        "# Reference\n\nMade by docs/make_reference.py from the code; do not edit by hand.",
+        settings(),
+        rubrics(),
+        workflows(),
+        get_docs_for_click(obj=command, ctx=context, name="judge", title="Commands", indent=1),
+    ]
+    text = "\n\n".join(part.strip() for part in parts) + "\n"
+    return "\n".join(line.rstrip() for line in text.split("\n"))
+
+
+def settings() -> str:
+    rows = [
+        f"| `{name}` | `JUDGE_{name.upper()}` | {field.default if field.default_factory is None else ''} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    head = "# Settings\n\nFlags, then variables, then `judge.toml`, then these defaults.\n\n"
+    return head + "| judge.toml | variable | default |\n|---|---|---|\n" + "\n".join(rows)
+
+
+def rubrics() -> str:
+    rows = [
+        f"| `{name}` | {r.role} | `{r.reply}` | {', '.join(r.required)} | {r.title} | {r.source} |"
+        for name, r in sorted(builtin().items())
+    ]
+    head = "# Rubrics\n\n| name | role | reply | needs | question | source |\n|---|---|---|---|---|---|\n"
+    return head + "\n".join(rows)
+
+
+def workflows() -> str:
+    parts = ["# Workflows"]
+    for name in workflow_names():
+        workflow = load_workflow(name)
+        drawn = workflow.graph.get_graph().draw_mermaid().strip()
+        checks = ", ".join((*workflow.checks, *workflow.counted))
+        parts.append(
+            f"## {name}\n\n{workflow.title}. Checks: {checks}.\n\n```mermaid\n{drawn}\n```"
+        )
+    return "\n\n".join(parts)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(reference(), "utf-8")
