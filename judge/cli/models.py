@@ -118,13 +118,12 @@ def _shown(name: str) -> Iterator[Callable[[int, int, str], None]]:
         yield _plain(name)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
     columns = (
         TextColumn(name),
-        BarColumn(),
+        BarColumn(bar_width=None),
         DownloadColumn(),
-        TransferSpeedColumn(),
         TextColumn("{task.description}"),
     )
     with Progress(*columns, console=Console(stderr=True)) as bars:

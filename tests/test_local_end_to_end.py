@@ -1,0 +1,92 @@
+"""`judge validate` on the real llama.cpp engine, with the small model that a package ships."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judge.run.validate import Job, Report, Watcher, validate
+from judge.settings import resolve
+from judge.weights import store
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALL = "smollm2-135m"
+DEFAULT = "qwen2.5-coder-1.5b"
+QUESTION_TOKENS = 170
+"""Room for one question with its value, and for what the engine evaluates again at a seam."""
+
+needs_small = pytest.mark.skipif(
+    store.path(SMALL) is None, reason=f"judge models pull {SMALL} has not been run"
+)
+
+
+def run(tmp_path: Path, name: str, source: Path, limit: int, **flags: object) -> tuple[Report, list]:  # type: ignore[type-arg]
+    out = tmp_path / "out.jsonl"
+    settings = resolve({"model": (f"local:{name}",), "cache_dir": tmp_path / "cache", **flags})
+    report = validate(Job([str(source)], out, limit=limit, overwrite=True), settings, Watcher())
+    return report, [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+
+
+@needs_small
+def test_four_checks_of_one_story_evaluate_its_tokens_once(tmp_path: Path) -> None:
+    report, lines = run(tmp_path, SMALL, ROOT / "fixtures" / "stories.jsonl", 1, rounds=0)
+    traffic = report.traffic[f"local:{SMALL}"]
+    asked = [c for c in lines[0]["judge"]["checks"] if c["votes"]]
+    assert [c["check"] for c in asked] == [
+        "incorporation",
+        "consistency",
+        "implicitness",
+        "incorporation",
+        "consistency",
+    ]
+    assert traffic["calls"] == 25
+    one_prompt = traffic["input_tokens"] / traffic["calls"]
+    evaluated = traffic["input_tokens"] - traffic["cached_tokens"]
+    assert one_prompt > 900
+    assert evaluated < one_prompt + traffic["calls"] * QUESTION_TOKENS
+    assert evaluated < 0.25 * traffic["input_tokens"]
+
+
+@needs_small
+def test_verdicts_come_with_probabilities_and_a_second_run_is_the_same_bytes(tmp_path: Path) -> None:
+    source = ROOT / "fixtures" / "norms.jsonl"
+    first, lines = run(tmp_path, SMALL, source, 3, rounds=0)
+    again, same = run(tmp_path, SMALL, source, 3, rounds=0)
+    assert lines == same
+    assert first.traffic[f"local:{SMALL}"]["calls"] > 0
+    assert again.traffic[f"local:{SMALL}"]["calls"] == 0
+    for line in lines:
+        assert line["judge"]["verdict"] in ("pass", "fail")
+        for check in line["judge"]["checks"]:
+            if check["verdict"] != "skipped":
+                assert 0 <= check["probability"] <= 1
+                assert check["votes"][0]["model"] == f"local:{SMALL}"
+
+
+@needs_small
+def test_a_structured_reading_is_valid_or_unreadable_never_an_exception(tmp_path: Path) -> None:
+    source = ROOT / "fixtures" / "norms.jsonl"
+    flags = {"rounds": 0, "reading": "structured", "check": ("relevance",), "reasks": 1}
+    report, lines = run(tmp_path, SMALL, source, 2, **flags)
+    assert report.summary.records == len(lines) == 2
+    for line in lines:
+        assert line["judge"]["verdict"] in ("pass", "fail", "unreadable")
+        assert line["judge"]["usage"]["replies"] >= 1
+
+
+@pytest.mark.model
+@pytest.mark.skipif(store.path(DEFAULT) is None, reason="the 1.1 GB model is not here")
+def test_the_default_model_tells_clear_norms_apart(tmp_path: Path) -> None:
+    source = tmp_path / "norms.jsonl"
+    rule = "Take off your shoes before you enter a home."
+    stories = [
+        ("yes", "At Jo's door Noa took off her shoes and left them outside before she went in."),
+        ("no", "Noa walked into Jo's living room in her muddy boots and kept them on all evening."),
+        ("neutral", "At the market Noa paid for a bag of apples with a large banknote."),
+    ]
+    records = [{"rule_of_thumb": rule, "story": text, "label": label} for label, text in stories]
+    source.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
+    _, lines = run(tmp_path, DEFAULT, source, 3, rounds=0, check=("relevance",))
+    assert [line["judge"]["verdict"] for line in lines] == ["pass", "pass", "pass"]
