@@ -1,0 +1,107 @@
+"""Peak memory of `judge validate` over many records, each run in a process of its own.
+
+    python bench/memory.py [--records 1000,10000,100000] [--kind norm|story]
+
+The judge is scripted and answers at once, so the figures are those of the program itself: reading,
+workflow, cache, writing. Norm records are put one question each, story records a few for each of
+their values. Prints a table; fails nothing. The aim: under 300 MB, however many records there are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SCRIPT = "reading: probability\nreplies:\n- {p_yes: 0.9}\n"
+CHECK = {"norm": "relevance", "story": "incorporation"}
+# The peak that a parent is told of may be its own, taken over at the fork; so the process reads
+# Linux's VmHWM, which begins anew with exec.
+DRIVER = """
+import sys
+from pathlib import Path
+from judge.cli import main
+try:
+    main()
+finally:
+    status = Path("/proc/self/status").read_text()
+    Path("peak").write_text(status.split("VmHWM:")[1].split()[0])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run: records, whether with the cache, peak in MB (of 1,000,000 bytes), seconds."""
+
+    records: int
+    cached: bool
+    peak_mb: float
+    seconds: float
+
+
+def record(kind: str, number: int) -> dict[str, Any]:
+    """A record of about 2 kB (norm) or 5 kB (story)."""
+    speech = f'"I came in as number {number} and greeted everybody," said Ann. '
+    if kind == "norm":
+        rule = {"rule_of_thumb": "It is polite to greet on entering.", "label": "yes"}
+        return {"id": f"n{number}", "country": "Nowhere", **rule, "story": speech * 30}
+    values = [f"How important is value {place}--Important" for place in range(5)]
+    return {"id": f"s{number}", "values": values, "story": speech * 80}
+
+
+def measure(records: int, *, cached: bool, kind: str = "norm") -> Measured:
+    """Run `judge validate` over that many generated records in a folder of its own.
+
+    Raises:
+        RuntimeError: the run did not end as it should.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "yes.yaml").write_text(SCRIPT)
+        with (folder / "in.jsonl").open("w") as file:
+            for number in range(records):
+                file.write(json.dumps(record(kind, number)) + "\n")
+        flags = ["-m", "scripted:yes.yaml", "--check", CHECK[kind], "-o", "out.jsonl", "-q"]
+        cache = ["--cache-dir", "cache"] if cached else ["--no-cache"]
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-c", DRIVER, "validate", "in.jsonl", *flags, *cache],
+            cwd=folder,
+            env={k: v for k, v in os.environ.items() if not k.startswith("JUDGE_")},
+            capture_output=True,
+            check=False,
+        )
+        seconds = time.monotonic() - began
+        written = (folder / "out.jsonl").read_bytes().count(b"\n") if done.returncode == 0 else 0
+        if written != records:
+            raise RuntimeError(done.stderr.decode() or f"{written} of {records} lines were written")
+        peak = int((folder / "peak").read_text()) * 1024 / 1e6
+    return Measured(records, cached, peak, seconds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--records", default="1000,10000,100000")
+    parser.add_argument("--kind", choices=tuple(CHECK), default="norm")
+    chosen = parser.parse_args()
+    print(f"{'records':>9}  {'cache':>5}  {'peak MB':>7}  {'seconds':>8}  {'records/s':>9}")
+    for records in map(int, chosen.records.split(",")):
+        for cached in (False, True):
+            found = measure(records, cached=cached, kind=chosen.kind)
+            pace = found.records / found.seconds
+            print(
+                f"{found.records:>9}  {'on' if cached else 'off':>5}  {found.peak_mb:>7.0f}  "
+                f"{found.seconds:>8.1f}  {pace:>9.0f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
