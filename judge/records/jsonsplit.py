@@ -87,11 +87,19 @@ class Splitter:
 
 
 class _Scalar:
-    """Looks for the end of a number, a word, or whatever else stands where a value should."""
+    """Looks for the end of a number, a word, or whatever else stands where a value should.
+
+    It takes in one byte at least, so that a stray bracket or comma is passed over too.
+    """
 
     ends_with_text = True
 
+    def __init__(self) -> None:
+        self._first = True
+
     def over(self, buffer: bytes, at: int) -> tuple[int, bool]:
+        at += self._first
+        self._first = False
         found = _SCALAR_END.search(buffer, at)
         return (found.start(), True) if found else (len(buffer), False)
 

@@ -71,8 +71,10 @@ def test_a_cut_off_stream_gives_what_came_before_and_a_problem(
     found = items(name + suffix, packed[: len(packed) // 2])
     assert len(found) > 1000
     assert {item.problem for item in found[:-1]} == {None}
-    ids = [int((item.fields or {})["id"]) for item in found[:-1]]
-    assert ids == list(range(len(ids)))
+    pairs = [
+        (int((item.fields or {})["id"]), int((item.fields or {})["text"])) for item in found[:-1]
+    ]
+    assert pairs == [(n, n * 7919) for n in range(len(pairs))]
     assert "stream is cut off" in problem_of(found[-1])
 
 

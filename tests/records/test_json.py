@@ -46,6 +46,14 @@ def test_objects_one_after_the_other_are_records(items: ReadBack) -> None:
     assert [(item.line, item.fields) for item in found] == [(1, {"a": 1}), (4, {"a": 2})]
 
 
+@pytest.mark.parametrize("between", [",", "]", "}"])
+def test_what_stands_between_objects_is_named(items: ReadBack, between: str) -> None:
+    found = items("a.json", '{\n"a": 1}' + between + ' {"a": 2}')
+    assert [item.fields for item in found] == [{"a": 1}, None]
+    assert "not JSON" in problem_of(found[1])
+    assert found[1].raw == between
+
+
 def test_json_lines_under_the_wrong_name_survive_a_bad_line(items: ReadBack) -> None:
     found = items("a.json", '{"a": 1}\n{"a": \n{"a": 3}\n')
     assert [item.fields for item in found] == [{"a": 1}, None, {"a": 3}]

@@ -100,6 +100,10 @@ def test_invalid_utf8_is_kept_as_escapes(items: ReadBack) -> None:
     assert item.raw == '{"a": "Kölsch \\xe9"}'
 
 
+def test_the_raw_text_of_a_line_is_without_its_end(items: ReadBack) -> None:
+    assert [item.raw for item in items("a.jsonl", b"{\r\n[]\n17")] == ["{", "[]", "17"]
+
+
 def test_lone_surrogates_come_through(items: ReadBack) -> None:
     assert items("a.jsonl", b'{"a": "\\ud800"}')[0].fields == {"a": "\ud800"}
 

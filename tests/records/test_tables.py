@@ -140,6 +140,8 @@ def test_quoted_cells_of_other_tsv_files_are_unquoted(items: ReadBack) -> None:
     [
         ['"Well\tfoo', 'bar"\tbaz'],
         ['a\t"foo', 'b\tbar"'],
+        ['a\t"foo', "b\tbar", 'c"\td'],
+        ['a\t"foo', 'b" c\tbar', 'd"\te'],
         ['"a\t"b', '"c\td"'],
         ['a\t"', 'b\t"'],
         ['a\t"last one open'],
