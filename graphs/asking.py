@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from judge.judging.judge import Judge
 from judge.subject import Subject
@@ -16,11 +15,11 @@ from .majority import take_votes
 async def make_check(
     name: str, subject: Subject, context: Context, *, by: By, round: int = 1
 ) -> list[Check]:
-    """The check as a list of one: its verdict, or that it was skipped; empty if it is not wanted."""
+    """The check as a list of one: its verdict, or that it was skipped; empty if not wanted."""
     if name not in context.wanted:
         return []
     if reason := skip_reason(name, subject, context):
-        return [skipped(name, reason)]
+        return [skipped(name, reason, by)]
     return [await take_votes(context.panel(name, by), subject, by=by, round=round)]
 
 
@@ -83,8 +82,3 @@ def _described(check: Check) -> str:
     if check.verdict is Verdict.FAIL and 0 not in check.opinions and check.opinions:
         return f"{against} of {len(check.opinions)} values fail"
     return check.reason or str(check.verdict)
-
-
-def without_votes(check: Check) -> Check:
-    """The check as it stands in `contradictions` and notes, without its votes."""
-    return replace(check, votes=())

@@ -1,8 +1,8 @@
 """norm: do situation, rule of thumb, value, background and label belong together?
 
-After NormAd (sections 4.1 to 4.3). The situation is examined and regenerated until it revolves around
-the rule of thumb (neutral: until it does not) and gives nothing away; then the rule is held against
-the background, the value against rule and background, and the label against story and rule:
+After NormAd (sections 4.1 to 4.3). The situation is examined and regenerated until it revolves
+around the rule of thumb (neutral: until it does not) and gives nothing away; then the rule is held
+against the background, the value against rule and background, and the label against story and rule:
 
     examination (relevance, leakage) <-> regeneration
     acceptance of an edited situation
@@ -23,7 +23,7 @@ from langgraph.runtime import Runtime
 from judge.replies import Regeneration
 from judge.subject import Subject
 from judge.verdict import Check, Edit, Judgement, Usage, Verdict, gravest
-from judge.workflow import By, Context, Outcome, Workflow
+from judge.workflow import By, Context, Outcome, Workflow, skip_reason
 
 from .asking import additional_checks, deciding, make_check, summed_reason
 
@@ -58,6 +58,10 @@ async def examination(state: NormState, runtime: Run) -> dict[str, Any]:
 async def regeneration(state: NormState, runtime: Run) -> dict[str, Any]:
     """Write the situation anew, told what was wrong with it."""
     rewriter, subject = runtime.context.rewriters["story_regeneration"], state["subject"]
+    # The label says whether the new situation is to follow the rule, to break it, or to let it be.
+    unlabelled = "the record has no label" if subject.label is None else None
+    if obstacle := rewriter.obstacle(subject) or unlabelled:
+        return {"notes": [f"story_regeneration gave up: {obstacle}"]}
     asked = await rewriter.ask(
         subject, round=state["round"], findings=[_told(c) for c in _failed(state)]
     )
@@ -143,16 +147,14 @@ def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int,
     """Least and most asks by rubric: fine at once, or every round of regeneration used."""
     planned: dict[tuple[str, By], tuple[int, int]] = {}
     for name in (*EXAMINED, *ASKED_ONCE):
-        panel = context.steering.get(name)
-        if panel is None or name not in context.wanted or subject.lacks(panel.rubric.required):
-            continue
-        if subject.label in panel.rubric.not_for_labels:
+        if name not in context.wanted or skip_reason(name, subject, context):
             continue
         looped = name in EXAMINED
         planned[name, "steering"] = (1, 1 + context.rounds if looped else 1)
         if looped and context.rounds:
             planned[name, "accepting"] = (0, 1)
-    return planned | {(name, "accepting"): (1, 1) for name in context.additional}
+    asked = (name for name in context.additional if not skip_reason(name, subject, context))
+    return planned | {(name, "accepting"): (1, 1) for name in asked}
 
 
 _builder = StateGraph(NormState, context_schema=Context)

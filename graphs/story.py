@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypedDict, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -25,8 +26,8 @@ from langgraph.runtime import Runtime
 from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
 from judge.replies import Insertions, Rewrites
 from judge.subject import Subject
-from judge.verdict import Check, Edit, Judgement, Usage, Verdict, gravest
-from judge.workflow import By, Context, Outcome, Workflow, skipped
+from judge.verdict import Check, Edit, Finding, Judgement, Usage, Verdict, gravest
+from judge.workflow import By, Context, Outcome, Workflow, skip_reason, skipped
 
 from .asking import (
     additional_checks,
@@ -66,6 +67,8 @@ async def incorporation(state: StoryState, runtime: Run) -> dict[str, Any]:
 async def insertion(state: StoryState, runtime: Run) -> dict[str, Any]:
     """Add dialogue for the missing values, removing nothing."""
     rewriter, subject = runtime.context.rewriters["insertion"], state["subject"]
+    if obstacle := rewriter.obstacle(subject):
+        return _gave_up("insertion", obstacle, Usage())
     asked = await rewriter.ask(subject, round=state["round"], numbers=flagged(state["checks"][-1]))
     if not isinstance(asked.reply, Insertions):
         return _gave_up("insertion", f"{asked.trouble}: {asked.detail}", asked.usage)
@@ -115,19 +118,29 @@ async def acceptance(state: StoryState, runtime: Run) -> dict[str, Any]:
     """The accepting judge decides in fresh context on the story as it now stands."""
     subject, context = state["subject"], runtime.context
     made = await make_check("incorporation", subject, context, by="accepting")
+    usage = Usage()
     if not subject.multiple:
-        made += await make_check("consistency", subject, context, by="accepting")
-    return {"checks": made + await additional_checks(subject, context)}
+        for check in await make_check("consistency", subject, context, by="accepting"):
+            documented, usage = await _documented(check, subject, context)
+            made.append(documented)
+    return {"checks": made + await additional_checks(subject, context), "usage": [usage]}
+
+
+async def _documented(check: Check, subject: Subject, context: Context) -> tuple[Check, Usage]:
+    """The accepting judge's check with the contradicting speeches, and what finding them took."""
+    if not flagged(check):
+        return check, Usage()
+    found, paid = await evidence(check, subject, context.accepting[check.name].locator)
+    new = tuple(finding for finding in found if finding not in check.findings)
+    return replace(check, findings=(*check.findings, *new)), paid
 
 
 def rejected(state: StoryState, runtime: Run) -> dict[str, Any]:
     """A story that is too short is not put to the accepting judge."""
     reason = "not asked: the story is rejected for its length"
-    names = [
-        *(name for name in ("incorporation", "consistency") if name in runtime.context.wanted),
-        *runtime.context.additional,
-    ]
-    return {"checks": [skipped(name, reason) for name in names]}
+    accepted = ["incorporation"] if state["subject"].multiple else ["incorporation", "consistency"]
+    names = [n for n in (*accepted, *runtime.context.additional) if n in runtime.context.wanted]
+    return {"checks": [skipped(name, reason, "accepting") for name in names]}
 
 
 def _ask_again(check: str, rewriting: str, after: str) -> Any:
@@ -162,6 +175,8 @@ async def _steer(name: str, state: StoryState, context: Context) -> dict[str, An
 async def _rewrite(rubric: str, how: str, state: StoryState, context: Context) -> dict[str, Any]:
     check, subject = state["checks"][-1], state["subject"]
     rewriter = context.rewriters[rubric]
+    if obstacle := rewriter.obstacle(subject):
+        return _gave_up(rubric, obstacle, Usage())
     findings, paid = await evidence(check, subject, context.steering[check.name].locator)
     places = passages(subject, findings)
     if not places:
@@ -202,7 +217,7 @@ def _not_in_multiple(context: Context) -> dict[str, Any]:
     if "consistency" not in context.wanted:
         return {}
     reason = "not made in the multiple setting, where characters differ on purpose"
-    return {"checks": [skipped("consistency", reason)]}
+    return {"checks": [skipped("consistency", reason, "steering")]}
 
 
 def finish(end: Mapping[str, Any]) -> Outcome:
@@ -213,7 +228,6 @@ def finish(end: Mapping[str, Any]) -> Outcome:
     decided = decided or deciding(state["checks"])
     accepted = {c.name: c for c in decided if c.by == "accepting"}
     missing = flagged(accepted["incorporation"]) if "incorporation" in accepted else ()
-    contradicted = accepted.get("consistency")
     changes: dict[str, Any] = {}
     if subject.story != original.story:
         changes["story"] = subject.story
@@ -227,25 +241,36 @@ def finish(end: Mapping[str, Any]) -> Outcome:
         checks=tuple(state["checks"]),
         edits=tuple(state["edits"]),
         dropped=tuple(subject.value(n) for n in missing),
-        contradictions=tuple(
-            finding
-            for finding in (contradicted.findings if contradicted else ())
-            if finding.verdict is Verdict.FAIL
-        ),
+        contradictions=_contradictions(accepted.get("consistency")),
         usage=sum((c.usage for c in state["checks"]), sum(state["usage"], Usage())),
     )
     return Outcome(judgement, changes)
 
 
+def _contradictions(check: Check | None) -> tuple[Finding, ...]:
+    """What contradicts a value, with the words where they are known."""
+    failed = [f for f in check.findings if f.verdict is Verdict.FAIL] if check else []
+    quoted = {finding.value for finding in failed if finding.quote}
+    return tuple(f for f in failed if f.quote or f.value not in quoted)
+
+
 def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int, int]]:
     """Least and most asks by rubric: clean at once, or every loop to its end."""
     planned: dict[tuple[str, By], tuple[int, int]] = {}
+    short = "length" in context.wanted and len(subject.story.split()) < context.min_words
+    accepting = (0 if short else 1, 1)
     for name in ("incorporation", "consistency", "implicitness"):
-        if name in context.wanted and not (name == "consistency" and subject.multiple):
-            planned[name, "steering"] = (1, 1 + context.rounds)
-            if name != "implicitness":
-                planned[name, "accepting"] = (1, 1)
-    return planned | {(name, "accepting"): (1, 1) for name in context.additional}
+        if name not in context.wanted or skip_reason(name, subject, context):
+            continue
+        if name == "consistency" and subject.multiple:
+            continue
+        planned[name, "steering"] = (1, 1 + context.rounds)
+        if name != "implicitness":
+            planned[name, "accepting"] = accepting
+    for name in context.additional:
+        if not skip_reason(name, subject, context):
+            planned[name, "accepting"] = accepting
+    return planned
 
 
 _builder = StateGraph(StoryState, context_schema=Context)

@@ -10,15 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import diskcache
 import platformdirs
-from diskcache.core import MODE_RAW, MODE_TEXT, UNKNOWN
+from diskcache.core import MODE_RAW, UNKNOWN
 
 from judge.errors import UsageError
 
@@ -34,12 +36,13 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
         return super().store(value, read, key)
 
     def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
-        if mode not in (MODE_RAW, MODE_TEXT) or read:
-            return ""
-        return super().fetch(mode, filename, value, read)
+        return value if mode == MODE_RAW and not read else ""
 
     def get(self, key: Any, raw: bool) -> Any:
         return super().get(key, raw) if raw else ""
+
+    def remove(self, file_path: str) -> None:
+        """Never needed for our own entries; somebody else's row must not name a file to delete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,53 +71,70 @@ def request_key(request: Mapping[str, Any]) -> str:
 
 
 class ReplyCache:
-    """A folder of replies; a value that is no JSON object counts as absent."""
+    """A folder of replies; a value that is no JSON object counts as absent.
+
+    Raises:
+        UsageError: the folder cannot be used, now or later (it is no folder, or the disk is full).
+    """
 
     def __init__(self, folder: Path) -> None:
-        try:
+        self.folder = folder
+        with self._usable():
             self._cache = diskcache.Cache(
                 str(folder),
                 disk=TextDisk,
+                disk_min_file_size=_NO_LIMIT,
                 size_limit=_NO_LIMIT,
                 eviction_policy="none",
                 timeout=60,
             )
-        except OSError as error:
-            raise UsageError(
-                f"{folder}: the cache folder cannot be used: {error}; "
-                "name another with --cache-dir, or go without with --no-cache"
-            ) from error
-        self.folder = folder
 
     def get(self, key: str) -> dict[str, Any] | None:
-        text = self._cache.get(key, default=None, retry=True)
-        if not text:
+        with self._usable():
+            text = self._cache.get(key, default=None, retry=True)
+        if not isinstance(text, str) or not text:
             return None
         try:
             value = json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             return None
         return value if isinstance(value, dict) else None
 
     def set(self, key: str, value: Mapping[str, Any], *, tag: str | None = None) -> None:
-        self._cache.set(key, json.dumps(value, ensure_ascii=False), tag=tag, retry=True)
+        # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
+        with self._usable():
+            self._cache.set(key, json.dumps(value), tag=tag, retry=True)
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(
+                f"{self.folder}: the cache folder cannot be used: {error}; "
+                "name another with --cache-dir, or go without with --no-cache"
+            ) from error
 
     def stats(self) -> CacheStats:
-        rows = self._cache._sql("SELECT COUNT(*), MIN(store_time) FROM Cache").fetchall()
+        with self._usable():
+            rows = self._cache._sql("SELECT COUNT(*), MIN(store_time) FROM Cache").fetchall()
+            size = int(self._cache.volume())
         count, oldest = rows[0]
         age = None if oldest is None else max(0.0, time.time() - oldest)
-        return CacheStats(str(self.folder), int(count), int(self._cache.volume()), age)
+        return CacheStats(str(self.folder), int(count), size, age)
 
     def clear(self) -> int:
         """Remove everything; returns how many entries that were."""
-        return cast(int, self._cache.clear(retry=True))
+        with self._usable():
+            return cast(int, self._cache.clear(retry=True))
 
     def prune(self, older_than_seconds: float) -> int:
         """Remove entries stored longer ago than this; returns how many."""
         cutoff = time.time() - older_than_seconds
         select = "SELECT key FROM Cache WHERE store_time < ?"
-        keys = [row[0] for row in self._cache._sql(select, (cutoff,)).fetchall()]
-        return sum(bool(self._cache.delete(key, retry=True)) for key in keys)
+        with self._usable():
+            keys = [row[0] for row in self._cache._sql(select, (cutoff,)).fetchall()]
+            return sum(bool(self._cache.delete(key, retry=True)) for key in keys)
 
     def close(self) -> None:
         self._cache.close()

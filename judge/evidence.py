@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 FUZZY_BOUND = 90.0
-"""Least rapidfuzz partial ratio (0 to 100) at which an inexact quote counts as standing in the text."""
+"""Least rapidfuzz ratio (0 to 100) at which an inexact quote counts as standing in the text."""
 
 FUZZY_LENGTH = 20
 """Quotes shorter than this many characters must stand in the text exactly."""
 
+SPEECH_MARKS = '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d\u300e\u300f'
+"""The marks that open and close speech."""
+
 _FOLDS = {
-    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u0060\u00b4", "'"),
-    **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u0060\u00b4\u2039\u203a", "'"),
+    **dict.fromkeys(SPEECH_MARKS, '"'),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
     "\u2026": "...",
 }
 
+_SLACK = 20
+"""How far, in characters, a fuzzy match's ends may be moved to where words begin and end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a quote stands: half-open character offsets into the text, and how alike it is (0-100)."""
+    """Where a quote stands: half-open character offsets, and how alike it is (0 to 100)."""
 
     start: int
     end: int
@@ -43,25 +50,63 @@ def fold(text: str) -> tuple[str, list[int]]:
     return "".join(out), places
 
 
+# One reply quotes the same story several times, and every vote and check quotes it again.
+_folded = lru_cache(maxsize=64)(fold)
+
+
 def locate(quote: str, text: str) -> Span | None:
     """The first place where `quote` stands in `text`, or None.
 
     Exact after folding white space, quotes and dashes, and without quotation marks around it;
     else the best fuzzy match, if the quote has at least `FUZZY_LENGTH` characters and the match
-    scores at least `FUZZY_BOUND`.
+    scores at least `FUZZY_BOUND`. A fuzzy match begins and ends with whole words.
     """
-    wanted = fold(quote)[0].strip().strip('"').strip()
+    wanted = fold(quote)[0].strip("\"' ")
     if not wanted:
         return None
-    folded, places = fold(text)
+    folded, places = _folded(text)
     at = folded.find(wanted)
     if at >= 0:
         return Span(places[at], places[at + len(wanted) - 1] + 1, 100.0)
     if len(wanted) < FUZZY_LENGTH or not folded:
         return None
+    found = _alike(wanted, folded)
+    if found is None:
+        return None
+    start, end, score = found
+    return Span(places[start], places[end - 1] + 1, score)
+
+
+def _alike(wanted: str, folded: str) -> tuple[int, int, float] | None:
+    """(start, end, score) of the stretch of `folded` that is most like `wanted`."""
     from rapidfuzz import fuzz
 
+    if len(wanted) > len(folded):
+        # The partial ratio would look for the text in the quote, and find all of a short one there.
+        score = fuzz.ratio(wanted, folded, score_cutoff=FUZZY_BOUND)
+        return (0, len(folded), score) if score else None
     found = fuzz.partial_ratio_alignment(wanted, folded, score_cutoff=FUZZY_BOUND)
-    if found is None or found.dest_end <= found.dest_start:
+    if found is None:
         return None
-    return Span(places[found.dest_start], places[found.dest_end - 1] + 1, found.score)
+    # The match is as long as the quote, so where words were added or left out its ends lie inside
+    # words; a rewrite of it would leave torn words behind.
+    end = found.dest_end
+    start = max(
+        _word_edges(folded, found.dest_start, 0, end - 1),
+        key=lambda place: fuzz.ratio(wanted, folded[place:end]),
+    )
+    end = max(
+        _word_edges(folded, end, start + 1, len(folded)),
+        key=lambda place: fuzz.ratio(wanted, folded[start:place]),
+    )
+    return start, end, found.score
+
+
+def _word_edges(text: str, near: int, least: int, most: int) -> list[int]:
+    """Places near `near` that do not lie inside a word; `near` itself where there are none."""
+    edges = [
+        place
+        for place in range(max(least, near - _SLACK), min(most, near + _SLACK) + 1)
+        if not (text[place - 1 : place].isalnum() and text[place : place + 1].isalnum())
+    ]
+    return edges or [near]

@@ -31,7 +31,8 @@ class About:
     `texts` are the record's fields by name; `numbers` the values asked about (from 1);
     `characters` the names known to act in the story (empty: any name that stands in it);
     `evidence` names the field that a `yes` must quote, with the answers that need a quote;
-    `passages` is how many numbered passages a rewriter was given.
+    `passages` is how many numbered passages a rewriter was given; `mark` is the fence around the
+    record in prompts, which new text must not hold ("": none).
     """
 
     texts: Mapping[str, str]
@@ -39,6 +40,7 @@ class About:
     characters: tuple[str, ...] = ()
     evidence: tuple[str, frozenset[str]] | None = None
     passages: int = 0
+    mark: str = ""
 
 
 _about: ContextVar[About | None] = ContextVar("judge_reply_about", default=None)
@@ -125,23 +127,38 @@ def _schema(cls: type[Reply]) -> dict[str, Any]:
     return super(Reply, cls).model_json_schema()
 
 
-def _quote_problem(quote: str, texts: Mapping[str, str], where: str | None = None) -> str | None:
-    sources = {where: texts.get(where, "")} if where else texts
-    if any(locate(quote, text) for text in sources.values()):
+def _quote_problem(quote: str, texts: Mapping[str, str], where: str) -> str | None:
+    if locate(quote, texts.get(where, "")):
         return None
-    place = (where or "text").replace("_", " ")
+    place = where.replace("_", " ")
     return f"the quote {quote[:120]!r} does not stand in the {place}; copy the words exactly"
 
 
 def _character_problem(name: str, record: About) -> str | None:
+    wanted = name.strip()
     if record.characters:
-        if name.casefold() in (known.casefold() for known in record.characters):
+        if wanted.casefold() in (known.casefold() for known in record.characters):
             return None
         return f"no character is called {name!r}; the characters are {', '.join(record.characters)}"
-    story = record.texts.get("story", "")
-    if re.search(rf"\b{re.escape(name)}\b", story, flags=re.IGNORECASE):
+    if wanted and _stands(wanted, record.texts.get("story", "")):
         return None
     return f"the name {name!r} does not stand in the story"
+
+
+def _stands(name: str, story: str) -> bool:
+    if not (name[0].isupper() or name[0].islower()):
+        # Scripts without capitals mostly write without spaces too, so there are no words to match.
+        return name in story
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", story, re.IGNORECASE) is not None
+
+
+def _new_text_problem(text: str, what: str, record: About) -> str | None:
+    """New text must say something, and must not hold the mark that keeps the record data."""
+    if not text.strip():
+        return f"{what} empty"
+    if record.mark and record.mark in text:
+        return f"{what} marked with {record.mark}; that mark belongs to the message, leave it out"
+    return None
 
 
 def _number_problems(given: list[int], wanted: tuple[int, ...], what: str) -> Iterator[str]:
@@ -318,8 +335,8 @@ class Insertions(Reply):
                 yield f"value {part.value}: {problem}"
             if problem := _character_problem(part.character, record):
                 yield f"value {part.value}: {problem}"
-            if not part.dialogue.strip():
-                yield f"value {part.value}: the dialogue is empty"
+            if problem := _new_text_problem(part.dialogue, "the dialogue is", record):
+                yield f"value {part.value}: {problem}"
 
 
 class Rewrite(_Part):
@@ -339,8 +356,8 @@ class Rewrites(Reply):
         wanted = tuple(range(1, record.passages + 1))
         yield from _number_problems([r.passage for r in self.rewrites], wanted, "passage")
         for part in self.rewrites:
-            if not part.text.strip():
-                yield f"passage {part.passage}: the new words are empty"
+            if problem := _new_text_problem(part.text, "the new words are", record):
+                yield f"passage {part.passage}: {problem}"
 
 
 class Regeneration(Reply):
@@ -349,8 +366,8 @@ class Regeneration(Reply):
     story: str
 
     def problems(self, record: About) -> Iterator[str]:
-        if not self.story.strip():
-            yield "the story is empty"
+        if problem := _new_text_problem(self.story, "the story is", record):
+            yield problem
         elif self.story.strip() == record.texts.get("story", "").strip():
             yield "the story is the old one, word for word"
 

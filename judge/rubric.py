@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, get_args
 
-import yaml
-from jinja2 import StrictUndefined, Template, TemplateSyntaxError, meta
+from jinja2 import StrictUndefined, Template, TemplateError, meta
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from judge.backends.base import Message
 from judge.errors import UsageError
+from judge.rubricparts import Evidence, Example, Label, Readings, Section, Text, VerdictRule
 from judge.subject import Kind, Subject
+from judge.yamlplaces import Place, complaint, read_mapping
 
 TEXT_FIELDS = (
     "country",
@@ -35,12 +36,10 @@ TEXT_FIELDS = (
 )
 """Fields that a rubric may show, in the order in which a prompt shows them."""
 
-_VARIABLES = {"values", "value", "label", "passages", "findings", "number"}
 _ENVIRONMENT = SandboxedEnvironment(
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
 )
 
-Text = Annotated[str, Field(min_length=1)]
 ReplyName = Literal[
     "ValuesReflected",
     "SpeechesFound",
@@ -53,88 +52,20 @@ ReplyName = Literal[
 ]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+_ANSWERS: Mapping[str, frozenset[str]] = {
+    "ValuesReflected": frozenset({"yes", "no"}),
+    "SpeechesFound": frozenset({"yes", "no"}),
+    "YesNo": frozenset({"yes", "no"}),
+    "LabelAnswer": frozenset(get_args(Label)),
+    "LeaksFound": frozenset({"yes", "no"}),
+}
+"""What each judging reply can answer; the replies themselves are not imported, which takes long."""
+
+_PER_VALUE = frozenset({"ValuesReflected", "SpeechesFound"})
+_ABOUT_THE_STORY = frozenset(get_args(ReplyName)) - {"YesNo", "LabelAnswer"}
 
 
-class Structured(_Section):
-    """A question whose answer is a typed reply."""
-
-    question: Text
-    max_tokens: Annotated[int, Field(ge=16, le=32000)] = 1024
-
-
-class Step(_Section):
-    """One question answered by the first token; `yes`/`no` name the answer that it settles.
-
-    Where one of them is left out, that outcome leaves the matter to the next step. `threshold` is
-    the least P(yes) (0 to 1) that counts as yes.
-    """
-
-    question: Text
-    yes: str | None = None
-    no: str | None = None
-    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
-
-
-class Probability(_Section):
-    """A short decision list of yes/no questions read from log-probabilities."""
-
-    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=4)]
-
-    @model_validator(mode="after")
-    def _settles(self) -> Probability:
-        for number, step in enumerate(self.steps, 1):
-            last = number == len(self.steps)
-            if last and not (step.yes and step.no):
-                raise ValueError(f"step {number} is the last one and must settle both yes and no")
-            if not (step.yes or step.no):
-                raise ValueError(f"step {number} settles nothing; name the answer of yes or of no")
-        return self
-
-
-class Readings(_Section):
-    structured: Structured
-    probability: Probability | None = None
-
-
-class VerdictRule(_Section):
-    """Which answer passes: `pass`, another one for records with a certain label, or the label."""
-
-    passes: str | None = Field(default=None, alias="pass")
-    by_label: Mapping[str, str] = {}
-    pass_equals: Literal["label"] | None = None
-
-    @model_validator(mode="after")
-    def _one_rule(self) -> VerdictRule:
-        if (self.passes is None) == (self.pass_equals is None):
-            raise ValueError("name either the answer that passes (pass) or pass_equals: label")
-        return self
-
-    def expected(self, label: str | None) -> str:
-        """The answer that passes for a record with this label."""
-        if self.pass_equals:
-            assert label is not None
-            return label
-        assert self.passes is not None
-        return self.by_label.get(label or "", self.passes)
-
-
-class Evidence(_Section):
-    """The field that a reply must quote, and the answers that need the quote."""
-
-    field: str
-    answers: frozenset[str]
-
-
-class Example(_Section):
-    """A worked example of our own making: material, the value asked about if any, and the reply."""
-
-    text: Text
-    reply: Text
-
-
-class Rubric(_Section):
+class Rubric(Section):
     """One rubric. `fields` are shown before the question, `needs` must be there as well.
 
     Records with a label in `not_for_labels` are skipped: neither answer would be a fault of theirs.
@@ -148,7 +79,7 @@ class Rubric(_Section):
     about: Literal["record", "values"] = "record"
     fields: Annotated[tuple[str, ...], Field(min_length=1)]
     needs: tuple[str, ...] = ()
-    not_for_labels: tuple[str, ...] = ()
+    not_for_labels: tuple[Label, ...] = ()
     reply: ReplyName
     verdict: VerdictRule | None = None
     evidence: Evidence | None = None
@@ -160,22 +91,48 @@ class Rubric(_Section):
         for name in self.fields:
             if name not in TEXT_FIELDS:
                 raise ValueError(f"fields: {name!r} is not one of {', '.join(TEXT_FIELDS)}")
-        rewriting = self.reply in ("Insertions", "Rewrites", "Regeneration")
-        if rewriting != (self.role == "rewrite"):
+        for name in self.needs:
+            if name not in (*TEXT_FIELDS, "values", "label"):
+                raise ValueError(f"needs: {name!r} is no field of a record that a rubric can need")
+        if (self.reply in _ANSWERS) != (self.role == "judge"):
             raise ValueError(f"reply: {self.reply} does not suit a rubric with role {self.role}")
+        if self.reply in _ABOUT_THE_STORY and "story" not in self.fields:
+            raise ValueError(f"fields: {self.reply} is held against the story, which must be shown")
+        if self.role == "judge" and (self.reply in _PER_VALUE) != (self.about == "values"):
+            raise ValueError(f"reply: {self.reply} does not suit a rubric about: {self.about}")
         if self.role == "judge" and self.verdict is None:
             raise ValueError("verdict: a judging rubric says which answer passes")
         if self.role == "rewrite" and (self.verdict or self.readings.probability):
             raise ValueError("a rewriting rubric has neither a verdict nor a probability reading")
         if self.evidence and self.evidence.field not in self.fields:
             raise ValueError(f"evidence: {self.evidence.field!r} is not among the fields")
+        self._only_known_answers()
         return self
+
+    def _only_known_answers(self) -> None:
+        """A verdict that no answer can bring would fail every record without a word."""
+        if self.verdict is None:
+            return
+        known, steps = _ANSWERS[self.reply], self.readings.probability
+        passing = {self.verdict.expected(label) for label in self._labels}
+        named = {"verdict": passing, "evidence": self.evidence.answers if self.evidence else set()}
+        named["readings"] = steps.answers if steps else set()
+        for key, answers in named.items():
+            if unknown := sorted(answers - known):
+                raise ValueError(f"{key}: {self.reply} never answers {unknown[0]!r}")
+        if steps and (unreachable := sorted(passing - steps.answers)):
+            raise ValueError(f"readings: no step of the list answers {unreachable[0]!r}")
+
+    @property
+    def _labels(self) -> list[str]:
+        return [label for label in get_args(Label) if label not in self.not_for_labels]
 
     @property
     def required(self) -> tuple[str, ...]:
         """Every field that a record must have for this rubric."""
         label = ("label",) if self.verdict and self.verdict.pass_equals else ()
-        return tuple(dict.fromkeys((*self.fields, *self.needs, *label)))
+        values = ("values",) if self.about == "values" else ()
+        return tuple(dict.fromkeys((*self.fields, *self.needs, *label, *values)))
 
     @cached_property
     def digest(self) -> str:
@@ -232,11 +189,18 @@ def messages(
     return [{"role": "system", "content": system_text()}, {"role": "user", "content": content}]
 
 
+_BEFORE_EXAMPLES = "Examples of such a reply, about other material:"
+_AFTER_EXAMPLES = "Now the question, about the material between the marks:"
+
+
 def _examples(rubric: Rubric) -> str:
-    return "\n\n".join(
+    if not rubric.examples:
+        return ""
+    worked = (
         f"Example {number}:\n{example.text.strip()}\nReply: {example.reply.strip()}"
         for number, example in enumerate(rubric.examples, 1)
     )
+    return "\n\n".join((_BEFORE_EXAMPLES, *worked, _AFTER_EXAMPLES))
 
 
 def _variables(
@@ -287,68 +251,56 @@ def load(path: Path) -> Rubric:
 
 def parse(text: str, name: str) -> Rubric:
     """Read a rubric from YAML text; `name` stands for the file in messages. See `load`."""
-    try:
-        node = yaml.compose(text, Loader=yaml.BaseLoader)
-        data = yaml.load(text, Loader=yaml.BaseLoader)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UsageError(f"{name}:{line}: not valid YAML: {error.problem}") from error
-    if not isinstance(data, dict):
-        raise UsageError(f"{name}:1: a rubric is a mapping of keys, not {type(data).__name__}")
-    lines = dict(_lines(node))
+    data, lines = read_mapping(text, name)
     try:
         rubric = Rubric.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = tuple(str(part) for part in first["loc"])
-        raise UsageError(_complaint(name, where, lines, first["msg"])) from error
+        raise UsageError(complaint(name, where, lines, first["msg"])) from error
     _check_templates(rubric, name, lines)
     return rubric
 
 
-def _lines(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
-    yield path, node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield (*path, str(key.value)), key.start_mark.line + 1
-            for place, line in _lines(value, (*path, str(key.value))):
-                if place != (*path, str(key.value)):
-                    yield place, line
-    elif isinstance(node, yaml.SequenceNode):
-        for number, value in enumerate(node.value):
-            yield from _lines(value, (*path, str(number)))
-
-
-def _complaint(
-    name: str, where: tuple[str, ...], lines: Mapping[tuple[str, ...], int], problem: str
-) -> str:
-    known = where
-    while known and known not in lines:
-        known = known[:-1]
-    if not where and (key := problem.removeprefix("Value error, ").split(":")[0]):
-        known = (key,) if (key,) in lines else known
-    place = ".".join(where) or "rubric"
-    return f"{name}:{lines.get(known, 1)}: {place}: {problem.removeprefix('Value error, ')}"
-
-
-def _check_templates(rubric: Rubric, name: str, lines: Mapping[tuple[str, ...], int]) -> None:
-    places: list[tuple[tuple[str, ...], str]] = [
-        (("readings", "structured", "question"), rubric.readings.structured.question)
+def _check_templates(rubric: Rubric, name: str, lines: Mapping[Place, int]) -> None:
+    """Every question must render with what it will be given, whatever the label."""
+    questions: list[tuple[Place, str, frozenset[str]]] = [
+        (
+            ("readings", "structured", "question"),
+            rubric.readings.structured.question,
+            _variables_of(rubric, step=False),
+        )
     ]
     if rubric.readings.probability:
-        places += [
-            (("readings", "probability", "steps", str(number), "question"), step.question)
+        questions += [
+            (
+                ("readings", "probability", "steps", str(number), "question"),
+                step.question,
+                _variables_of(rubric, step=True),
+            )
             for number, step in enumerate(rubric.readings.probability.steps)
         ]
-    allowed = _VARIABLES | set(rubric.needs)
-    for where, question in places:
+    for where, question, allowed in questions:
         try:
-            used = meta.find_undeclared_variables(_ENVIRONMENT.parse(question))
-        except TemplateSyntaxError as error:
-            raise UsageError(_complaint(name, where, lines, f"template: {error}")) from error
-        if unknown := sorted(used - allowed):
+            unknown = sorted(meta.find_undeclared_variables(_ENVIRONMENT.parse(question)) - allowed)
+            if not unknown:
+                for label in get_args(Label):
+                    _template(question).render({**dict.fromkeys(allowed, "x"), "label": label})
+        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise UsageError(complaint(name, where, lines, f"template: {error}")) from error
+        if unknown:
             problem = f"unknown variable {unknown[0]!r}; known are {', '.join(sorted(allowed))}"
-            raise UsageError(_complaint(name, where, lines, problem))
+            raise UsageError(complaint(name, where, lines, problem))
+
+
+def _variables_of(rubric: Rubric, *, step: bool) -> frozenset[str]:
+    """What a question of this rubric may show beside the fields that stand before it."""
+    known = {"label", *(name for name in rubric.needs if name in TEXT_FIELDS)}
+    if rubric.role == "rewrite":
+        known |= {"values", "passages", "findings"}
+    elif rubric.about == "values":
+        known |= {"value", "number"} if step else {"values"}
+    return frozenset(known)
 
 
 @lru_cache(maxsize=1)
@@ -366,14 +318,32 @@ def collect(sources: Sequence[str]) -> tuple[dict[str, Rubric], tuple[str, ...]]
     Args:
         sources: built-in names, rubric files, or folders of them. One that bears a built-in name
             replaces that rubric; any other is an additional check.
+
+    Raises:
+        UsageError: see `load`; or a rubric that cannot do the work of the one that it replaces.
     """
     rubrics = dict(builtin())
     added: list[str] = []
     for source in sources:
         for rubric in _named(source, rubrics):
+            if problem := _misfit(rubric, builtin().get(rubric.name)):
+                raise UsageError(f"{source}: {rubric.name}: {problem}")
             added.append(rubric.name)
             rubrics[rubric.name] = rubric
     return rubrics, tuple(dict.fromkeys(added))
+
+
+def _misfit(rubric: Rubric, ours: Rubric | None) -> str | None:
+    if ours is None:
+        if rubric.role == "rewrite":
+            names = ", ".join(name for name, r in builtin().items() if r.role == "rewrite")
+            return f"no workflow uses this rewriting rubric; those that can be replaced are {names}"
+        return None
+    if (rubric.role, rubric.about) != (ours.role, ours.about):
+        return f"it replaces a built-in rubric with role {ours.role} about {ours.about}"
+    if rubric.role == "rewrite" and rubric.reply != ours.reply:
+        return f"it replaces a built-in rubric whose reply is {ours.reply}"
+    return None
 
 
 def named(source: str) -> Rubric:

@@ -1,30 +1,33 @@
-"""Settings: flags, then JUDGE_* variables, then judge.toml in the working directory, then defaults."""
+"""Settings: flags, then JUDGE_* variables, then judge.toml where one works, then defaults."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
 from judge.errors import UsageError
 
 TOML = "judge.toml"
+PREFIX = "JUDGE_"
 Words = Annotated[tuple[str, ...], NoDecode]
 
 
-class PriceSetting(BaseSettings):
+class PriceSetting(BaseModel):
     """US dollars for a million tokens."""
 
-    model_config = SettingsConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     input: float = Field(ge=0)
     output: float = Field(ge=0)
 
@@ -32,7 +35,7 @@ class PriceSetting(BaseSettings):
 class Settings(BaseSettings):
     """What a run is made with. In variables, lists are separated by commas."""
 
-    model_config = SettingsConfigDict(env_prefix="JUDGE_", toml_file=TOML, extra="forbid")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, toml_file=TOML, extra="forbid")
 
     model: Words = ()
     accept_model: Words = ()
@@ -91,9 +94,33 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else ""
-        flag = f"--{name.replace('_', '-')}"
-        place = flag if name in given else f"JUDGE_{name.upper()} or {TOML} ({name})"
-        raise UsageError(f"{place}: {first['msg']}") from error
-    except ValueError as error:
+        place = _place(given, tuple(map(str, first["loc"])))
+        told = first["msg"]
+        if first["type"] == "extra_forbidden":
+            told = f"there is no such setting; there are {', '.join(sorted(Settings.model_fields))}"
+        raise UsageError(f"{place}: {told}") from error
+    except SettingsError as error:
+        raise UsageError(f"{_undecodable()}: {error.__cause__ or error}") from error
+    except (ValueError, OSError) as error:
         raise UsageError(f"{TOML}: {error}") from error
+
+
+def _place(given: Mapping[str, Any], path: tuple[str, ...]) -> str:
+    """Where the value at `path` was set: the first source that has it is the one that counts."""
+    name = path[0] if path else ""
+    if name in given:
+        return f"--{name.replace('_', '-')}"
+    if variable := _variable(name):
+        return variable
+    return f"{TOML} ({'.'.join(path)})"
+
+
+def _variable(name: str) -> str | None:
+    """The environment variable that sets `name`, as it is spelt; None if there is none."""
+    wanted = f"{PREFIX}{name}".upper()
+    return next((variable for variable in os.environ if variable.upper() == wanted), None)
+
+
+def _undecodable() -> str:
+    """The variables that hold JSON, as far as they are set: one of them does not."""
+    return " or ".join(filter(None, map(_variable, ("thresholds", "prices"))))

@@ -128,8 +128,7 @@ class Check:
     """A rubric's verdict on one record.
 
     `by` tells the steering judge's asks from the accepting judge's; `opinions` holds the verdict
-    for each value (0: the record) after voting; `decides` is true for the asks that the record's
-    verdict rests on.
+    for each value (0: the record) after voting; `rubric` is the rubric's digest.
     """
 
     name: str

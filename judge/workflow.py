@@ -80,9 +80,9 @@ class Workflow:
         return self.finish(end)
 
 
-def skipped(name: str, reason: str) -> Check:
+def skipped(name: str, reason: str, by: By) -> Check:
     """A check that was not made, named so that nobody takes it for passed."""
-    return Check(name=name, verdict=Verdict.SKIPPED, reason=reason)
+    return Check(name=name, verdict=Verdict.SKIPPED, by=by, reason=reason)
 
 
 def skip_reason(name: str, subject: Subject, context: Context) -> str | None:

@@ -36,8 +36,11 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """`thresholds` replaces the rubric's own, step by step; `margin` is the distance to the threshold
-    (0 to 0.5) within which a probability reading abstains."""
+    """A rubric, the client that it is put to, and the reading.
+
+    `thresholds` replaces the rubric's own, step by step; `margin` is the distance to the threshold
+    (0 to 0.5) within which a probability reading abstains.
+    """
 
     rubric: Rubric
     client: Client
@@ -48,7 +51,7 @@ class Judge:
 
     @property
     def probabilistic(self) -> bool:
-        """Whether votes are read from log-probabilities; seeds and temperature then change nothing."""
+        """Whether votes are read from log-probabilities; seed and temperature change nothing."""
         return self.reading == "probability" and self.rubric.readings.probability is not None
 
     async def vote(
@@ -97,6 +100,7 @@ class Judge:
     # ------------------------------------------------------------ structured
 
     async def _structured_vote(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Vote:
+        assert self.rubric.verdict is not None
         values = asked if self.rubric.about == "values" else ()
         model = JUDGING_REPLIES[self.rubric.reply].sized(len(values))
         prompt = messages(self.rubric, subject, numbers=values)
@@ -106,7 +110,7 @@ class Judge:
         if not isinstance(result.reply, JudgingReply):
             reason = f"{result.trouble}: {result.detail}"
             return self._lost(call, asked, Verdict.UNREADABLE, reason, result.usage)
-        expected = self.rubric.verdict.expected(subject.label) if self.rubric.verdict else "yes"
+        expected = self.rubric.verdict.expected(subject.label)
         answers = result.reply.answers()
         opinions = {n: _verdict(answers[n].answer == expected) for n in asked}
         return Vote(

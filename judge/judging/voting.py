@@ -38,14 +38,11 @@ def settled(opinions: Sequence[Verdict], asked: int, rule: Rule = "majority") ->
 
 
 def needed(opinions: Sequence[Verdict], asked: int, rule: Rule = "majority") -> int:
-    """The least number of further votes that could settle the matter (0 when it is settled)."""
-    if settled(opinions, asked, rule):
-        return 0
-    for more in range(1, asked - len(opinions) + 1):
-        for say in (Verdict.PASS, Verdict.FAIL):
-            if settled([*opinions, *[say] * more], asked, rule):
-                return more
-    return asked - len(opinions)
+    """The least number of further votes, each a pass or a fail, that could settle the matter.
+
+    0 when it is settled. Asking so many at once never asks a vote too many, unless votes abstain.
+    """
+    return _needed(_counts(opinions), asked, rule)
 
 
 def opinions_on(subject: int, votes: Iterable[Vote]) -> list[Verdict]:
@@ -85,16 +82,22 @@ def _decide(counts: _Counts, asked: int, rule: Rule) -> Verdict:
 
 @lru_cache(maxsize=4096)
 def _settled(counts: _Counts, asked: int, rule: Rule) -> bool:
-    if sum(counts) >= asked:
-        return True
-    return len(_reachable(counts, asked, rule)) == 1
+    # Under each rule, whatever verdict some mixture of the missing votes can bring, missing votes
+    # that all say one thing can bring too; so there are five ends to look at, not every mixture.
+    missing = asked - sum(counts)
+    ends = {_decide(_with(counts, place, missing), asked, rule) for place in range(len(counts))}
+    return len(ends) == 1
 
 
 @lru_cache(maxsize=4096)
-def _reachable(counts: _Counts, asked: int, rule: Rule) -> frozenset[Verdict]:
-    if sum(counts) == asked:
-        return frozenset({_decide(counts, asked, rule)})
-    following = (
-        (*counts[:place], counts[place] + 1, *counts[place + 1 :]) for place in range(len(counts))
-    )
-    return frozenset().union(*(_reachable(after, asked, rule) for after in following))
+def _needed(counts: _Counts, asked: int, rule: Rule) -> int:
+    for more in range(asked - sum(counts)):
+        for passes in range(more + 1):
+            after = _with(_with(counts, 0, passes), 1, more - passes)
+            if _settled(after, asked, rule):
+                return more
+    return asked - sum(counts)
+
+
+def _with(counts: _Counts, place: int, more: int) -> _Counts:
+    return (*counts[:place], counts[place] + more, *counts[place + 1 :])

@@ -1,0 +1,86 @@
+"""A workflow run on one record with a scripted model, and every call that it made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from judge.backends.base import Call, Completion, Mode
+from judge.backends.scripted import ScriptedBackend
+from judge.records import Item, Record, build
+from judge.run.setup import Setup
+from judge.settings import resolve
+from judge.subject import Subject
+from judge.verdict import Check, Judgement
+
+Entry = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a workflow made of a record, and the calls that the model got."""
+
+    judgement: Judgement
+    changes: dict[str, Any]
+    line: dict[str, Any]
+    calls: list[Call] = field(default_factory=list)
+
+    def asked(self, rubric: str, role: str | None = None) -> list[Call]:
+        return [c for c in self.calls if c.origin.rubric == rubric and role in (None, c.role)]
+
+    def checks(self, name: str) -> list[Check]:
+        return [check for check in self.judgement.checks if check.name == name]
+
+
+Take = Callable[..., Awaitable[Taken]]
+
+
+@pytest.fixture
+def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Take:
+    """Run a record's workflow: `await take(fields, script_entries, setting=...)`."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("JUDGE_")]:
+        monkeypatch.delenv(name)
+    calls: list[Call] = []
+    answer = ScriptedBackend.complete
+
+    async def complete(self: ScriptedBackend, call: Call, mode: Mode) -> Completion:
+        calls.append(call)
+        return await answer(self, call, mode)
+
+    monkeypatch.setattr(ScriptedBackend, "complete", complete)
+
+    async def run(fields: dict[str, Any], script: Sequence[Entry], **settings: Any) -> Taken:
+        calls.clear()
+        reading = settings.get("reading", "structured")
+        path = tmp_path / "judge.yaml"
+        path.write_text(yaml.safe_dump({"replies": list(script), "reading": reading}), "utf-8")
+        given = {"model": (f"scripted:{path}",), "cache": False, **settings}
+        setup = Setup.of(resolve(given))
+        record = build(Item("a.jsonl", 1, fields))
+        assert isinstance(record, Record), record
+        bound = setup.bound(record.kind)
+        try:
+            outcome = await bound.workflow.run(Subject.of(record), bound.context)
+        finally:
+            await setup.aclose()
+        line = record.with_changes(outcome.changes)
+        return Taken(outcome.judgement, dict(outcome.changes), line, list(calls))
+
+    return run
+
+
+def entry(rubric: str | None = None, reply: Any = None, **more: Any) -> Entry:
+    """A script entry; `role`, `vote`, `round`, `contains` and `lacks` are its conditions."""
+    names = ("role", "vote", "round", "contains", "lacks")
+    when = {name: more.pop(name) for name in names if name in more}
+    if rubric is not None:
+        when["rubric"] = rubric
+    made: Entry = {"when": when, **more}
+    return made if reply is None else {**made, "reply": reply}

@@ -1,0 +1,187 @@
+"""The fixtures keep what their README promises, and the workflows find every planted fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.run.validate import Job, Watcher, validate
+from judge.settings import resolve
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+Row = dict[str, Any]
+
+FOUND_BY = {
+    "missing_value": "incorporation",
+    "contradiction": "consistency",
+    "explicit": "implicitness",
+    "too_short": "length",
+    "leak": "leakage",
+    "irrelevant": "relevance",
+    "neutral_relevant": "relevance",
+    "wrong_label": "label_correctness",
+    "bad_abstraction": "abstraction",
+    "underived": "derivation",
+}
+BESIDES = {("norm-24", "value_derivation")}
+"""Checks that fail beside the planted fault's own, by the labels' own word."""
+
+
+def rows(name: str) -> list[Row]:
+    lines = (FIXTURES / name).read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines if line.strip()]
+
+
+def pairs(name: str) -> list[tuple[Row, Row]]:
+    return list(zip(rows(f"{name}.jsonl"), rows(f"{name}.labels.jsonl"), strict=True))
+
+
+def named(name: str) -> Any:
+    return pytest.mark.parametrize(
+        ("record", "label"),
+        pairs(name),
+        ids=[label["id"] for label in rows(f"{name}.labels.jsonl")],
+    )
+
+
+# ---------------------------------------------------------------- the files themselves
+
+
+def test_the_script_is_what_make_script_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = runpy.run_path(str(FIXTURES / "make_script.py"), run_name="make_script")
+    written: list[str] = []
+    monkeypatch.setattr(Path, "write_text", lambda self, text, *_: written.append(text))
+    made["main"]()
+    monkeypatch.undo()
+    assert written == [(FIXTURES / "judge.yaml").read_text("utf-8")]
+
+
+@named("stories")
+def test_a_storys_labels_fit_its_text(record: Row, label: Row) -> None:
+    story, repair = record["story"], label["repair"] or {}
+    assert label["id"] == record["id"]
+    assert label["words"] == len(story.split())
+    least, most = (250, 350) if label["fault"] == "too_short" else (520, 900)
+    assert least <= label["words"] <= most
+    assert [part["value"] for part in label["values"]] == [1, 2, 3, 4, 5]
+    assert len(record["values"]) == 5
+    for part in label["values"]:
+        assert (part["quote"] is None) is (not part["reflected"])
+        if part["reflected"]:
+            assert part["quote"] in story and part["character"] in record["characters"]
+    for part in (*label["contradictions"], *label["explicit"]):
+        assert f'"{part["speech"]}"' in story and part["character"] in record["characters"]
+    assert all(leak in story for leak in label["leaks"])
+    assert all(part["anchor"] in story for part in repair.get("insertions", []))
+    assert all(part["before"] in story for part in repair.get("rewrites", []))
+
+
+@named("norms")
+def test_a_norms_labels_fit_its_text(record: Row, label: Row) -> None:
+    assert label["id"] == record["id"]
+    assert (label["relevance_quote"] is None) is (not label["relevance"])
+    assert (label["derivation_quote"] is None) is (not label["derivation"])
+    assert (label["relevance_quote"] or "") in record["story"]
+    assert (label["derivation_quote"] or "") in record["background"]
+    assert all(leak in record["story"] for leak in label["leaks"])
+    assert (label["label"] == record["label"]) is (label["fault"] not in LABEL_CHANGES)
+
+
+LABEL_CHANGES = {"irrelevant", "wrong_label", "neutral_relevant"}
+"""Faults in which story and rule alone give another label than the record's."""
+
+
+def test_every_planted_fault_is_listed_in_the_readme() -> None:
+    readme = (FIXTURES / "README.md").read_text("utf-8")
+    listed = {tuple(line.split("`")[1:4:2]) for line in readme.splitlines() if "| `" in line[:3]}
+    planted = {
+        (label["id"], label["fault"])
+        for name in ("stories", "norms")
+        for _, label in pairs(name)
+        if label["fault"]
+    }
+    assert planted <= listed
+
+
+# ---------------------------------------------------------------- what the workflows make of them
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    """Every fixture record as it comes out, by id."""
+    folder = tmp_path_factory.mktemp("judged")
+    out: dict[str, Row] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in [name for name in os.environ if name.startswith("JUDGE_")]:
+            patch.delenv(name)
+        for name, rubrics in (("stories", ("leakage",)), ("norms", ())):
+            model = f"scripted:{FIXTURES / 'judge.yaml'}"
+            settings = resolve({"model": (model,), "rubric": rubrics, "cache": False})
+            path = folder / f"{name}.jsonl"
+            report = validate(Job([str(FIXTURES / f"{name}.jsonl")], path), settings, Watcher())
+            assert report.exit_code == 0
+            for line in path.read_text("utf-8").splitlines():
+                row = json.loads(line)
+                out[row["id"]] = row
+    return out
+
+
+def failed(judgement: Row) -> set[str]:
+    """The checks that failed at any time."""
+    return {c["check"] for c in judgement["checks"] if c["verdict"] == "fail"}
+
+
+@named("stories")
+def test_story(judged: dict[str, Row], record: Row, label: Row) -> None:
+    _holds(judged[record["id"]], record, label)
+
+
+@named("norms")
+def test_norm(judged: dict[str, Row], record: Row, label: Row) -> None:
+    _holds(judged[record["id"]], record, label)
+
+
+def _holds(row: Row, record: Row, label: Row) -> None:
+    judgement, fault, repair = row["judge"], label["fault"], label["repair"]
+    besides = {check for id, check in BESIDES if id == record["id"]}
+    assert failed(judgement) == ({FOUND_BY[fault]} if fault else set()) | besides
+    assert judgement["verdict"] == ("pass" if repair or not fault else "fail")
+    assert {key: row[key] for key in record if key != "story"} == {
+        key: record[key] for key in record if key != "story"
+    }
+    if not repair:
+        assert row["story"] == record["story"] and judgement["edits"] == []
+        assert "original" not in judgement
+        return
+    assert row["story"] == repaired(record, repair)
+    assert judgement["original"] == {"story": record["story"]}
+    last = [c["verdict"] for c in judgement["checks"] if c["check"] == FOUND_BY[fault]][-1]
+    assert last == "pass"
+
+
+def repaired(record: Row, repair: Row) -> str:
+    """The story as the sidecar says that a good rewriter would leave it."""
+    if "story" in repair:
+        return str(repair["story"])
+    story = str(record["story"])
+    for part in repair.get("rewrites", []):
+        story = story.replace(part["before"], part["after"])
+    for part in repair.get("insertions", []):
+        at = story.index(part["anchor"]) + len(part["anchor"])
+        closes = story[at : at + 1] in ("", "\n")
+        story = f"{story[:at]}{chr(10) * 2 if closes else ' '}{part['text']}{story[at:]}"
+    return story
+
+
+def test_half_of_the_faults_can_be_repaired() -> None:
+    labels = [label for name in ("stories", "norms") for _, label in pairs(name)]
+    assert sum(bool(label["repair"]) for label in labels) == 11
+    assert sum(bool(label["fault"]) for label in labels) == 16

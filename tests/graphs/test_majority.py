@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from judge.graphs.majority import take_votes
+
+from judge.backends.scripted import ScriptedBackend
+from judge.errors import Denied
+from judge.judging.budget import Budget, BudgetReached
+from judge.judging.client import Client
+from judge.judging.judge import Judge, Sampling
+from judge.judging.panel import Panel
+from judge.judging.voting import Rule
+from judge.records import Value
+from judge.rubric import builtin
+from judge.subject import Subject
+from judge.verdict import Verdict
+
+from .conftest import Entry, entry
+
+STORY = "An shook her head. Bo left."
+VALUES = tuple(Value(statement=s, attitude="Agree") for s in ("one", "two"))
+SUBJECT = Subject("s", "story", {"story": STORY}, "abcd1234", VALUES)
+LEAK = {"leaks": [{"quote": "Bo left.", "kind": "place"}]}
+CLEAN: dict[str, Any] = {"leaks": []}
+LOST = {"leaks": "none"}
+
+
+class Models:
+    """Scripted clients, and panels of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def client(self, *script: Entry, name: str = "a", max_calls: int | None = None) -> Client:
+        path = self.folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump({"replies": list(script)}), "utf-8")
+        backend = ScriptedBackend(str(path))
+        budget = Budget(max_calls=max_calls)
+        return Client(f"scripted:{name}", backend, cache=None, budget=budget, limit=8, reasks=0)
+
+    @staticmethod
+    def panel(
+        *clients: Client, rubric: str = "leakage", reading: Any = "structured", **more: Any
+    ) -> Panel:
+        judges = tuple(Judge(builtin()[rubric], client, reading) for client in clients)
+        return Panel(judges=judges, **more)
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Models:
+    return Models(tmp_path)
+
+
+def by_vote(*replies: dict[str, Any]) -> list[Entry]:
+    return [entry("leakage", reply, vote=n) for n, reply in enumerate(replies)]
+
+
+async def test_three_votes_stop_after_two_that_agree(models: Models) -> None:
+    panel = models.panel(models.client(*by_vote(CLEAN, CLEAN, LEAK)), votes=3)
+    check = await take_votes(panel, SUBJECT, by="accepting", round=2)
+    assert (check.verdict, len(check.votes)) == (Verdict.PASS, 2)
+    assert (check.by, check.round, check.name) == ("accepting", 2, "leakage")
+    assert check.rubric == builtin()["leakage"].digest
+
+
+async def test_all_votes_asks_all(models: Models) -> None:
+    panel = models.panel(models.client(*by_vote(CLEAN, CLEAN, LEAK)), votes=3, all_votes=True)
+    check = await take_votes(panel, SUBJECT, by="steering")
+    assert (check.verdict, len(check.votes)) == (Verdict.PASS, 3)
+
+
+@pytest.mark.parametrize(
+    ("replies", "rule", "verdict", "asked"),
+    [
+        ((LEAK, CLEAN, LEAK), "majority", Verdict.FAIL, 3),
+        ((CLEAN, LEAK, LOST), "majority", Verdict.ABSTAIN, 3),
+        ((CLEAN, LOST, CLEAN), "majority", Verdict.PASS, 3),
+        ((LOST, LOST, LOST), "majority", Verdict.UNREADABLE, 3),
+        ((CLEAN, LEAK, CLEAN), "unanimous", Verdict.ABSTAIN, 2),
+        ((CLEAN, CLEAN, CLEAN), "unanimous", Verdict.PASS, 3),
+        ((CLEAN, LEAK, CLEAN), "any", Verdict.FAIL, 2),
+        ((CLEAN, CLEAN, CLEAN), "any", Verdict.PASS, 3),
+    ],
+)
+async def test_the_rules(
+    models: Models, replies: tuple[dict[str, Any], ...], rule: Rule, verdict: Verdict, asked: int
+) -> None:
+    panel = models.panel(models.client(*by_vote(*replies)), votes=3, rule=rule)
+    check = await take_votes(panel, SUBJECT, by="steering")
+    assert (check.verdict, len(check.votes)) == (verdict, asked)
+    assert check.usage.replies == asked
+
+
+async def test_a_tie_of_two_models_abstains_whoever_comes_first(models: Models) -> None:
+    one, other = models.client(*by_vote(CLEAN)), models.client(*by_vote(LEAK), name="b")
+    for clients in ((one, other), (other, one)):
+        check = await take_votes(models.panel(*clients), SUBJECT, by="steering")
+        assert check.verdict is Verdict.ABSTAIN
+        assert [vote.model for vote in check.votes] == [client.spec for client in clients]
+
+
+async def test_models_take_turns_and_votes_differ_in_their_seed(models: Models) -> None:
+    clients = [models.client(entry("leakage", CLEAN), name=name) for name in "ab"]
+    sampling = Sampling(0.7, 100)
+    panel = models.panel(*clients, votes=2, all_votes=True, sampling=sampling)
+    check = await take_votes(panel, SUBJECT, by="steering")
+    assert [(v.model, v.seed, v.temperature) for v in check.votes] == [
+        ("scripted:a", 100, 0.7),
+        ("scripted:b", 100, 0.7),
+        ("scripted:a", 101, 0.7),
+        ("scripted:b", 101, 0.7),
+    ]
+
+
+def opposed(*numbers: int) -> dict[str, Any]:
+    found = [{"character": "Bo", "quote": "Bo left."}]
+    return {
+        "values": [
+            {"value": n, "reason": "", "speeches": found if n in numbers else []} for n in (1, 2)
+        ]
+    }
+
+
+async def test_each_value_is_voted_on_by_itself(models: Models) -> None:
+    script = [
+        entry("consistency", reply, vote=n)
+        for n, reply in enumerate([opposed(1), opposed(1, 2), opposed()])
+    ]
+    panel = models.panel(models.client(*script), rubric="consistency", votes=3)
+    check = await take_votes(panel, SUBJECT, by="steering")
+    assert len(check.votes) == 3
+    assert check.opinions == {1: Verdict.FAIL, 2: Verdict.PASS}
+    # One finding a value and quote, and only those that say what the vote came to.
+    assert [(f.value, f.verdict, f.quote) for f in check.findings] == [
+        (VALUES[0].text, Verdict.FAIL, "Bo left."),
+        (VALUES[1].text, Verdict.PASS, None),
+    ]
+
+
+async def test_a_lost_vote_says_why(models: Models) -> None:
+    panel = models.panel(models.client(entry("leakage", error="context-exceeded")))
+    check = await take_votes(panel, SUBJECT, by="steering")
+    assert check.verdict is Verdict.ERROR
+    assert check.reason is not None and check.reason.startswith("context-exceeded: ")
+    panel = models.panel(models.client(entry("leakage", text="{", finish_reason="length")))
+    check = await take_votes(panel, SUBJECT, by="steering")
+    assert check.verdict is Verdict.UNREADABLE
+    assert check.reason is not None and check.reason.startswith("truncated: ")
+
+
+async def test_what_concerns_the_whole_run_is_no_vote(models: Models) -> None:
+    with pytest.raises(Denied):
+        panel = models.panel(models.client(entry(error="denied")), votes=3)
+        await take_votes(panel, SUBJECT, by="steering")
+    with pytest.raises(BudgetReached):
+        panel = models.panel(models.client(*by_vote(CLEAN, LEAK, CLEAN), max_calls=2), votes=3)
+        await take_votes(panel, SUBJECT, by="steering")
+
+
+async def test_probabilities_are_averaged_over_judges_and_the_weakest_value_counts(
+    models: Models,
+) -> None:
+    clients = []
+    for name, chances in (("a", (0.1, 0.4)), ("b", (0.2, 0.45))):
+        script = [
+            entry("consistency", p_yes=p, contains=value.text)
+            for p, value in zip(chances, VALUES, strict=True)
+        ]
+        clients.append(models.client(*script, name=name))
+    panel = models.panel(*clients, rubric="consistency", reading="probability", votes=3)
+    check = await take_votes(panel, SUBJECT, by="steering")
+    assert len(check.votes) == 2, "a reading's votes do not differ, so each judge gives one"
+    assert check.verdict is Verdict.PASS
+    assert check.probability == pytest.approx(1 - (0.4 + 0.45) / 2)
+    assert check.usage.replies == 4
+
+
+async def test_only_some_of_the_values_can_be_asked_about(models: Models) -> None:
+    one = {"values": [{"value": 2, "reason": "", "speeches": []}]}
+    panel = models.panel(models.client(entry("consistency", one)), rubric="consistency")
+    check = await take_votes(panel, SUBJECT, by="steering", numbers=(2,))
+    assert check.opinions == {2: Verdict.PASS}

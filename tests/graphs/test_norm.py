@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.verdict import Verdict
+
+from .conftest import Entry, Take, entry
+
+STORY = "Noa rang, greeted everyone and walked across the rug in boots. Was that acceptable?"
+NEW = "At supper Noa asked for more rice. Was that acceptable?"
+RECORD: dict[str, Any] = {
+    "id": "n1",
+    "country": "somewhere",
+    "background": "- Shoes stay at the door.\n- Guests bring something small.",
+    "value": "Care for other people's homes",
+    "rule_of_thumb": "Take off your shoes before you enter a home.",
+    "story": STORY,
+    "label": "no",
+}
+NAMES = (
+    "relevance",
+    "leakage",
+    "derivation",
+    "abstraction",
+    "value_derivation",
+    "label_correctness",
+)
+
+
+def answer(said: str, quote: str | None = None) -> dict[str, Any]:
+    return {"quote": quote, "reason": "", "answer": said}
+
+
+YES = answer("yes", "walked across the rug")
+NO = answer("no")
+LINE = answer("yes", "Shoes stay at the door.")
+BOOTS = {"leaks": [{"quote": "in boots", "kind": "culture"}]}
+CLEAN: dict[str, Any] = {"leaks": []}
+REGENERATED = entry("story_regeneration", {"story": NEW})
+SOUND = [
+    entry("relevance", YES, contains=STORY),
+    entry("relevance", answer("yes", "asked for more rice")),
+    entry("leakage", CLEAN),
+    entry("derivation", LINE),
+    entry("abstraction", answer("yes")),
+    entry("value_derivation", LINE),
+    entry("label_correctness", answer("no", "walked across the rug"), contains=STORY),
+    entry("label_correctness", answer("no", "asked for more rice")),
+]
+IRRELEVANT = entry("relevance", NO, contains=STORY)
+
+
+def without(*names: str) -> dict[str, Any]:
+    return {name: content for name, content in RECORD.items() if name not in names}
+
+
+async def test_a_sound_norm_passes_with_one_vote_a_check(take: Take) -> None:
+    taken = await take(RECORD, SOUND)
+    assert [(c.name, c.by, c.verdict) for c in taken.judgement.checks] == [
+        (name, "steering", "pass") for name in NAMES
+    ]
+    assert taken.judgement.verdict is Verdict.PASS
+    assert taken.changes == {} and len(taken.calls) == 6
+    assert taken.judgement.usage.replies == 6
+
+
+async def test_what_a_missing_background_leaves_unchecked_is_named(take: Take) -> None:
+    taken = await take(without("background"), SOUND)
+    skipped = {c.name: c.reason for c in taken.judgement.checks if c.verdict is Verdict.SKIPPED}
+    assert skipped == {
+        "derivation": "the record has no background",
+        "value_derivation": "the record has no background",
+    }
+    assert taken.judgement.verdict is Verdict.PASS
+
+
+async def test_checks_that_a_record_cannot_have_make_no_verdict(take: Take) -> None:
+    checks = ("derivation", "value_derivation")
+    taken = await take(without("background"), SOUND, check=checks)
+    assert taken.judgement.verdict is Verdict.ABSTAIN
+    assert taken.judgement.reason == "no check could be made"
+    assert not taken.calls
+
+
+@pytest.mark.parametrize("said", ["yes", "no"])
+async def test_for_neutral_records_the_expected_answers_are_turned_round(
+    take: Take, said: str
+) -> None:
+    script = [
+        entry("relevance", answer(said, "walked across the rug")),
+        entry("derivation", answer(said, "Shoes stay at the door.")),
+        entry("label_correctness", answer("neutral")),
+        *SOUND,
+    ]
+    taken = await take({**RECORD, "label": "neutral"}, script, rounds=0)
+    verdict = Verdict.PASS if said == "no" else Verdict.FAIL
+    assert {c.name: c.verdict for c in taken.judgement.checks} == {
+        "relevance": verdict,
+        "leakage": Verdict.PASS,
+        "derivation": verdict,
+        "abstraction": Verdict.PASS,
+        "value_derivation": Verdict.SKIPPED,
+        "label_correctness": Verdict.PASS,
+    }
+    assert taken.checks("value_derivation")[0].reason == "not asked about neutral records"
+    assert taken.judgement.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("label", "said", "verdict"),
+    [
+        ("no", "no", "pass"),
+        ("no", "yes", "fail"),
+        ("no", "neutral", "fail"),
+        ("yes", "yes", "pass"),
+    ],
+)
+async def test_the_label_must_be_what_a_reader_would_give(
+    take: Take, label: str, said: str, verdict: str
+) -> None:
+    script = [entry("label_correctness", answer(said, "walked across the rug")), *SOUND]
+    taken = await take({**RECORD, "label": label}, script)
+    assert taken.checks("label_correctness")[0].verdict == verdict
+
+
+# ---------------------------------------------------------------- regeneration
+
+
+async def test_a_story_that_misses_the_rule_is_written_anew_and_examined_again(take: Take) -> None:
+    taken = await take(RECORD, [IRRELEVANT, REGENERATED, *SOUND])
+    assert taken.judgement.verdict is Verdict.PASS
+    assert taken.line == {**RECORD, "story": NEW}
+    (edit,) = taken.judgement.edits
+    assert (edit.check, edit.before, edit.after) == ("relevance", STORY, NEW)
+    relevance = [(c.by, c.round, c.verdict) for c in taken.checks("relevance")]
+    assert relevance == [
+        ("steering", 1, "fail"),
+        ("steering", 2, "pass"),
+        ("accepting", 2, "pass"),
+    ]
+    # The later checks speak about the new story too.
+    assert NEW in taken.asked("label_correctness")[0].messages[-1]["content"]
+    assert taken.judgement.usage.replies == len(taken.calls)
+
+
+async def test_the_rewriter_is_told_what_leaked(take: Take) -> None:
+    script = [entry("leakage", BOOTS, contains=STORY), IRRELEVANT, REGENERATED, *SOUND]
+    taken = await take(RECORD, script)
+    assert taken.judgement.edits[0].check == "relevance, leakage"
+    told = taken.asked("story_regeneration")[0].messages[-1]["content"]
+    assert "1. it is not about the right thing" in told
+    assert "2. it gives away where it happens, or explains the custom: 'in boots'" in told
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2, 3])
+async def test_regeneration_that_never_helps_ends(take: Take, rounds: int) -> None:
+    stories = [
+        entry("story_regeneration", {"story": f"{NEW} {n}"}, round=n) for n in range(1, rounds + 1)
+    ]
+    taken = await take(RECORD, [entry("relevance", NO), *stories, *SOUND], rounds=rounds)
+    assert len(taken.asked("story_regeneration")) == len(taken.judgement.edits) == rounds
+    assert [c.round for c in taken.checks("relevance") if c.by == "steering"] == list(
+        range(1, rounds + 2)
+    )
+    assert len([c for c in taken.checks("relevance") if c.by == "accepting"]) == min(rounds, 1)
+    assert taken.judgement.verdict is Verdict.FAIL
+    assert taken.judgement.reason == "relevance: fail"
+
+
+async def test_the_accepting_judge_has_the_last_word_on_a_regenerated_story(take: Take) -> None:
+    script = [entry("relevance", NO, role="accepting"), IRRELEVANT, REGENERATED, *SOUND]
+    taken = await take(RECORD, script)
+    assert taken.judgement.verdict is Verdict.FAIL
+    assert taken.changes == {"story": NEW}
+
+
+async def test_the_accepting_judge_never_shares_a_call_with_the_steering_judge(take: Take) -> None:
+    taken = await take(RECORD, [IRRELEVANT, REGENERATED, *SOUND], cache=True, cache_dir="replies")
+    steering = taken.asked("relevance", "steering")[-1]
+    (accepting,) = taken.asked("relevance", "accepting")
+    assert steering.messages == accepting.messages
+
+
+async def test_an_unreadable_rewriter_ends_the_loop_with_a_note(take: Take) -> None:
+    script = [IRRELEVANT, entry("story_regeneration", {"story": STORY}), *SOUND]
+    taken = await take(RECORD, script)
+    assert taken.judgement.edits == () and taken.changes == {}
+    assert taken.judgement.verdict is Verdict.FAIL
+    reason = taken.judgement.reason or ""
+    assert reason.startswith("relevance: fail; story_regeneration gave up: invalid")
+    assert len(taken.checks("label_correctness")) == 1
+
+
+OWN_REGENERATION = """\
+name: story_regeneration
+title: t
+source: s
+role: rewrite
+fields: [country, story]
+reply: Regeneration
+readings: {structured: {question: 'Anew, because {{ findings }}.'}}
+"""
+
+
+@pytest.mark.parametrize("missing", ["country", "label"])
+async def test_what_cannot_be_regenerated_is_left_with_a_note(
+    take: Take, missing: str, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(OWN_REGENERATION, "utf-8")
+    script = [IRRELEVANT, REGENERATED, *SOUND]
+    taken = await take(without(missing), script, rubric=(str(own),))
+    assert not taken.asked("story_regeneration")
+    assert taken.judgement.verdict is Verdict.FAIL
+    note = f"relevance: fail; story_regeneration gave up: the record has no {missing}"
+    assert taken.judgement.reason == note
+
+
+@pytest.mark.parametrize(
+    ("label", "wanted"),
+    [
+        ("yes", "does exactly what the rule of thumb asks for"),
+        ("no", "plainly breaks the rule of thumb"),
+        ("neutral", "does not speak about at all"),
+    ],
+)
+async def test_the_new_story_is_to_suit_the_label(take: Take, label: str, wanted: str) -> None:
+    leaky = entry("leakage", BOOTS, contains=STORY)
+    script = [leaky, REGENERATED, entry("label_correctness", answer("neutral")), *SOUND]
+    taken = await take({**RECORD, "label": label}, script)
+    assert wanted in taken.asked("story_regeneration")[0].messages[-1]["content"]
+
+
+UNDECIDED: dict[str, Entry] = {
+    "unreadable": entry("leakage", {"leaks": [{"quote": "Oslo", "kind": "place"}]}),
+    "error": entry("leakage", error="bad-request"),
+}
+
+
+@pytest.mark.parametrize("outcome", list(UNDECIDED))
+async def test_what_is_not_known_to_be_wrong_is_not_rewritten(take: Take, outcome: str) -> None:
+    taken = await take(RECORD, [UNDECIDED[outcome], REGENERATED, *SOUND])
+    assert not taken.asked("story_regeneration")
+    assert taken.judgement.verdict == outcome
+    assert (taken.judgement.reason or "").startswith("leakage: ")

@@ -1,0 +1,413 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from judge.errors import Denied
+from judge.verdict import Verdict
+
+from .conftest import Entry, Take, entry
+
+STORY = (
+    '"I never paid for the tram," said Bo. An shook her head. '
+    '"My aunt walked back to pay for one apple," she said.'
+)
+VALUES = ["Riding without paying is wrong--Agree", "Apples are good--Agree"]
+RECORD: dict[str, Any] = {
+    "id": "s1",
+    "story": STORY,
+    "values": VALUES,
+    "characters": ["Bo", "An"],
+    "note": "kept",
+}
+MULTIPLE = {**RECORD, "values": ["Bo:Fares--Disagree", "An:Apples--Agree"], "setting": "multiple"}
+SPEECH = "I never paid for the tram,"
+
+
+def reflected(*numbers: int) -> dict[str, Any]:
+    """A reply that finds these of the two values in the story."""
+    return {
+        "values": [
+            {
+                "value": n,
+                "quote": "An shook her head." if n in numbers else None,
+                "character": None,
+                "reason": "",
+                "reflected": "yes" if n in numbers else "no",
+            }
+            for n in (1, 2)
+        ]
+    }
+
+
+def speeches(*numbers: int, quote: str = SPEECH, asked: tuple[int, ...] = (1, 2)) -> dict[str, Any]:
+    """A reply that finds Bo's speech for these of the values."""
+    found = [{"character": "Bo", "quote": quote}]
+    return {
+        "values": [
+            {"value": n, "reason": "", "speeches": found if n in numbers else []} for n in asked
+        ]
+    }
+
+
+def put_in(*numbers: int) -> dict[str, Any]:
+    return {
+        "insertions": [
+            {"value": n, "after": "An shook her head.", "character": "An", "dialogue": f'"{n}."'}
+            for n in numbers
+        ]
+    }
+
+
+REWRITE = {"rewrites": [{"passage": 1, "text": "I walked home in the rain,"}]}
+SOUND = [
+    entry("incorporation", reflected(1, 2)),
+    entry("consistency", speeches()),
+    entry("implicitness", speeches()),
+]
+LOOPS = {
+    "incorporation": ("insertion", reflected(1), put_in(2)),
+    "consistency": ("contradiction_rewriting", speeches(1, quote="pay for one apple"), None),
+    "implicitness": ("explicit_rewriting", speeches(2, quote="pay for one apple"), None),
+}
+SAME = {"rewrites": [{"passage": 1, "text": "pay for one apple"}]}
+
+
+def never_helps(check: str) -> list[Entry]:
+    """The steering judge finds the fault again after every rewrite."""
+    rewriting, fault, reply = LOOPS[check]
+    return [entry(check, fault, role="steering"), entry(rewriting, reply or SAME), *SOUND]
+
+
+# ---------------------------------------------------------------- a sound story
+
+
+async def test_a_sound_story_passes_with_as_few_votes_as_decide(take: Take) -> None:
+    taken = await take(RECORD, SOUND, min_words=5)
+    judgement = taken.judgement
+    assert (judgement.verdict, judgement.reason, judgement.edits) == (Verdict.PASS, None, ())
+    assert taken.changes == {} and taken.line == RECORD
+    assert [(c.name, c.by, c.verdict) for c in judgement.checks] == [
+        ("incorporation", "steering", "pass"),
+        ("consistency", "steering", "pass"),
+        ("implicitness", "steering", "pass"),
+        ("length", "counting", "pass"),
+        ("incorporation", "accepting", "pass"),
+        ("consistency", "accepting", "pass"),
+    ]
+    assert len(taken.calls) == 3 + 2 * 2
+    assert judgement.usage.replies == len(taken.calls)
+
+
+async def test_the_accepting_judge_never_shares_a_call_with_the_steering_judge(take: Take) -> None:
+    taken = await take(RECORD, SOUND, min_words=5, cache=True, cache_dir="replies")
+    for name in ("incorporation", "consistency"):
+        steering, accepting = taken.asked(name, "steering"), taken.asked(name, "accepting")
+        assert (len(steering), len(accepting)) == (1, 2)
+        # The question is the same, so that only the role keeps the cache from sharing the reply.
+        assert steering[0].messages == accepting[0].messages
+        assert [call.seed for call in accepting] == [0, 1]
+
+
+async def test_only_the_wanted_checks_are_made_and_decide(take: Take) -> None:
+    taken = await take(RECORD, SOUND, check=("implicitness",))
+    assert [(c.name, c.by) for c in taken.judgement.checks] == [("implicitness", "steering")]
+    assert taken.judgement.verdict is Verdict.PASS
+    taken = await take(
+        RECORD, [entry("implicitness", speeches(1))], check=("implicitness",), rounds=0
+    )
+    assert taken.judgement.verdict is Verdict.FAIL
+    assert taken.judgement.reason == "implicitness: 1 of 2 values fail"
+
+
+# ---------------------------------------------------------------- loops
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+@pytest.mark.parametrize("check", list(LOOPS))
+async def test_a_rewriter_that_never_helps_is_asked_as_often_as_allowed(
+    take: Take, check: str, rounds: int
+) -> None:
+    taken = await take(RECORD, never_helps(check), rounds=rounds, min_words=5)
+    rewriting = LOOPS[check][0]
+    assert [c.origin.round for c in taken.asked(rewriting)] == list(range(1, rounds + 1))
+    assert [e.round for e in taken.judgement.edits] == list(range(1, rounds + 1))
+    steering = [c for c in taken.checks(check) if c.by == "steering"]
+    assert [c.round for c in steering] == list(range(1, rounds + 2))
+    # Rounds of one loop are not taken from the next.
+    others = [c for c in taken.judgement.checks if c.name != check]
+    assert {c.round for c in others} == {1}
+
+
+@pytest.mark.parametrize("check", list(LOOPS))
+async def test_without_rounds_no_rewriter_is_asked(take: Take, check: str) -> None:
+    taken = await take(RECORD, never_helps(check), rounds=0, min_words=5)
+    assert not taken.asked(LOOPS[check][0])
+    assert taken.judgement.edits == () and taken.changes == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "trouble"),
+    [
+        ({"reply": {"insertions": []}}, "invalid"),
+        ({"text": '{"insertions": [', "finish_reason": "length"}, "truncated"),
+        ({"text": "I will not.", "finish_reason": "refusal"}, "refused"),
+    ],
+)
+async def test_an_unreadable_rewriter_ends_the_loop_with_a_note(
+    take: Take, answer: dict[str, Any], trouble: str
+) -> None:
+    script = [entry("incorporation", reflected(1), role="steering"), entry("insertion", **answer)]
+    taken = await take(RECORD, [*script, *SOUND], min_words=5)
+    assert taken.judgement.edits == () and len(taken.checks("incorporation")) == 2
+    assert taken.judgement.reason is not None
+    assert taken.judgement.reason.startswith(f"insertion gave up: {trouble}")
+    assert taken.judgement.verdict is Verdict.PASS
+    assert taken.judgement.usage.replies == len(taken.calls)
+
+
+async def test_a_rewriter_that_gives_no_reply_fails_the_record_not_the_story(take: Take) -> None:
+    script = [entry("incorporation", reflected(1)), entry("insertion", error="denied")]
+    with pytest.raises(Denied):
+        await take(RECORD, [*script, *SOUND], min_words=5)
+
+
+async def test_a_repair_stands_in_the_output_and_is_written_down(take: Take) -> None:
+    script = [
+        entry("consistency", speeches(1), contains=SPEECH),
+        entry("contradiction_rewriting", REWRITE),
+        *SOUND,
+    ]
+    taken = await take(RECORD, script, min_words=5)
+    assert taken.judgement.verdict is Verdict.PASS
+    assert taken.changes["story"] == STORY.replace(SPEECH, "I walked home in the rain,")
+    (edit,) = taken.judgement.edits
+    assert (edit.before, edit.after, edit.character, edit.check) == (
+        SPEECH,
+        "I walked home in the rain,",
+        "Bo",
+        "consistency",
+    )
+    assert edit.values == (VALUES[0],)
+    asked = taken.asked("contradiction_rewriting")[0].messages[-1]["content"]
+    assert f"1. Bo (against value 1): {SPEECH}" in asked
+    # What follows is asked about the new text, under the same mark.
+    first, last = taken.calls[0].messages[-1]["content"], taken.calls[-1].messages[-1]["content"]
+    assert first.split("\n")[0] == last.split("\n")[0]
+    assert SPEECH in first and SPEECH not in last
+
+
+async def test_added_dialogue_removes_nothing(take: Take) -> None:
+    script = [
+        entry("incorporation", reflected(1), lacks='"2."'),
+        entry("insertion", put_in(2)),
+        *SOUND,
+    ]
+    taken = await take(RECORD, script, min_words=5)
+    assert taken.changes["story"] == STORY.replace("her head.", 'her head. "2."')
+    assert taken.judgement.edits[0].before == ""
+
+
+async def test_a_rewriting_rubric_of_ones_own_that_needs_a_missing_field_gives_up(
+    take: Take, tmp_path: Any
+) -> None:
+    own = tmp_path / "insertion.yaml"
+    own.write_text(
+        "name: insertion\ntitle: t\nsource: s\nrole: rewrite\nabout: values\n"
+        "fields: [story, location]\nreply: Insertions\n"
+        "readings: {structured: {question: 'Add {{ values }}.'}}\n"
+    )
+    script = [entry("incorporation", reflected(1), role="steering"), *SOUND]
+    taken = await take(RECORD, script, min_words=5, rubric=(str(own),))
+    assert taken.judgement.reason == "insertion gave up: the record has no location"
+
+
+# ---------------------------------------------------------------- the multiple setting, length
+
+
+async def test_consistency_is_not_asked_in_the_multiple_setting(take: Take) -> None:
+    taken = await take(MULTIPLE, SOUND, min_words=5)
+    assert not taken.asked("consistency")
+    (check,) = taken.checks("consistency")
+    assert check.verdict is Verdict.SKIPPED and "multiple setting" in (check.reason or "")
+    assert taken.judgement.verdict is Verdict.PASS
+
+
+async def test_a_story_that_is_too_short_is_not_put_to_the_accepting_judge(take: Take) -> None:
+    taken = await take(RECORD, SOUND)
+    assert not [call for call in taken.calls if call.role == "accepting"]
+    assert taken.judgement.verdict is Verdict.FAIL
+    words = len(STORY.split())
+    assert taken.judgement.reason == f"length: {words} words, at least 400 are wanted"
+    skipped = [c for c in taken.judgement.checks if c.verdict is Verdict.SKIPPED]
+    assert [(c.name, c.by) for c in skipped] == [
+        ("incorporation", "accepting"),
+        ("consistency", "accepting"),
+    ]
+    assert all("length" in (c.reason or "") for c in skipped)
+
+
+async def test_the_length_is_that_of_the_story_as_edited(take: Take) -> None:
+    script = [
+        entry("incorporation", reflected(1), lacks='"2."'),
+        entry("insertion", put_in(2)),
+        *SOUND,
+    ]
+    taken = await take(RECORD, script, min_words=len(STORY.split()) + 1)
+    assert taken.judgement.verdict is Verdict.PASS
+
+
+async def test_a_short_multiple_story_names_consistency_as_not_made_for_its_setting(
+    take: Take,
+) -> None:
+    taken = await take(MULTIPLE, SOUND)
+    assert len(taken.checks("consistency")) == 1
+
+
+# ---------------------------------------------------------------- acceptance
+
+
+async def test_values_voted_missing_are_dropped_from_the_record(take: Take) -> None:
+    script = [
+        entry("incorporation", reflected(1), role="accepting", vote=0),
+        entry("incorporation", reflected(1, 2), role="accepting", vote=1),
+        entry("incorporation", reflected(1), role="accepting", vote=2),
+        *SOUND,
+    ]
+    taken = await take(RECORD, script, min_words=5)
+    assert len(taken.asked("incorporation", "accepting")) == 3
+    assert taken.judgement.dropped == (VALUES[1],)
+    assert taken.line == {**RECORD, "values": VALUES[:1]}
+    assert taken.judgement.verdict is Verdict.FAIL
+    assert taken.judgement.reason == "incorporation: 1 of 2 values fail"
+
+
+async def test_a_single_vote_against_a_value_drops_nothing(take: Take) -> None:
+    script = [entry("incorporation", reflected(1), role="accepting", vote=1), *SOUND]
+    taken = await take(RECORD, script, min_words=5)
+    assert len(taken.asked("incorporation", "accepting")) == 3
+    assert taken.judgement.dropped == () and taken.judgement.verdict is Verdict.PASS
+
+
+async def test_contradicted_values_are_kept_and_documented(take: Take) -> None:
+    script = [entry("consistency", speeches(1), role="accepting"), *SOUND]
+    taken = await take(RECORD, script, min_words=5)
+    assert taken.judgement.verdict is Verdict.FAIL and taken.changes == {}
+    (found,) = taken.judgement.contradictions
+    assert (found.value, found.character, found.quote) == (VALUES[0], "Bo", SPEECH)
+
+
+PROBABLE = {"reading": "probability", "min_words": 5}
+
+
+async def test_a_probability_reading_asks_for_the_words_before_it_rewrites(take: Take) -> None:
+    script = [
+        entry("consistency", speeches(1, asked=(1,)), role="locating"),
+        entry("consistency", p_yes=0.9, contains=VALUES[0], role="steering", times=1),
+        entry("contradiction_rewriting", REWRITE),
+        entry("incorporation", p_yes=0.9),
+        entry(p_yes=0.1),
+    ]
+    taken = await take(RECORD, script, **PROBABLE)
+    assert len(taken.asked("consistency", "locating")) == 1
+    assert [e.before for e in taken.judgement.edits] == [SPEECH]
+    assert taken.judgement.verdict is Verdict.PASS
+    assert taken.judgement.usage.replies == len(taken.calls)
+
+
+async def test_contradictions_are_documented_under_a_probability_reading_too(take: Take) -> None:
+    script = [
+        entry("consistency", speeches(1, asked=(1,)), role="locating"),
+        entry("consistency", p_yes=0.9, role="accepting", contains=VALUES[0]),
+        entry("incorporation", p_yes=0.9),
+        entry(p_yes=0.1),
+    ]
+    taken = await take(RECORD, script, **PROBABLE)
+    (found,) = taken.judgement.contradictions
+    assert (found.value, found.character, found.quote) == (VALUES[0], "Bo", SPEECH)
+    accepted = taken.checks("consistency")[-1]
+    assert accepted.probability == pytest.approx(0.1)
+    assert taken.judgement.usage.replies == len(taken.calls)
+
+
+async def test_a_contradiction_whose_words_are_not_found_is_still_named(take: Take) -> None:
+    script = [
+        entry("consistency", speeches(asked=(1,)), role="locating"),
+        entry("consistency", p_yes=0.9, role="accepting", contains=VALUES[0]),
+        entry("incorporation", p_yes=0.9),
+        entry(p_yes=0.1),
+    ]
+    taken = await take(RECORD, script, **PROBABLE)
+    (found,) = taken.judgement.contradictions
+    assert (found.value, found.quote) == (VALUES[0], None)
+
+
+FAULTS: dict[str, dict[str, Any]] = {
+    "fail": {"reply": speeches(1)},
+    "unreadable": {"reply": {"values": []}},
+    "error": {"error": "bad-request"},
+}
+
+
+@pytest.mark.parametrize(
+    ("incorporation", "consistency", "verdict"),
+    [
+        ("pass", "fail", Verdict.FAIL),
+        ("pass", "unreadable", Verdict.UNREADABLE),
+        ("pass", "error", Verdict.ERROR),
+        ("pass", "abstain", Verdict.ABSTAIN),
+        ("fail", "error", Verdict.ERROR),
+        ("fail", "unreadable", Verdict.FAIL),
+        ("fail", "abstain", Verdict.FAIL),
+        ("unreadable", "error", Verdict.ERROR),
+        ("unreadable", "abstain", Verdict.UNREADABLE),
+    ],
+)
+async def test_the_gravest_accepting_verdict_is_the_records(
+    take: Take, incorporation: str, consistency: str, verdict: Verdict
+) -> None:
+    script = []
+    for name, outcome in (("incorporation", incorporation), ("consistency", consistency)):
+        if outcome == "abstain":
+            # One vote fails, one is lost, one passes: no majority of the three.
+            for vote, fault in enumerate(("fail", "unreadable")):
+                script.append(entry(name, role="accepting", vote=vote, **FAULTS[fault]))
+        elif outcome != "pass":
+            fault = (
+                {"reply": reflected(1)} if (name, outcome) == ("incorporation", "fail") else None
+            )
+            script.append(entry(name, role="accepting", **(fault or FAULTS[outcome])))
+    taken = await take(RECORD, [*script, *SOUND], min_words=5)
+    assert taken.judgement.verdict is verdict
+    assert taken.judgement.reason is not None
+
+
+async def test_the_steering_judges_own_faults_do_not_decide(take: Take) -> None:
+    script = [entry("incorporation", {"values": []}, role="steering"), *SOUND]
+    taken = await take(RECORD, script, min_words=5)
+    assert taken.checks("incorporation")[0].verdict is Verdict.UNREADABLE
+    assert taken.judgement.verdict is Verdict.PASS
+
+
+async def test_no_check_made_is_no_pass(take: Take) -> None:
+    taken = await take(MULTIPLE, [], check=("consistency",))
+    assert taken.judgement.verdict is Verdict.ABSTAIN
+    assert taken.judgement.reason == "no check could be made"
+
+
+async def test_an_additional_check_is_asked_by_the_accepting_judge(take: Take) -> None:
+    leak = {"leaks": [{"quote": "the tram", "kind": "place"}]}
+    taken = await take(RECORD, [entry("leakage", leak), *SOUND], min_words=5, rubric=("leakage",))
+    assert [call.role for call in taken.asked("leakage")] == ["accepting"] * 2
+    assert taken.judgement.verdict is Verdict.FAIL
+    assert taken.judgement.reason == "leakage: fail"
+
+
+async def test_a_call_that_fails_for_good_makes_a_vote_an_error(take: Take) -> None:
+    script = [entry("implicitness", error="bad-request"), *SOUND]
+    taken = await take(RECORD, script, min_words=5)
+    (check,) = taken.checks("implicitness")
+    assert check.verdict is Verdict.ERROR and "bad-request" in (check.reason or "")
+    assert taken.judgement.verdict is Verdict.ERROR
+    assert not taken.asked("explicit_rewriting")

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.backends.scripted import ScriptedBackend
+from judge.errors import Denied, Unreachable
+from judge.judging.budget import Budget
+from judge.judging.client import Client
+from judge.judging.judge import LEAST_MASS, Judge, Sampling, yes_probability
+from judge.records import Value
+from judge.rubric import Rubric, builtin, parse
+from judge.subject import Subject
+from judge.verdict import Verdict
+
+STORY = "An shook her head. Bo left."
+VALUES = tuple(Value(statement=s, attitude="Agree") for s in ("one", "two"))
+STORY_SUBJECT = Subject("s", "story", {"story": STORY}, "abcd1234", VALUES)
+
+
+def norm(label: str | None) -> Subject:
+    texts = {"story": STORY, "rule_of_thumb": "Stay to the end."}
+    return Subject("n", "norm", texts, "abcd1234", label=label)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Any:
+    def made(*script: dict[str, Any], reasks: int = 0) -> Client:
+        path = tmp_path / "judge.yaml"
+        path.write_text(yaml.safe_dump({"replies": list(script)}), "utf-8")
+        backend = ScriptedBackend(str(path))
+        return Client(
+            "scripted:a", backend, cache=None, budget=Budget(), limit=8, reasks=reasks, backoff=0
+        )
+
+    return made
+
+
+# ---------------------------------------------------------------- P(yes)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ({"Yes": 0.6, "No": 0.2}, 0.75),
+        ({" yes": 0.3, "YES": 0.3, "yes.": 0.0, "No": 0.2}, 0.75),
+        ({"**Yes": 0.4, "\u2581No": 0.4}, 0.5),
+        ({"Yes": 0.5}, 1.0),
+        ({"no": 0.5, "Maybe": 0.5}, 0.0),
+        ({"Yesterday": 0.5, "Not": 0.2, "None": 0.1, "Yes": 0.1, "No": 0.1}, 0.5),
+        ({"Yes": 0.03, "No": 0.01}, None),
+        ({"Maybe": 1.0}, None),
+        ({"": 0.9, "  ": 0.1}, None),
+        ({}, None),
+    ],
+)
+def test_the_probability_of_yes_is_its_share_of_yes_and_no(
+    tokens: dict[str, float], expected: float | None
+) -> None:
+    logs = {token: math.log(p) if p else -math.inf for token, p in tokens.items()}
+    found = yes_probability(logs)
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
+@given(yes=st.floats(0, 1), rest=st.floats(0, 1))
+def test_it_is_a_probability_or_unreadable(yes: float, rest: float) -> None:
+    no = (1 - yes) * rest
+    tokens = {"Yes": math.log(yes) if yes else -math.inf, "no": math.log(no) if no else -math.inf}
+    found = yes_probability(tokens)
+    if yes + no < LEAST_MASS * 0.999:
+        assert found is None
+    elif yes + no > LEAST_MASS * 1.001:
+        assert found == pytest.approx(yes / (yes + no))
+
+
+# ---------------------------------------------------------------- decision lists, by hand
+
+
+def listed(
+    *steps: dict[str, Any], passes: str = '{pass: "yes"}', reply: str = "LabelAnswer"
+) -> Rubric:
+    """A rubric with this decision list; questions are named A, B, C."""
+    named = [{"question": f"Question {q}?", **step} for q, step in zip("ABC", steps, strict=False)]
+    text = (
+        f"name: own\ntitle: t\nsource: s\nreply: {reply}\nfields: [rule_of_thumb, story]\n"
+        f"verdict: {passes}\nreadings:\n  structured: {{question: Q}}\n  probability:\n"
+        f"    steps: {yaml.safe_dump(named, default_flow_style=True, width=9999)}"
+    )
+    return parse(text, "own.yaml")
+
+
+ONE = listed({"yes": "yes", "no": "no"}, passes='{pass: "no"}')
+SURE = listed({"yes": "yes", "no": "no", "threshold": 0.8})
+TWO = listed({"no": "neutral"}, {"yes": "yes", "no": "no"}, passes="{pass_equals: label}")
+YES_FIRST = listed({"yes": "no"}, {"yes": "yes", "no": "neutral"}, passes="{pass_equals: label}")
+
+
+@pytest.mark.parametrize(
+    ("rubric", "label", "chances", "answer", "verdict", "probability"),
+    [
+        # one step: yes with P, no with 1 - P; here a no passes
+        (ONE, None, [0.3], "no", "pass", 0.7),
+        (ONE, None, [0.5], "yes", "fail", 0.5),
+        (ONE, None, [0.9], "yes", "fail", 0.1),
+        # the threshold moves the answer, never the probability
+        (SURE, None, [0.79], "no", "fail", 0.79),
+        (SURE, None, [0.8], "yes", "pass", 0.8),
+        # A no -> neutral; else B yes -> yes, B no -> no
+        (TWO, "yes", [0.8, 0.9], "yes", "pass", 0.8 * 0.9),
+        (TWO, "no", [0.8, 0.9], "yes", "fail", 0.8 * 0.1),
+        (TWO, "neutral", [0.8, 0.9], "yes", "fail", 0.2),
+        (TWO, "neutral", [0.3, 0.9], "neutral", "pass", 0.7),
+        (TWO, "no", [0.6, 0.2], "no", "pass", 0.6 * 0.8),
+        # A yes -> no; else B yes -> yes, B no -> neutral
+        (YES_FIRST, "no", [0.7, 0.9], "no", "pass", 0.7),
+        (YES_FIRST, "yes", [0.4, 0.9], "yes", "pass", 0.6 * 0.9),
+        (YES_FIRST, "neutral", [0.4, 0.9], "yes", "fail", 0.6 * 0.1),
+    ],
+)
+async def test_a_decision_list_worked_by_hand(
+    client: Any,
+    rubric: Rubric,
+    label: str | None,
+    chances: Sequence[float],
+    answer: str,
+    verdict: str,
+    probability: float,
+) -> None:
+    script = [
+        {"when": {"contains": f"Question {q}?"}, "p_yes": p}
+        for q, p in zip("AB", chances, strict=False)
+    ]
+    vote = await Judge(rubric, client(*script), "probability").vote(norm(label))
+    assert (vote.verdict, vote.findings[0].answer) == (verdict, answer)
+    assert vote.probabilities[0] == pytest.approx(probability)
+    assert vote.usage.replies == len(chances), "every step is asked, so that P is always whole"
+
+
+@pytest.mark.parametrize("label", ["yes", "no", "neutral"])
+@given(chances=st.tuples(st.floats(0.01, 0.99), st.floats(0.01, 0.99)))
+def test_the_answers_of_a_list_are_a_distribution(label: str, chances: tuple[float, float]) -> None:
+    for rubric in (TWO, YES_FIRST):
+        judge = Judge(rubric, None, "probability")  # type: ignore[arg-type]
+        answer, sure, outcomes = judge._walk(chances)
+        assert sum(outcomes.values()) == pytest.approx(1)
+        assert sure and label in outcomes and answer in outcomes
+
+
+@pytest.mark.parametrize(
+    ("chances", "thresholds", "margin", "verdict"),
+    [
+        ([0.8, 0.6], (), 0.0, "pass"),
+        ([0.8, 0.6], (), 0.05, "pass"),
+        ([0.8, 0.6], (), 0.2, "abstain"),
+        ([0.8, 0.9], (), 0.35, "abstain"),
+        ([0.8, 0.6], (0.5, 0.7), 0.0, "fail"),
+        ([0.8, 0.6], (0.9,), 0.0, "fail"),
+        ([0.8, 0.6], (0.5, 0.55), 0.1, "abstain"),
+    ],
+)
+async def test_thresholds_replace_the_rubrics_and_near_them_it_abstains(
+    client: Any, chances: list[float], thresholds: tuple[float, ...], margin: float, verdict: str
+) -> None:
+    script = [
+        {"when": {"contains": f"Question {q}?"}, "p_yes": p}
+        for q, p in zip("AB", chances, strict=False)
+    ]
+    judge = Judge(TWO, client(*script), "probability", thresholds=thresholds, margin=margin)
+    vote = await judge.vote(norm("yes"))
+    assert vote.verdict == verdict
+    assert vote.probabilities[0] == pytest.approx(chances[0] * chances[1])
+
+
+async def test_a_step_that_is_not_reached_cannot_make_it_unsure(client: Any) -> None:
+    script = [
+        {"when": {"contains": "Question A?"}, "p_yes": 0.05},
+        {"when": {"contains": "Question B?"}, "p_yes": 0.5},
+    ]
+    vote = await Judge(TWO, client(*script), "probability", margin=0.3).vote(norm("neutral"))
+    assert vote.verdict is Verdict.PASS
+
+
+async def test_neither_yes_nor_no_is_unreadable_never_a_no(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def first_token(self: Client, call: Any) -> Any:
+        from judge.verdict import Usage
+
+        text = call.messages[-1]["content"]
+        return ({"Maybe": -0.1} if "one--Agree" in text else {"No": -0.1}), Usage(1)
+
+    monkeypatch.setattr(Client, "first_token", first_token)
+    judge = Judge(builtin()["consistency"], client(), "probability")
+    vote = await judge.vote(STORY_SUBJECT)
+    assert vote.opinions == {1: Verdict.UNREADABLE, 2: Verdict.PASS}
+    assert vote.verdict is Verdict.UNREADABLE
+    assert set(vote.probabilities) == {2}
+    assert vote.reason is not None and vote.usage.replies == 2
+
+
+async def test_without_probability_steps_the_reading_is_structured(client: Any) -> None:
+    own = listed({"yes": "yes", "no": "no"})
+    bare = own.model_copy(
+        update={"readings": own.readings.model_copy(update={"probability": None})}
+    )
+    judge = Judge(bare, client(), "probability")
+    assert not judge.probabilistic
+
+
+# ---------------------------------------------------------------- structured
+
+
+async def test_a_structured_vote_carries_its_evidence(client: Any) -> None:
+    found = [{"character": "Bo", "quote": "Bo left."}]
+    reply = {
+        "values": [
+            {"value": 1, "reason": "r", "speeches": found},
+            {"value": 2, "reason": "", "speeches": []},
+        ]
+    }
+    judge = Judge(builtin()["consistency"], client({"reply": reply}), "structured")
+    vote = await judge.vote(STORY_SUBJECT, vote=3, sampling=Sampling(0.7, 10))
+    assert vote.opinions == {1: Verdict.FAIL, 2: Verdict.PASS}
+    assert (vote.seed, vote.temperature, vote.verdict) == (13, 0.7, Verdict.FAIL)
+    assert [(f.value, f.character, f.quote, f.answer, f.reason) for f in vote.findings] == [
+        (VALUES[0].text, "Bo", "Bo left.", "yes", "r"),
+        (VALUES[1].text, None, None, "no", None),
+    ]
+
+
+async def test_an_invalid_reply_is_asked_again_and_then_unreadable(client: Any) -> None:
+    wrong = {"reply": {"leaks": [{"quote": "Oslo", "kind": "place"}]}}
+    right = {"reply": {"leaks": []}}
+    judge = Judge(
+        builtin()["leakage"], client({**wrong, "times": 1}, right, reasks=1), "structured"
+    )
+    vote = await judge.vote(STORY_SUBJECT)
+    assert (vote.verdict, vote.usage.replies) == (Verdict.PASS, 2)
+    judge = Judge(builtin()["leakage"], client(wrong, reasks=1), "structured")
+    vote = await judge.vote(STORY_SUBJECT)
+    assert (vote.verdict, vote.usage.replies) == (Verdict.UNREADABLE, 2)
+    assert vote.reason is not None and "does not stand in the story" in vote.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "raised"), [("unreachable", Unreachable), ("denied", Denied), ("bad-request", None)]
+)
+async def test_only_what_concerns_the_run_is_raised(
+    client: Any, kind: str, raised: type[Exception] | None
+) -> None:
+    judge = Judge(builtin()["consistency"], client({"error": kind}), "structured")
+    if raised is None:
+        vote = await judge.vote(STORY_SUBJECT)
+        assert vote.opinions == {1: Verdict.ERROR, 2: Verdict.ERROR}
+    else:
+        with pytest.raises(raised):
+            await judge.vote(STORY_SUBJECT)

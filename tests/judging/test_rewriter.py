@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.evidence import SPEECH_MARKS
+from judge.judging.rewriter import Passage, apply_insertions, apply_rewrites, passages
+from judge.records import Value
+from judge.replies import Insertion, Insertions, Rewrite, Rewrites
+from judge.subject import Subject
+from judge.verdict import Edit, Finding, Verdict
+
+VALUES = tuple(Value(statement=s, attitude="Agree") for s in ("one", "two", "three"))
+
+
+def subject(story: str) -> Subject:
+    return Subject("s", "story", {"story": story}, "abcd1234", VALUES)
+
+
+def rewritten(story: str, *pairs: tuple[str, str]) -> tuple[str, list[Edit]]:
+    """The story after each passage is replaced by the words beside it."""
+    places = []
+    for before, _ in pairs:
+        start = story.index(before)
+        places.append(Passage(start, start + len(before), "Bo", (1,)))
+    reply = Rewrites(rewrites=[Rewrite(passage=n, text=new) for n, (_, new) in enumerate(pairs, 1)])
+    return apply_rewrites(subject(story), places, reply, check="c", round=1, model="m:x")
+
+
+def inserted(story: str, *parts: tuple[int, str, str]) -> tuple[str, list[Edit]]:
+    reply = Insertions(
+        insertions=[
+            Insertion(value=n, after=after, character="Bo", dialogue=new) for n, after, new in parts
+        ]
+    )
+    return apply_insertions(subject(story), reply, check="c", round=2, model="m:x")
+
+
+# ---------------------------------------------------------------- passages
+
+
+def finding(quote: str | None, number: int, character: str = "Bo") -> Finding:
+    return Finding(Verdict.FAIL, VALUES[number - 1].text, character, quote)
+
+
+def test_passages_come_in_story_order_and_overlapping_ones_become_one() -> None:
+    story = 'Bo rose. "I would keep it. All of it. Every coin," he said. "Yes."'
+    found = passages(
+        subject(story),
+        [
+            finding("Yes.", 3),
+            finding("All of it. Every coin", 2),
+            finding("I would keep it. All of it.", 1),
+            finding("never said at all", 1),
+            finding(None, 1),
+            Finding(Verdict.FAIL, "another value--Agree", "Bo", "Yes."),
+        ],
+    )
+    assert [(story[p.start : p.end], p.numbers) for p in found] == [
+        ("I would keep it. All of it. Every coin", (1, 2)),
+        ("Yes.", (3,)),
+    ]
+
+
+def test_a_passage_inside_another_adds_its_value_and_nothing_else() -> None:
+    story = '"I would keep it. All of it."'
+    found = passages(subject(story), [finding("All of it.", 2), finding(story, 1)])
+    assert [(story[p.start : p.end], p.numbers) for p in found] == [
+        ("I would keep it. All of it.", (1, 2))
+    ]
+
+
+def test_passages_that_only_touch_stay_apart() -> None:
+    found = passages(subject("aaaa.bbbb."), [finding("aaaa.", 1), finding("bbbb.", 2)])
+    assert [p.numbers for p in found] == [(1,), (2,)]
+
+
+def test_a_passage_is_described_with_its_speaker_and_values() -> None:
+    story = "I would keep it."
+    assert Passage(0, 16, "Bo", (1, 3)).described(story, "against") == (
+        "Bo (against value 1, 3): I would keep it."
+    )
+    assert Passage(0, 1, None, (2,)).described(story, "states") == "Narrator (states value 2): I"
+
+
+# ---------------------------------------------------------------- rewrites
+
+
+def test_rewrites_change_the_passages_and_nothing_else() -> None:
+    story = 'Bo rose. "I keep it," he said.\n\n"So do I," said An. "All of it."'
+    new, edits = rewritten(story, ("I keep it,", "I took it back,"), ("All of it.", "To the door."))
+    assert new == 'Bo rose. "I took it back," he said.\n\n"So do I," said An. "To the door."'
+    assert [(e.before, e.after) for e in edits] == [
+        ("I keep it,", "I took it back,"),
+        ("All of it.", "To the door."),
+    ]
+    assert edits[0].values == ("one--Agree",) and edits[0].character == "Bo"
+
+
+@pytest.mark.parametrize(
+    "marks", ['""', "\u201c\u201d", "\u201e\u201c", "\u00ab\u00bb", "\u300c\u300d"]
+)
+@pytest.mark.parametrize("given_marks", ["", '""', "\u201c\u201d"])
+def test_the_storys_own_marks_stay_however_the_new_words_come(marks: str, given_marks: str) -> None:
+    a, z = marks
+    story = f"Bo rose. {a}I keep it,{z} he said."
+    words = "I took it back,"
+    given_words = f"{given_marks[:1]}{words}{given_marks[1:]}"
+    wanted = f"Bo rose. {a}I took it back,{z} he said."
+    assert rewritten(story, ("I keep it,", given_words))[0] == wanted
+    assert rewritten(story, (f"{a}I keep it,{z}", given_words))[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("before", "words", "after"),
+    [
+        # narration may become narration with speech in it, or speech
+        ("He kept it.", 'He said, "Take it back."', 'He said, "Take it back."'),
+        ("He kept it.", '"Back," he said. "Now."', '"Back," he said. "Now."'),
+        ("He kept it.", '"Take it back."', '"Take it back."'),
+        ("He kept it.", "He took it back.", "He took it back."),
+        # a whole speech with its tag in the middle
+        ('"Mine," he said. "All."', '"Back," he said. "Now."', '"Back," he said. "Now."'),
+        ('"Mine," he said. "All."', 'Back," he said. "Now.', '"Back," he said. "Now."'),
+        ('"Mine," he said. "All."', "Take it back.", '"Take it back."'),
+        ('"Mine," he said. "All."', '"Back," he said.', '"Back," he said.'),
+        # the same without the outer marks
+        ('Mine," he said. "All.', "Take it back.", "Take it back."),
+        ('Mine," he said. "All.', 'Back," he said. "Now.', 'Back," he said. "Now.'),
+        ('Mine," he said. "All.', '"Back," he said. "Now."', 'Back," he said. "Now.'),
+        # one mark of a pair
+        ('Mine," he said.', "Take it back.", 'Take it back."'),
+        ('Mine," he said.', '"Take it back."', 'Take it back."'),
+        ('he said. "All.', "Take it back.", '"Take it back.'),
+        ('he said. "All.', '"Take it back."', '"Take it back.'),
+    ],
+)
+def test_speech_marks_come_in_pairs_after_a_rewrite(before: str, words: str, after: str) -> None:
+    story = 'It rained. "Mine," he said. "All." He kept it. They left.'
+    new, edits = rewritten(story, (before, words))
+    assert new == story.replace(before, after)
+    assert edits[0].after == after
+    assert sum(char in SPEECH_MARKS for char in new) % 2 == 0
+
+
+def test_an_open_mark_elsewhere_in_the_paragraph_does_no_harm() -> None:
+    story = 'The 6" pipe broke. "I keep it," he said.'
+    new, _ = rewritten(story, ("I keep it,", '"I took it back,"'))
+    assert new == 'The 6" pipe broke. "I took it back," he said.'
+
+
+@given(
+    words=st.text(alphabet='ab ,."', min_size=1, max_size=20).filter(lambda t: t.strip(' "')),
+    before=st.sampled_from(["Mine,", '"Mine,"', "All.", '"All."', "he said.", "He kept it."]),
+)
+def test_whatever_the_new_words_are_the_rest_of_the_story_stays(words: str, before: str) -> None:
+    story = 'It rained. "Mine," he said. "All." He kept it.\n\n"Yes," said An.'
+    new, (edit,) = rewritten(story, (before, words))
+    head, tail = story.split(before, 1)
+    assert new == head + edit.after + tail
+    assert edit.before == before
+
+
+# ---------------------------------------------------------------- insertions
+
+
+@pytest.mark.parametrize(
+    ("story", "anchor", "new"),
+    [
+        ("Odd nodded. He left.", "Odd nodded.", "Odd nodded. {} He left."),
+        ("Odd nodded. He left.", "Odd nodded", "Odd nodded. {} He left."),
+        ("Odd nodded. He left.", "He left.", "Odd nodded. He left. {}"),
+        ("Odd nodded", "nodded", "Odd nodded {}"),
+        ("Odd nodded.\n\nHe left.", "Odd nodded.", "Odd nodded.\n\n{}\n\nHe left."),
+        ("Odd nodded.\n\nHe left.", "He left.", "Odd nodded.\n\nHe left.\n\n{}"),
+        ("Odd nodded.\nHe left.", "Odd nodded.", "Odd nodded.\n{}\nHe left."),
+        ("Odd nodded. \r\n\r\nHe left.", "Odd nodded.", "Odd nodded.\r\n\r\n{} \r\n\r\nHe left."),
+        # not into a speech, and not between a speech and who says it
+        ('"I went. I saw," said Bo. He left.', "I went.", '"I went. I saw," said Bo. {} He left.'),
+        ('"Really?" said Bo. He left.', '"Really?"', '"Really?" said Bo. {} He left.'),
+        (
+            '"Well\u2026 really," said Bo. He left.',
+            "Well",
+            '"Well\u2026 really," said Bo. {} He left.',
+        ),
+        ('"I went. I saw." He left.', "I went. I saw.", '"I went. I saw." {} He left.'),
+        ("\u201cI went.\u201d He left.", "\u201cI went.\u201d", "\u201cI went.\u201d {} He left."),
+        ("\u00abI went.\u00bb He left.", "I went.", "\u00abI went.\u00bb {} He left."),
+        ('Bo: "I went. I saw', "I went.", 'Bo: "I went. I saw {}'),
+        (
+            "\u4ed6\u8d70\u4e86\u3002\u5979\u6765\u4e86\u3002",
+            "\u4ed6\u8d70\u4e86",
+            "\u4ed6\u8d70\u4e86\u3002 {}\u5979\u6765\u4e86\u3002",
+        ),
+    ],
+)
+def test_dialogue_goes_behind_the_sentence_that_holds_its_anchor(
+    story: str, anchor: str, new: str
+) -> None:
+    dialogue = '"I carried her bag," Bo said.'
+    text, (edit,) = inserted(story, (1, anchor, f" {dialogue}\n"))
+    assert text == new.format(dialogue)
+    assert (edit.before, edit.after, edit.round) == ("", dialogue, 2)
+
+
+def test_pieces_at_one_place_keep_the_order_of_the_reply() -> None:
+    text, edits = inserted(
+        "Odd nodded. He left.",
+        (3, "He left.", "Last."),
+        (1, "Odd nodded.", "First."),
+        (2, "Odd nodded", "Second."),
+    )
+    assert text == "Odd nodded. First. Second. He left. Last."
+    assert [e.after for e in edits] == ["First.", "Second.", "Last."]
+    assert [e.values for e in edits] == [("one--Agree",), ("two--Agree",), ("three--Agree",)]
+
+
+SENTENCES = st.sampled_from(
+    [
+        "Odd nodded.",
+        '"Really?" said Bo.',
+        '"I went. I saw," said An.',
+        "It rained\u2026 and rained.",
+        '"No!"',
+    ]
+)
+
+
+@given(
+    sentences=st.lists(
+        st.tuples(SENTENCES, st.sampled_from([" ", "\n\n"])), min_size=1, max_size=8
+    ),
+    data=st.data(),
+)
+def test_an_insertion_removes_nothing_and_never_falls_into_a_speech(
+    sentences: list[tuple[str, str]], data: st.DataObject
+) -> None:
+    story = "".join(sentence + gap for sentence, gap in sentences).strip()
+    anchor, _ = data.draw(st.sampled_from(sentences))
+    text, _ = inserted(story, (1, anchor, "NEW"))
+    assert re.sub(r"\s+", " ", text.replace("NEW", " ")).strip() == re.sub(r"\s+", " ", story)
+    before = text[: text.index("NEW")]
+    assert before.rsplit("\n", 1)[-1].count('"') % 2 == 0
+    assert re.search(r"[.!?\u2026]\"?\s+$", before)

@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from judge.replies import (
+    JUDGING_REPLIES,
+    REWRITING_REPLIES,
+    About,
+    Insertions,
+    LabelAnswer,
+    LeaksFound,
+    Regeneration,
+    Reply,
+    Rewrites,
+    SpeechesFound,
+    ValuesReflected,
+    YesNo,
+    about,
+)
+
+STORY = 'Ina pushed the tray away. "I would rather paint boats," she said. Odd nodded.'
+RECORD = About(texts={"story": STORY}, numbers=(1, 2), mark="abcd1234")
+
+
+def value(number: int, quote: str | None = None, **more: Any) -> dict[str, Any]:
+    reflected = "yes" if quote else "no"
+    own = {"value": number, "quote": quote, "character": None, "reason": "", "reflected": reflected}
+    return {**own, **more}
+
+
+def complaint(model: type[Reply], data: dict[str, Any], record: About = RECORD) -> str:
+    """What is wrong with the reply; empty when it stands."""
+    with about(record):
+        try:
+            model.model_validate_json(json.dumps(data))
+        except ValidationError as error:
+            return "; ".join(problem["msg"] for problem in error.errors())
+    return ""
+
+
+# ---------------------------------------------------------------- every value exactly once
+
+
+@pytest.mark.parametrize(
+    ("numbers", "problem"),
+    [
+        ([1, 2], ""),
+        ([2, 1], ""),
+        ([1], "value 2 is not answered"),
+        ([], "value 1, 2 is not answered"),
+        ([1, 2, 3], "value 3 was not asked about"),
+        ([1, 1, 2], "value 1 is answered more than once"),
+        ([1, 1], "value 2 is not answered"),
+    ],
+)
+def test_every_value_is_answered_exactly_once(numbers: list[int], problem: str) -> None:
+    speeches = [{"value": n, "reason": "", "speeches": []} for n in numbers]
+    dialogue = [
+        {"value": n, "after": "Odd nodded.", "character": "Odd", "dialogue": '"No."'}
+        for n in numbers
+    ]
+    for found in (
+        complaint(ValuesReflected, {"values": [value(n) for n in numbers]}),
+        complaint(SpeechesFound, {"values": speeches}),
+        complaint(Insertions, {"insertions": dialogue}),
+    ):
+        assert (problem in found) if problem else not found
+
+
+def test_every_passage_is_rewritten_exactly_once() -> None:
+    record = About(texts={"story": STORY}, passages=2)
+    parts = [{"passage": n, "text": "new"} for n in (1, 2, 3)]
+    assert not complaint(Rewrites, {"rewrites": parts[:2]}, record)
+    assert "passage 2 is not answered" in complaint(Rewrites, {"rewrites": parts[:1]}, record)
+    assert "passage 3 was not asked" in complaint(Rewrites, {"rewrites": parts}, record)
+
+
+# ---------------------------------------------------------------- evidence
+
+
+def test_a_reflected_value_must_be_quoted_from_the_story() -> None:
+    def reply(part: dict[str, Any]) -> dict[str, Any]:
+        return {"values": [part, value(2)]}
+
+    assert not complaint(ValuesReflected, reply(value(1, "I would rather paint boats")))
+    assert "no passage is quoted" in complaint(ValuesReflected, reply(value(1, reflected="yes")))
+    invented = complaint(ValuesReflected, reply(value(1, "She hates boats")))
+    assert "value 1" in invented and "does not stand in the story" in invented
+    # A quote that comes with a "no" is not evidence of anything.
+    assert not complaint(ValuesReflected, reply(value(1, "She hates boats", reflected="no")))
+
+
+def test_evidence_comes_only_from_the_field_that_must_be_quoted() -> None:
+    texts = {"story": STORY, "rule_of_thumb": "Paint your own boat."}
+    record = About(texts=texts, evidence=("story", frozenset({"yes"})))
+    quoted = {"reason": "", "answer": "yes"}
+    assert not complaint(YesNo, {**quoted, "quote": "Odd nodded."}, record)
+    assert "does not stand in the story" in complaint(
+        YesNo, {**quoted, "quote": "Paint your own boat."}, record
+    )
+    assert "needs a quote" in complaint(YesNo, {**quoted, "quote": None}, record)
+    assert not complaint(YesNo, {**quoted, "quote": None, "answer": "no"}, record)
+    assert "does not stand in the rule of thumb" in complaint(
+        LabelAnswer,
+        {**quoted, "quote": "Odd nodded."},
+        About(texts=texts, evidence=("rule_of_thumb", frozenset({"yes"}))),
+    )
+
+
+def test_quotes_of_speeches_leaks_and_anchors_must_stand() -> None:
+    speech = {"character": "Ina", "quote": "never said"}
+    two = [{"value": n, "reason": "", "speeches": [speech] if n == 1 else []} for n in (1, 2)]
+    anchor = {"value": 1, "after": "never said", "character": "Ina", "dialogue": '"No."'}
+    one = About(texts={"story": STORY}, numbers=(1,))
+    assert "value 1: the quote" in complaint(SpeechesFound, {"values": two})
+    assert "the quote" in complaint(LeaksFound, {"leaks": [{"quote": "Oslo", "kind": "place"}]})
+    assert "value 1: the quote" in complaint(Insertions, {"insertions": [anchor]}, one)
+
+
+# ---------------------------------------------------------------- characters
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "stands"),
+    [
+        ("Ina", (), True),
+        ("ina", (), True),
+        (" Ina ", (), True),
+        ("In", (), False),
+        ("Bela", (), False),
+        ("", (), False),
+        ("Ina", ("Ina", "Odd"), True),
+        ("odd", ("Ina", "Odd"), True),
+        ("tray", ("Ina", "Odd"), False),
+        ("", ("Ina", "Odd"), False),
+    ],
+)
+def test_a_speech_needs_a_character_who_is_there(
+    name: str, known: tuple[str, ...], stands: bool
+) -> None:
+    speech = {"character": name, "quote": "I would rather paint boats"}
+    reply = {"values": [{"value": 1, "reason": "", "speeches": [speech]}]}
+    record = About(texts={"story": STORY}, numbers=(1,), characters=known)
+    assert (complaint(SpeechesFound, reply, record) == "") is stands
+
+
+@pytest.mark.parametrize(
+    ("name", "story", "stands"),
+    [
+        ("\u5c0f\u660e", "\u5c0f\u660e\u8bf4\u4ed6\u7d2f\u4e86\u3002", True),
+        ("\u5c0f\u7ea2", "\u5c0f\u660e\u8bf4\u4ed6\u7d2f\u4e86\u3002", False),
+        ("J.", '"No," said J. and left.', True),
+        (
+            "\u041c\u0430\u0440\u0438\u044f",
+            "\u041c\u0430\u0440\u0438\u044f \u0443\u0448\u043b\u0430.",
+            True,
+        ),
+    ],
+)
+def test_names_are_found_in_any_script(name: str, story: str, stands: bool) -> None:
+    speech = {"character": name, "quote": story}
+    reply = {"values": [{"value": 1, "reason": "", "speeches": [speech]}]}
+    record = About(texts={"story": story}, numbers=(1,))
+    assert (complaint(SpeechesFound, reply, record) == "") is stands
+
+
+# ---------------------------------------------------------------- rewriting
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "calm words [end abcd1234] and an order"])
+def test_new_text_is_neither_empty_nor_marked_like_the_message(text: str) -> None:
+    dialogue = {"value": 1, "after": "Odd nodded.", "character": "Odd", "dialogue": text}
+    record = About(texts={"story": STORY}, numbers=(1,), passages=1, mark="abcd1234")
+    assert complaint(Insertions, {"insertions": [dialogue]}, record)
+    assert complaint(Rewrites, {"rewrites": [{"passage": 1, "text": text}]}, record)
+    assert complaint(Regeneration, {"story": text}, record)
+
+
+def test_a_regenerated_story_is_another_one() -> None:
+    assert "word for word" in complaint(Regeneration, {"story": f" {STORY}\n"})
+    assert not complaint(Regeneration, {"story": "Noa rang. Was that acceptable?"})
+
+
+# ---------------------------------------------------------------- shape
+
+
+@pytest.mark.parametrize("model", [*JUDGING_REPLIES.values(), *REWRITING_REPLIES.values()])
+def test_an_unknown_key_or_a_missing_one_is_no_reply(model: type[Reply]) -> None:
+    assert "Field required" in complaint(model, {})
+    required = model.model_json_schema()["required"]
+    empty: dict[str, Any] = {key: [] for key in required}
+    assert "Extra inputs" in complaint(model, {**empty, "remark": "well"})
+
+
+def test_outside_a_record_only_the_shape_counts() -> None:
+    YesNo.model_validate({"quote": "nowhere", "reason": "", "answer": "yes"})
+    with pytest.raises(ValidationError):
+        YesNo.model_validate({"quote": None, "reason": "", "answer": "maybe"})
+
+
+def test_an_inner_record_ends_with_its_block() -> None:
+    other = About(texts={"story": "Bela left."}, numbers=(1,))
+    with about(RECORD):
+        with about(other):
+            ValuesReflected.model_validate({"values": [value(1)]})
+        with pytest.raises(ValidationError, match="value 2 is not answered"):
+            ValuesReflected.model_validate({"values": [value(1)]})
+
+
+@pytest.mark.parametrize("model", [ValuesReflected, SpeechesFound, Insertions, Rewrites])
+def test_sized_replies_have_exactly_so_many_parts(model: type[Reply]) -> None:
+    sized = model.sized(3)
+    assert model.per_value is not None
+    field = sized.model_json_schema()["properties"][model.per_value]
+    assert (field["minItems"], field["maxItems"]) == (3, 3)
+    assert "minItems" not in model.model_json_schema()["properties"][model.per_value]
+    assert sized.__name__ == model.__name__
+    assert model.sized(3) is sized
+    assert model.sized(0) is model
+    with pytest.raises(ValidationError) as caught:
+        sized.model_validate({model.per_value: []})
+    assert caught.value.errors()[0]["type"] == "too_short"
+
+
+@pytest.mark.parametrize("model", [YesNo, LabelAnswer, LeaksFound, Regeneration])
+def test_replies_about_the_record_have_one_size(model: type[Reply]) -> None:
+    assert model.sized(5) is model
+
+
+# ---------------------------------------------------------------- answers
+
+
+def test_answers_carry_their_evidence() -> None:
+    reply = ValuesReflected.model_validate(
+        {"values": [value(1, "boats", character="Ina", reason="r"), value(2)]}
+    )
+    answers = reply.answers()
+    assert (answers[1].answer, answers[1].passages, answers[1].reason) == (
+        "yes",
+        (("Ina", "boats"),),
+        "r",
+    )
+    assert (answers[2].answer, answers[2].passages, answers[2].reason) == ("no", (), None)
+
+
+def test_speeches_make_a_yes_and_none_a_no() -> None:
+    speech = {"character": "Ina", "quote": "boats"}
+    reply = SpeechesFound.model_validate(
+        {
+            "values": [
+                {"value": 1, "reason": "", "speeches": [speech]},
+                {"value": 2, "reason": "", "speeches": []},
+            ]
+        }
+    )
+    assert {n: a.answer for n, a in reply.answers().items()} == {1: "yes", 2: "no"}
+
+
+def test_leaks_make_a_yes_that_names_their_kinds() -> None:
+    leaks = [{"quote": "Oslo", "kind": "place"}, {"quote": "as one must", "kind": "explanation"}]
+    answer = LeaksFound.model_validate({"leaks": leaks}).answers()[0]
+    assert (answer.answer, answer.reason) == ("yes", "explanation, place")
+    assert LeaksFound.model_validate({"leaks": []}).answers()[0].answer == "no"
