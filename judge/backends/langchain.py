@@ -7,21 +7,43 @@ chat_models.ChatOllama:llama3`) is imported and built with `model=`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from judge import errors
 from judge.backends.base import Call, Completion, Mode, Reading
+from judge.backends.faults import scrubbed, status_error, without_secrets
 from judge.backends.shape import strip_fence, tool, with_schema_in_words
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage
 
+_ADDRESSES = ("openai_api_base", "base_url", "azure_endpoint", "endpoint_url", "anthropic_api_url")
+_TRUNCATED = frozenset({"length", "max_tokens"})
+_REFUSED = frozenset({"refusal", "content_filter", "safety"})
+_NEVER_CONNECTED = frozenset({"ConnectError", "ConnectTimeout", "ConnectionRefusedError"})
+_TRANSLATIONS: Mapping[str, type[errors.BackendError]] = {
+    "ContextOverflowError": errors.ContextExceeded,
+    "ModelAuthenticationError": errors.Denied,
+    "ModelPermissionDeniedError": errors.Denied,
+    "ModelNotFoundError": errors.Denied,
+    "ModelRateLimitError": errors.RateLimited,
+    "ModelInvalidRequestError": errors.BadRequest,
+    "NotImplementedError": errors.BadRequest,
+    "TypeError": errors.BadRequest,
+    "ValueError": errors.BadRequest,
+}
+"""By class name: langchain_core's errors, and what a model says to arguments it does not know."""
+
 
 class LangChainBackend:
-    """One LangChain chat model; JSON comes by tool call where the model has them, else in words."""
+    """One LangChain chat model; JSON comes by tool call where the model has them, else in words.
+
+    Raises:
+        UsageError: the model cannot be built.
+    """
 
     modes: tuple[Mode, ...] = (Mode.TOOLS, Mode.JSON)
     slots: int | None = None
@@ -32,31 +54,56 @@ class LangChainBackend:
         self._model = _build(name)
 
     def identity(self) -> Mapping[str, str]:
-        return {"provider": "langchain", "model": self._name}
+        told = {"provider": "langchain", "model": self._name}
+        client = getattr(self._model, "root_client", None)
+        found = [getattr(self._model, name, None) for name in _ADDRESSES]
+        address = next((u for u in (*found, getattr(client, "base_url", None)) if u), None)
+        return told | ({"server": without_secrets(str(address))} if address else {})
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        runnable: Any = self._model
-        messages = [dict(message) for message in call.messages]
         if call.logprobs is not None:
             raise errors.BadRequest(
                 "LangChain gives no log-probabilities; use --reading structured"
             )
+        runnable: Any = self._model
+        messages = [dict(message) for message in call.messages]
         settings = {"temperature": call.temperature, "max_tokens": call.max_tokens}
-        if call.schema is not None and mode is Mode.TOOLS:
-            try:
-                runnable = self._model.bind_tools([tool(call)], tool_choice="any")
-            except NotImplementedError as error:
-                raise errors.BadRequest(f"{self._name} has no tool calls") from error
-        elif call.schema is not None:
-            messages = with_schema_in_words(call)
+        # LangChain's ModelError is raised by some integrations only; the others let through what
+        # their provider's library raises. So everything is caught, around their own calls alone.
         try:
+            if call.schema is not None and mode is Mode.TOOLS:
+                runnable = self._model.bind_tools([tool(call)], tool_choice="any")
+            elif call.schema is not None:
+                messages = with_schema_in_words(call)
             answer = await runnable.bind(**settings).ainvoke(messages)
         except Exception as error:
-            raise _translated(error) from error
+            raise self._translated(error) from error
         return _completion(answer)
 
     async def aclose(self) -> None:
         return None
+
+    def _translated(self, error: Exception) -> errors.BackendError:
+        said = f"{type(error).__name__}: {scrubbed(error)}"
+        status = getattr(error, "status_code", None)
+        if isinstance(status, int) and status >= 400:
+            headers = getattr(getattr(error, "response", None), "headers", None) or {}
+            code = getattr(error, "code", None)
+            return status_error(status, said, headers, code=code, what=self._name)
+        if any(type(cause).__name__ in _NEVER_CONNECTED for cause in _causes(error)):
+            return errors.Unreachable(said)
+        return _TRANSLATIONS.get(_family(error), errors.ServerFault)(said)
+
+
+def _family(error: Exception) -> str:
+    """The name of the first class of `error` that says what happened."""
+    return next((c.__name__ for c in type(error).__mro__ if c.__name__ in _TRANSLATIONS), "")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def _build(name: str) -> BaseChatModel:
@@ -68,40 +115,39 @@ def _build(name: str) -> BaseChatModel:
                 **({"model": model} if model else {})
             )
             return built
-        from langchain.chat_models import init_chat_model
+        return _initialised(name)
+    except Exception as error:
+        why = f"{type(error).__name__}: {scrubbed(error)}"
+        raise errors.UsageError(f"langchain:{name}: cannot be built: {why}") from error
 
+
+def _initialised(name: str) -> BaseChatModel:
+    """The model by LangChain's own rules; retries are judge's business, where a model lets it."""
+    from langchain.chat_models import init_chat_model
+
+    try:
+        return init_chat_model(name, max_retries=0)
+    except (TypeError, ValueError):
         return init_chat_model(name)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise errors.UsageError(f"langchain:{name}: cannot be built: {error}") from error
-
-
-def _translated(error: Exception) -> errors.BackendError:
-    status = getattr(error, "status_code", None)
-    said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    if status == 429:
-        return errors.RateLimited(said)
-    if status in (401, 403, 404):
-        return errors.Denied(said)
-    if isinstance(status, int) and 400 <= status < 500:
-        return errors.BadRequest(said)
-    if isinstance(error, (NotImplementedError, TypeError)):
-        return errors.BadRequest(said)
-    if isinstance(error, ConnectionError) or "Connection" in type(error).__name__:
-        return errors.Unreachable(said)
-    return errors.ServerFault(said)
 
 
 def _completion(answer: AIMessage) -> Completion:
     text = answer.content if isinstance(answer.content, str) else str(answer.text)
     if answer.tool_calls:
         text = json.dumps(answer.tool_calls[0]["args"], ensure_ascii=False)
-    reason = answer.response_metadata.get("finish_reason") or answer.response_metadata.get(
-        "stop_reason"
-    )
+    elif answer.invalid_tool_calls:
+        text = answer.invalid_tool_calls[0]["args"] or ""
+    said = answer.response_metadata
+    reason = str(said.get("finish_reason") or said.get("stop_reason") or "").casefold()
+    refusal = answer.additional_kwargs.get("refusal")
     usage = answer.usage_metadata
     return Completion(
-        text=strip_fence(text),
-        finish_reason="length" if reason in ("length", "max_tokens") else "stop",
+        text=str(refusal) if refusal else strip_fence(text),
+        finish_reason="refusal"
+        if refusal or reason in _REFUSED
+        else "length"
+        if reason in _TRUNCATED
+        else "stop",
         input_tokens=usage["input_tokens"] if usage else 0,
         output_tokens=usage["output_tokens"] if usage else 0,
     )

@@ -1,62 +1,73 @@
-"""`openai:MODEL`: any server that speaks OpenAI's chat protocol (OPENAI_BASE_URL, OPENAI_API_KEY)."""
+"""`openai:MODEL`: any server with OpenAI's chat protocol (OPENAI_BASE_URL, OPENAI_API_KEY)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
 
 from judge import errors
 from judge.backends.base import Call, Completion, Mode, Reading
-from judge.backends.shape import openai_arguments
+from judge.backends.faults import scrubbed, status_error, without_secrets
+from judge.backends.shape import openai_arguments, strip_fence
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletion
+    from openai.types.chat.chat_completion import Choice
 
 _OWN_URL = "https://api.openai.com/v1"
 _CONNECT_TIMEOUT = 10.0
 _OUTER_TIMEOUT = 3600.0
-"""Seconds; the run's own --timeout is the one that counts, this only ends what nobody waits for."""
+"""Seconds; the run's own --timeout counts, this only ends what nobody waits for."""
 
-
-def without_secrets(url: str) -> str:
-    """The address without user, password, query and fragment."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    place = f"{host}:{parts.port}" if parts.port else host
-    return urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
+_NEVER_CONNECTED = frozenset(
+    {"ConnectError", "ConnectTimeout", "UnsupportedProtocol", "ProxyError"}
+)
+"""Names of the errors of httpx and httpx2 alike that mean: no server was spoken to."""
 
 
 class OpenAIBackend:
-    """One model behind an OpenAI-compatible server. `http_client` replaces the client's own."""
+    """One model behind an OpenAI-compatible server. `http_client` replaces the client's own.
+
+    Raises:
+        UsageError: OPENAI_API_KEY or OPENAI_BASE_URL is missing or cannot be used.
+    """
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA, Mode.TOOLS, Mode.JSON)
     slots: int | None = None
     reading: Reading = "structured"
 
     def __init__(self, name: str, *, http_client: Any = None) -> None:
+        from httpx2 import InvalidURL
         from openai import AsyncOpenAI, Timeout
 
         self._name = name
-        self._url = os.environ.get("OPENAI_BASE_URL") or _OWN_URL
-        key = os.environ.get("OPENAI_API_KEY")
-        if not key and self._url == _OWN_URL:
+        url = os.environ.get("OPENAI_BASE_URL", "").strip() or _OWN_URL
+        key = os.environ.get("OPENAI_API_KEY", "").strip()
+        if not key and url == _OWN_URL:
             raise errors.UsageError(
                 f"openai:{name}: OPENAI_API_KEY is not set. Set it, or name another server with "
                 "OPENAI_BASE_URL (a local one needs no key)"
             )
-        self._client = AsyncOpenAI(
-            api_key=key or "none",
-            base_url=self._url,
-            max_retries=0,
-            timeout=Timeout(_OUTER_TIMEOUT, connect=_CONNECT_TIMEOUT),
-            http_client=http_client,
-        )
+        if not (key.isascii() and key.isprintable()):
+            raise errors.UsageError("OPENAI_API_KEY holds characters that no key can hold")
+        if not url.startswith(("http://", "https://")):
+            raise errors.UsageError("OPENAI_BASE_URL does not begin with http:// or https://")
+        try:
+            self._client = AsyncOpenAI(
+                api_key=key or "none",
+                base_url=url,
+                max_retries=0,
+                timeout=Timeout(_OUTER_TIMEOUT, connect=_CONNECT_TIMEOUT),
+                http_client=http_client,
+            )
+            self._server = without_secrets(url)
+        except (InvalidURL, ValueError) as error:
+            raise errors.UsageError(f"OPENAI_BASE_URL cannot be used: {scrubbed(error)}") from None
 
     def identity(self) -> Mapping[str, str]:
-        url = without_secrets(self._url)
-        return {"provider": "openai", "model": self._name, "server": url}
+        return {"provider": "openai", "model": self._name, "server": self._server}
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
         import openai
@@ -65,48 +76,50 @@ class OpenAIBackend:
             answer = await self._client.chat.completions.create(
                 model=self._name, **openai_arguments(call, mode)
             )
-        except openai.APITimeoutError as error:
-            raise errors.ServerFault("the server did not answer in time") from error
         except openai.APIConnectionError as error:
-            cause = error.__cause__ or error
-            raise errors.Unreachable(f"{without_secrets(self._url)}: {cause}") from error
+            raise self._connection_error(error) from error
         except openai.APIStatusError as error:
-            raise _status_error(error, self._name) from error
-        except (openai.APIError, ValueError) as error:
-            raise errors.ServerFault(
-                f"the server's answer is no chat completion: {error}"
+            raise self._status_error(error) from error
+        except UnicodeEncodeError as error:
+            raise errors.BadRequest(
+                "the prompt holds half of a surrogate pair, which cannot be sent"
             ) from error
-        return completion(answer)
+        except (openai.APIError, ValueError) as error:
+            raise self._no_completion(error) from error
+        try:
+            read = completion(answer)
+        except (AttributeError, TypeError) as error:
+            raise self._no_completion("it lacks what the protocol asks for") from error
+        return replace(read, text=strip_fence(read.text)) if mode is Mode.JSON else read
 
     async def aclose(self) -> None:
         await self._client.close()
 
+    def _connection_error(self, error: Exception) -> errors.BackendError:
+        import openai
 
-def _status_error(error: Any, model: str) -> errors.BackendError:
-    status = int(error.status_code)
-    said = " ".join(str(error.message).split())[:300]
-    if status == 429:
-        return errors.RateLimited(said, retry_after=_retry_after(error.response.headers))
-    if status in (401, 403):
-        return errors.Denied(f"the server refuses the key (HTTP {status})")
-    if status == 404:
-        return errors.Denied(f"the server does not have the model {model!r} (HTTP 404: {said})")
-    if status >= 500 or status in (408, 409):
-        wait = _retry_after(error.response.headers)
-        return errors.ServerFault(f"HTTP {status}: {said}", retry_after=wait)
-    if "context" in said.lower() and ("length" in said.lower() or "exceed" in said.lower()):
-        return errors.ContextExceeded(f"HTTP {status}: {said}")
-    return errors.BadRequest(f"HTTP {status}: {said}")
+        cause = error.__cause__ or error
+        if type(cause).__name__ in _NEVER_CONNECTED:
+            return errors.Unreachable(f"{self._server}: {scrubbed(cause)}")
+        if isinstance(error, openai.APITimeoutError):
+            return errors.ServerFault(f"{self._server} did not answer in time")
+        kind = scrubbed(cause) or type(cause).__name__
+        return errors.ServerFault(f"{self._server}: the connection was lost: {kind}")
 
+    def _status_error(self, error: Any) -> errors.BackendError:
+        body = error.body if isinstance(error.body, dict) else {}
+        return status_error(
+            int(error.status_code),
+            scrubbed(body.get("message") or error.message),
+            error.response.headers,
+            code=error.code,
+            what=f"{self._name} at {self._server}",
+        )
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    try:
-        if milliseconds := headers.get("retry-after-ms"):
-            return max(0.0, float(milliseconds) / 1000)
-        seconds = headers.get("retry-after")
-        return None if seconds is None else max(0.0, float(seconds))
-    except ValueError:
-        return None
+    def _no_completion(self, why: object) -> errors.ServerFault:
+        return errors.ServerFault(
+            f"the answer of {self._server} is no chat completion: {scrubbed(why)}"
+        )
 
 
 def completion(answer: ChatCompletion) -> Completion:
@@ -121,11 +134,12 @@ def completion(answer: ChatCompletion) -> Completion:
     message = choice.message
     text = message.content or ""
     if message.tool_calls and (called := getattr(message.tool_calls[0], "function", None)):
-        text = called.arguments
+        text = called.arguments or ""
+    if not isinstance(text, str):
+        raise TypeError("the content is no text")
     refused = bool(message.refusal) or choice.finish_reason == "content_filter"
     usage = answer.usage
     details = usage.prompt_tokens_details if usage else None
-    first = choice.logprobs.content if choice.logprobs else None
     return Completion(
         text=message.refusal or text if refused else text,
         finish_reason="refusal"
@@ -133,8 +147,19 @@ def completion(answer: ChatCompletion) -> Completion:
         else "length"
         if choice.finish_reason == "length"
         else "stop",
-        input_tokens=usage.prompt_tokens if usage else 0,
-        output_tokens=usage.completion_tokens if usage else 0,
+        input_tokens=(usage.prompt_tokens or 0) if usage else 0,
+        output_tokens=(usage.completion_tokens or 0) if usage else 0,
         cached_tokens=details.cached_tokens if details else None,
-        first_token=tuple((t.token, t.logprob) for t in first[0].top_logprobs) if first else None,
+        first_token=_first_token(choice),
     )
+
+
+def _first_token(choice: Choice) -> tuple[tuple[str, float], ...] | None:
+    """The alternatives for the first token; none for an empty reply, None without any listing."""
+    listed = choice.logprobs.content if choice.logprobs else None
+    if not listed:
+        return None if listed is None else ()
+    first = listed[0]
+    if not first.top_logprobs:
+        return ((first.token, first.logprob),)
+    return tuple((t.token, t.logprob) for t in first.top_logprobs)

@@ -78,8 +78,8 @@ class _Entry(BaseModel):
     p_yes: float | None = Field(default=None, gt=0, lt=1)
     error: Literal[tuple(_ERRORS)] | None = None  # type: ignore[valid-type]
     finish_reason: Literal["stop", "length", "refusal"] = "stop"
-    delay: float = 0.0
-    times: int | None = None
+    delay: float = Field(default=0.0, ge=0)
+    times: int | None = Field(default=None, ge=0)
 
 
 class _Script(BaseModel):
@@ -162,8 +162,8 @@ def _text(entry: _Entry, call: Call, prompt: str) -> str:
         return entry.text
     if isinstance(entry.reply, str):
         try:
-            return _compiled(entry.reply).render(prompt=prompt, **call.origin.fields).strip()
-        except TemplateError as error:
+            return _compiled(entry.reply).render({**call.origin.fields, "prompt": prompt}).strip()
+        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise errors.BadRequest(f"the script's template fails: {error}") from error
     return json.dumps(entry.reply if entry.reply is not None else {}, ensure_ascii=False)
 

@@ -22,7 +22,7 @@ def strip_fence(text: str) -> str:
 
 
 def with_schema_in_words(call: Call) -> list[dict[str, Any]]:
-    """The messages with the schema written at the end of the last one, so the prefix stays shared."""
+    """The messages with the schema at the end of the last one, so the prefix stays shared."""
     messages: list[dict[str, Any]] = [dict(message) for message in call.messages]
     wanted = _JSON_REQUEST + json.dumps(call.schema, ensure_ascii=False)
     messages[-1]["content"] = f"{messages[-1]['content']}\n\n{wanted}"

@@ -15,12 +15,24 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, cast
 
 import instructor
-from instructor.core.exceptions import IncompleteOutputException, InstructorRetryException
+from instructor.core.exceptions import (
+    IncompleteOutputException,
+    InstructorRetryException,
+    ResponseParsingError,
+)
 from pydantic import ValidationError
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode
 from judge.cache import ReplyCache, request_key
-from judge.errors import BackendError, BadRequest, ContextExceeded, ServerFault, UsageError
+from judge.errors import (
+    BackendError,
+    BadRequest,
+    ContextExceeded,
+    JudgeError,
+    ServerFault,
+    Unreachable,
+    UsageError,
+)
 from judge.judging.budget import Budget, Price
 from judge.judging.limiter import AdaptiveLimit
 from judge.replies import About, Reply, about
@@ -33,7 +45,7 @@ MAX_TRIES_UNREACHABLE = 3
 """Attempts where no server answers at all."""
 
 LONGEST_WAIT = 120.0
-"""Seconds; a server that asks for a longer pause is treated as failing."""
+"""Seconds; a server that asks for a longer pause ends the run (`Unreachable`)."""
 
 Trouble = Literal["truncated", "refused", "invalid"]
 
@@ -134,13 +146,13 @@ class Client:
                     max_retries=self._reasks,
                 )
         except _Refused as refused:
-            return Asked(None, ask.usage, "refused", str(refused)[:200])
+            return Asked(None, ask.usage, "refused", refused.said[:200])
         except IncompleteOutputException:
             detail = f"the reply was cut off at {call.max_tokens} tokens"
             return Asked(None, ask.usage, "truncated", detail)
         except InstructorRetryException as failed:
-            if isinstance(failed.__cause__, BackendError):
-                raise failed.__cause__ from None
+            if not isinstance(failed.__cause__, _INVALID):
+                raise failed.__cause__ or failed from None
             return Asked(None, ask.usage, "invalid", _first_problem(failed.__cause__))
         finally:
             _under_way.reset(token)
@@ -148,13 +160,15 @@ class Client:
         return Asked(cast(Reply, reply), ask.usage)
 
     async def first_token(self, call: Call) -> tuple[dict[str, float], Usage]:
-        """Log-probabilities of the first token's alternatives, by token text.
+        """Log-probabilities of the first token's alternatives, by token text; none if refused.
 
         Raises:
             UsageError: the model gives no log-probabilities.
             BackendError: the model gave no reply at all.
         """
         completion = await self._complete(call, Mode.JSON_SCHEMA)
+        if completion.finish_reason == "refusal":
+            return {}, self._usage(completion)
         if completion.first_token is None:
             raise UsageError(
                 f"{self.spec} gives no log-probabilities, so the probability reading cannot be "
@@ -173,11 +187,11 @@ class Client:
             return
         async with self._preparing:
             if self._mode is None:
-                self._mode = await self._remembered_mode() or await self._probe()
+                self._mode = self._remembered_mode() or await self._probe()
 
-    async def _remembered_mode(self) -> Mode | None:
+    def _remembered_mode(self) -> Mode | None:
         found = self._cache.get(self._mode_key()) if self._cache else None
-        return Mode(found["mode"]) if found and found.get("mode") in set(Mode) else None
+        return next((m for m in self.backend.modes if found and found.get("mode") == m), None)
 
     def _mode_key(self) -> str:
         return request_key({"kind": "mode", "identity": self._identity})
@@ -211,7 +225,7 @@ class Client:
         schema = arguments["response_format"]["json_schema"]
         call = replace(
             ask.call,
-            messages=cast("list[Message]", arguments["messages"]),
+            messages=[*cast("list[Message]", arguments["messages"])],
             schema=schema["schema"],
             schema_name=schema["name"],
         )
@@ -229,6 +243,7 @@ class Client:
                 "mode": str(mode),
                 "messages": [dict(message) for message in call.messages],
                 "schema": call.schema,
+                "schema_name": call.schema_name,
                 "temperature": call.temperature,
                 "seed": call.seed,
                 "max_tokens": call.max_tokens,
@@ -237,22 +252,30 @@ class Client:
                 "role": call.role,
             }
         )
-        if (found := self._cached(key)) is not None:
-            return found
-        if (flight := self._flights.get(key)) is not None:
-            return await asyncio.shield(flight)
-        flight = asyncio.get_running_loop().create_future()
+        while True:
+            if (found := self._cached(key)) is not None:
+                return found
+            if (flight := self._flights.get(key)) is None:
+                return await self._first(key, call, mode)
+            try:
+                return await asyncio.shield(flight)
+            except _Abandoned:
+                continue
+
+    async def _first(self, key: str, call: Call, mode: Mode) -> Completion:
+        """Make a call that others, who want the very same, wait for; store what it brings."""
+        flight: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._flights[key] = flight
         try:
             completion = await self._paid(call, mode)
+            if self._cache is not None:
+                self._cache.set(key, asdict(completion), tag="reply")
         except BaseException as error:
-            flight.set_exception(error if isinstance(error, BackendError) else _Abandoned())
+            flight.set_exception(error if isinstance(error, JudgeError) else _Abandoned())
             flight.exception()
             raise
         finally:
             del self._flights[key]
-        if self._cache is not None:
-            self._cache.set(key, asdict(completion), tag="reply")
         flight.set_result(completion)
         return completion
 
@@ -260,11 +283,8 @@ class Client:
         found = self._cache.get(key) if self._cache is not None else None
         if found is None:
             return None
-        try:
-            first = found.pop("first_token")
-            tokens = tuple((str(t), float(p)) for t, p in first) if first is not None else None
-            completion = Completion(**found, first_token=tokens)
-        except (KeyError, TypeError, ValueError):
+        completion = _restored(found)
+        if completion is None:
             return None
         self._count(cache_hits=1)
         return completion
@@ -272,16 +292,21 @@ class Client:
     async def _paid(self, call: Call, mode: Mode) -> Completion:
         """The backend's completion, after waiting for a place and with bounded retries."""
         for tried in range(1, MAX_TRIES + 1):
+            era = 0
             try:
-                async with self.limit.slot():
+                async with self.limit.slot() as era:
                     self._budget.take()
                     self._count(calls=1)
                     completion = await self._in_time(call, mode)
             except BackendError as error:
+                if _too_long(error.retry_after):
+                    raise Unreachable(
+                        f"the server asks for a pause of {error.retry_after:.0f} s: {error}"
+                    ) from error
                 if error.kind in ("rate-limited", "server-fault"):
-                    self.limit.refused(_bounded(error.retry_after))
+                    self.limit.refused(error.retry_after, era)
                 last = MAX_TRIES_UNREACHABLE if error.kind == "unreachable" else MAX_TRIES
-                if not error.retryable or tried >= last or _too_long(error.retry_after):
+                if not error.retryable or tried >= last:
                     raise
                 self._count(retries=1, refusals=int(error.kind == "rate-limited"))
                 await asyncio.sleep(min(self._backoff * 2 ** (tried - 1), LONGEST_WAIT))
@@ -342,32 +367,45 @@ _PROBE = Call(
 )
 
 
+_FINISHES = ("stop", "length", "refusal")
+_INVALID = (ValidationError, json.JSONDecodeError, ResponseParsingError)
+"""What instructor re-asks for. Whatever else it wraps is no fault of the reply and is raised."""
+
+
 class _Refused(IncompleteOutputException):
-    """The model refuses to answer. Derives from the one error that instructor lets pass unwrapped."""
+    """The model refuses to answer. Derives from the one error that instructor does not wrap."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__()
+        self.said = said or "no words were given"
 
 
-class _Abandoned(BackendError):
-    """The call that this one waited for was given up (cancelled); asked again on resume."""
-
-    kind = "abandoned"
-
-    def __init__(self) -> None:
-        super().__init__("the same call, made for another record, was given up")
+class _Abandoned(Exception):
+    """The call that this one waited for was given up; whoever waits makes it itself."""
 
 
 def _is_probe_reply(text: str) -> bool:
     try:
         return bool(json.loads(text) == {"ready": "yes"})
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return False
-
-
-def _bounded(seconds: float | None) -> float | None:
-    return None if seconds is None else min(seconds, LONGEST_WAIT)
 
 
 def _too_long(seconds: float | None) -> bool:
     return seconds is not None and seconds > LONGEST_WAIT
+
+
+def _restored(found: dict[str, Any]) -> Completion | None:
+    """The completion that a cache entry holds; None if it does not hold one."""
+    try:
+        first = found.pop("first_token")
+        tokens = tuple((str(t), float(p)) for t, p in first) if first is not None else None
+        completion = Completion(**found, first_token=tokens)
+    except (KeyError, TypeError, ValueError):
+        return None
+    counts = (completion.input_tokens, completion.output_tokens, completion.cached_tokens or 0)
+    sound = isinstance(completion.text, str) and all(isinstance(n, int) for n in counts)
+    return completion if sound and completion.finish_reason in _FINISHES else None
 
 
 def _first_problem(error: BaseException | None) -> str:

@@ -12,64 +12,72 @@ from contextlib import asynccontextmanager
 class AdaptiveLimit:
     """Additive increase, multiplicative decrease (Chiu & Jain 1989) on the number of calls.
 
-    Starts at `most`; each success adds 1/limit, so a full round of successes adds one; each
-    refusal halves the limit, at most once per round trip, and holds all calls back until the
-    server's own `retry_after` has passed. The limit stays within 1 and `most`.
+    Starts at `most`; each success adds 1/limit, so a full round of successes adds one. A refusal
+    halves the limit, but only if the refused call began after the last cut: those that began before
+    say nothing about the new limit. The server's `retry_after` holds all calls back until it has
+    passed. The limit stays within 1 and `most`; places are given first come, first served.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.limit = float(most)
         self.refusals = 0
-        self._running = 0
+        self.running = 0
+        self._cuts = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._resume_at = 0.0
-        self._last_cut = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Wait for a free place and hold it inside the block."""
+    async def slot(self) -> AsyncIterator[int]:
+        """Wait for a free place and hold it inside the block; gives the call's era (`refused`)."""
         await self._enter()
         try:
-            yield
+            yield self._cuts
         finally:
-            self._running -= 1
-            self._wake()
+            self._leave()
 
     def succeeded(self) -> None:
         self.limit = min(float(self.most), self.limit + 1 / self.limit)
+        self._admit()
 
-    def refused(self, retry_after: float | None) -> None:
-        """The server asked for fewer calls; `retry_after` in seconds."""
-        now = time.monotonic()
+    def refused(self, retry_after: float | None, era: int) -> None:
+        """The server asked for fewer calls; `retry_after` in seconds, `era` as `slot` gave it."""
         self.refusals += 1
-        if now - self._last_cut > 0.1:
+        if era == self._cuts:
             self.limit = max(1.0, self.limit / 2)
-            self._last_cut = now
+            self._cuts += 1
         if retry_after is not None:
-            self._resume_at = max(self._resume_at, now + retry_after)
+            self._resume_at = max(self._resume_at, time.monotonic() + retry_after)
 
     async def _enter(self) -> None:
-        while True:
-            wait = self._resume_at - time.monotonic()
-            if wait > 0:
-                await asyncio.sleep(wait)
-            elif self._running < int(self.limit):
-                self._running += 1
-                return
-            else:
-                place = asyncio.get_running_loop().create_future()
-                self._waiting.append(place)
-                try:
-                    await place
-                except asyncio.CancelledError:
-                    self._wake()
-                    raise
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        self._admit()
+        try:
+            await place
+        except asyncio.CancelledError:
+            if not place.cancelled():
+                self._leave()
+            raise
 
-    def _wake(self) -> None:
-        free = int(self.limit) - self._running
-        while free > 0 and self._waiting:
+    def _leave(self) -> None:
+        self.running -= 1
+        self._admit()
+
+    def _admit(self) -> None:
+        """Give free places to those who wait; while calls are held back, come again later."""
+        wait = self._resume_at - time.monotonic()
+        if wait > 0:
+            if self._waiting and self._alarm is None:
+                self._alarm = asyncio.get_running_loop().call_later(wait, self._rung)
+            return
+        while self._waiting and self.running < int(self.limit):
             place = self._waiting.popleft()
             if not place.done():
+                self.running += 1
                 place.set_result(None)
-                free -= 1
+
+    def _rung(self) -> None:
+        self._alarm = None
+        self._admit()

@@ -1,0 +1,321 @@
+"""LangChain chat models: fakes by their class path, and ChatOpenAI over a socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.exceptions import (
+    ContextOverflowError,
+    ModelConnectionError,
+    ModelNotFoundError,
+    ModelRateLimitError,
+)
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from loopback import Loopback, fails, says, truncated
+
+from judge import errors
+from judge.backends.base import Call, Message, Mode
+from judge.backends.langchain import LangChainBackend
+
+KEY = "sk-test-0123456789abcdef"
+SCHEMA = {
+    "title": "Made",
+    "type": "object",
+    "properties": {"a": {"type": "string"}},
+    "required": ["a"],
+}
+PROMPT: list[Message] = [
+    {"role": "system", "content": "You judge."},
+    {"role": "user", "content": "Is it so? {{ 7*7 }} {a}"},
+]
+CALL = Call(PROMPT, schema_name="Made", schema=SCHEMA, temperature=0.3, max_tokens=99)
+
+
+class Fake(BaseChatModel):
+    """A chat model that gives back `answer` (class-wide) and notes what it was given."""
+
+    model: str = "fake"
+    answer: Any = None
+    seen: list[tuple[Sequence[BaseMessage], dict[str, Any]]] = []  # noqa: RUF012
+
+    @property
+    def _llm_type(self) -> str:
+        return "fake"
+
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        return self.bind(tools=tools, tool_choice=tool_choice)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        self.seen.append((messages, kwargs))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return ChatResult(generations=[ChatGeneration(message=self.answer)])
+
+
+class Toolless(Fake):
+    def bind_tools(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+
+def faked(answer: object, kind: str = "Fake") -> tuple[LangChainBackend, Fake]:
+    backend = LangChainBackend(f"{__name__}.{kind}:tiny")
+    model = backend._model
+    assert type(model).__name__ == kind
+    model.answer, model.seen = answer, []  # type: ignore[attr-defined]
+    return backend, model  # type: ignore[return-value]
+
+
+async def test_json_in_words_from_a_model_without_tools() -> None:
+    name = "langchain_core.language_models.fake_chat_models.FakeListChatModel"
+    with pytest.raises(errors.UsageError, match="cannot be built"):
+        LangChainBackend(name)
+    backend, model = faked(AIMessage('```json\n{"a": "b"}\n```'), "Toolless")
+    with pytest.raises(errors.BadRequest, match="NotImplementedError"):
+        await backend.complete(CALL, Mode.TOOLS)
+    got = await backend.complete(CALL, Mode.JSON)
+    assert (got.text, got.finish_reason) == ('{"a": "b"}', "stop")
+    messages, settings = model.seen[0]
+    assert [m.type for m in messages] == ["system", "human"]
+    assert messages[1].content == (
+        "Is it so? {{ 7*7 }} {a}\n\nReply with one JSON object and nothing else, no code fence and "
+        f"no remark. It must follow this JSON schema:\n{json.dumps(SCHEMA)}"
+    )
+    assert settings == {"temperature": 0.3, "max_tokens": 99}
+
+
+async def test_a_fake_of_langchains_own_by_its_class_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    from langchain_core.language_models import fake_chat_models
+
+    def built(**_: str) -> BaseChatModel:
+        return fake_chat_models.FakeListChatModel(responses=['{"a": "1"}', '{"a": "2"}'])
+
+    monkeypatch.setattr(fake_chat_models, "Built", built, raising=False)
+    backend = LangChainBackend("langchain_core.language_models.fake_chat_models.Built:x")
+    texts = [(await backend.complete(CALL, Mode.JSON)).text for _ in range(2)]
+    assert texts == ['{"a": "1"}', '{"a": "2"}']
+
+
+async def test_json_by_tool_call() -> None:
+    call = {"name": "Made", "args": {"a": "é"}, "id": "1", "type": "tool_call"}
+    answer = AIMessage(
+        "thinking aloud",
+        tool_calls=[call],
+        usage_metadata={"input_tokens": 5, "output_tokens": 3, "total_tokens": 8},
+    )
+    backend, model = faked(answer)
+    got = await backend.complete(CALL, Mode.TOOLS)
+    assert got.text == '{"a": "é"}'
+    assert (got.input_tokens, got.output_tokens) == (5, 3)
+    settings = model.seen[0][1]
+    assert settings["tool_choice"] == "any"
+    assert settings["tools"][0]["function"]["parameters"] == SCHEMA
+    assert model.seen[0][0][1].content == PROMPT[1]["content"]
+
+
+async def test_a_tool_call_that_is_no_json_is_shown_as_it_is() -> None:
+    call = {"name": "Made", "args": '{"a":', "id": "1", "error": "bad", "type": "invalid_tool_call"}
+    backend, _ = faked(AIMessage("", invalid_tool_calls=[call]))
+    assert (await backend.complete(CALL, Mode.TOOLS)).text == '{"a":'
+
+
+@pytest.mark.parametrize(
+    ("said", "finish"),
+    [
+        ({"finish_reason": "stop"}, "stop"),
+        ({"finish_reason": "length"}, "length"),
+        ({"finish_reason": "MAX_TOKENS"}, "length"),
+        ({"stop_reason": "max_tokens"}, "length"),
+        ({"finish_reason": "content_filter"}, "refusal"),
+        ({"stop_reason": "refusal"}, "refusal"),
+        ({"finish_reason": "SAFETY"}, "refusal"),
+        ({}, "stop"),
+    ],
+)
+async def test_tells_how_a_reply_ended(said: dict[str, str], finish: str) -> None:
+    backend, _ = faked(AIMessage("x", response_metadata=said))
+    assert (await backend.complete(CALL, Mode.JSON)).finish_reason == finish
+
+
+async def test_a_refusal_beside_the_text() -> None:
+    backend, _ = faked(AIMessage("", additional_kwargs={"refusal": "I will not."}))
+    got = await backend.complete(CALL, Mode.TOOLS)
+    assert (got.finish_reason, got.text) == ("refusal", "I will not.")
+
+
+async def test_content_in_blocks_is_put_together() -> None:
+    backend, _ = faked(
+        AIMessage([{"type": "text", "text": '{"a": '}, {"type": "text", "text": '"b"}'}])
+    )
+    assert json.loads((await backend.complete(CALL, Mode.JSON)).text) == {"a": "b"}
+
+
+async def test_log_probabilities_are_not_to_be_had() -> None:
+    backend, model = faked(AIMessage("x"))
+    with pytest.raises(errors.BadRequest, match="--reading structured"):
+        await backend.complete(Call(PROMPT, logprobs=5), Mode.JSON)
+    assert not model.seen
+
+
+class StatusError(Exception):
+    def __init__(self, status_code: int, message: str = "scripted") -> None:
+        super().__init__(message)
+        self.status_code = status_code
+        self.response = type("Response", (), {"headers": {"retry-after": "2"}})
+
+
+class APIConnectionError(Exception):
+    pass
+
+
+def refused() -> Exception:
+    error = APIConnectionError("Connection error.")
+    error.__cause__ = ConnectionRefusedError("refused")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (StatusError(429), "rate-limited"),
+        (StatusError(401), "denied"),
+        (StatusError(404), "denied"),
+        (StatusError(400), "bad-request"),
+        (StatusError(400, "maximum context length"), "context-exceeded"),
+        (StatusError(503), "server-fault"),
+        (refused(), "unreachable"),
+        (APIConnectionError("reset by peer"), "server-fault"),
+        (TimeoutError(), "server-fault"),
+        (TypeError("unexpected keyword"), "bad-request"),
+        (RuntimeError("strange"), "server-fault"),
+        (ContextOverflowError("too long"), "context-exceeded"),
+        (ModelRateLimitError("slow down"), "rate-limited"),
+        (ModelNotFoundError("which?"), "denied"),
+        (ModelConnectionError("reset"), "server-fault"),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+async def test_every_librarys_errors_become_ours(error: Exception, kind: str) -> None:
+    backend, _ = faked(error)
+    with pytest.raises(errors.BackendError) as caught:
+        await backend.complete(CALL, Mode.TOOLS)
+    assert caught.value.kind == kind
+    if isinstance(error, StatusError) and error.status_code in (429, 503):
+        assert caught.value.retry_after == 2.0
+
+
+async def test_errors_tell_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_API_KEY", "very-secret-key")
+    backend, _ = faked(StatusError(500, "upstream saw very-secret-key"))
+    with pytest.raises(errors.ServerFault) as caught:
+        await backend.complete(CALL, Mode.TOOLS)
+    assert "very-secret" not in str(caught.value) and "upstream saw" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "no_such_provider_at_all:m",
+        "nowhere.Chat:m",
+        "langchain_core.language_models.NoSuchChat:m",
+        "langchain_core.messages.AIMessage:m",
+        "m",
+    ],
+)
+def test_what_cannot_be_built_is_named(name: str) -> None:
+    with pytest.raises(errors.UsageError, match=f"langchain:{name}: cannot be built"):
+        LangChainBackend(name)
+
+
+def test_a_missing_key_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(errors.UsageError, match=r"cannot be built.*OPENAI_API_KEY"):
+        LangChainBackend("openai:m")
+
+
+# ---------------------------------------------------------------- ChatOpenAI over a socket
+
+
+@pytest.fixture(autouse=True)
+def _fresh_connections() -> None:
+    """LangChain keeps one HTTP client, with connections that belong to an earlier test's loop."""
+    from langchain_openai.chat_models import _client_utils
+
+    _client_utils._cached_async_httpx_client.cache_clear()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
+    with Loopback(lambda asked: says('{"a": "b"}'), key=KEY) as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        yield running
+
+
+@pytest.mark.parametrize("mode", [Mode.TOOLS, Mode.JSON])
+async def test_chat_openai(server: Loopback, mode: Mode) -> None:
+    backend = LangChainBackend("openai:m")
+    got = await backend.complete(CALL, mode)
+    assert json.loads(got.text) == {"a": "b"}
+    assert got.input_tokens > 0 and got.output_tokens > 0
+    body = server.calls[0].body
+    assert body["temperature"] == 0.3
+    assert body.get("max_completion_tokens", body.get("max_tokens")) == 99
+    assert "{{ 7*7 }} {a}" in server.calls[0].prompt
+    assert backend.identity() == {
+        "provider": "langchain",
+        "model": "openai:m",
+        "server": server.url,
+    }
+
+
+async def test_chat_openai_truncated(server: Loopback) -> None:
+    server.script = lambda asked: truncated('{"a": "b')
+    got = await LangChainBackend("openai:m").complete(CALL, Mode.TOOLS)
+    assert (got.finish_reason, got.text) == ("length", '{"a": "b')
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(429, "rate-limited"), (500, "server-fault"), (400, "bad-request")]
+)
+async def test_chat_openai_fails_once_and_does_not_retry_by_itself(
+    server: Loopback, status: int, kind: str
+) -> None:
+    server.script = lambda asked: fails(status, f"saw {KEY}", retry_after="1")
+    with pytest.raises(errors.BackendError) as caught:
+        await LangChainBackend("openai:m").complete(CALL, Mode.TOOLS)
+    assert caught.value.kind == kind and KEY not in str(caught.value)
+    assert server.count == 1
+    assert caught.value.retry_after == (None if status == 400 else 1.0)
+
+
+async def test_chat_openai_with_a_wrong_key(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0123456789")
+    with pytest.raises(errors.Denied) as caught:
+        await LangChainBackend("openai:m").complete(CALL, Mode.TOOLS)
+    assert "sk-wrong" not in str(caught.value)
+
+
+async def test_chat_openai_where_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Loopback() as gone:
+        monkeypatch.setenv("OPENAI_BASE_URL", gone.url)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with pytest.raises(errors.Unreachable):
+        await LangChainBackend("openai:m").complete(CALL, Mode.TOOLS)

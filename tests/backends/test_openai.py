@@ -1,0 +1,457 @@
+"""The OpenAI backend at its HTTP edge, through respx; and over a real socket once."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import httpx
+import pytest
+import respx
+from loopback import Loopback, chances, drops, refuses, says
+
+from judge import errors
+from judge.backends.base import Call, Message, Mode
+from judge.backends.faults import retry_after, scrubbed, without_secrets
+from judge.backends.openai import OpenAIBackend
+
+KEY = "sk-test-0123456789abcdef"
+URL = "http://models.test/v1"
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+PROMPT: list[Message] = [{"role": "user", "content": "Is it so?"}]
+CALL = Call(PROMPT, schema_name="Made", schema=SCHEMA, seed=7, max_tokens=99)
+
+Backend = Callable[..., OpenAIBackend]
+
+
+@pytest.fixture(autouse=True)
+def _server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", URL)
+
+
+@pytest.fixture
+def router() -> Iterator[respx.Router]:
+    yield respx.Router(assert_all_called=False)
+
+
+@pytest.fixture
+def backend(router: respx.Router) -> OpenAIBackend:
+    transport = httpx.MockTransport(router.async_handler)
+    return OpenAIBackend("m", http_client=httpx.AsyncClient(transport=transport))
+
+
+def replies(router: respx.Router, **response: Any) -> respx.Route:
+    return router.post(f"{URL}/chat/completions").mock(
+        return_value=httpx.Response(response.pop("status", 200), **response)
+    )
+
+
+def completion(message: object = None, **more: Any) -> dict[str, Any]:
+    said = {"role": "assistant", "content": "hello"} if message is None else message
+    choice = {"index": 0, "finish_reason": "stop", "message": said, "logprobs": None}
+    usage = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
+    top = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
+    return {**top, "choices": [choice], **more}
+
+
+async def raised(backend: OpenAIBackend, call: Call = CALL) -> errors.BackendError:
+    with pytest.raises(errors.BackendError) as caught:
+        await backend.complete(call, Mode.JSON_SCHEMA)
+    return caught.value
+
+
+# ---------------------------------------------------------------- what is sent
+
+
+async def sent(router: respx.Router, backend: OpenAIBackend, call: Call, mode: Mode) -> Any:
+    route = replies(router, json=completion())
+    await backend.complete(call, mode)
+    request = route.calls.last.request
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    return json.loads(request.content)
+
+
+async def test_sends_the_schema_as_a_response_format(
+    router: respx.Router, backend: OpenAIBackend
+) -> None:
+    assert await sent(router, backend, CALL, Mode.JSON_SCHEMA) == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Is it so?"}],
+        "temperature": 0.0,
+        "max_tokens": 99,
+        "seed": 7,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "Made", "schema": SCHEMA, "strict": True},
+        },
+    }
+
+
+async def test_sends_the_schema_as_a_tool_that_must_be_called(
+    router: respx.Router, backend: OpenAIBackend
+) -> None:
+    body = await sent(router, backend, CALL, Mode.TOOLS)
+    assert "response_format" not in body
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "Made"}}
+    assert body["tools"][0]["function"]["parameters"] == SCHEMA
+
+
+async def test_sends_the_schema_in_words_after_the_last_message(
+    router: respx.Router, backend: OpenAIBackend
+) -> None:
+    body = await sent(router, backend, CALL, Mode.JSON)
+    assert body["response_format"] == {"type": "json_object"}
+    content = body["messages"][0]["content"]
+    assert content.startswith("Is it so?\n\n") and content.endswith(json.dumps(SCHEMA))
+    assert PROMPT[0]["content"] == "Is it so?"
+
+
+async def test_asks_for_alternatives_of_the_first_token(
+    router: respx.Router, backend: OpenAIBackend
+) -> None:
+    body = await sent(router, backend, Call(PROMPT, logprobs=20), Mode.JSON_SCHEMA)
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 20)
+    assert "response_format" not in body and "seed" not in body
+
+
+# ---------------------------------------------------------------- what comes back
+
+
+async def test_reads_text_and_tokens(router: respx.Router, backend: OpenAIBackend) -> None:
+    usage = {
+        "prompt_tokens": 5,
+        "completion_tokens": 2,
+        "prompt_tokens_details": {"cached_tokens": 4},
+    }
+    replies(router, json=completion(usage=usage))
+    got = await backend.complete(CALL, Mode.JSON_SCHEMA)
+    assert (got.text, got.finish_reason) == ("hello", "stop")
+    assert (got.input_tokens, got.output_tokens, got.cached_tokens) == (5, 2, 4)
+    assert got.first_token is None
+
+
+async def test_reads_the_arguments_of_the_tool_call(
+    router: respx.Router, backend: OpenAIBackend
+) -> None:
+    function = {"name": "Made", "arguments": '{"a": "b"}'}
+    call = {"id": "1", "type": "function", "function": function}
+    replies(router, json=completion({"role": "assistant", "content": None, "tool_calls": [call]}))
+    assert (await backend.complete(CALL, Mode.TOOLS)).text == '{"a": "b"}'
+
+
+async def test_takes_a_fence_off_json_in_words(
+    router: respx.Router, backend: OpenAIBackend
+) -> None:
+    fenced = {"role": "assistant", "content": '```json\n{"a": "b"}\n```'}
+    replies(router, json=completion(fenced))
+    assert (await backend.complete(CALL, Mode.JSON)).text == '{"a": "b"}'
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": None, "completion_tokens": None}])
+async def test_a_server_that_counts_no_tokens(
+    router: respx.Router, backend: OpenAIBackend, usage: object
+) -> None:
+    replies(router, json=completion(usage=usage))
+    got = await backend.complete(CALL, Mode.JSON_SCHEMA)
+    assert (got.input_tokens, got.output_tokens, got.cached_tokens) == (0, 0, None)
+
+
+def ended(reason: str, message: dict[str, Any]) -> dict[str, Any]:
+    whole = completion({"role": "assistant", **message})
+    whole["choices"][0]["finish_reason"] = reason
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("body", "finish", "text"),
+    [
+        (ended("length", {"content": '{"a": "b'}), "length", '{"a": "b'),
+        (ended("stop", {"content": None, "refusal": "I will not."}), "refusal", "I will not."),
+        (ended("content_filter", {"content": "part"}), "refusal", "part"),
+        (ended("stop", {"content": None}), "stop", ""),
+    ],
+)
+async def test_tells_how_a_reply_ended(
+    router: respx.Router, backend: OpenAIBackend, body: object, finish: str, text: str
+) -> None:
+    replies(router, json=body)
+    got = await backend.complete(CALL, Mode.JSON_SCHEMA)
+    assert (got.finish_reason, got.text) == (finish, text)
+
+
+def with_logprobs(content: object) -> dict[str, Any]:
+    whole = completion()
+    whole["choices"][0]["logprobs"] = {"content": content}
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (
+            [{"token": "Y", "logprob": -1, "top_logprobs": [{"token": "Z", "logprob": -0.5}]}],
+            (("Z", -0.5),),
+        ),
+        ([{"token": "Y", "logprob": -1.0, "top_logprobs": []}], (("Y", -1.0),)),
+        ([{"token": "Y", "logprob": -1.0}], (("Y", -1.0),)),
+        ([], ()),
+        (None, None),
+    ],
+    ids=["listed", "empty list", "no list", "empty reply", "none given"],
+)
+async def test_reads_the_first_token(
+    router: respx.Router, backend: OpenAIBackend, content: Any, expected: object
+) -> None:
+    replies(router, json=with_logprobs(content))
+    assert (await backend.complete(CALL, Mode.JSON_SCHEMA)).first_token == expected
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "code", "kind"),
+    [
+        (400, "temperature must be less", None, "bad-request"),
+        (400, "maximum context length is 4096 tokens", None, "context-exceeded"),
+        (400, "the request exceeds the available context size", None, "context-exceeded"),
+        (400, "too many words", "context_length_exceeded", "context-exceeded"),
+        (401, "Incorrect API key provided", None, "denied"),
+        (402, "no balance", None, "denied"),
+        (403, "not in your country", None, "denied"),
+        (404, "no such model", None, "denied"),
+        (408, "too slow", None, "server-fault"),
+        (413, "too large", None, "bad-request"),
+        (422, "odd", None, "bad-request"),
+        (429, "slow down", None, "rate-limited"),
+        (429, "You exceeded your current quota", "insufficient_quota", "denied"),
+        (500, "oops", None, "server-fault"),
+        (503, "overloaded", None, "server-fault"),
+    ],
+)
+async def test_a_status_becomes_an_error(
+    router: respx.Router,
+    backend: OpenAIBackend,
+    status: int,
+    said: str,
+    code: str | None,
+    kind: str,
+) -> None:
+    route = replies(router, status=status, json={"error": {"message": said, "code": code}})
+    error = await raised(backend)
+    assert error.kind == kind
+    assert f"HTTP {status}" in str(error)
+    assert said in str(error) or status == 401
+    assert error.retryable == (kind in ("rate-limited", "server-fault"))
+    assert route.call_count == 1, "the client must not retry on its own"
+
+
+async def test_denied_names_model_and_server(router: respx.Router, backend: OpenAIBackend) -> None:
+    replies(router, status=404, json={"error": {"message": "unknown"}})
+    assert f"m at {URL}" in str(await raised(backend))
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        ({"retry-after": "-4"}, 0.0),
+        ({"retry-after": "soon"}, None),
+    ],
+)
+async def test_reads_retry_after(
+    router: respx.Router,
+    backend: OpenAIBackend,
+    status: int,
+    headers: dict[str, str],
+    seconds: float | None,
+) -> None:
+    replies(router, status=status, headers=headers, json={"error": {"message": "later"}})
+    assert (await raised(backend)).retry_after == seconds
+
+
+def test_reads_retry_after_as_a_date() -> None:
+    then = datetime.now(UTC) + timedelta(seconds=60)
+    wait = retry_after({"retry-after": format_datetime(then, usegmt=True)})
+    assert wait is not None and 55 < wait <= 60
+    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind"),
+    [
+        (httpx.ConnectError("refused"), "unreachable"),
+        (httpx.ConnectTimeout(""), "unreachable"),
+        (httpx.ReadTimeout(""), "server-fault"),
+        (httpx.RemoteProtocolError("gone"), "server-fault"),
+        (httpx.ReadError(""), "server-fault"),
+    ],
+)
+async def test_a_broken_connection_becomes_an_error(
+    router: respx.Router, backend: OpenAIBackend, problem: httpx.HTTPError, kind: str
+) -> None:
+    router.post(f"{URL}/chat/completions").mock(side_effect=problem)
+    error = await raised(backend)
+    assert error.kind == kind and error.retryable
+    assert URL in str(error)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"html": "<html>It works!</html>"},
+        {"text": "<html>", "headers": {"content-type": "application/json"}},
+        {"json": {"object": "error"}},
+        {"json": [1]},
+        {"json": "text"},
+        {"json": {"choices": []}},
+        {"json": {"choices": None}},
+        {"json": {"choices": [{"index": 0}]}},
+        {"json": {"choices": [{"message": None, "finish_reason": "stop"}]}},
+        {"json": {"choices": [{"message": {"content": [{"type": "text"}]}}]}},
+    ],
+    ids=lambda response: json.dumps(response)[:50],
+)
+async def test_what_is_no_completion_is_a_fault_of_the_server(
+    router: respx.Router, backend: OpenAIBackend, response: dict[str, Any]
+) -> None:
+    replies(router, **response)
+    assert isinstance(await raised(backend), errors.ServerFault)
+
+
+async def test_half_a_surrogate_pair_cannot_be_sent(
+    router: respx.Router, backend: OpenAIBackend
+) -> None:
+    route = replies(router, json=completion())
+    call = Call([{"role": "user", "content": "\ud83d"}])
+    error = await raised(backend, call)
+    assert isinstance(error, errors.BadRequest) and not route.called
+
+
+# ---------------------------------------------------------------- settings and secrets
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(400, f"bad header Bearer {KEY}"), (500, f"upstream saw {KEY}"), (403, KEY), (404, KEY)],
+)
+async def test_a_server_that_repeats_the_key(
+    router: respx.Router, backend: OpenAIBackend, status: int, said: str
+) -> None:
+    replies(router, status=status, json={"error": {"message": said}})
+    assert KEY not in str(await raised(backend))
+
+
+async def test_a_page_that_repeats_the_key(router: respx.Router, backend: OpenAIBackend) -> None:
+    replies(router, status=500, html=f"<html>{KEY}</html>")
+    assert KEY not in str(await raised(backend))
+
+
+async def test_credentials_in_the_address_stay_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://ann:hunter2pass@127.0.0.1:9/v1/?sig=abcdef99")
+    backend = OpenAIBackend("m")
+    error = await raised(backend)
+    await backend.aclose()
+    assert error.kind == "unreachable"
+    for secret in ("ann", "hunter2pass", "abcdef99"):
+        assert secret not in str(error) + json.dumps(dict(backend.identity()))
+    assert backend.identity()["server"] == "http://127.0.0.1:9/v1"
+
+
+@pytest.mark.parametrize(
+    ("url", "bare"),
+    [
+        ("https://h.test/v1/", "https://h.test/v1"),
+        ("https://u:p@h.test:8443/v1?k=v#f", "https://h.test:8443/v1"),
+        ("http://u@[::1]:8000/v1", "http://[::1]:8000/v1"),
+    ],
+)
+def test_an_address_without_secrets(url: str, bare: str) -> None:
+    assert without_secrets(url) == bare
+
+
+def test_scrubs_what_the_environment_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-verysecret")
+    monkeypatch.setenv("HF_TOKEN", "hf_verysecret")
+    monkeypatch.setenv("MODE_TOKENS", "notsecret")
+    told = scrubbed("x-api-key: sk-ant-verysecret\n hf_verysecret notsecret http://a:b@c/d " * 9)
+    assert "verysecret" not in told and "a:b" not in told
+    assert "notsecret http://c/d" in told
+    assert len(told) <= 300 and "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("", ""),
+        ("ftp://h.test/v1", "k"),
+        ("h.test/v1", "k"),
+        ("http://h.test:port/v1", "k"),
+        ("http://[::1/v1", "k"),
+        (URL, "sk-…"),
+        (URL, "sk\x07bell"),
+    ],
+)
+def test_settings_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch, url: str, key: str) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(errors.UsageError, match="OPENAI_") as caught:
+        OpenAIBackend("m")
+    assert len(key) < 3 or key not in str(caught.value)
+
+
+async def test_a_key_with_a_line_break_is_trimmed(
+    monkeypatch: pytest.MonkeyPatch, router: respx.Router
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\r\n")
+    transport = httpx.MockTransport(router.async_handler)
+    backend = OpenAIBackend("m", http_client=httpx.AsyncClient(transport=transport))
+    await sent(router, backend, CALL, Mode.JSON_SCHEMA)
+
+
+def test_a_server_of_ones_own_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert OpenAIBackend("m").identity()["server"] == URL
+
+
+# ---------------------------------------------------------------- over a socket
+
+
+async def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Loopback(lambda asked: chances(Yes=-0.1, No=-2.4), key=KEY) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        backend = OpenAIBackend("m")
+        got = await backend.complete(Call(PROMPT, logprobs=5), Mode.JSON_SCHEMA)
+        assert got.first_token == (("Yes", -0.1), ("No", -2.4))
+        server.script = lambda asked: refuses("No.")
+        assert (await backend.complete(CALL, Mode.JSON_SCHEMA)).finish_reason == "refusal"
+        server.script = lambda asked: says('{"a": "b"}')
+        assert (await backend.complete(CALL, Mode.TOOLS)).text == '{"a": "b"}'
+        server.script = lambda asked: drops()
+        assert (await raised(backend)).kind == "server-fault"
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0123456789")
+        stranger = OpenAIBackend("m")
+        error = await raised(stranger)
+        assert error.kind == "denied" and "sk-wrong" not in str(error)
+        await backend.aclose()
+        await stranger.aclose()
+
+
+async def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+    backend = OpenAIBackend("m")
+    error = await raised(backend)
+    await backend.aclose()
+    assert error.kind == "unreachable" and str(port) in str(error)

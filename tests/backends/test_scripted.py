@@ -1,0 +1,200 @@
+"""Scripted judges: which entry answers, and what a bad script says."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from judge import errors
+from judge.backends.base import Call, Completion, Mode, Origin
+from judge.backends.scripted import ScriptedBackend
+
+Make = Callable[..., ScriptedBackend]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Make:
+    """A backend from script entries (or a whole script)."""
+
+    def write(*entries: dict[str, Any], **whole: Any) -> ScriptedBackend:
+        path = tmp_path / "judge.yaml"
+        path.write_text(yaml.safe_dump({"replies": list(entries), **whole}), "utf-8")
+        return ScriptedBackend(str(path))
+
+    return write
+
+
+def call(
+    prompt: str = "Is it so?",
+    *,
+    rubric: str = "relevance",
+    record: str = "r1",
+    round: int = 1,
+    vote: int = 0,
+    role: str = "steering",
+    logprobs: int | None = None,
+    **fields: Any,
+) -> Call:
+    origin = Origin(rubric, record, round, vote, fields)
+    messages = [{"role": "system", "content": "You judge."}, {"role": "user", "content": prompt}]
+    return Call(messages, role=role, logprobs=logprobs, vote=vote, origin=origin)  # type: ignore[arg-type]
+
+
+async def said(backend: ScriptedBackend, *args: Any, **kwargs: Any) -> Completion:
+    return await backend.complete(call(*args, **kwargs), Mode.JSON_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("when", "hit", "miss"),
+    [
+        ({"rubric": "relevance"}, {}, {"rubric": "leakage"}),
+        ({"id": "r1"}, {}, {"record": "r2"}),
+        ({"vote": 0}, {}, {"vote": 1}),
+        ({"round": 1}, {}, {"round": 2}),
+        ({"role": "steering"}, {}, {"role": "accepting"}),
+        ({"contains": "is it"}, {"prompt": "now is it so"}, {"prompt": "Is it so?"}),
+        ({"contains": "You judge"}, {}, {"prompt": "x", "rubric": "y"}),
+        ({"lacks": "secret"}, {}, {"prompt": "a secret"}),
+        ({"rubric": "relevance", "vote": 2}, {"vote": 2}, {"vote": 0}),
+    ],
+)
+async def test_the_first_entry_whose_conditions_all_hold_answers(
+    script: Make, when: dict[str, Any], hit: dict[str, Any], miss: dict[str, Any]
+) -> None:
+    backend = script({"when": when, "text": "first"}, {"text": "second"})
+    assert (await said(backend, **hit)).text == "first"
+    expected = "first" if when == {"contains": "You judge"} else "second"
+    assert (await said(backend, **miss)).text == expected
+
+
+async def test_replies_are_json_text_or_templates(script: Make) -> None:
+    backend = script(
+        {"when": {"vote": 0}, "reply": {"answer": "yes", "quote": "né"}},
+        {"when": {"vote": 1}, "reply": '{"n": {{ values | length }}, "s": {{ story | tojson }}}'},
+        {"when": {"vote": 2}, "reply": "{{ prompt | length }}"},
+        {"when": {"vote": 3}},
+    )
+    assert (await said(backend)).text == '{"answer": "yes", "quote": "né"}'
+    rendered = await said(backend, vote=1, story='"Hi"\n{{ 7*7 }}', values=["a", "b"])
+    assert json.loads(rendered.text) == {"n": 2, "s": '"Hi"\n{{ 7*7 }}'}
+    told = await said(backend, vote=2, prompt="Is it so?")
+    assert told.text == str(len("You judge.\nIs it so?"))
+    assert (await said(backend, vote=3)).text == "{}"
+
+
+async def test_counts_tokens_the_same_way_every_time(script: Make) -> None:
+    backend = script({"text": "x" * 40, "finish_reason": "length"})
+    first, second = await said(backend), await said(backend)
+    assert first == second
+    assert (first.output_tokens, first.finish_reason) == (10, "length")
+    assert first.input_tokens == len("You judge.\nIs it so?") // 4
+
+
+async def test_an_entry_may_answer_a_number_of_times(script: Make) -> None:
+    backend = script({"text": "a", "times": 2}, {"text": "b", "times": 1}, {"text": "c"})
+    assert [(await said(backend)).text for _ in range(5)] == ["a", "a", "b", "c", "c"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("rate-limited", errors.RateLimited),
+        ("server-fault", errors.ServerFault),
+        ("unreachable", errors.Unreachable),
+        ("denied", errors.Denied),
+        ("bad-request", errors.BadRequest),
+        ("context-exceeded", errors.ContextExceeded),
+    ],
+)
+async def test_an_entry_may_fail(script: Make, name: str, kind: type[errors.BackendError]) -> None:
+    backend = script({"error": name, "times": 1}, {"text": "well"})
+    with pytest.raises(kind) as caught:
+        await said(backend)
+    assert type(caught.value) is kind
+    assert (await said(backend)).text == "well"
+
+
+async def test_an_entry_may_take_its_time(script: Make) -> None:
+    backend = script({"text": "slow", "delay": 0.05})
+    began = time.monotonic()
+    await said(backend)
+    assert time.monotonic() - began >= 0.05
+
+
+@pytest.mark.parametrize(("p", "text"), [(0.9, "Yes"), (0.5, "Yes"), (0.001, "No")])
+async def test_p_yes_is_read_from_the_first_token(script: Make, p: float, text: str) -> None:
+    backend = script({"p_yes": p}, reading="probability")
+    assert backend.reading == "probability"
+    got = await said(backend, logprobs=20)
+    assert got.text == text and got.first_token is not None
+    assert {t: math.exp(lp) for t, lp in got.first_token} == pytest.approx({"Yes": p, "No": 1 - p})
+
+
+async def test_without_p_yes_there_is_no_probability(script: Make) -> None:
+    with pytest.raises(errors.BadRequest, match="p_yes"):
+        await said(script({"text": "yes"}), logprobs=20)
+
+
+async def test_no_entry_fits(script: Make) -> None:
+    backend = script({"when": {"id": "other"}, "text": "x"})
+    with pytest.raises(errors.BadRequest, match=r"'relevance'.*'r1'") as caught:
+        await said(backend)
+    assert "judge.yaml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["{{ nothing.at_all }}", "{% if %}", "{{ 1 + 'a' }}", "{{ 1 // 0 }}", "{{ [].__class__.x }}"],
+)
+async def test_a_template_that_fails_is_a_bad_request(script: Make, template: str) -> None:
+    with pytest.raises(errors.BadRequest, match="template"):
+        await said(script({"reply": template}))
+
+
+async def test_a_template_cannot_reach_python(script: Make) -> None:
+    template = "{{ ''.__class__.__mro__[1].__subclasses__() | length }}"
+    with pytest.raises(errors.BadRequest, match=r"template|unsafe"):
+        await said(script({"reply": template}))
+
+
+def test_its_identity_follows_its_content(script: Make) -> None:
+    first = script({"text": "a"}).identity()
+    assert first == script({"text": "a"}).identity()
+    assert first != script({"text": "b"}).identity()
+    assert first["model"] == "judge.yaml"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"replies: [",
+        b"- a list",
+        b"replies: nothing",
+        b"replies: [{word: unknown}]",
+        b"replies: [{when: {colour: red}}]",
+        b"replies: [{error: no-such-kind}]",
+        b"replies: [{p_yes: 1.0}]",
+        b"replies: [{delay: -1}]",
+        b"replies: []\nreading: aloud",
+        b"\xff\xfe",
+    ],
+)
+def test_a_bad_script_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_bytes(content)
+    with pytest.raises(errors.UsageError, match=r"bad\.yaml"):
+        ScriptedBackend(str(path))
+
+
+def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for name in ("none.yaml", ""):
+        with pytest.raises(errors.UsageError, match=f"scripted:.*{name}"):
+            ScriptedBackend(str(tmp_path / name))

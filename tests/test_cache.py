@@ -1,0 +1,260 @@
+"""Replies on disk: text only, shared between processes, and nothing planted is ever run."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge.cache import ReplyCache, TextDisk, cache_dir, request_key
+from judge.errors import UsageError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+KEY = request_key({"a": 1})
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[ReplyCache]:
+    made = ReplyCache(tmp_path / "replies")
+    yield made
+    made.close()
+
+
+def rows(cache: ReplyCache, sql: str, *values: object) -> list[Any]:
+    with sqlite3.connect(cache.folder / "cache.db") as database:
+        return database.execute(sql, values).fetchall()
+
+
+def plant(cache: ReplyCache, mode: int, value: object, filename: str | None = None) -> None:
+    """Overwrite the value of KEY the way somebody with access to the folder could."""
+    cache.set(KEY, {"good": True})
+    sql = "UPDATE Cache SET mode = ?, value = ?, filename = ? WHERE key = ?"
+    rows(cache, sql, mode, value, filename, KEY)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplyCache]:
+    made = ReplyCache(tmp_path_factory.mktemp("shared"))
+    yield made
+    made.close()
+
+
+@settings(deadline=None, max_examples=60)
+@given(value=st.dictionaries(st.text(), JSON, max_size=5))
+def test_gives_back_what_was_stored(shared: ReplyCache, value: dict[str, Any]) -> None:
+    shared.set(KEY, value)
+    assert shared.get(KEY) == value
+
+
+def test_large_replies_and_half_surrogates(cache: ReplyCache) -> None:
+    value = {"text": "é\ud83d" + "語" * 200_000}
+    cache.set(KEY, value, tag="reply")
+    assert cache.get(KEY) == value
+    assert not list(cache.folder.rglob("*.val")), "entries stay in the database"
+
+
+def test_survives_being_closed(cache: ReplyCache, tmp_path: Path) -> None:
+    cache.set(KEY, {"a": 1})
+    cache.close()
+    again = ReplyCache(tmp_path / "replies")
+    assert again.get(KEY) == {"a": 1}
+    again.close()
+
+
+def test_stores_text_only(cache: ReplyCache) -> None:
+    cache.set(KEY, {"a": 1})
+    assert rows(cache, "SELECT mode, typeof(key), typeof(value), raw FROM Cache") == [
+        (1, "text", "text", 1)
+    ]
+    disk = TextDisk(str(cache.folder))
+    for value in (b"bytes", 1, ["list"], None):
+        with pytest.raises(TypeError, match="text only"):
+            disk.store(value, False)
+
+
+# ---------------------------------------------------------------- keys
+
+
+@given(
+    st.dictionaries(st.text(), JSON, max_size=4).map(lambda d: (d, dict(reversed(d.items())))),
+)
+def test_the_order_of_a_request_does_not_matter(pair: tuple[dict[str, Any], Any]) -> None:
+    assert request_key(pair[0]) == request_key(pair[1])
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_other_requests_have_other_keys(a: str, b: str) -> None:
+    assert (request_key({"x": a}) == request_key({"x": b})) == (a == b)
+    assert request_key({"x": a, "y": b}) != request_key({"x": a + b})
+
+
+def test_the_key_never_changes_by_itself() -> None:
+    key = request_key({"b": [1, 2.5, None], "a": "é"})
+    assert key == "e90674fe6824bb115a811d86b8e4a444cf441b0a"
+
+
+# ---------------------------------------------------------------- what others put there
+
+
+class Bomb:
+    """Creates a file when unpickled."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (self.target,))
+
+
+def test_a_planted_pickle_is_never_loaded(cache: ReplyCache, tmp_path: Path) -> None:
+    target = tmp_path / "boom"
+    bomb = pickle.dumps(Bomb(target))
+    plant(cache, 4, bomb)
+    assert cache.get(KEY) is None
+    (cache.folder / "bomb.val").write_bytes(bomb)
+    plant(cache, 4, None, "bomb.val")
+    assert cache.get(KEY) is None
+    rows(cache, "INSERT INTO Cache (key, raw, mode, value) VALUES (?, 0, 4, ?)", bomb, bomb)
+    assert cache.stats().entries == 2
+    cache.prune(-1)
+    cache.clear()
+    assert not target.exists()
+    pickle.loads(bomb)
+    assert target.exists(), "the bomb itself must work, or this test proves nothing"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "{", "[1]", '"text"', "null", "[" * 100_000, b'{"a": 1}', b"\xff", 5, 2.5, None],
+    ids=lambda value: repr(value)[:12],
+)
+def test_a_corrupt_entry_is_absent_and_can_be_replaced(cache: ReplyCache, value: object) -> None:
+    plant(cache, 1, value)
+    assert cache.get(KEY) is None
+    cache.set(KEY, {"a": 2})
+    assert cache.get(KEY) == {"a": 2}
+
+
+def test_a_planted_row_reads_and_deletes_no_file(cache: ReplyCache, tmp_path: Path) -> None:
+    precious = tmp_path / "precious.json"
+    precious.write_text('{"secret": 1}')
+    for mode in (2, 3, 4):
+        plant(cache, mode, None, "../precious.json")
+        assert cache.get(KEY) is None
+    cache.prune(-1)
+    plant(cache, 3, None, str(precious))
+    cache.clear()
+    assert precious.exists()
+
+
+# ---------------------------------------------------------------- looking after it
+
+
+def test_prunes_what_is_old(cache: ReplyCache) -> None:
+    for number in range(5):
+        cache.set(request_key({"n": number}), {"n": number})
+    old = [request_key({"n": number}) for number in range(3)]
+    for key in old:
+        rows(cache, "UPDATE Cache SET store_time = ? WHERE key = ?", time.time() - 3600, key)
+    stats = cache.stats()
+    assert stats.entries == 5 and stats.oldest_seconds == pytest.approx(3600, abs=5)
+    assert cache.prune(7200) == 0
+    assert cache.prune(1800) == 3
+    assert cache.stats().entries == 2
+    assert [cache.get(request_key({"n": n})) for n in range(5)] == [None] * 3 + [
+        {"n": 3},
+        {"n": 4},
+    ]
+
+
+def test_clears_everything(cache: ReplyCache) -> None:
+    assert cache.clear() == 0
+    for number in range(25):
+        cache.set(request_key({"n": number}), {})
+    assert cache.clear() == 25
+    stats = cache.stats()
+    assert (stats.entries, stats.oldest_seconds) == (0, None)
+    assert stats.size_bytes > 0 and stats.folder == str(cache.folder)
+
+
+def test_never_evicts(cache: ReplyCache) -> None:
+    settings_of = dict(rows(cache, "SELECT key, value FROM Settings"))
+    assert settings_of["eviction_policy"] == "none"
+    assert settings_of["size_limit"] >= 1 << 40
+
+
+def _fill(folder: str, worker: int, count: int) -> None:
+    cache = ReplyCache(Path(folder))
+    for number in range(count):
+        cache.set(request_key({"worker": worker, "number": number}), {"value": number})
+        cache.set(request_key({"number": number}), {"value": number})
+        assert cache.get(request_key({"number": number})) == {"value": number}
+    cache.close()
+
+
+def test_processes_share_a_folder(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_fill, args=(str(tmp_path), n, 50)) for n in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    cache = ReplyCache(tmp_path)
+    assert cache.stats().entries == 150
+    assert cache.get(request_key({"worker": 1, "number": 49})) == {"value": 49}
+    cache.close()
+
+
+# ---------------------------------------------------------------- folders
+
+
+def test_a_file_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"file.*--cache-dir"):
+        ReplyCache(tmp_path / "file")
+
+
+@pytest.mark.parametrize("what", ["garbage", "folder"])
+def test_a_database_that_is_none(tmp_path: Path, what: str) -> None:
+    database = tmp_path / "cache.db"
+    if what == "folder":
+        database.mkdir()
+    else:
+        database.write_text("no database at all " * 100)
+    with pytest.raises(UsageError, match="cannot be used"):
+        ReplyCache(tmp_path)
+
+
+def test_a_database_that_breaks_later(cache: ReplyCache) -> None:
+    rows(cache, "DROP TABLE Cache")
+    for use in (
+        lambda: cache.get(KEY),
+        lambda: cache.set(KEY, {}),
+        cache.stats,
+        cache.clear,
+        lambda: cache.prune(1),
+    ):
+        with pytest.raises(UsageError, match="cannot be used"):
+            use()
+
+
+def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JUDGE_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_dir().parts[-2:] == ("judge", "replies")
+    monkeypatch.setenv("JUDGE_CACHE_DIR", str(tmp_path / "named"))
+    assert cache_dir() == tmp_path / "named"
+    assert cache_dir(tmp_path / "chosen") == tmp_path / "chosen"
