@@ -2,9 +2,10 @@
 
     python bench/label_thresholds.py --rows 60
 
-Reads the two probability questions of `label_correctness` on NormAd rows drawn from all but the first 30
-(those are left for judging) with the default local model, and prints the pairs of thresholds that agree
-best with the gold labels, with the accuracy at them and at 0.5. In-sample: expect less on other rows.
+Reads the two probability questions of `label_correctness` on NormAd rows drawn from all but the
+first 30 (those are left for judging) with the default local model, and prints the pairs of
+thresholds that agree best with the gold labels, with the accuracy at them, at the rubric's own and
+at 0.5. In-sample: expect less on other rows.
 """
 
 from __future__ import annotations
@@ -74,12 +75,15 @@ def main() -> None:
     drawn = random.Random(options.seed).sample(rows, options.rows)
     found = asyncio.run(read(drawn, options.model))
     grid = [n / 100 for n in range(30, 80)]
-    ranked = sorted(
-        ((accuracy(found, a, b), a, b) for a, b in product(grid, grid)), reverse=True
-    )
+    ranked = sorted(((accuracy(found, a, b), a, b) for a, b in product(grid, grid)), reverse=True)
     print(f"{len(found)} rows, gold labels {dict(Counter(gold for gold, *_ in found))}")
     print(f"accuracy at 0.50, 0.50: {accuracy(found, 0.5, 0.5):.3f}")
-    print(f"accuracy at 0.61, 0.50: {accuracy(found, 0.61, 0.5):.3f}")
+    reading = builtin()["label_correctness"].readings.probability
+    assert reading is not None
+    revolves, follows = (step.threshold for step in reading.steps)
+    print(
+        f"accuracy at the rubric's {revolves}, {follows}: {accuracy(found, revolves, follows):.3f}"
+    )
     print("best pairs (accuracy, revolves, follows):")
     for best in ranked[:5]:
         print("  " + "  ".join(f"{number:.3f}" for number in best))

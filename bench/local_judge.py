@@ -3,10 +3,11 @@
     python bench/local_judge.py --moral 100 --normad 100
 
 Reads public data that lies outside the project (../shared/data or --data): Moral Stories (an action
-follows or breaks a norm, by construction of its crowd writers) and NormAd (gold labels, checked by people
-in part). On Moral Stories it asks one question (bench/adherence.yaml) and prints confusion matrix, accuracy,
-Cohen's kappa at the threshold 0.5, and the AUC of P(follows); on NormAd it makes the checks relevance and
-label_correctness on the stories as they are and prints the confusion matrix of the label.
+follows or breaks a norm, by construction of its crowd writers) and NormAd (gold labels, checked by
+people in part). On Moral Stories it asks one question (bench/adherence.yaml) and prints confusion
+matrix, accuracy, Cohen's kappa at the threshold 0.5, and the AUC of P(follows); on NormAd it makes
+the checks relevance and label_correctness on the stories as they are and prints the confusion
+matrix of the label.
 """
 
 from __future__ import annotations
@@ -104,7 +105,9 @@ def table(judged: list[dict[str, Any]]) -> None:
         print(f"{label:<13}" + "".join(f"{cells[label, a]:>12}" for a in (*shown, *others)))
     total = len(judged)
     right = sum(cells[a, a] for a in shown)
-    print(f"accuracy {right}/{total} = {right / total:.3f}, Cohen's kappa {kappa(cells, total):.3f}")
+    print(
+        f"accuracy {right}/{total} = {right / total:.3f}, Cohen's kappa {kappa(cells, total):.3f}"
+    )
 
 
 def kappa(cells: Counter[tuple[str, str]], total: int) -> float:

@@ -1,6 +1,6 @@
 """Writes docs/run.svg: a real run over the fixture stories, as a terminal shows it.
 
-    python docs/make_picture.py
+python docs/make_picture.py
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def main() -> None:
         console = Console(record=True, width=104, file=sink, force_terminal=True)
         console.print(Text(f"$ judge {' '.join(arguments)} -o judged.jsonl", style="bold"))
         console.print(Text(run.stderr.rstrip()))
-        console.print(Text("$ jq -r '[.id, .judge.verdict, .judge.reason] | @tsv' judged.jsonl", style="bold"))
+        console.print(
+            Text("$ jq -r '[.id, .judge.verdict, .judge.reason] | @tsv' judged.jsonl", style="bold")
+        )
         for line in lines:
             verdict = line["judge"]["verdict"]
             row = Text(f"{line['id']}  ")

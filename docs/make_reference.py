@@ -1,6 +1,6 @@
 """Writes docs/reference.md from the code: commands, settings, rubrics, workflows.
 
-    python docs/make_reference.py
+python docs/make_reference.py
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ def reference() -> str:
 
 
 def settings() -> str:
-    rows = [
-        f"| `{name}` | `JUDGE_{name.upper()}` | {field.default if field.default_factory is None else ''} |"
-        for name, field in Settings.model_fields.items()
-    ]
+    def default(name: str) -> object:
+        field = Settings.model_fields[name]
+        return "" if field.default_factory or field.default in (None, ()) else field.default
+
+    rows = [f"| `{n}` | `JUDGE_{n.upper()}` | {default(n)} |" for n in Settings.model_fields]
     head = "# Settings\n\nFlags, then variables, then `judge.toml`, then these defaults.\n\n"
     return head + "| judge.toml | variable | default |\n|---|---|---|\n" + "\n".join(rows)
 
@@ -47,8 +48,8 @@ def rubrics() -> str:
         f"| `{name}` | {r.role} | `{r.reply}` | {', '.join(r.required)} | {r.title} | {r.source} |"
         for name, r in sorted(builtin().items())
     ]
-    head = "# Rubrics\n\n| name | role | reply | needs | question | source |\n|---|---|---|---|---|---|\n"
-    return head + "\n".join(rows)
+    head = "# Rubrics\n\n| name | role | reply | needs | question | source |\n"
+    return head + "|---|---|---|---|---|---|\n" + "\n".join(rows)
 
 
 def workflows() -> str:

@@ -1,4 +1,4 @@
-"""The errors that `judge` raises on purpose, each with the exit code that the command line gives it."""
+"""The errors that `judge` raises on purpose, each with the exit code that it leads to."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Denied(BackendError):
 
 
 class BadRequest(BackendError):
-    """The server understood the call and rejects it (HTTP 400, 413, 422); asking again is no use."""
+    """The server rejects the call as such (HTTP 400, 413, 422); asking again is no use."""
 
     kind = "bad-request"
 

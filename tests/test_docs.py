@@ -59,7 +59,9 @@ def test_options_in_readme_and_guide_exist() -> None:
             assert option in known | elsewhere, f"{name}: {option}"
 
 
-@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/guide.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/guide.md"]
+)
 def test_links_and_paths_lead_somewhere(name: str) -> None:
     text, folder = read(name), (ROOT / name).parent
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):

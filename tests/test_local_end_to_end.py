@@ -22,7 +22,9 @@ needs_small = pytest.mark.skipif(
 )
 
 
-def run(tmp_path: Path, name: str, source: Path, limit: int, **flags: object) -> tuple[Report, list]:  # type: ignore[type-arg]
+def run(
+    tmp_path: Path, name: str, source: Path, limit: int, **flags: object
+) -> tuple[Report, list]:  # type: ignore[type-arg]
     out = tmp_path / "out.jsonl"
     settings = resolve({"model": (f"local:{name}",), "cache_dir": tmp_path / "cache", **flags})
     report = validate(Job([str(source)], out, limit=limit, overwrite=True), settings, Watcher())
@@ -50,7 +52,9 @@ def test_four_checks_of_one_story_evaluate_its_tokens_once(tmp_path: Path) -> No
 
 
 @needs_small
-def test_verdicts_come_with_probabilities_and_a_second_run_is_the_same_bytes(tmp_path: Path) -> None:
+def test_verdicts_come_with_probabilities_and_a_second_run_is_the_same_bytes(
+    tmp_path: Path,
+) -> None:
     source = ROOT / "fixtures" / "norms.jsonl"
     first, lines = run(tmp_path, SMALL, source, 3, rounds=0)
     again, same = run(tmp_path, SMALL, source, 3, rounds=0)

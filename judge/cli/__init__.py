@@ -1,4 +1,4 @@
-"""The command line. One file a command; here they are put together, and errors become exit codes."""
+"""The command line: one file a command, put together here; errors become exit codes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,18 @@ from judge import __version__
 from judge.cli import cache, models, plan, rubrics, validate, workflows
 from judge.errors import JudgeError
 
+EPILOG = """**Examples**
+
+`judge validate stories.jsonl -o judged.jsonl`
+
+`judge plan norms.csv -m openai:gpt-4o`
+
+`judge COMMAND --help` — what a command does, with examples
+"""
+
 app = typer.Typer(
     name="judge",
+    epilog=EPILOG,
     help="Check culturally grounded text written by language models.",
     no_args_is_help=True,
     rich_markup_mode="markdown",

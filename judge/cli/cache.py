@@ -26,8 +26,9 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 @contextmanager
 def _opened(folder: Path | None) -> Iterator[ReplyCache]:
     from judge.cache import ReplyCache, cache_dir
+    from judge.settings import resolve
 
-    cache = ReplyCache(cache_dir(folder))
+    cache = ReplyCache(cache_dir(resolve({"cache_dir": folder}).cache_dir))
     try:
         yield cache
     finally:
@@ -39,7 +40,10 @@ def stats(
     cache_dir: Folder = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
-    """Where the cache is, how many replies it holds, how large and how old it is."""
+    """Where the cache is, how many replies it holds, how large and how old it is.
+
+    Example: `judge cache stats --json`
+    """
     with _opened(cache_dir) as cache:
         told = cache.stats()
     if as_json:
@@ -64,7 +68,10 @@ def clear(
     cache_dir: Folder = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Remove every reply. They were paid for: asks first."""
+    """Remove every reply. They were paid for: asks first.
+
+    Example: `judge cache clear --cache-dir old-replies`
+    """
     with _opened(cache_dir) as cache:
         told = cache.stats()
         if not yes:

@@ -11,9 +11,14 @@ if TYPE_CHECKING:
 
 
 def gate(report: Report, fail_under: float | None) -> bool | None:
-    """Whether enough of all records pass; None without a gate, or without a record."""
+    """Whether enough of all records pass; None without a gate.
+
+    A gate over no record does not hold: an empty file must not look like a clean one.
+    """
+    if fail_under is None:
+        return None
     rate = report.summary.pass_rate
-    return None if fail_under is None or rate is None else rate >= fail_under
+    return rate is not None and rate >= fail_under
 
 
 def print_summary(report: Report, fail_under: float | None, held: bool | None) -> None:
@@ -48,7 +53,8 @@ def _lines(report: Report, fail_under: float | None, held: bool | None) -> list[
             f"({summary.edits} edits, {summary.dropped} values dropped)"
         )
     if held is not None:
-        told.append(f"gate {fail_under}: {'holds' if held else 'does not hold'}")
+        empty = "" if summary.records else " (there is no record)"
+        told.append(f"gate {fail_under}: {'holds' if held else 'does not hold'}{empty}")
     told += [f"{count} x {kind}" for kind, count in summary.errors.most_common()]
     told += _speech(summary.speech.as_json())
     told.append(_effort(report))

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from judge.settings import Settings
 
 KNOWN_FOR = (
-    "a 1.5B model: AUC 0.90 and kappa 0.63 with people on 100 Moral Stories items read by first token "
-    "(bench/local_judge.py); weak at contradictions in long stories"
+    "a 1.5B model: AUC 0.90 and kappa 0.63 with people on 100 Moral Stories items read by first "
+    "token (bench/local_judge.py); weak at contradictions in long stories"
 )
 
 
-def announce(settings: Settings, *, quiet: bool) -> Settings:
+def announce(settings: Settings, *, quiet: bool) -> None:
     """Say on standard error who judges by default, and fetch that model where it is missing.
 
     Raises:
@@ -27,7 +27,7 @@ def announce(settings: Settings, *, quiet: bool) -> Settings:
     from judge.run.setup import DEFAULT_MODEL
 
     if settings.model:
-        return settings
+        return
     _need_engine()
     name = DEFAULT_MODEL.partition(":")[2]
     from judge.weights.store import path
@@ -39,7 +39,6 @@ def announce(settings: Settings, *, quiet: bool) -> Settings:
         fetch(name)
     if not quiet:
         typer.echo(f"judge: no --model named; {DEFAULT_MODEL} judges, {KNOWN_FOR}", err=True)
-    return settings
 
 
 def _need_engine() -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from judge.errors import Exit
+
+if TYPE_CHECKING:
+    from judge.settings import Settings
 
 _INPUT, _MODELS, _JUDGING = "Input", "Models", "Judging"
 _SPEED, _CACHE = "Speed and money", "Cache"
@@ -14,7 +21,7 @@ Inputs = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[INPUT]...",
-        help="JSON lines, a JSON list, CSV, TSV or Parquet, also .gz and .zst; - is standard input.",
+        help="JSON lines, a JSON list, CSV, TSV or Parquet, also .gz and .zst; - reads stdin.",
         show_default=False,
     ),
 ]
@@ -167,11 +174,28 @@ CacheDir = Annotated[
 
 def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[str]:
     """The inputs named, else standard input where it is a pipe; else help and exit code 2."""
-    import sys
-
     if inputs:
         return inputs
-    if not sys.stdin.isatty():
+    if sys.stdin is not None and not sys.stdin.isatty():
         return ["-"]
-    typer.echo(context.get_help(), err=True)
-    raise typer.Exit(2)
+    # Typer prints formatted help on standard output, where only data may go.
+    with redirect_stdout(sys.stderr):
+        typer.echo(context.get_help())
+    raise typer.Exit(int(Exit.USAGE))
+
+
+def settings(context: typer.Context) -> Settings:
+    """The settings of a run: the command's flags that carry a setting's name, above other sources.
+
+    A switch that is off says nothing, so that a variable or judge.toml can still turn it on.
+
+    Raises:
+        UsageError: a value that does not fit, naming the flag, variable or key.
+    """
+    from judge.settings import Settings, resolve
+
+    flags = {name: value for name, value in context.params.items() if name in Settings.model_fields}
+    flags = {name: value for name, value in flags.items() if value is not False}
+    if context.params.get("no_cache"):
+        flags["cache"] = False
+    return resolve(flags)

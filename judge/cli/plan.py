@@ -41,24 +41,8 @@ def command(
     """Estimate calls, tokens and cost of a validation. No model is asked anything."""
     sources = opt.inputs_or_stdin(inputs, context)
     from judge.run.validate import Job
-    from judge.settings import resolve
 
-    settings = resolve(
-        {
-            "model": model,
-            "accept_model": accept_model,
-            "rewrite_model": rewrite_model,
-            "workflow": workflow,
-            "check": check,
-            "rubric": rubric,
-            "reading": reading,
-            "rounds": rounds,
-            "votes": votes,
-            "rule": rule,
-            "all_votes": all_votes or None,
-            "seed": seed,
-        }
-    )
+    settings = opt.settings(context)
     job = Job(sources, format=format, limit=limit, sample=sample, sample_seed=settings.seed)
     show(job, settings)
 

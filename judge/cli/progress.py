@@ -35,6 +35,9 @@ class Watching(Watcher):
     ) -> None:
         return None
 
+    def left_out(self, count: int) -> None:
+        typer.echo(f"judge: {count} lines of OUT are not from judge and are left out", err=True)
+
     def stopping(self, now: bool) -> None:
         told = "stopping now" if now else "finishing what is under way; Ctrl-C again stops at once"
         typer.echo(f"judge: {told}", err=True)
@@ -45,7 +48,9 @@ def watcher(job: Job, *, quiet: bool) -> Watching:
     if quiet:
         return Watching()
     total = _total(job)
-    return Bars(total) if sys.stderr.isatty() else LogLines(total)
+    # Lines of data that run down the same terminal would tear the bar to pieces.
+    beside_data = job.out is None and sys.stdout.isatty()
+    return Bars(total) if sys.stderr.isatty() and not beside_data else LogLines(total)
 
 
 def _total(job: Job) -> int | None:

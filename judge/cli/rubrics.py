@@ -15,7 +15,10 @@ Sources = Annotated[
 
 @app.command("list")
 def list_(rubric: Sources = None) -> None:
-    """Every rubric: name, role, reply model, what it needs, title."""
+    """Every rubric: name, role, reply model, what it needs, title.
+
+    Example: `judge rubrics list --rubric my-rubrics/`
+    """
     from rich.console import Console
     from rich.table import Table
 

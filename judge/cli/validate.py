@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from judge.run.validate import Report
+    from judge.settings import Settings
 
 EPILOG = """**Examples**
 
@@ -87,33 +89,9 @@ def command(
     if resume and overwrite:
         raise UsageError("--resume and --overwrite exclude each other")
     sources = opt.inputs_or_stdin(inputs, context)
-    flags = {
-        "model": model,
-        "accept_model": accept_model,
-        "rewrite_model": rewrite_model,
-        "workflow": workflow,
-        "check": check,
-        "rubric": rubric,
-        "reading": reading,
-        "rounds": rounds,
-        "votes": votes,
-        "rule": rule,
-        "all_votes": all_votes or None,
-        "temperature": temperature,
-        "seed": seed,
-        "margin": margin,
-        "min_words": min_words,
-        "concurrency": concurrency,
-        "timeout": timeout,
-        "max_calls": max_calls,
-        "max_cost": max_cost,
-        "cache": False if no_cache else None,
-        "cache_dir": cache_dir,
-    }
-    from judge.run.validate import Job, validate
-    from judge.settings import resolve
+    from judge.run.validate import Job, refuse_unusable, validate
 
-    settings = resolve(flags)
+    settings = opt.settings(context)
     job = Job(
         inputs=sources,
         out=out,
@@ -130,49 +108,60 @@ def command(
 
         show(job, settings)
         return
+    from judge.cli.closing import gate, print_summary
     from judge.cli.default_model import announce
     from judge.cli.progress import watcher
 
-    settings = announce(settings, quiet=quiet)
-    watching = watcher(job, quiet=quiet)
-    with watching:
-        report = validate(job, settings, watching)
-    _finish(report, out, summary, fail_under, quiet)
-
-
-def _finish(
-    report: Report, out: Path | None, summary: Path | None, fail_under: float | None, quiet: bool
-) -> None:
-    from judge.cli.closing import gate, print_summary
-
-    held = gate(report, fail_under)
-    code = report.exit_code
-    if held is False and code in (Exit.OK, Exit.INCOMPLETE):
-        code = int(Exit.GATE)
+    refuse_unusable(job)
     if summary is not None:
-        told: dict[str, Any] = {**report.as_json(), "exit_code": code}
-        told["gate"] = {"fail_under": fail_under, "holds": held}
-        summary.write_text(json.dumps(told, ensure_ascii=False, indent=2) + "\n", "utf-8")
+        _refuse_unwritable(summary)
+    announce(settings, quiet=quiet)
+    with watcher(job, quiet=quiet) as watching:
+        report = validate(job, settings, watching)
+    held = gate(report, fail_under)
+    if summary is not None:
+        _write_summary(summary, report, fail_under, held)
     if report.broken_pipe:
         _close_stdout()
     elif not quiet:
         print_summary(report, fail_under, held)
     if report.fatal is not None:
         typer.echo(f"judge: {report.fatal}", err=True)
-    if report.fatal is not None or report.interrupted:
-        typer.echo(f"judge: {_how_to_go_on(report, out)}", err=True)
-    raise typer.Exit(code)
+    if not (report.finished or report.broken_pipe):
+        typer.echo(f"judge: {_how_to_go_on(report, out, settings)}", err=True)
+    raise typer.Exit(_code(report, held))
 
 
-def _how_to_go_on(report: Report, out: Path | None) -> str:
-    written = report.summary.records
-    if out is None:
-        return f"{written} records were written; replies are in the cache, so run it again"
-    return f"{written} records are in {out}; the same command with --resume goes on from there"
+def _code(report: Report, held: bool | None) -> int:
+    """The exit code: the gate's, where the run came to its end, else the run's."""
+    return int(Exit.GATE) if held is False and report.finished else report.exit_code
+
+
+def _refuse_unwritable(summary: Path) -> None:
+    if summary.is_dir() or not os.access(summary if summary.exists() else summary.parent, os.W_OK):
+        raise UsageError(
+            f"--summary {summary}: cannot be written; name a file in a folder that can"
+        )
+
+
+def _write_summary(path: Path, report: Report, fail_under: float | None, held: bool | None) -> None:
+    told: dict[str, Any] = {**report.as_json(), "exit_code": _code(report, held)}
+    told["gate"] = {"fail_under": fail_under, "holds": held}
+    try:
+        path.write_text(json.dumps(told, ensure_ascii=False, indent=2) + "\n", "utf-8")
+    except OSError as error:
+        typer.echo(f"judge: --summary {path} was not written: {error.strerror}", err=True)
+
+
+def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:
+    written = f"{report.summary.records} records are in {out or 'the output'}"
+    if out is not None:
+        return f"{written}; the same command with --resume goes on from there"
+    if settings.cache:
+        return f"{written}; run it again: replies that are in the cache are not asked again"
+    return f"{written}; with -o FILE a run can be gone on with (--resume)"
 
 
 def _close_stdout() -> None:
     """Keep the interpreter from complaining about the closed pipe when it flushes at exit."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

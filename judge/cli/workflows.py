@@ -12,7 +12,10 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command("list")
 def list_() -> None:
-    """The workflows that are installed, with the checks that each one makes."""
+    """The workflows that are installed, with the checks that each one makes.
+
+    Example: `judge workflows list`
+    """
     from judge.run.setup import load_workflow, workflow_names
 
     for name in workflow_names():

@@ -8,33 +8,25 @@ validation and re-asking as the first run did.
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, cast
 
-import instructor
-from instructor.core.exceptions import (
-    IncompleteOutputException,
-    InstructorRetryException,
-    ResponseParsingError,
-)
-from pydantic import ValidationError
+from instructor.core.exceptions import IncompleteOutputException, InstructorRetryException
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode
 from judge.cache import ReplyCache, request_key
 from judge.errors import (
     BackendError,
-    BadRequest,
-    ContextExceeded,
     JudgeError,
     ServerFault,
     Unreachable,
     UsageError,
 )
 from judge.judging.budget import Budget, Price
+from judge.judging.instructed import INVALID, Refused, chat_completion, first_problem, patched
 from judge.judging.limiter import AdaptiveLimit
+from judge.judging.probe import probe
 from judge.replies import About, Reply, about
 from judge.verdict import Usage
 
@@ -125,7 +117,7 @@ class Client:
         self._mode = backend.modes[0] if len(backend.modes) == 1 else None
         self._preparing = asyncio.Lock()
         self._flights: dict[str, asyncio.Future[Completion]] = {}
-        self._create = _patched(self._attempt)
+        self._create = patched(self._attempt)
 
     # ------------------------------------------------------------ asking
 
@@ -145,15 +137,15 @@ class Client:
                     messages=[dict(message) for message in call.messages],
                     max_retries=self._reasks,
                 )
-        except _Refused as refused:
+        except Refused as refused:
             return Asked(None, ask.usage, "refused", refused.said[:200])
         except IncompleteOutputException:
             detail = f"the reply was cut off at {call.max_tokens} tokens"
             return Asked(None, ask.usage, "truncated", detail)
         except InstructorRetryException as failed:
-            if not isinstance(failed.__cause__, _INVALID):
+            if not isinstance(failed.__cause__, INVALID):
                 raise failed.__cause__ or failed from None
-            return Asked(None, ask.usage, "invalid", _first_problem(failed.__cause__))
+            return Asked(None, ask.usage, "invalid", first_problem(failed.__cause__))
         finally:
             _under_way.reset(token)
             self._count(reasks=max(0, ask.attempts - 1))
@@ -197,21 +189,10 @@ class Client:
         return request_key({"kind": "mode", "identity": self._identity})
 
     async def _probe(self) -> Mode:
-        problems: list[str] = []
-        for mode in self.backend.modes:
-            try:
-                completion = await self._paid(_PROBE, mode)
-            except ContextExceeded:
-                raise
-            except BadRequest as error:
-                problems.append(f"{mode}: {error}")
-                continue
-            if _is_probe_reply(completion.text):
-                if self._cache:
-                    self._cache.set(self._mode_key(), {"mode": str(mode)}, tag="mode")
-                return mode
-            problems.append(f"{mode}: replied {completion.text[:80]!r}")
-        raise UsageError(f"{self.spec} gave no valid JSON in any mode. " + "; ".join(problems))
+        mode = await probe(self.spec, self.backend.modes, self._paid)
+        if self._cache:
+            self._cache.set(self._mode_key(), {"mode": str(mode)}, tag="mode")
+        return mode
 
     async def aclose(self) -> None:
         await self.backend.aclose()
@@ -233,8 +214,8 @@ class Client:
         completion = await self._complete(call, self._mode)
         ask.usage += self._usage(completion)
         if completion.finish_reason == "refusal":
-            raise _Refused(completion.text)
-        return _chat_completion(completion)
+            raise Refused(completion.text)
+        return chat_completion(completion)
 
     async def _complete(self, call: Call, mode: Mode) -> Completion:
         key = request_key(
@@ -352,43 +333,11 @@ class Client:
         self.counters = replace(now, **{name: getattr(now, name) + n for name, n in more.items()})
 
 
-# ---------------------------------------------------------------- instructor's edge
-
-_PROBE = Call(
-    messages=[{"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'}],
-    schema_name="Ready",
-    schema={
-        "type": "object",
-        "properties": {"ready": {"type": "string", "enum": ["yes"]}},
-        "required": ["ready"],
-        "additionalProperties": False,
-    },
-    max_tokens=50,
-)
-
-
 _FINISHES = ("stop", "length", "refusal")
-_INVALID = (ValidationError, json.JSONDecodeError, ResponseParsingError)
-"""What instructor re-asks for. Whatever else it wraps is no fault of the reply and is raised."""
-
-
-class _Refused(IncompleteOutputException):
-    """The model refuses to answer. Derives from the one error that instructor does not wrap."""
-
-    def __init__(self, said: str) -> None:
-        super().__init__()
-        self.said = said or "no words were given"
 
 
 class _Abandoned(Exception):
     """The call that this one waited for was given up; whoever waits makes it itself."""
-
-
-def _is_probe_reply(text: str) -> bool:
-    try:
-        return bool(json.loads(text) == {"ready": "yes"})
-    except (ValueError, RecursionError):
-        return False
 
 
 def _too_long(seconds: float | None) -> bool:
@@ -406,39 +355,3 @@ def _restored(found: dict[str, Any]) -> Completion | None:
     counts = (completion.input_tokens, completion.output_tokens, completion.cached_tokens or 0)
     sound = isinstance(completion.text, str) and all(isinstance(n, int) for n in counts)
     return completion if sound and completion.finish_reason in _FINISHES else None
-
-
-def _first_problem(error: BaseException | None) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        return f"{place}: {first['msg']}"[:300] if place else str(first["msg"])[:300]
-    return str(error)[:300]
-
-
-def _patched(create: Any) -> Any:
-    """`create` with instructor's parsing and re-asking around it."""
-    logging.getLogger("instructor").addHandler(logging.NullHandler())
-    return instructor.patch(create=create, mode=instructor.Mode.JSON_SCHEMA)
-
-
-def _chat_completion(completion: Completion) -> Any:
-    from openai.types.chat import ChatCompletion, ChatCompletionMessage
-    from openai.types.chat.chat_completion import Choice
-    from openai.types.completion_usage import CompletionUsage
-
-    message = ChatCompletionMessage.model_construct(role="assistant", content=completion.text)
-    choice = Choice.model_construct(
-        finish_reason="length" if completion.finish_reason == "length" else "stop",
-        index=0,
-        message=message,
-        logprobs=None,
-    )
-    usage = CompletionUsage.model_construct(
-        prompt_tokens=completion.input_tokens,
-        completion_tokens=completion.output_tokens,
-        total_tokens=completion.input_tokens + completion.output_tokens,
-    )
-    return ChatCompletion.model_construct(
-        id="", choices=[choice], created=0, model="", object="chat.completion", usage=usage
-    )

@@ -7,49 +7,61 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from judge.errors import BackendError
-from judge.records import RESERVED, Item, Problem, Record, content_hash
+from judge.records import RESERVED, Item, Problem, Record, content_hash, dump
 from judge.run.setup import Bound
 from judge.verdict import Judgement, Usage, Verdict
 from judge.workflow import Outcome
 
-REDONE = frozenset({Verdict.ERROR})
-"""Verdicts that `--resume` does not keep."""
+FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
+"""Verdicts that `--resume` keeps."""
 
 
-def judged(record: Record, outcome: Outcome, bound: Bound) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An output line, what it says under `"judge"`, and whether it stands from an earlier run."""
+
+    text: bytes
+    judgement: Mapping[str, Any]
+    kept: bool = False
+
+
+def judged(record: Record, outcome: Outcome, bound: Bound) -> Line:
     """The record's own fields, repaired ones with their new text, then `"judge"`."""
     keys = [record.names[name] for name in outcome.changes]
     original = {key: record.fields[key] for key in keys}
     judgement = replace(outcome.judgement, original=original)
-    line = record.with_changes(outcome.changes)
-    return {**line, RESERVED: judgement.as_json(bound.models, bound.fingerprint)}
+    told = judgement.as_json(bound.models, bound.fingerprint)
+    return _line(record.with_changes(outcome.changes), told)
 
 
-def failed(record: Record, error: BackendError, bound: Bound) -> dict[str, Any]:
-    """The line of a record that got no verdict because a call brought no reply."""
+def failed(record: Record, kind: str, message: str, bound: Bound) -> Line:
+    """The line of a record that got no verdict; `kind` is the error's type."""
     judgement = Judgement(
         verdict=Verdict.ERROR,
         workflow=bound.workflow.name,
-        reason=str(error),
+        reason=message,
         usage=Usage(),
-        error={"type": error.kind, "line": record.item.line, "message": str(error)},
+        error={"type": kind, "line": record.item.line, "message": message},
     )
-    line = record.with_changes({})
-    return {**line, RESERVED: judgement.as_json(bound.models, bound.fingerprint)}
+    return _line(record.with_changes({}), judgement.as_json(bound.models, bound.fingerprint))
 
 
-def bad_input(item: Item, problem: Problem) -> dict[str, Any]:
+def bad_input(item: Item, problem: Problem) -> Line:
     """The line of input that cannot be judged: its fields, or its raw text, and what is wrong."""
     told: dict[str, Any] = {"type": problem.type, "line": item.line, "message": problem.message}
     if problem.field is not None:
         told["field"] = problem.field
-    fields: dict[str, Any] = {"raw": item.raw or ""}
-    if item.fields is not None:
-        fields = {k: v for k, v in item.fields.items() if k != RESERVED or not _is_ours(v)}
-    if RESERVED in fields:
-        fields = {"raw": json.dumps(item.fields)}
-    return {**fields, RESERVED: {"verdict": str(Verdict.ERROR), "error": told}}
+    if item.fields is None:
+        fields: dict[str, Any] = {"raw": item.raw or ""}
+    elif RESERVED in item.fields and not _is_ours(item.fields[RESERVED]):
+        fields = {"raw": json.dumps(item.fields, ensure_ascii=False)}
+    else:
+        fields = {key: value for key, value in item.fields.items() if key != RESERVED}
+    return _line(fields, {"verdict": str(Verdict.ERROR), "error": told})
+
+
+def _line(fields: Mapping[str, Any], judgement: Mapping[str, Any]) -> Line:
+    return Line(dump({**fields, RESERVED: judgement}), judgement)
 
 
 def _is_ours(value: object) -> bool:
@@ -72,15 +84,16 @@ def earlier(text: bytes) -> Earlier | None:
     """
     try:
         line = json.loads(text)
-    except (UnicodeDecodeError, json.JSONDecodeError):
+    except (ValueError, RecursionError):
         return None
     if not isinstance(line, dict) or not _is_ours(line.get(RESERVED)):
         return None
     judgement = line[RESERVED]
     original = judgement.get("original") or {}
+    if not isinstance(judgement["verdict"], str) or not isinstance(original, dict):
+        return None
     fields = {key: value for key, value in line.items() if key != RESERVED}
-    return Earlier(
-        key=content_hash({**fields, **original}),
-        finished=judgement["verdict"] not in REDONE,
-        judgement=judgement,
+    finished = judgement["verdict"] in FINISHED and all(
+        isinstance(judgement.get(name), str) for name in ("fingerprint", "workflow")
     )
+    return Earlier(content_hash({**fields, **original}), finished, judgement)

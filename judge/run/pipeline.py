@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -18,15 +19,21 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class Brake:
-    """How a run is asked to stop: reading no further items, or at once, dropping those under way."""
+    """How a run is asked to stop: to read no further, or at once, dropping what is under way."""
 
     pulled: bool = False
     tasks: set[asyncio.Future[Any]] = field(default_factory=set)
-    wake: list[Callable[[], None]] = field(default_factory=list)
+    _calls: list[Callable[[], None]] = field(default_factory=list)
+
+    def on_pull(self, call: Callable[[], None]) -> None:
+        """Have `call` made when the brake is pulled; at once if it is already."""
+        self._calls.append(call)
+        if self.pulled:
+            call()
 
     def stop_reading(self) -> None:
         self.pulled = True
-        for call in self.wake:
+        for call in self._calls:
             call()
 
     def stop_now(self) -> None:
@@ -53,7 +60,8 @@ async def feed(items: Iterator[Source], brake: Brake, ahead: int = 64) -> AsyncI
     room = threading.Semaphore(ahead)
 
     def deliver(thing: Source | BaseException | _End) -> None:
-        if not loop.is_closed():
+        # A run that was stopped while this thread waited for input has closed its loop by now.
+        with suppress(RuntimeError):
             loop.call_soon_threadsafe(queue.put_nowait, thing)
 
     def read() -> None:
@@ -61,14 +69,14 @@ async def feed(items: Iterator[Source], brake: Brake, ahead: int = 64) -> AsyncI
             for item in items:
                 room.acquire()
                 if brake.pulled:
-                    break
+                    return
                 deliver(item)
         except BaseException as error:  # noqa: BLE001 - it is raised again where it can be handled
             deliver(error)
         else:
             deliver(_END)
 
-    brake.wake.append(lambda: queue.put_nowait(_END))
+    brake.on_pull(lambda: queue.put_nowait(_END))
     threading.Thread(target=read, name="judge-reader", daemon=True).start()
     while True:
         thing = await queue.get()
@@ -103,52 +111,59 @@ class Pipeline(Generic[Source, Result]):
         """Until the items end or the brake is pulled; `emit` gets each result.
 
         Raises:
-            Exception: the first that `work`, `emit` or reading raised; no further items are begun,
-                those under way are finished and given out first.
+            Exception: the first that `work`, `emit` or reading raised; no further items are begun.
+                Those under way are finished and given out first, unless it was `emit` that failed:
+                what cannot be given out is dropped.
         """
         producing = asyncio.create_task(self._produce(items))
-        error: BaseException | None = None
-        while not isinstance(future := await self._out.get(), _End):
-            try:
-                if not future.done():
-                    await asyncio.wait({future})
-                if not future.cancelled():
-                    emit(future.result())
-            except Exception as caught:  # noqa: BLE001 - kept, and raised when all is given out
-                error = error or caught
+        failure: BaseException | None = None
+        deaf = False
+        while not isinstance(task := await self._out.get(), _End):
+            if not task.done():
+                await asyncio.wait({task})
+            if task.cancelled():
+                pass
+            elif (raised := task.exception()) is not None:
+                failure = failure or raised
                 self._brake.stop_reading()
-            finally:
-                self._room.release()
-        await producing
-        if error is not None:
-            raise error
+            elif not deaf:
+                try:
+                    emit(task.result())
+                except Exception as error:  # noqa: BLE001 - raised below, when all have stopped
+                    failure, deaf = failure or error, True
+                    self._brake.stop_now()
+            self._room.release()
+        try:
+            await producing
+        except Exception as error:  # noqa: BLE001 - as above
+            failure = failure or error
+        if failure is not None:
+            raise failure
 
     async def _produce(self, items: AsyncIterator[Source]) -> None:
         try:
             async for item in items:
                 await self._room.acquire()
                 await self._slots.acquire()
-                task: asyncio.Future[Result] = asyncio.ensure_future(self._one(item))
-                self._track(task)
-                if self._ordered:
-                    self._out.put_nowait(task)
                 if self._brake.pulled:
                     break
+                self._begin(item)
         finally:
-            running = {task for task in self._brake.tasks if not task.done()}
-            if running:
-                await asyncio.wait(running)
+            while tasks := self._brake.tasks:
+                await asyncio.wait(tasks)
             self._out.put_nowait(_END)
 
-    async def _one(self, item: Source) -> Result:
-        try:
+    def _begin(self, item: Source) -> None:
+        async def work() -> Result:
             return await self._work(item)
-        finally:
-            self._slots.release()
 
-    def _track(self, task: asyncio.Future[Result]) -> None:
-        tasks = self._brake.tasks
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-        if not self._ordered:
+        task: asyncio.Future[Result] = asyncio.ensure_future(work())
+        # By callbacks, because they are made also for a task that is cancelled before its first
+        # step. `discard` comes last: a task that is in the set has still to be put out.
+        task.add_done_callback(lambda _: self._slots.release())
+        if self._ordered:
+            self._out.put_nowait(task)
+        else:
             task.add_done_callback(self._out.put_nowait)
+        self._brake.tasks.add(task)
+        task.add_done_callback(self._brake.tasks.discard)

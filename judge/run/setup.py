@@ -22,9 +22,10 @@ from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.rubric import Rubric, collect
 from judge.settings import Settings
+from judge.weights import catalog
 from judge.workflow import By, Context, Workflow
 
-DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
+DEFAULT_MODEL = f"local:{catalog.DEFAULT}"
 """The judge when no model is named anywhere."""
 
 
@@ -88,8 +89,7 @@ class Setup:
         budget = Budget(settings.max_calls, settings.max_cost)
         rubrics, added = collect(settings.rubric)
         setup = cls(settings, budget, None, _rubrics=rubrics, _added=added)
-        if settings.workflow:
-            load_workflow(settings.workflow)
+        setup._check_checks()
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
         for spec in (*setup.judges, *setup.accepting, setup.rewriter):
@@ -175,15 +175,20 @@ class Setup:
         return Bound(workflow, context, models, mark)
 
     def _wanted(self, workflow: Workflow) -> frozenset[str]:
-        added = tuple(n for n in self._added if self._rubrics[n].role == "judge")
-        known = (*workflow.checks, *workflow.counted, *added)
+        known = self._known(workflow)
         chosen = self.settings.check
         if unknown := [name for name in chosen if name not in known]:
             raise UsageError(
                 f"--check {unknown[0]}: the {workflow.name} workflow has "
                 f"{', '.join(known)}; add others with --rubric"
             )
-        return frozenset((*chosen, *added) if chosen else known)
+        return frozenset((*chosen, *self._added_checks()) if chosen else known)
+
+    def _known(self, workflow: Workflow) -> tuple[str, ...]:
+        return (*workflow.checks, *workflow.counted, *self._added_checks())
+
+    def _added_checks(self) -> tuple[str, ...]:
+        return tuple(name for name in self._added if self._rubrics[name].role == "judge")
 
     def _panel(self, name: str, by: By, workflow: Workflow) -> Panel:
         settings, rubric = self.settings, self._rubrics[name]
@@ -256,6 +261,18 @@ class Setup:
             for spec in sorted({*self.judges, *self.accepting, self.rewriter})
         }
 
+    def _check_checks(self) -> None:
+        """Refuse, before anything is judged, a check that no workflow in question has."""
+        names = (self.settings.workflow,) if self.settings.workflow else workflow_names()
+        workflows = [load_workflow(name) for name in names]
+        for check in self.settings.check:
+            if not any(check in self._known(workflow) for workflow in workflows):
+                told = "; ".join(f"{w.name}: {', '.join(self._known(w))}" for w in workflows)
+                raise UsageError(
+                    f"--check {check}: there is no such check. There are {told}. "
+                    "Add others with --rubric"
+                )
+
     def _check_prices(self) -> None:
         if self.settings.max_cost is None:
             return
@@ -268,6 +285,6 @@ class Setup:
 
 
 def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> str:
-    """16 hex digits over rubrics, models, parameters and workflow: the same means the same question."""
+    """16 hex digits over rubrics, models, parameters and workflow: same digits, same question."""
     body = json.dumps({"run": described, "models": identities}, sort_keys=True)
     return hashlib.blake2b(body.encode(), digest_size=8).hexdigest()

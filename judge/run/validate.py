@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import logging
 import random
-import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from judge.errors import BackendError, Exit, JudgeError, UsageError
-from judge.records import Item, Kind, Problem, SeenIds, build, content_hash, dump, read
+from judge.records import Item, Kind, Problem, SeenIds, build, content_hash, read
 from judge.run import lines
-from judge.run.output import FileSink, Resumption, Sink, StreamSink, refuse_existing
+from judge.run.interrupts import Interrupts
+from judge.run.lines import Line
+from judge.run.output import FileSink, Sink, StreamSink, refuse_existing, refuse_input
 from judge.run.pipeline import Brake, Pipeline, feed
+from judge.run.resume import Resumption, side_file
 from judge.run.setup import Setup, load_workflow
 from judge.run.summary import SpeechStatistics, Summary
 from judge.settings import Settings
@@ -25,6 +29,8 @@ from judge.subject import Subject
 
 BROKEN_PIPE = 141
 """128 + SIGPIPE, what a shell reports for a program whose reader has gone away."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,11 @@ class Report:
     cost: float = 0.0
 
     @property
+    def finished(self) -> bool:
+        """Whether every input line has its output line."""
+        return not (self.interrupted or self.fatal or self.broken_pipe)
+
+    @property
     def exit_code(self) -> int:
         if self.broken_pipe:
             return BROKEN_PIPE
@@ -71,7 +82,7 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         return {
             **self.summary.as_json(),
-            "finished": not (self.interrupted or self.fatal or self.broken_pipe),
+            "finished": self.finished,
             "exit_code": self.exit_code,
             "seconds": round(self.seconds, 3),
             "cost_usd": round(self.cost, 6),
@@ -91,16 +102,31 @@ class Watcher:
     def stopping(self, now: bool) -> None:
         """The user asked to stop."""
 
+    def left_out(self, count: int) -> None:
+        """So many lines of OUT were not written by judge, and `--resume` drops them."""
+
 
 def select(job: Job) -> Iterator[Item]:
     """The items of all inputs, cut down to the limit or the sample."""
-    items = chain.from_iterable(read(source, format=job.format) for source in job.inputs)
+    items: Iterator[Item] = chain.from_iterable(
+        _opened(source, job.format) for source in job.inputs
+    )
     if job.sample is not None:
-        items = iter(_sampled(items, job.sample, job.sample_seed))
+        items = _sampled(items, job.sample, job.sample_seed)
     return islice(items, job.limit)
 
 
-def _sampled(items: Iterator[Item], count: int, seed: int) -> list[Item]:
+def _opened(source: str, format: str | None) -> Iterator[Item]:
+    if source != "-":
+        return read(source, format=format)
+    if sys.stdin is None:
+        raise UsageError("standard input is closed: name a file, or pipe records in")
+    # Not through Python's own buffer: a thread that waits for input holds that buffer's lock, and
+    # an interpreter that finds it held at its exit aborts.
+    return read("-", stdin=io.FileIO(sys.stdin.fileno(), closefd=False), format=format)
+
+
+def _sampled(items: Iterator[Item], count: int, seed: int) -> Iterator[Item]:
     """`count` items, each set of them equally likely (reservoir sampling), in input order."""
     chance = random.Random(seed)
     kept: list[tuple[int, Item]] = []
@@ -109,7 +135,7 @@ def _sampled(items: Iterator[Item], count: int, seed: int) -> list[Item]:
             kept.append((place, item))
         elif (drawn := chance.randrange(place + 1)) < count:
             kept[drawn] = (place, item)
-    return [item for _, item in sorted(kept, key=lambda pair: pair[0])]
+    yield from (item for _, item in sorted(kept, key=lambda pair: pair[0]))
 
 
 def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
@@ -118,23 +144,32 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     Raises:
         UsageError: nothing was judged: an input, output, model or setting that cannot be used.
     """
-    _refuse_unreadable(job)
-    if job.out is not None and not (job.resume or job.overwrite):
-        refuse_existing(job.out)
+    refuse_unusable(job)
+    setup = Setup.of(settings)
+    summary = Summary(SpeechStatistics(_encoder()))
+    with SeenIds() as ids:
+        run = _Run(job, setup, summary, watcher, ids)
+        with Interrupts(run.interrupt):
+            return asyncio.run(run.go())
+
+
+def refuse_unusable(job: Job) -> None:
+    """See that inputs can be read and OUT may be written, before anything is fetched or paid for.
+
+    Raises:
+        UsageError: naming the file, and what to do.
+    """
     if job.resume and job.out is None:
         raise UsageError("--resume needs the file to go on with: name it with -o")
-    setup = Setup.of(settings)
-    encoder = _encoder()
-    summary = Summary(SpeechStatistics(encoder))
-    with ExitStack() as stack:
-        run = _Run(job, setup, summary, watcher, stack)
-        return asyncio.run(run.go())
-
-
-def _refuse_unreadable(job: Job) -> None:
     for source in job.inputs:
-        if source != "-":
+        # What a named pipe holds can be read only once, so it is not opened to see how it looks.
+        path = Path(source)
+        if source != "-" and (path.is_file() or path.is_dir() or not path.exists()):
             read(source, format=job.format)
+        if job.out is not None:
+            refuse_input(job.out, source)
+    if job.out is not None and not (job.resume or job.overwrite):
+        refuse_existing(job.out)
 
 
 def _encoder() -> Any:
@@ -147,39 +182,53 @@ class _Run:
     """One run: its stream, its brake, and what it does with each record."""
 
     def __init__(
-        self, job: Job, setup: Setup, summary: Summary, watcher: Watcher, stack: ExitStack
+        self, job: Job, setup: Setup, summary: Summary, watcher: Watcher, ids: SeenIds
     ) -> None:
-        self.job, self.setup, self.watcher = job, setup, watcher
+        self.job, self.setup, self.watcher, self.ids = job, setup, watcher, ids
         self.report = Report(summary)
         self.brake = Brake()
-        self.ids = stack.enter_context(SeenIds())
         self.resumption: Resumption | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._streaming = False
         chosen = setup.settings.workflow
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
 
     async def go(self) -> Report:
+        self._loop = asyncio.get_running_loop()
         began = time.monotonic()
-        items = select(self.job)
-        if self.job.resume and self.job.out is not None:
-            items = self._resumed(items, self.job.out)
+        sink: Sink | None = None
         try:
-            await self.setup.prepare()
-        except BackendError as error:
-            self.report.fatal = _fatal(error)
-            return self.report
-        sink = self._sink()
-        self.watcher.began(self.setup)
-        try:
-            with _Signals(self.brake, self.watcher, self.report):
+            items = self._items()
+            sink = self._sink()
+            if await self._prepared():
+                if isinstance(sink, FileSink) and not self.job.resume:
+                    self._start_anew(sink)
+                self.watcher.began(self.setup)
                 await self._stream(items, sink)
         finally:
-            sink.close()
+            if sink is not None:
+                sink.close()
             await self._close(began)
         return self.report
 
+    async def _prepared(self) -> bool:
+        """Whether every model is ready; until then nothing is under way that could be finished."""
+        preparing = asyncio.ensure_future(self.setup.prepare())
+        self.brake.tasks.add(preparing)
+        preparing.add_done_callback(self.brake.tasks.discard)
+        try:
+            await preparing
+        except asyncio.CancelledError:
+            return False
+        except BackendError as error:
+            self.report.fatal = _fatal(error)
+            return False
+        return not self.brake.pulled
+
     async def _stream(self, items: Iterator[Item], sink: Sink) -> None:
+        self._streaming = True
         slots = self.setup.slots
-        pipeline: Pipeline[Item, dict[str, Any] | bytes] = Pipeline(
+        pipeline: Pipeline[Item, Line] = Pipeline(
             self.work,
             slots=slots,
             window=8 * slots + 64,
@@ -195,86 +244,107 @@ class _Run:
         except JudgeError as error:
             self.report.fatal = error
 
+    # ------------------------------------------------------------ stopping
+
+    def interrupt(self, again: bool) -> None:
+        """Stop reading and finish what is under way; `again`: stop now. From any thread."""
+        self.report.interrupted = True
+        if self._loop is None:
+            self.brake.pulled = True
+        else:
+            self._loop.call_soon_threadsafe(self._interrupted, again or not self._streaming)
+
+    def _interrupted(self, now: bool) -> None:
+        self.watcher.stopping(now)
+        if now:
+            self.brake.stop_now()
+        else:
+            self.brake.stop_reading()
+
     # ------------------------------------------------------------ one record
 
-    async def work(self, item: Item) -> dict[str, Any] | bytes:
-        """The output line for one item; bytes where it stands from an earlier run."""
-        if self.resumption is not None and item.fields is not None:
-            kept = self.resumption.kept.take(content_hash(item.fields))
-            if kept is not None:
-                build(item, self.kind, self.ids)
-                return kept
+    async def work(self, item: Item) -> Line:
+        """The output line for one item."""
         if item.problem is not None:
             return lines.bad_input(item, item.problem)
         record = build(item, self.kind, self.ids)
         if isinstance(record, Problem):
             return lines.bad_input(item, record)
+        if (line := self._kept(item)) is not None:
+            return line
         bound = self.setup.bound(record.kind)
         try:
             outcome = await bound.workflow.run(Subject.of(record), bound.context)
         except BackendError as error:
             if error.kind in ("unreachable", "denied"):
                 raise
-            return lines.failed(record, error, bound)
+            return lines.failed(record, error.kind, str(error), bound)
+        except JudgeError:
+            raise
+        except Exception as error:  # noqa: BLE001
+            # A fault of ours, or of somebody's rubric or workflow: one record must not keep all
+            # others from being judged, now and again on every resume.
+            _log.exception("record %s (line %d) was not judged", record.id, item.line)
+            return lines.failed(record, "internal", f"{type(error).__name__}: {error}", bound)
         return lines.judged(record, outcome, bound)
 
-    def _emit(self, line: dict[str, Any] | bytes, sink: Sink) -> None:
-        kept = isinstance(line, bytes)
-        found = lines.earlier(line) if isinstance(line, bytes) else None
-        judgement = found.judgement if found else line["judge"]  # type: ignore[index,call-overload]
-        try:
-            sink.write(line if isinstance(line, bytes) else dump(line))
-        except BrokenPipeError:
-            self.brake.stop_now()
-            raise
-        self.report.summary.add(judgement, kept=kept)
+    def _kept(self, item: Item) -> Line | None:
+        if self.resumption is None or item.fields is None:
+            return None
+        text = self.resumption.kept.take(content_hash(item.fields))
+        found = lines.earlier(text) if text is not None else None
+        return Line(text, found.judgement, kept=True) if text and found else None
+
+    def _emit(self, line: Line, sink: Sink) -> None:
+        sink.write(line.text)
+        self.report.summary.add(line.judgement, kept=line.kept)
         self.watcher.wrote(self.report.summary, self.setup)
 
     # ------------------------------------------------------------ files
 
-    def _sink(self) -> Sink:
-        if self.job.out is None:
-            return StreamSink()
-        return FileSink(self.job.out, append=self.job.resume)
+    def _items(self) -> Iterator[Item]:
+        items = select(self.job)
+        if not self.job.resume or self.job.out is None:
+            return items
+        self.resumption = Resumption(self.job.out)
+        if foreign := self.resumption.check(self.setup.bound):
+            self.watcher.left_out(foreign)
+        return self._resumed(items, self.resumption)
 
-    def _resumed(self, items: Iterator[Item], out: Path) -> Iterator[Item]:
-        """The items that are still to do, after those whose lines already stand in OUT."""
-        self.resumption = Resumption(out)
-        self._compare_fingerprints(self.resumption)
-        size, ahead = 0, iter(())
-        for text, found in self.resumption.prefix():
+    def _sink(self) -> Sink:
+        return StreamSink() if self.job.out is None else FileSink(self.job.out)
+
+    def _start_anew(self, sink: FileSink) -> None:
+        sink.empty()
+        if self.job.out is not None:
+            side_file(self.job.out).unlink(missing_ok=True)
+
+    def _resumed(self, items: Iterator[Item], resumption: Resumption) -> Iterator[Item]:
+        """The items that are still to do, after those whose lines already stand in OUT.
+
+        Runs where the input is read, and is done with OUT before it gives the first item.
+        """
+        size, ahead = 0, list[Item]()
+        for text, found in resumption.prefix():
             item = next(items, None)
             if item is None:
                 break
-            if item.fields is None or content_hash(item.fields) != found.key:
-                ahead = iter((item,))
+            if not self._stands(item, found.key):
+                ahead.append(item)
                 break
-            build(item, self.kind, self.ids)
             self.report.summary.add(found.judgement, kept=True)
             size += len(text)
-        self.resumption.keep(size)
-        return chain(ahead, items)
+        resumption.keep(size)
+        yield from chain(ahead, items)
 
-    def _compare_fingerprints(self, resumption: Resumption) -> None:
-        seen: set[str] = set()
-        for judgement in resumption.judgements():
-            mark, name = judgement.get("fingerprint"), judgement.get("workflow")
-            if not isinstance(mark, str) or mark in seen or not isinstance(name, str):
-                continue
-            seen.add(mark)
-            bound = self.setup.bound(name)
-            if mark != bound.fingerprint:
-                differs = _differences(judgement.get("models") or {}, bound.models)
-                raise UsageError(
-                    f"{resumption.out} was made under another fingerprint ({mark}, now "
-                    f"{bound.fingerprint}). What differs: {differs}. Use the same settings, "
-                    "or --overwrite"
-                )
+    def _stands(self, item: Item, key: str) -> bool:
+        if item.fields is None or content_hash(item.fields) != key:
+            return False
+        return not isinstance(build(item, self.kind, self.ids), Problem)
 
     async def _close(self, began: float) -> None:
-        finished = not (self.report.interrupted or self.report.fatal or self.report.broken_pipe)
         if self.resumption is not None:
-            self.resumption.kept.close(remove=finished)
+            self.resumption.kept.close(remove=self.report.finished)
         self.report.seconds = time.monotonic() - began
         self.report.cost = self.setup.budget.cost
         for spec, client in self.setup.clients.items():
@@ -283,49 +353,8 @@ class _Run:
 
 
 def _fatal(error: BackendError) -> JudgeError:
-    """The error that ended a run, with the exit code it deserves: 4 unless the call itself was bad."""
+    """The error that ended a run, with its exit code: 4 unless the call itself was bad."""
     told = JudgeError(f"the model cannot be used: {error}")
     bad_call = error.kind in ("bad-request", "context-exceeded", "budget")
     told.exit_code = Exit.USAGE if bad_call else Exit.UNAVAILABLE
     return told
-
-
-def _differences(old: dict[str, Any], new: Any) -> str:
-    def flat(tree: Any, path: str = "") -> dict[str, Any]:
-        if not isinstance(tree, dict):
-            return {path: tree}
-        found: dict[str, Any] = {}
-        for key, value in tree.items():
-            found |= flat(value, f"{path}.{key}" if path else str(key))
-        return found
-
-    before, after = flat(old), flat(dict(new))
-    names = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
-    told = [f"{name} was {before.get(name)!r}, is {after.get(name)!r}" for name in names[:6]]
-    return "; ".join(told) or "the model behind the name (server, weights or script)"
-
-
-class _Signals:
-    """Ctrl-C once: finish what is under way; twice: stop now."""
-
-    def __init__(self, brake: Brake, watcher: Watcher, report: Report) -> None:
-        self._brake, self._watcher, self._report = brake, watcher, report
-
-    def __enter__(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._pulled)
-
-    def __exit__(self, *_: object) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-    def _pulled(self) -> None:
-        again = self._report.interrupted
-        self._report.interrupted = True
-        self._watcher.stopping(again)
-        if again:
-            self._brake.stop_now()
-        else:
-            self._brake.stop_reading()

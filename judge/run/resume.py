@@ -1,0 +1,200 @@
+"""What is kept of an interrupted run.
+
+Resuming works by content, not by count: the finished lines that already stand in the right order at
+the beginning of OUT stay where they are; any others go to a file beside it (`OUT.resume`) and are
+copied back when their record comes by. That file is complete before OUT is shortened, so at no
+moment is a finished line in neither.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from judge.errors import UsageError
+from judge.run.lines import Earlier, earlier
+from judge.run.setup import Bound
+
+
+def side_file(out: Path) -> Path:
+    """Where finished lines of OUT wait for their record."""
+    return out.with_name(out.name + ".resume")
+
+
+class Kept:
+    """The finished lines of an earlier run that wait for their record, found by content.
+
+    For one thread at a time.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[bytes] | None = None
+        self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._index.execute("PRAGMA journal_mode=OFF")
+        self._index.execute("CREATE TABLE kept (key BLOB, start INTEGER, size INTEGER)")
+        self._index.execute("CREATE INDEX by_key ON kept (key)")
+
+    def load(self) -> None:
+        """Index the lines that lie in the file; a file that is not there holds none."""
+        if not self.path.exists():
+            return
+        self._index.execute("BEGIN")
+        for start, text in whole_lines(self.path):
+            if (found := earlier(text)) and found.finished:
+                row = (bytes.fromhex(found.key), start, len(text))
+                self._index.execute("INSERT INTO kept VALUES (?, ?, ?)", row)
+        self._index.execute("COMMIT")
+        self._file = self.path.open("rb")
+
+    def take(self, key: str) -> bytes | None:
+        """The line of the record with this content hash, once for each line there is."""
+        if self._file is None:
+            return None
+        select = "SELECT rowid, start, size FROM kept WHERE key = ? ORDER BY rowid LIMIT 1"
+        row = self._index.execute(select, (bytes.fromhex(key),)).fetchone()
+        if row is None:
+            return None
+        self._index.execute("DELETE FROM kept WHERE rowid = ?", (row[0],))
+        self._file.seek(row[1])
+        return self._file.read(row[2])
+
+    def close(self, *, remove: bool) -> None:
+        """`remove` when the run came to its end and every line that was wanted is in OUT."""
+        if self._file is not None:
+            self._file.close()
+        self._index.close()
+        if remove:
+            self.path.unlink(missing_ok=True)
+
+
+@dataclass(slots=True)
+class Survey:
+    """What stands in OUT and its side file: a judgement for each fingerprint, and line counts."""
+
+    judgements: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    ours: int = 0
+    foreign: int = 0
+
+
+class Resumption:
+    """OUT of an interrupted run, made ready to be gone on with.
+
+    Used in steps, because which lines can stay is known only beside the input: `check` before
+    anything is done, then `prefix` walks the finished lines from the top, `keep` says how many
+    bytes of them the input confirms, `kept` gives the others back by content.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.kept = Kept(side_file(out))
+
+    def check(self, bound: Callable[[str], Bound]) -> int:
+        """How many lines of OUT are none of ours and will be left out.
+
+        Raises:
+            UsageError: OUT holds nothing of ours, or finished lines under another fingerprint.
+        """
+        if self.out.exists() and not self.out.is_file():
+            raise UsageError(f"{self.out} is no file that --resume could go on with")
+        survey = self._survey()
+        if survey.foreign and not survey.ours:
+            raise UsageError(
+                f"{self.out} was not written by judge validate, so --resume cannot go on with it; "
+                "name another file with -o"
+            )
+        for mark, judgement in survey.judgements.items():
+            name = judgement["workflow"]
+            now = bound(name)
+            if mark != now.fingerprint:
+                raise UsageError(
+                    f"{self.out} was made under another fingerprint ({mark}, now "
+                    f"{now.fingerprint}). What differs: {_differences(judgement, now)}. "
+                    "Use the same settings, or start anew with --overwrite"
+                )
+        return survey.foreign
+
+    def _survey(self) -> Survey:
+        survey = Survey()
+        for path in (self.out, self.kept.path):
+            if not path.exists():
+                continue
+            end = 0
+            for start, text in whole_lines(path):
+                end = start + len(text)
+                found = earlier(text)
+                survey.ours += found is not None
+                survey.foreign += found is None
+                if found and found.finished:
+                    survey.judgements.setdefault(found.judgement["fingerprint"], found.judgement)
+            survey.foreign += _foreign_tail(path, end)
+        return survey
+
+    def prefix(self) -> Iterator[tuple[bytes, Earlier]]:
+        """The lines from the top of OUT up to the first that is torn, foreign or unfinished."""
+        if not self.out.exists():
+            return
+        for _, text in whole_lines(self.out):
+            found = earlier(text)
+            if found is None or not found.finished:
+                return
+            yield text, found
+
+    def keep(self, size: int) -> None:
+        """Shorten OUT to its first `size` bytes; finished lines behind them go to the side file."""
+        if self.out.exists():
+            aside = self.kept.path.with_name(self.kept.path.name + ".new")
+            with aside.open("wb") as file:
+                if self.kept.path.exists():
+                    for _, text in whole_lines(self.kept.path):
+                        file.write(text)
+                for start, text in whole_lines(self.out):
+                    if start >= size and (found := earlier(text)) and found.finished:
+                        file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(self.kept.path)
+            os.truncate(self.out, size)
+        self.kept.load()
+
+
+def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """(offset, line with its newline) for each whole line; a torn last line is left out."""
+    start = 0
+    with path.open("rb") as file:
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            yield start, line
+            start += len(line)
+
+
+def _foreign_tail(path: Path, start: int) -> bool:
+    """Whether what stands behind the last newline cannot be the beginning of a line of ours."""
+    with path.open("rb") as file:
+        file.seek(start)
+        tail = file.read(1)
+    return bool(tail) and tail != b"{"
+
+
+def _differences(judgement: Mapping[str, Any], now: Bound) -> str:
+    before = _flat({**(judgement.get("models") or {}), "workflow": judgement["workflow"]})
+    after = _flat({**now.models, "workflow": now.workflow.name})
+    names = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
+    told = [f"{name} was {before.get(name)!r}, is {after.get(name)!r}" for name in names[:6]]
+    if len(names) > len(told):
+        told.append(f"and {len(names) - len(told)} more")
+    return "; ".join(told) or "the model behind the name (server, weights or script)"
+
+
+def _flat(tree: Any, path: str = "") -> dict[str, Any]:
+    if not isinstance(tree, Mapping):
+        return {path: tree}
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        found |= _flat(value, f"{path}.{key}" if path else str(key))
+    return found

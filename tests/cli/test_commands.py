@@ -1,0 +1,147 @@
+"""The smaller commands, help, completion, and what starting costs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from judge.cache import ReplyCache
+from judge.cli import app, main
+
+from .conftest import Shell
+
+
+@pytest.fixture
+def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
+    """The command in this process: (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JUDGE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["judge", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), *capfd.readouterr()
+
+    return run
+
+
+def commands(group: Any, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = []
+    for name, command in group.commands.items():
+        inside = getattr(command, "commands", None)
+        found += commands(command, (*words, name)) if inside else [(*words, name)]
+    return found
+
+
+@pytest.mark.parametrize("words", commands(get_command(app)), ids=" ".join)
+def test_every_help_shows_an_example(typed: Any, words: tuple[str, ...]) -> None:
+    if words[0] == "models":
+        pytest.skip("looked after by tests of the weights")
+    code, out, _ = typed(*words, "--help")
+    assert code == 0
+    examples = [line for line in out.splitlines() if f"judge {' '.join(words)} " in f"{line} "]
+    # The usage line is one; an example is another, on a line that nothing else begins on.
+    assert len(examples) >= 2, out
+    assert all(line.strip(" │").count("judge ") <= 2 for line in examples)
+
+
+def test_examples_stand_on_lines_of_their_own(typed: Any) -> None:
+    _, out, _ = typed("validate", "--help")
+    examples = [line for line in out.splitlines() if " — " in line and "judge validate" in line]
+    assert len(examples) == 4
+    assert "Exit codes" in out
+
+
+def test_version_and_no_command(typed: Any) -> None:
+    from judge import __version__
+
+    assert typed("--version")[:2] == (0, f"judge {__version__}\n")
+    code, out, told = typed()
+    assert code in (0, 2) and "validate" in out + told
+    assert typed("nonsense")[0] == 2
+
+
+def test_workflows_list_and_draw(typed: Any, tmp_path: Path) -> None:
+    code, out, _ = typed("workflows", "list")
+    assert code == 0 and {line.split("\t")[0] for line in out.splitlines()} >= {"norm", "story"}
+    for name, node in [("story", "insertion"), ("norm", "regeneration"), ("majority", "ask")]:
+        code, out, _ = typed("workflows", "draw", name)
+        assert code == 0 and "graph TD;" in out and node in out
+    assert typed("workflows", "draw", "tale")[0] == 2
+    code, _, told = typed("workflows", "draw", "norm", "-o", "x.pdf")
+    assert code == 2 and ".svg or .png" in told
+
+
+def test_pictures(typed: Any, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("grandalf")
+    for suffix, magic in [(".svg", b"<?xml"), (".png", b"\x89PNG")]:
+        code, out, told = typed("workflows", "draw", "norm", "-o", f"x{suffix}")
+        assert code == 0 and out == "" and f"wrote x{suffix}" in told
+        content = (tmp_path / f"x{suffix}").read_bytes()
+        assert content.startswith(magic) and len(content) < 300_000
+        typed("workflows", "draw", "norm", "-o", f"y{suffix}")
+        assert (tmp_path / f"y{suffix}").read_bytes() == content
+    code, _, told = typed("workflows", "draw", "norm", "-o", "no/such/x.svg")
+    assert code == 2 and "cannot be written" in told
+
+
+def test_rubrics_list_and_show(typed: Any) -> None:
+    code, out, _ = typed("rubrics", "list")
+    assert code == 0 and "incorporation" in out and "relevance" in out
+    code, out, _ = typed("rubrics", "show", "consistency")
+    assert code == 0 and "structured question" in out
+    code, out, _ = typed("rubrics", "show", "consistency", "--json")
+    assert json.loads(out)["name"] == "consistency"
+    assert typed("rubrics", "show", "taste")[0] == 2
+
+
+def test_cache_stats_prune_clear(typed: Any, tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "elsewhere")
+    for number in range(3):
+        cache.set(f"k{number}", {"text": "reply"})
+    cache.close()
+    # The folder that judge.toml names is the one that is looked at, as a run would.
+    (tmp_path / "judge.toml").write_text('cache_dir = "elsewhere"\n')
+    assert json.loads(typed("cache", "stats", "--json")[1])["entries"] == 0, "the variable wins"
+    where = ("--cache-dir", "elsewhere")
+    assert json.loads(typed("cache", "stats", "--json", *where)[1])["entries"] == 3
+    assert typed("cache", "prune", "--older-than", "1h", *where)[1] == "removed 0 entries\n"
+    code, _, told = typed("cache", "prune", "--older-than", "soon", *where)
+    assert code == 2 and "give a number and s, m, h, d or w" in told
+    assert typed("cache", "clear", "--yes", *where)[1] == "removed 3 entries\n"
+    assert json.loads(typed("cache", "stats", "--json", *where)[1])["entries"] == 0
+
+
+def test_the_cache_folder_of_judge_toml(
+    typed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JUDGE_CACHE_DIR")
+    (tmp_path / "judge.toml").write_text('cache_dir = "elsewhere"\n')
+    assert json.loads(typed("cache", "stats", "--json")[1])["folder"] == "elsewhere"
+
+
+def test_help_does_not_pay_for_heavy_imports(judge: Shell) -> None:
+    heavy = ("openai", "langgraph", "langchain", "instructor", "pyarrow", "matplotlib", "pydantic")
+    look = (
+        "import sys\nfrom judge.cli import main\nsys.argv = ['judge', '--help']\n"
+        f"try:\n    main()\nfinally:\n    print(sorted(set(sys.modules) & set({heavy})),"
+        "file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, env=judge.env)
+    assert done.returncode == 0 and done.stderr == b"[]\n"
+
+
+def test_shell_completion(judge: Shell) -> None:
+    asked = {"_JUDGE_COMPLETE": "complete_bash", "COMP_WORDS": "judge val", "COMP_CWORD": "1"}
+    script = [str(Path(sys.executable).with_name("judge"))]
+    done = subprocess.run(script, capture_output=True, env={**judge.env, **asked})
+    assert done.stdout.decode().split() == ["validate"], done.stderr

@@ -1,0 +1,135 @@
+"""Inside a pipeline: data on stdout, everything else on stderr, a line as soon as it is known."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import time
+
+import pytest
+
+from .conftest import FIXTURES, Shell, jsonl, lines, norm
+
+ONE = ("-m", "scripted:yes.yaml", "--check", "relevance")
+
+
+@pytest.mark.slow
+def test_stories_in_verdicts_out(judge: Shell) -> None:
+    stories = (FIXTURES / "stories.jsonl").read_bytes()
+    typed = ("validate", "-", "--model", "scripted:judge.yaml")
+    done = judge(*typed, stdin=stories)
+    assert done.returncode == 0, done.stderr
+    out = lines(done.stdout)
+    assert [line["id"] for line in out] == [record["id"] for record in lines(stories)]
+    verdicts = [line["judge"]["verdict"] for line in out]
+    assert verdicts.count("pass") == 13 and verdicts[12] == "fail"
+    told = done.stderr.decode()
+    assert "13 of 14 records pass" in told and "from cache" in told
+    assert "\x1b" not in told, "no colours where standard error is no terminal"
+
+    again = judge(*typed, "--quiet", "--seed", "0", stdin=stories)
+    assert again.stdout == done.stdout, "cached equals fresh"
+    assert again.stderr == b""
+
+
+def test_a_reader_that_goes_away_is_no_error(judge: Shell) -> None:
+    judge.write("many.jsonl", map(norm, range(3000)))
+    process = judge.start("validate", "many.jsonl", *ONE, "--no-cache")
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline().endswith(b"}\n")
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(30) == 141
+
+
+def test_each_line_comes_before_the_next_record_is_there(judge: Shell) -> None:
+    process = judge.start("validate", "-", *ONE, "-q")
+    assert process.stdin is not None and process.stdout is not None
+    for number in range(4):
+        process.stdin.write(jsonl([norm(number)]))
+        process.stdin.flush()
+        assert lines(process.stdout.readline())[0]["id"] == f"n{number}"
+    process.stdin.close()
+    assert process.stdout.read() == b"" and process.wait(30) == 0
+
+
+def test_a_named_pipe_is_read_once(judge: Shell) -> None:
+    # As in `judge validate <(generate)`: what was looked at is gone.
+    read, write = os.pipe()
+    os.write(write, jsonl(map(norm, range(3))))
+    os.close(write)
+    process = judge.start("validate", f"/dev/fd/{read}", *ONE, "-q", pass_fds=[read])
+    out, told = process.communicate(timeout=60)
+    os.close(read)
+    assert [line["id"] for line in lines(out)] == ["n0", "n1", "n2"], told
+
+
+@pytest.mark.slow
+def test_a_terminal_gets_help_and_a_bar(judge: Shell) -> None:
+    judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.4}])
+    judge.write("five.jsonl", map(norm, range(5)))
+    outer, inner = pty.openpty()
+    helped = judge.start("validate", stdin=inner)
+    data, told = helped.communicate(timeout=60)
+    assert helped.returncode == 2 and data == b"" and b"judge validate [OPTIONS]" in told
+
+    flags = ("--check", "relevance", "-m", "scripted:slow.yaml", "--concurrency", "1")
+    process = judge.start("validate", "five.jsonl", *flags, stderr=inner)
+    os.close(inner)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(outer, 4096)
+        except OSError:  # Linux's way of saying that the other side is closed.
+            break
+        if not chunk:
+            break
+        shown += chunk
+    os.close(outer)
+    out, _ = process.communicate(timeout=60)
+    assert len(lines(out)) == 5
+    bar = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown).decode()
+    assert "judging" in bar and re.search(r"[1-4]/5", bar), bar
+    assert "5 of 5 records pass" in bar
+
+
+def test_lines_instead_of_a_bar_where_there_is_no_terminal(
+    judge: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from types import SimpleNamespace
+    from typing import Any, cast
+
+    from judge.cli.progress import LOG_SECONDS, LogLines
+    from judge.run.summary import SpeechStatistics, Summary
+
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    watcher = LogLines(total=100)
+    summary = Summary(SpeechStatistics(None))
+    setup = cast(Any, SimpleNamespace(clients={}, budget=SimpleNamespace(cost=0.0)))
+    for _ in range(40):
+        summary.add({"verdict": "pass"})
+        now[0] += LOG_SECONDS / 10
+        watcher.wrote(summary, setup)
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 4
+    assert told[0].startswith("judge: 10/100 records, 1.00/s | pass 10")
+
+
+def test_a_full_disk_ends_the_run_in_good_order(judge: Shell) -> None:
+    judge.write("some.jsonl", map(norm, range(5)))
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device, opened for a child
+        process = judge.start("validate", "some.jsonl", *ONE, "-q", stdout=full)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert b"No space left" in told and b"Traceback" not in told
+
+
+def test_closed_standard_streams(judge: Shell) -> None:
+    typed = " ".join([*map(str, judge.start.__globals__["COMMAND"]), "validate", *ONE, "-q"])
+    done = subprocess.run(
+        ["sh", "-c", f"{typed} - <&-"], cwd=judge.folder, env=judge.env, capture_output=True
+    )
+    assert done.returncode == 2 and b"standard input is closed" in done.stderr

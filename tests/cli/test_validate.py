@@ -1,0 +1,271 @@
+"""What `judge validate` promises about files, gates, budgets and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.cli import main
+
+from .conftest import FIXTURES, Shell, lines, norm
+
+ONE = ("-m", "scripted:yes.yaml", "--check", "relevance", "-q")
+
+
+@pytest.fixture
+def typed(judge: Shell, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The command in this process, where neither signals nor pipes matter; gives the exit code."""
+    monkeypatch.chdir(judge.folder)
+    monkeypatch.setenv("JUDGE_CACHE_DIR", str(judge.folder / "cache"))
+
+    def run(*words: str) -> int:
+        monkeypatch.setattr("sys.argv", ["judge", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0)
+
+    return run
+
+
+def test_the_gate_decides_the_exit_code(judge: Shell, typed: Any) -> None:
+    judge.script("half.yaml", [{"when": {"contains": "number 1"}, "p_yes": 0.1}, {"p_yes": 0.9}])
+    judge.write("n.jsonl", map(norm, range(4)))
+    run = ("validate", "n.jsonl", "-m", "scripted:half.yaml", "--check", "relevance", "-q")
+    for number, (wanted, code) in enumerate([("0.75", 0), ("0.76", 1)]):
+        flags = ("--rounds", "0", "--fail-under", wanted, "--summary", "s.json")
+        assert typed(*run, *flags, "-o", f"{number}.jsonl") == code
+        told = json.loads(judge.read("s.json"))
+        assert told["exit_code"] == code
+        assert told["gate"] == {"fail_under": float(wanted), "holds": code == 0}
+        assert told["pass_rate"] == {"value": 0.75, "passed": 3, "of": 4}
+
+
+def test_a_gate_over_nothing_does_not_hold(judge: Shell, typed: Any) -> None:
+    judge.write("none.jsonl", [])
+    assert typed("validate", "none.jsonl", *ONE, "-o", "o", "--fail-under", "0") == 1
+    assert typed("validate", "none.jsonl", *ONE, "-o", "o") == 0
+
+
+def test_out_is_never_lost_by_mistake(judge: Shell, typed: Any, capfd: Any) -> None:
+    judge.write("n.jsonl", map(norm, range(2)))
+    (judge.folder / "out.jsonl").write_text("mine\n")
+    run = ("validate", "n.jsonl", *ONE, "-o")
+    refused = [
+        (("out.jsonl",), "out.jsonl exists. Go on with it (--resume)"),
+        (("out.jsonl", "--resume"), "out.jsonl was not written by judge validate"),
+        (("out.jsonl", "--resume", "--overwrite"), "exclude each other"),
+        (("n.jsonl", "--overwrite"), "n.jsonl is the input"),
+        (("no/such/out.jsonl",), "no/such/out.jsonl: cannot be written"),
+        ((".", "--overwrite"), ".: cannot be written"),
+        (("x.jsonl", "--summary", "no/such.json"), "--summary no/such.json: cannot be written"),
+    ]
+    for words, message in refused:
+        assert typed(*run, *words) == 2, words
+        assert message in capfd.readouterr().err
+    assert judge.read("out.jsonl") == b"mine\n" and len(lines(judge.read("n.jsonl"))) == 2
+
+    assert typed(*run, "out.jsonl", "--overwrite") == 0
+    assert len(lines(judge.read("out.jsonl"))) == 2
+    assert typed("validate", "n.jsonl", *ONE, "--resume") == 2
+    assert "name it with -o" in capfd.readouterr().err
+
+
+def test_overwrite_forgets_what_an_earlier_run_set_aside(judge: Shell, typed: Any) -> None:
+    judge.write("n.jsonl", map(norm, range(2)))
+    (judge.folder / "out.jsonl.resume").write_text("{}\n")
+    assert typed("validate", "n.jsonl", *ONE, "-o", "out.jsonl") == 0
+    assert not (judge.folder / "out.jsonl.resume").exists()
+
+
+def test_an_out_that_another_run_writes_is_refused(judge: Shell, typed: Any, capfd: Any) -> None:
+    from judge.run.output import FileSink
+
+    judge.write("n.jsonl", [norm(0)])
+    first = FileSink(judge.folder / "out.jsonl")
+    assert typed("validate", "n.jsonl", *ONE, "-o", "out.jsonl") == 2
+    assert "another run is writing to out.jsonl" in capfd.readouterr().err
+    first.close()
+    assert typed("validate", "n.jsonl", *ONE, "-o", "out.jsonl") == 0
+
+
+def test_limit_sample_and_unordered(judge: Shell, typed: Any) -> None:
+    judge.write("n.jsonl", map(norm, range(60)))
+    judge.script(
+        "uneven.yaml", [{"when": {"id": "n0"}, "p_yes": 0.9, "delay": 0.3}, {"p_yes": 0.9}]
+    )
+    run = ("validate", "n.jsonl", "-m", "scripted:uneven.yaml", "--check", "relevance", "-q")
+
+    def ids(name: str, *flags: str) -> list[str]:
+        assert typed(*run, *flags, "-o", name) == 0
+        return [line["id"] for line in lines(judge.read(name))]
+
+    everything = ids("all")
+    assert everything == [f"n{i}" for i in range(60)]
+    assert ids("limit", "--limit", "3") == everything[:3]
+    drawn = ids("a", "--sample", "10", "--seed", "7")
+    assert len(drawn) == 10 and drawn == sorted(drawn, key=everything.index)
+    assert drawn == ids("b", "--sample", "10", "--seed", "7")
+    assert drawn != ids("c", "--sample", "10", "--seed", "8")
+    assert ids("d", "--unordered", "--no-cache")[0] != "n0"
+    assert sorted(judge.read("d").splitlines()) == sorted(judge.read("all").splitlines())
+
+
+def test_check_restricts(judge: Shell, typed: Any) -> None:
+    judge.write("n.jsonl", [norm(0)])
+    assert typed("validate", "n.jsonl", *ONE, "-o", "o") == 0
+    assert [c["check"] for c in lines(judge.read("o"))[0]["judge"]["checks"]] == ["relevance"]
+
+
+def test_names_that_do_not_exist(judge: Shell, typed: Any, capfd: Any) -> None:
+    judge.write("n.jsonl", [norm(0)])
+    run = ("validate", "n.jsonl", "-q", "-o", "o")
+    yes = ("-m", "scripted:yes.yaml")
+    for words, message in [
+        ((*yes, "--workflow", "tale"), "no workflow is called 'tale'; there are norm, story"),
+        ((*yes, "--check", "taste"), "--check taste: there is no such check. There are norm: rel"),
+        ((*yes, "--rubric", "taste"), "taste: neither a file, a folder nor a built-in rubric"),
+        (("-m", "yes.yaml"), "is not of the form provider:model"),
+        (("-m", "oracle:x"), "unknown provider 'oracle'; known are"),
+        (("-m", "scripted:no.yaml"), "no.yaml"),
+        ((*yes, "--format", "xml"), "format 'xml' is not known; there are jsonl"),
+    ]:
+        assert typed(*run, *words) == 2, words
+        assert message in capfd.readouterr().err
+    assert typed("validate", "no.jsonl", "-q", *yes) == 2
+    assert "no.jsonl does not exist" in capfd.readouterr().err
+    assert not (judge.folder / "o").exists(), "nothing was judged"
+
+
+@pytest.mark.slow
+def test_bad_lines_stand_in_their_place(judge: Shell) -> None:
+    story = {"values": ["Thrift--Agree"], "story": "Ann saves a coin."}
+    bad = [
+        (b"{broken", "not"),
+        (b'{"id": "\xff"}', "UTF-8"),
+        (json.dumps({**story, "story": " "}).encode(), "'story' is empty"),
+        (json.dumps(norm(0)).encode(), "was already on line 1"),
+        (json.dumps({**norm(2), "story": 3}).encode(), "must be a text"),
+        (json.dumps({"id": "big", "story": "x" * 10_000_000}).encode(), "neither a story record"),
+        (json.dumps({**norm(3), "judge": "mine"}).encode(), "is reserved"),
+        (b"[1, 2]", "object"),
+    ]
+    content = [
+        json.dumps(norm(0)).encode(),
+        *(text for text, _ in bad),
+        json.dumps(norm(1)).encode(),
+    ]
+    done = judge("validate", "-", *ONE, stdin=b"\n".join(content) + b"\n")
+    assert done.returncode == 3, done.stderr
+    out = lines(done.stdout)
+    assert [line["judge"]["verdict"] for line in out] == ["pass", *["error"] * len(bad), "pass"]
+    for number, (line, (_, message)) in enumerate(zip(out[1:], bad, strict=False), 2):
+        error = line["judge"]["error"]
+        assert error["line"] == number and message in error["message"], error
+        assert error["type"] in ("bad-input", "duplicate-id")
+    assert out[1]["raw"] == "{broken" and "mine" in out[7]["raw"]
+
+
+def test_what_the_model_never_answers_is_told_apart(judge: Shell, typed: Any) -> None:
+    judge.write("n.jsonl", map(norm, range(3)))
+    judge.script(
+        "some.yaml",
+        [{"when": {"id": "n1"}, "error": "bad-request"}, {"p_yes": 0.9}],
+    )
+    run = ("validate", "n.jsonl", "-q", "-m", "scripted:some.yaml", "--check", "relevance")
+    assert typed(*run, "-o", "o") == 3
+    assert [x["judge"]["verdict"] for x in lines(judge.read("o"))] == ["pass", "error", "pass"]
+    text = json.dumps({"replies": [{"text": "not json"}]})
+    (judge.folder / "never.yaml").write_text(text)
+    assert typed(*run[:3], "-m", "scripted:never.yaml", "--check", "relevance", "-o", "p") == 3
+    assert {x["judge"]["verdict"] for x in lines(judge.read("p"))} == {"unreadable"}
+
+
+def test_max_calls_stops_in_good_order(judge: Shell, typed: Any) -> None:
+    judge.write("n.jsonl", map(norm, range(30)))
+    run = ("validate", "n.jsonl", *ONE, "--no-cache")
+    assert typed(*run, "-o", "whole") == 0
+    assert typed(*run, "-o", "part", "--max-calls", "11", "--concurrency", "4") == 3
+    out = lines(judge.read("part"))
+    assert [line["id"] for line in out] == [f"n{i}" for i in range(30)]
+    errors = [line["judge"]["error"] for line in out]
+    assert [e["type"] for e in errors if e] == ["budget"] * 19
+    assert typed(*run, "-o", "part", "--resume", "--summary", "s.json") == 0
+    assert judge.read("part") == judge.read("whole")
+    told = json.loads(judge.read("s.json"))
+    assert told["kept"] == 11 and told["models"]["scripted:yes.yaml"]["calls"] == 19
+    assert told["verdicts"] == {"pass": 30}
+
+
+def test_a_dry_run_asks_nothing_and_bounds_what_is_asked(
+    judge: Shell, typed: Any, capfd: Any
+) -> None:
+    stories = str(FIXTURES / "stories.jsonl")
+    run = (stories, "-m", "scripted:judge.yaml")
+    assert typed("validate", *run, "--dry-run") == 0
+    told = capfd.readouterr().out
+    assert typed("plan", *run) == 0
+    assert capfd.readouterr().out == told
+    assert not (judge.folder / "cache").exists(), "no call was made, nothing was kept"
+    least, most = (
+        int(line.split()[1]) for line in told.splitlines() if line.startswith(("least", "most"))
+    )
+    assert typed("validate", *run, "-q", "-o", "o", "--summary", "s.json") == 0
+    calls = json.loads(judge.read("s.json"))["models"]["scripted:judge.yaml"]["calls"]
+    assert least <= calls <= most and calls > 0
+
+
+def test_prices_come_from_judge_toml(judge: Shell, typed: Any, capfd: Any) -> None:
+    judge.write("n.jsonl", [norm(0)])
+    run = ("n.jsonl", "-m", "openai:judge-1", "--check", "relevance")
+    env = pytest.MonkeyPatch()
+    env.setenv("OPENAI_API_KEY", "none")
+    assert typed("validate", *run, "--max-cost", "1", "-q") == 2
+    told = capfd.readouterr().err
+    assert "--max-cost needs the price of openai:judge-1" in told
+    assert typed("plan", *run) == 0
+    assert "cost unknown (no price in judge.toml)" in capfd.readouterr().out
+    # The recipe in the message is one that works.
+    recipe = "\n".join(told.splitlines()[1:])
+    (judge.folder / "judge.toml").write_text(recipe)
+    assert typed("plan", *run, "--rounds", "0") == 0
+    shown = capfd.readouterr().out
+    env.undo()
+    least = next(line for line in shown.splitlines() if line.startswith("least"))
+    words = least.replace(",", "").split()
+    inputs, outputs, cost = int(words[3]), int(words[5]), float(words[7])
+    assert cost == pytest.approx((inputs * 1.0 + outputs * 2.0) / 1e6, abs=1e-4)
+
+
+def test_a_fault_of_ours_costs_one_record(
+    judge: Shell, typed: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    from judge.judging.judge import Judge
+
+    vote = Judge.vote
+
+    async def faulty(self: Judge, subject: Any, **more: Any) -> Any:
+        if subject.id == "n1":
+            raise ZeroDivisionError("oops")
+        return await vote(self, subject, **more)
+
+    monkeypatch.setattr(Judge, "vote", faulty)
+    judge.write("n.jsonl", map(norm, range(3)))
+    assert typed("validate", "n.jsonl", *ONE, "-o", "o") == 3
+    out = lines(judge.read("o"))
+    assert [line["judge"]["verdict"] for line in out] == ["pass", "error", "pass"]
+    assert out[1]["judge"]["error"]["type"] == "internal"
+    assert "n1" in caplog.text and "ZeroDivisionError" in caplog.text
+
+
+def test_nothing_in_the_output_depends_on_where_it_was_made(judge: Shell, typed: Any) -> None:
+    judge.write("n.jsonl", map(norm, range(3)))
+    assert typed("validate", "n.jsonl", *ONE, "-o", "a") == 0
+    (judge.folder / "elsewhere").mkdir()
+    moved = judge.folder / "elsewhere" / "m.jsonl"
+    moved.write_bytes(judge.read("n.jsonl"))
+    assert typed("validate", moved, *ONE, "-o", "b", "--no-cache", "--concurrency", "1") == 0
+    assert judge.read("a") == judge.read("b")
+    assert str(Path(judge.folder)).encode() not in judge.read("a")

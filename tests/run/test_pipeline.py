@@ -1,0 +1,170 @@
+"""The bounded stream: its bounds, its order, and that it always ends."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge.run.pipeline import Brake, Pipeline, feed
+
+
+class Watch:
+    """Work of given lengths (in turns of the loop), and what was seen while it was done."""
+
+    def __init__(self, lengths: list[int], slots: int, window: int, ordered: bool = True) -> None:
+        self.lengths = lengths
+        self.running = self.most_running = self.begun = self.most_held = 0
+        self.out: list[int] = []
+        self.brake = Brake()
+        self.fails: set[int] = set()
+        self.emit_fails: set[int] = set()
+        self.pipeline: Pipeline[int, int] = Pipeline(
+            self.work, slots=slots, window=window, ordered=ordered, brake=self.brake
+        )
+
+    async def work(self, number: int) -> int:
+        self.running += 1
+        self.begun += 1
+        self.most_running = max(self.most_running, self.running)
+        self.most_held = max(self.most_held, self.begun - len(self.out))
+        try:
+            for _ in range(self.lengths[number]):
+                await asyncio.sleep(0)
+        finally:
+            self.running -= 1
+        if number in self.fails:
+            raise ValueError(number)
+        return number
+
+    def emit(self, number: int) -> None:
+        if number in self.emit_fails:
+            raise BrokenPipeError(number)
+        self.out.append(number)
+
+    async def run(self) -> None:
+        async with asyncio.timeout(5):
+            await self.pipeline.run(feed(iter(range(len(self.lengths))), self.brake), self.emit)
+
+
+LENGTHS = st.lists(st.integers(0, 12), max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(LENGTHS, st.integers(1, 5), st.integers(0, 6), st.booleans())
+def test_bounds_and_order(lengths: list[int], slots: int, extra: int, ordered: bool) -> None:
+    watch = Watch(lengths, slots, slots + extra, ordered)
+    asyncio.run(watch.run())
+    assert watch.most_running <= slots
+    assert watch.most_held <= slots + extra
+    everything = list(range(len(lengths)))
+    assert (watch.out if ordered else sorted(watch.out)) == everything
+
+
+@settings(max_examples=60, deadline=None)
+@given(LENGTHS, st.integers(1, 4), st.booleans(), st.data())
+def test_a_failure_is_raised_after_what_came_before(
+    lengths: list[int], slots: int, ordered: bool, data: st.DataObject
+) -> None:
+    watch = Watch([*lengths, 1], slots, slots + 2, ordered)
+    at = data.draw(st.integers(0, len(lengths)))
+    watch.fails = {at}
+    with pytest.raises(ValueError, match=str(at)):
+        asyncio.run(watch.run())
+    if ordered:
+        assert watch.out[:at] == list(range(at))
+        assert watch.out == sorted(watch.out) and at not in watch.out
+    assert len(watch.out) + 1 == watch.begun, "what was under way is given out"
+
+
+@settings(max_examples=60, deadline=None)
+@given(LENGTHS, st.integers(1, 4), st.booleans(), st.data())
+def test_an_output_that_fails_ends_everything(
+    lengths: list[int], slots: int, ordered: bool, data: st.DataObject
+) -> None:
+    watch = Watch([*lengths, 1], slots, slots + 2, ordered)
+    at = data.draw(st.integers(0, len(lengths)))
+    watch.emit_fails = {at}
+    with pytest.raises(BrokenPipeError):
+        asyncio.run(watch.run())
+    assert watch.running == 0
+    if ordered:
+        assert watch.out == list(range(at))
+
+
+@settings(max_examples=60, deadline=None)
+@given(LENGTHS, st.integers(1, 4), st.booleans(), st.integers(0, 30), st.booleans())
+def test_the_brake(lengths: list[int], slots: int, ordered: bool, turns: int, now: bool) -> None:
+    watch = Watch(lengths, slots, slots + 2, ordered)
+    at_pull = [0]
+
+    async def pull() -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        at_pull[0] = watch.begun + slots
+        (watch.brake.stop_now if now else watch.brake.stop_reading)()
+
+    async def both() -> None:
+        await asyncio.gather(watch.run(), pull())
+
+    asyncio.run(both())
+    assert watch.running == 0
+    assert watch.begun <= at_pull[0], "no item is begun after the brake was pulled"
+    if not now:
+        assert len(watch.out) == watch.begun
+
+
+async def test_a_brake_pulled_before_the_start() -> None:
+    watch = Watch([1] * 5, 1, 2)
+    watch.brake.stop_reading()
+    await watch.run()
+    assert watch.out == []
+
+
+async def test_a_task_cancelled_before_its_first_step_frees_its_place() -> None:
+    watch = Watch([1] * 5, 1, 2)
+
+    async def items() -> AsyncIterator[int]:
+        yield 0
+        # The task for 0 exists and has not run yet.
+        watch.brake.stop_now()
+        yield 1
+
+    async with asyncio.timeout(5):
+        await watch.pipeline.run(items(), watch.emit)
+    assert watch.out == [] and watch.begun == 0
+
+
+async def test_reading_waits_for_room_and_its_errors_come_last() -> None:
+    read = 0
+    freed = threading.Event()
+
+    def items() -> Iterator[int]:
+        nonlocal read
+        for number in range(500):
+            read += 1
+            yield number
+        raise OSError("the disk is gone")
+
+    brake, out = Brake(), list[int]()
+
+    async def work(number: int) -> int:
+        if number == 0:
+            await asyncio.to_thread(freed.wait, 5)
+        return number
+
+    pipeline: Pipeline[int, int] = Pipeline(work, slots=2, window=4, ordered=True, brake=brake)
+
+    async def look() -> None:
+        await asyncio.sleep(0.2)
+        assert read <= 4 + 1 + 64 + 2, "more was read than there is room for"
+        freed.set()
+
+    run = pipeline.run(feed(items(), brake), out.append)
+    with pytest.raises(OSError, match="the disk is gone"):
+        await asyncio.gather(run, look())
+    assert out == list(range(500))

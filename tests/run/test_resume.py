@@ -1,0 +1,267 @@
+"""`--resume`: whatever is left of an earlier run, the end is that of an undisturbed one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge.errors import UsageError
+from judge.run.lines import earlier
+from judge.run.resume import Kept, side_file, whole_lines
+from judge.run.validate import Job, Report, Watcher, validate
+from judge.settings import resolve
+
+POOL = [
+    {
+        "id": f"n{i}",
+        "rule_of_thumb": "Greet.",
+        "story": f"Ann greets Bo {i}. ünï\u2028",
+        "label": "yes",
+    }
+    for i in range(6)
+]
+POOL.append({"rule_of_thumb": "Greet.", "story": "without an id", "label": "yes"})
+POOL.append({"nothing": "to judge"})
+FOREIGN = [
+    b"not json\n",
+    b"[]\n",
+    b"\xff\xfe\n",
+    b'{"judge": {"verdict": ["pass"]}}\n',
+    b'{"judge": {"verdict": "pass", "original": 3}}\n',
+    b"[" * 5000 + b"\n",
+    b"9" * 5000 + b"\n",
+]
+
+
+class Told(Watcher):
+    foreign = 0
+
+    def left_out(self, count: int) -> None:
+        self.foreign = count
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    folder = tmp_path_factory.mktemp("room")
+    before = Path.cwd()
+    os.chdir(folder)
+    yield Room(folder)
+    os.chdir(before)
+
+
+class Room:
+    """A folder with a scripted judge; runs without a cache, so that what is kept is seen."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.out = folder / "out.jsonl"
+        self.watcher = Told()
+        (folder / "yes.yaml").write_text(
+            "reading: probability\nreplies:\n"
+            "- {when: {id: n3}, error: server-fault, times: 1}\n"
+            "- {when: {id: n4}, p_yes: 0.2}\n- {p_yes: 0.9}\n"
+        )
+        (folder / "other.yaml").write_text("reading: probability\nreplies:\n- {p_yes: 0.7}\n")
+
+    def write(self, records: list[dict[str, Any]]) -> None:
+        (self.folder / "in.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+
+    def run(self, out: Path, *, resume: bool, **flags: Any) -> Report:
+        job = Job(["in.jsonl"], out=out, resume=resume, overwrite=not resume)
+        chosen = {"model": ["scripted:yes.yaml"], "check": ["relevance"], "rounds": 0} | flags
+        self.watcher = Told()
+        return validate(job, resolve({"cache": False, **chosen}), self.watcher)
+
+    def undisturbed(self, records: list[dict[str, Any]]) -> bytes:
+        self.write(records)
+        self.run(self.folder / "whole.jsonl", resume=False)
+        return (self.folder / "whole.jsonl").read_bytes()
+
+    def resumed(self, out: bytes, side: bytes | None = None) -> tuple[bytes, Report]:
+        """What stands in OUT after a resume of OUT and side file with these contents."""
+        self.out.write_bytes(out)
+        side_file(self.out).unlink(missing_ok=True)
+        if side is not None:
+            side_file(self.out).write_bytes(side)
+        report = self.run(self.out, resume=True)
+        assert not side_file(self.out).exists()
+        return self.out.read_bytes(), report
+
+
+@contextmanager
+def no_backoff() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("judge.run.validate._encoder", lambda: None)
+        patch.setattr("judge.judging.client.MAX_TRIES", 1)
+        yield
+
+
+records_of = st.lists(st.sampled_from(range(len(POOL))), max_size=9)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), numbers=records_of, shuffled=st.randoms())
+def test_any_lines_any_cut(
+    room: Room, data: st.DataObject, numbers: list[int], shuffled: Any
+) -> None:
+    with no_backoff():
+        # An earlier run over other records in another order, cut anywhere, foreign lines between.
+        before = data.draw(records_of)
+        old = room.undisturbed([POOL[i] for i in before]).splitlines(keepends=True)
+        shuffled.shuffle(old)
+        for line in data.draw(st.lists(st.sampled_from(FOREIGN), max_size=2)) if old else []:
+            old.insert(shuffled.randrange(1, len(old) + 1), line)
+        content = b"".join(old)
+        end = len(content) if data.draw(st.booleans()) else data.draw(st.integers(0, len(content)))
+        side = content if data.draw(st.booleans()) else None
+
+        records = [POOL[i] for i in numbers]
+        wanted = room.undisturbed(records)
+        found, report = room.resumed(content[:end], side)
+    assert report.finished and report.summary.records == len(records)
+    assert found == wanted
+
+
+def test_finished_lines_stay_and_errors_are_redone(room: Room) -> None:
+    with no_backoff():
+        whole = room.undisturbed(POOL[:6])
+        assert b"server-fault" in whole, "n3 fails in every process's first call"
+        same, report = room.resumed(whole)
+        assert same == whole
+        assert report.summary.kept == 5, "the error was asked again"
+        _, report = room.resumed(
+            b"".join(whole.splitlines(keepends=True)[:2]) + b'{"id": "n2", "st'
+        )
+        assert report.summary.kept == 2
+
+
+def test_only_what_changed_is_judged_again(room: Room) -> None:
+    records = [dict(POOL[i]) for i in (0, 1, 2, 5)]
+    old = room.undisturbed(records)
+    records[1]["story"] += " And smiles."
+    records.insert(3, dict(POOL[4]))
+    wanted = room.undisturbed(records)
+    found, report = room.resumed(old)
+    assert found == wanted and report.summary.kept == 3
+    calls = report.traffic["scripted:yes.yaml"]["calls"]
+    assert calls == 2
+    # An input that became shorter gives a shorter output.
+    room.write(records[:1])
+    assert room.resumed(old)[0] == old.splitlines(keepends=True)[0]
+
+
+def test_a_kept_line_does_not_hide_a_duplicate_id(room: Room) -> None:
+    old = room.undisturbed([POOL[0], POOL[1]])
+    twice = [{**POOL[0], "story": "Another with the same id."}, POOL[0], POOL[1]]
+    wanted = room.undisturbed(twice)
+    found, _ = room.resumed(old)
+    assert found == wanted and b"duplicate-id" in wanted
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ({"rounds": 2}, "settings.rounds was 0, is 2"),
+        ({"model": ["scripted:other.yaml"]}, "'scripted:yes.yaml'], is ['scripted:other.yaml'"),
+        ({"rubric": ["mine"]}, "rubrics.relevance was"),
+        ({"workflow": "norm", "seed": 4}, "settings.seed was 0, is 4"),
+    ],
+)
+def test_another_fingerprint_is_refused(room: Room, flags: dict[str, Any], named: str) -> None:
+    folder = room.folder / "mine"
+    if not folder.exists():
+        import judge.rubrics
+
+        folder.mkdir()
+        text = (Path(judge.rubrics.__path__[0]) / "relevance.yaml").read_text("utf-8")
+        (folder / "relevance.yaml").write_text(text.replace("Answer Yes", "Say Yes"), "utf-8")
+    old = room.undisturbed(POOL[:2])
+    room.out.write_bytes(old)
+    with pytest.raises(UsageError) as refused:
+        room.run(room.out, resume=True, **flags)
+    assert named in str(refused.value) and "--overwrite" in str(refused.value)
+    assert room.out.read_bytes() == old, "nothing was touched"
+
+
+def test_another_script_behind_the_same_name_is_refused(room: Room) -> None:
+    old = room.undisturbed(POOL[:2])
+    room.out.write_bytes(old)
+    script = room.folder / "yes.yaml"
+    text = script.read_text()
+    try:
+        script.write_text(text + "- {p_yes: 0.3}\n")
+        with pytest.raises(UsageError, match="the model behind the name"):
+            room.run(room.out, resume=True)
+    finally:
+        script.write_text(text)
+
+
+def test_what_judge_did_not_write_is_refused_or_told(room: Room) -> None:
+    room.write(POOL[:2])
+    for mine in (b"dear diary\n", b"PNG\x00\x01", b'{"id": 1}\n{"id": 2}\n'):
+        room.out.write_bytes(mine)
+        with pytest.raises(UsageError, match="was not written by judge"):
+            room.run(room.out, resume=True)
+        assert room.out.read_bytes() == mine
+    whole = room.undisturbed(POOL[:2])
+    first, second = whole.splitlines(keepends=True)
+    found, _ = room.resumed(first + b"dear diary\n" + second)
+    assert found == whole and room.watcher.foreign == 1
+
+
+def test_a_kill_while_lines_are_set_aside_loses_none(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = room.undisturbed([POOL[i] for i in (0, 1, 2, 5)])
+    parts = whole.splitlines(keepends=True)
+    reordered = b"".join(parts[::-1])
+
+    def killed(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    for step in ("os.fsync", "pathlib.Path.replace", "os.truncate"):
+        room.out.write_bytes(reordered)
+        side_file(room.out).unlink(missing_ok=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(step, killed)
+            with pytest.raises(RuntimeError, match="killed"):
+                room.run(room.out, resume=True)
+        report = room.run(room.out, resume=True)
+        assert room.out.read_bytes() == whole, step
+        assert report.summary.kept == 4, f"a finished line was lost in {step}"
+    leftovers = {path.name for path in room.folder.glob("out.jsonl*")}
+    assert leftovers == {"out.jsonl"}
+
+
+def test_each_kept_line_is_given_once(tmp_path: Path) -> None:
+    judgement = {"verdict": "pass", "workflow": "norm", "fingerprint": "f"}
+    texts = [json.dumps({"id": 1, "note": n, "judge": judgement}).encode() + b"\n" for n in "aab"]
+    (tmp_path / "k").write_bytes(b"".join(texts) + b'{"torn')
+    kept = Kept(tmp_path / "k")
+    kept.load()
+    found = [earlier(text) for text in texts]
+    keys = [one.key for one in found if one]
+    assert [kept.take(key) for key in keys] == texts
+    assert [kept.take(key) for key in keys] == [None] * 3
+    kept.close(remove=True)
+    assert not (tmp_path / "k").exists()
+
+
+@given(st.lists(st.binary(max_size=6).map(lambda b: b.replace(b"\n", b"")), max_size=6), st.data())
+def test_whole_lines(tmp_path_factory: Any, parts: list[bytes], data: st.DataObject) -> None:
+    content = b"".join(part + b"\n" for part in parts)
+    cut = content[: data.draw(st.integers(0, len(content)))]
+    path = tmp_path_factory.getbasetemp() / "lines"
+    path.write_bytes(cut)
+    found = list(whole_lines(path))
+    assert b"".join(text for _, text in found) == cut[: cut.rfind(b"\n") + 1]
+    assert all(cut[start:].startswith(text) for start, text in found)
