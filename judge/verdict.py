@@ -104,7 +104,7 @@ class Vote:
     verdict: Verdict
     model: str
     seed: int | None
-    temperature: float
+    temperature: float | None
     opinions: Mapping[int, Verdict]
     probabilities: Mapping[int, float] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()

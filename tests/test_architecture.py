@@ -38,6 +38,7 @@ ALSO = {
     ("cli", "settings"): "flags become settings",
     ("cli", "weights"): "`judge models` pulls them",
     ("run", "settings"): "a run is set up from them",
+    ("run", "weights"): "the default judge is named in the catalog",
     ("backends", "weights"): "the local engine loads a file",
     ("stats", "weights"): "the sentence encoder loads a file",
     ("rubric", "backends"): "a rubric makes messages in the form that backends take (base.py)",

@@ -46,14 +46,15 @@ class Call:
     """One request to a model.
 
     `schema` is the JSON schema that the reply's text must follow (None: free text); `logprobs` is
-    the number of alternatives wanted for the first generated token (None: none). `vote` is part
+    the number of alternatives wanted for the first generated token (None: none); `temperature` None
+    leaves it to the server. `vote` is part
     of the call's identity: two votes never share a cache entry.
     """
 
     messages: Sequence[Message]
     schema_name: str | None = None
     schema: Mapping[str, Any] | None = None
-    temperature: float = 0.0
+    temperature: float | None = 0.0
     seed: int | None = None
     max_tokens: int = 1024
     logprobs: int | None = None

@@ -67,7 +67,9 @@ class LangChainBackend:
             )
         runnable: Any = self._model
         messages = [dict(message) for message in call.messages]
-        settings = {"temperature": call.temperature, "max_tokens": call.max_tokens}
+        settings: dict[str, Any] = {"max_tokens": call.max_tokens}
+        if call.temperature is not None:
+            settings["temperature"] = call.temperature
         # LangChain's ModelError is raised by some integrations only; the others let through what
         # their provider's library raises. So everything is caught, around their own calls alone.
         try:

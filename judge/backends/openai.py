@@ -43,6 +43,8 @@ class OpenAIBackend:
         from openai import AsyncOpenAI, Timeout
 
         self._name = name
+        # OpenAI's reasoning models refuse the older name of the limit, other servers the newer.
+        self._counts_completion = False
         url = os.environ.get("OPENAI_BASE_URL", "").strip() or _OWN_URL
         key = os.environ.get("OPENAI_API_KEY", "").strip()
         if not key and url == _OWN_URL:
@@ -72,13 +74,17 @@ class OpenAIBackend:
     async def complete(self, call: Call, mode: Mode) -> Completion:
         import openai
 
+        arguments = openai_arguments(call, mode)
+        if self._counts_completion:
+            arguments["max_completion_tokens"] = arguments.pop("max_tokens")
         try:
-            answer = await self._client.chat.completions.create(
-                model=self._name, **openai_arguments(call, mode)
-            )
+            answer = await self._client.chat.completions.create(model=self._name, **arguments)
         except openai.APIConnectionError as error:
             raise self._connection_error(error) from error
         except openai.APIStatusError as error:
+            if "max_completion_tokens" in str(error.message) and not self._counts_completion:
+                self._counts_completion = True
+                return await self.complete(call, mode)
             raise self._status_error(error) from error
         except UnicodeEncodeError as error:
             raise errors.BadRequest(

@@ -45,9 +45,10 @@ def openai_arguments(call: Call, mode: Mode) -> dict[str, Any]:
     """Arguments for `chat.completions.create`, without the model's name."""
     arguments: dict[str, Any] = {
         "messages": [dict(message) for message in call.messages],
-        "temperature": call.temperature,
         "max_tokens": call.max_tokens,
     }
+    if call.temperature is not None:
+        arguments["temperature"] = call.temperature
     if call.seed is not None:
         arguments["seed"] = call.seed
     if call.logprobs is not None:

@@ -17,6 +17,7 @@ _PROBE = Call(
         "required": ["ready"],
         "additionalProperties": False,
     },
+    temperature=None,
     max_tokens=2000,
 )
 
