@@ -7,7 +7,8 @@ follows or breaks a norm, by construction of its crowd writers) and NormAd (gold
 people in part). On Moral Stories it asks one question (bench/adherence.yaml) and prints confusion
 matrix, accuracy, Cohen's kappa at the threshold 0.5, and the AUC of P(follows); on NormAd it makes
 the checks relevance and label_correctness on the stories as they are and prints the confusion
-matrix of the label.
+matrix of the label. With --fixtures it also asks the three story checks about the fixture stories
+(labels by the project's authors) and prints, per check, the AUC of P(at fault) over values.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ def main() -> None:
     parser.add_argument("--moral", type=int, default=100, help="Moral Stories items, sampled")
     parser.add_argument("--normad", type=int, default=100, help="NormAd rows")
     parser.add_argument("--first", action="store_true", help="the first NormAd rows, not a sample")
+    parser.add_argument(
+        "--fixtures", action="store_true", help="the fixture stories too (6 minutes)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", default="local:qwen2.5-coder-1.5b")
     options = parser.parse_args()
@@ -51,6 +55,41 @@ def main() -> None:
         judged = run(rows, options.model, None, "relevance", "label_correctness")
         print(f"\nNormAd, {len(judged)} rows, {options.model}")
         table(judged)
+    if options.fixtures:
+        fixtures(options.model)
+
+
+def fixtures(model: str) -> None:
+    folder = Path(__file__).parents[1] / "fixtures"
+    labels = {
+        row["id"]: row
+        for row in map(
+            json.loads, (folder / "stories.labels.jsonl").read_text("utf-8").splitlines()
+        )
+    }
+    rows = [json.loads(x) for x in (folder / "stories.jsonl").read_text("utf-8").splitlines()]
+    story_checks = ("incorporation", "consistency", "implicitness")
+    judged = run(rows, model, None, *story_checks)
+    print(f"\nFixture stories, {len(judged)}, {model}: AUC of P(at fault) over values")
+    for name in story_checks:
+        sound, faulty = [], []
+        for line in judged:
+            made = [c for c in line["judge"]["checks"] if c["check"] == name]
+            for finding in made[0]["findings"]:
+                number = line["values"].index(finding["value"]) + 1
+                at_fault = number in faults(labels[line["id"]], name)
+                (faulty if at_fault else sound).append(1 - float(finding["probability"]))
+        print(
+            f"{name:<15} {ranked(faulty, sound):.3f}  ({len(faulty)} at fault, {len(sound)} sound)"
+        )
+
+
+def faults(label: dict[str, Any], name: str) -> set[int]:
+    """The numbers of the values that the sidecar says are at fault."""
+    if name == "incorporation":
+        return {part["value"] for part in label["values"] if not part["reflected"]}
+    key = "contradictions" if name == "consistency" else "explicit"
+    return {part["value"] for part in label[key]}
 
 
 def moral_stories(data: Path) -> list[dict[str, Any]]:
@@ -121,11 +160,16 @@ def kappa(cells: Counter[tuple[str, str]], total: int) -> float:
 
 
 def auc(judged: list[dict[str, Any]]) -> float:
-    """Share of (followed, broken) pairs ranked right, ties half; Mann & Whitney 1947."""
+    """Share of (followed, broken) pairs that P(follows) ranks right; Mann & Whitney 1947."""
     good = [float(check(line)["probability"]) for line in judged if gold(line) == "yes"]
     bad = [float(check(line)["probability"]) for line in judged if gold(line) == "no"]
-    wins = sum((g > b) + 0.5 * (g == b) for g, b in product(good, bad))
-    return wins / (len(good) * len(bad))
+    return ranked(good, bad)
+
+
+def ranked(high: list[float], low: list[float]) -> float:
+    """Share of pairs in which the first is the higher, ties half."""
+    wins = sum((h > x) + 0.5 * (h == x) for h, x in product(high, low))
+    return wins / (len(high) * len(low))
 
 
 if __name__ == "__main__":

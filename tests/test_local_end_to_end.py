@@ -82,15 +82,15 @@ def test_a_structured_reading_is_valid_or_unreadable_never_an_exception(tmp_path
 
 @pytest.mark.model
 @pytest.mark.skipif(store.path(DEFAULT) is None, reason="the 1.1 GB model is not here")
-def test_the_default_model_tells_clear_norms_apart(tmp_path: Path) -> None:
+def test_the_default_model_tells_following_from_breaking(tmp_path: Path) -> None:
     source = tmp_path / "norms.jsonl"
     rule = "Take off your shoes before you enter a home."
-    stories = [
-        ("yes", "At Jo's door Noa took off her shoes and left them outside before she went in."),
-        ("no", "Noa walked into Jo's living room in her muddy boots and kept them on all evening."),
-        ("neutral", "At the market Noa paid for a bag of apples with a large banknote."),
-    ]
-    records = [{"rule_of_thumb": rule, "story": text, "label": label} for label, text in stories]
+    stories = (
+        "At Jo's door Noa took off her shoes and left them outside before she went in.",
+        "Noa walked into Jo's living room in her muddy boots and kept them on all evening.",
+    )
+    records = [{"rule_of_thumb": rule, "story": text} for text in stories]
     source.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
-    _, lines = run(tmp_path, DEFAULT, source, 3, rounds=0, check=("relevance",))
-    assert [line["judge"]["verdict"] for line in lines] == ["pass", "pass", "pass"]
+    own = str(ROOT / "bench" / "adherence.yaml")
+    _, lines = run(tmp_path, DEFAULT, source, 2, rounds=0, rubric=(own,), check=("adherence",))
+    assert [line["judge"]["verdict"] for line in lines] == ["pass", "fail"]

@@ -92,6 +92,9 @@ class LogLines(Watching):
         self._began = self._last = time.monotonic()
 
     def wrote(self, summary: Summary, setup: Setup) -> None:
+        self.tick(summary, setup)
+
+    def tick(self, summary: Summary, setup: Setup) -> None:
         now = time.monotonic()
         if now - self._last < LOG_SECONDS:
             return
@@ -148,6 +151,9 @@ class Bars(Watching):
 
     def wrote(self, summary: Summary, setup: Setup) -> None:
         self._progress.update(self._task, completed=summary.records, told=_told(summary, setup))
+
+    def tick(self, summary: Summary, setup: Setup) -> None:
+        self._progress.update(self._task, told=_told(summary, setup))
 
     def stopping(self, now: bool) -> None:
         self._progress.update(self._task, description="stopping")

@@ -30,6 +30,9 @@ from judge.subject import Subject
 BROKEN_PIPE = 141
 """128 + SIGPIPE, what a shell reports for a program whose reader has gone away."""
 
+TICK_SECONDS = 1.0
+"""Between two signs of life to whoever watches, also while one record takes minutes."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -98,6 +101,9 @@ class Watcher:
 
     def wrote(self, summary: Summary, setup: Setup) -> None:
         """One more line is out."""
+
+    def tick(self, summary: Summary, setup: Setup) -> None:
+        """Another second has passed, perhaps with nothing written."""
 
     def stopping(self, now: bool) -> None:
         """The user asked to stop."""
@@ -235,6 +241,7 @@ class _Run:
             ordered=not self.job.unordered,
             brake=self.brake,
         )
+        ticking = asyncio.create_task(self._tick())
         try:
             await pipeline.run(feed(items, self.brake), lambda line: self._emit(line, sink))
         except BrokenPipeError:
@@ -243,6 +250,13 @@ class _Run:
             self.report.fatal = _fatal(error)
         except JudgeError as error:
             self.report.fatal = error
+        finally:
+            ticking.cancel()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self.watcher.tick(self.report.summary, self.setup)
 
     # ------------------------------------------------------------ stopping
 

@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 import time
+from typing import Any
 
 import pytest
 
@@ -133,3 +134,23 @@ def test_closed_standard_streams(judge: Shell) -> None:
         ["sh", "-c", f"{typed} - <&-"], cwd=judge.folder, env=judge.env, capture_output=True
     )
     assert done.returncode == 2 and b"standard input is closed" in done.stderr
+
+
+def test_a_record_that_takes_long_shows_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from judge.cli import progress
+    from judge.judging.client import Counters
+    from judge.run.summary import SpeechStatistics, Summary
+
+    now = [0.0]
+    said: list[str] = []
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress.typer, "echo", lambda text, err: said.append(text))
+    client = SimpleNamespace(counters=Counters(calls=7))
+    setup: Any = SimpleNamespace(clients={"m": client}, budget=SimpleNamespace(cost=0.0))
+    lines, summary = progress.LogLines(4), Summary(SpeechStatistics(None))
+    for now[0] in (1.0, 9.0, 11.0, 12.0, 25.0):
+        lines.tick(summary, setup)
+    assert len(said) == 2
+    assert "0/4 records" in said[0] and "7 calls" in said[0]
