@@ -13,49 +13,31 @@ A record that fails stays in the output with the failed check named.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypedDict, cast
+from typing import Any, Literal, cast
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from judge.replies import Regeneration
 from judge.subject import Subject
-from judge.verdict import Check, Edit, Judgement, Usage, Verdict, gravest
+from judge.verdict import Check, Edit, Judgement, Verdict, gravest
 from judge.workflow import By, Context, Outcome, Workflow, skip_reason
 
 from .asking import additional_checks, deciding, make_check, summed_reason
+from .state import RecordState, begin, total_usage
 
 Run = Runtime[Context]
 EXAMINED = ("relevance", "leakage")
 ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctness")
 
 
-class NormState(TypedDict):
-    """`round` counts the examinations of the situation; `notes` say why regeneration gave up."""
-
-    original: Subject
-    subject: Subject
-    round: int
-    checks: Annotated[list[Check], operator.add]
-    edits: Annotated[list[Edit], operator.add]
-    notes: Annotated[list[str], operator.add]
-    usage: Annotated[list[Usage], operator.add]
-
-
-def begin(subject: Subject) -> NormState:
-    return NormState(
-        original=subject, subject=subject, round=1, checks=[], edits=[], notes=[], usage=[]
-    )
-
-
-async def examination(state: NormState, runtime: Run) -> dict[str, Any]:
+async def examination(state: RecordState, runtime: Run) -> dict[str, Any]:
     """Is the situation about the rule of thumb, and does it give nothing away?"""
     return {"checks": await _examine(state, runtime.context, "steering")}
 
 
-async def regeneration(state: NormState, runtime: Run) -> dict[str, Any]:
+async def regeneration(state: RecordState, runtime: Run) -> dict[str, Any]:
     """Write the situation anew, told what was wrong with it."""
     rewriter, subject = runtime.context.rewriters["story_regeneration"], state["subject"]
     # The label says whether the new situation is to follow the rule, to break it, or to let it be.
@@ -78,12 +60,12 @@ async def regeneration(state: NormState, runtime: Run) -> dict[str, Any]:
     }
 
 
-async def acceptance(state: NormState, runtime: Run) -> dict[str, Any]:
+async def acceptance(state: RecordState, runtime: Run) -> dict[str, Any]:
     """A regenerated situation is examined once more, by the accepting judge in fresh context."""
     return {"checks": await _examine(state, runtime.context, "accepting")}
 
 
-async def holding_together(state: NormState, runtime: Run) -> dict[str, Any]:
+async def holding_together(state: RecordState, runtime: Run) -> dict[str, Any]:
     """The checks that need no loop, and the user's own."""
     made: list[Check] = []
     for name in ASKED_ONCE:
@@ -91,14 +73,14 @@ async def holding_together(state: NormState, runtime: Run) -> dict[str, Any]:
     return {"checks": made + await additional_checks(state["subject"], runtime.context)}
 
 
-async def _examine(state: NormState, context: Context, by: By) -> list[Check]:
+async def _examine(state: RecordState, context: Context, by: By) -> list[Check]:
     made: list[Check] = []
     for name in EXAMINED:
         made += await make_check(name, state["subject"], context, by=by, round=state["round"])
     return made
 
 
-def _failed(state: NormState) -> list[Check]:
+def _failed(state: RecordState) -> list[Check]:
     return [c for c in deciding(state["checks"]) if c.verdict is Verdict.FAIL]
 
 
@@ -112,7 +94,7 @@ def _told(check: Check) -> str:
 
 
 def after_examination(
-    state: NormState, runtime: Run
+    state: RecordState, runtime: Run
 ) -> Literal["regeneration", "acceptance", "holding_together"]:
     if _failed(state) and state["round"] <= runtime.context.rounds:
         return "regeneration"
@@ -120,7 +102,7 @@ def after_examination(
 
 
 def after_regeneration(
-    state: NormState,
+    state: RecordState,
 ) -> Literal["examination", "acceptance", "holding_together"]:
     if not state["notes"]:
         return "examination"
@@ -129,7 +111,7 @@ def after_regeneration(
 
 def finish(end: Mapping[str, Any]) -> Outcome:
     """The judgement, and the story if it was written anew."""
-    state = cast(NormState, end)
+    state = cast(RecordState, end)
     subject, decided = state["subject"], deciding(state["checks"])
     changed = subject.story != state["original"].story
     judgement = Judgement(
@@ -138,7 +120,7 @@ def finish(end: Mapping[str, Any]) -> Outcome:
         reason=summed_reason(decided, state["notes"]),
         checks=tuple(state["checks"]),
         edits=tuple(state["edits"]),
-        usage=sum((c.usage for c in state["checks"]), sum(state["usage"], Usage())),
+        usage=total_usage(state),
     )
     return Outcome(judgement, {"story": subject.story} if changed else {})
 
@@ -157,7 +139,7 @@ def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int,
     return planned | {(name, "accepting"): (1, 1) for name in asked}
 
 
-_builder = StateGraph(NormState, context_schema=Context)
+_builder = StateGraph(RecordState, context_schema=Context)
 for _node in (examination, regeneration, acceptance, holding_together):
     _builder.add_node(_node.__name__, _node)
 _builder.add_edge(START, "examination")

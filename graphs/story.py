@@ -15,10 +15,9 @@ documented with characters and speeches.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal, TypedDict, cast
+from typing import Any, Literal, cast
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
@@ -37,34 +36,17 @@ from .asking import (
     make_check,
     summed_reason,
 )
+from .state import RecordState, begin, total_usage
 
 Run = Runtime[Context]
 
 
-class StoryState(TypedDict):
-    """`round` counts the asks of the check under way; `notes` say why a rewrite loop gave up."""
-
-    original: Subject
-    subject: Subject
-    round: int
-    checks: Annotated[list[Check], operator.add]
-    edits: Annotated[list[Edit], operator.add]
-    notes: Annotated[list[str], operator.add]
-    usage: Annotated[list[Usage], operator.add]
-
-
-def begin(subject: Subject) -> StoryState:
-    return StoryState(
-        original=subject, subject=subject, round=1, checks=[], edits=[], notes=[], usage=[]
-    )
-
-
-async def incorporation(state: StoryState, runtime: Run) -> dict[str, Any]:
+async def incorporation(state: RecordState, runtime: Run) -> dict[str, Any]:
     """Which values does the story not reflect?"""
     return await _steer("incorporation", state, runtime.context)
 
 
-async def insertion(state: StoryState, runtime: Run) -> dict[str, Any]:
+async def insertion(state: RecordState, runtime: Run) -> dict[str, Any]:
     """Add dialogue for the missing values, removing nothing."""
     rewriter, subject = runtime.context.rewriters["insertion"], state["subject"]
     if obstacle := rewriter.obstacle(subject):
@@ -82,29 +64,29 @@ async def insertion(state: StoryState, runtime: Run) -> dict[str, Any]:
     return _edited(state, story, edits, asked.usage)
 
 
-async def consistency(state: StoryState, runtime: Run) -> dict[str, Any]:
+async def consistency(state: RecordState, runtime: Run) -> dict[str, Any]:
     """Which character contradicts which value, in which speech?"""
     if state["subject"].multiple:
         return _not_in_multiple(runtime.context)
     return await _steer("consistency", state, runtime.context)
 
 
-async def contradiction_rewriting(state: StoryState, runtime: Run) -> dict[str, Any]:
+async def contradiction_rewriting(state: RecordState, runtime: Run) -> dict[str, Any]:
     """Rewrite the contradicting speeches and nothing else."""
     return await _rewrite("contradiction_rewriting", "against", state, runtime.context)
 
 
-async def implicitness(state: StoryState, runtime: Run) -> dict[str, Any]:
+async def implicitness(state: RecordState, runtime: Run) -> dict[str, Any]:
     """Which speech states a value outright?"""
     return await _steer("implicitness", state, runtime.context)
 
 
-async def explicit_rewriting(state: StoryState, runtime: Run) -> dict[str, Any]:
+async def explicit_rewriting(state: RecordState, runtime: Run) -> dict[str, Any]:
     """Rewrite the outspoken speeches as anecdote."""
     return await _rewrite("explicit_rewriting", "states", state, runtime.context)
 
 
-def length(state: StoryState, runtime: Run) -> dict[str, Any]:
+def length(state: RecordState, runtime: Run) -> dict[str, Any]:
     """Stories under the least number of words are rejected, by counting (CQ-Bench A.2: 400)."""
     if "length" not in runtime.context.wanted:
         return {}
@@ -114,7 +96,7 @@ def length(state: StoryState, runtime: Run) -> dict[str, Any]:
     return {"checks": [Check("length", verdict, by="counting", reason=reason)]}
 
 
-async def acceptance(state: StoryState, runtime: Run) -> dict[str, Any]:
+async def acceptance(state: RecordState, runtime: Run) -> dict[str, Any]:
     """The accepting judge decides in fresh context on the story as it now stands."""
     subject, context = state["subject"], runtime.context
     made = await make_check("incorporation", subject, context, by="accepting")
@@ -135,7 +117,7 @@ async def _documented(check: Check, subject: Subject, context: Context) -> tuple
     return replace(check, findings=(*check.findings, *new)), paid
 
 
-def rejected(state: StoryState, runtime: Run) -> dict[str, Any]:
+def rejected(state: RecordState, runtime: Run) -> dict[str, Any]:
     """A story that is too short is not put to the accepting judge."""
     reason = "not asked: the story is rejected for its length"
     accepted = ["incorporation"] if state["subject"].multiple else ["incorporation", "consistency"]
@@ -144,7 +126,7 @@ def rejected(state: StoryState, runtime: Run) -> dict[str, Any]:
 
 
 def _ask_again(check: str, rewriting: str, after: str) -> Any:
-    def route(state: StoryState, runtime: Run) -> str:
+    def route(state: RecordState, runtime: Run) -> str:
         last = state["checks"][-1] if state["checks"] else None
         failed = last is not None and last.name == check and last.verdict is Verdict.FAIL
         return rewriting if failed and state["round"] <= runtime.context.rounds else after
@@ -153,26 +135,26 @@ def _ask_again(check: str, rewriting: str, after: str) -> Any:
 
 
 def _after_rewriting(check: str, after: str) -> Any:
-    def route(state: StoryState) -> str:
+    def route(state: RecordState) -> str:
         return check if state["round"] > state["checks"][-1].round else after
 
     return route
 
 
-def after_length(state: StoryState) -> Literal["acceptance", "rejected"]:
+def after_length(state: RecordState) -> Literal["acceptance", "rejected"]:
     last = state["checks"][-1] if state["checks"] else None
     short = last is not None and last.name == "length" and last.verdict is Verdict.FAIL
     return "rejected" if short else "acceptance"
 
 
-async def _steer(name: str, state: StoryState, context: Context) -> dict[str, Any]:
+async def _steer(name: str, state: RecordState, context: Context) -> dict[str, Any]:
     first = not state["checks"] or state["checks"][-1].name != name
     round = 1 if first else state["round"]
     checks = await make_check(name, state["subject"], context, by="steering", round=round)
     return {"checks": checks, "round": round}
 
 
-async def _rewrite(rubric: str, how: str, state: StoryState, context: Context) -> dict[str, Any]:
+async def _rewrite(rubric: str, how: str, state: RecordState, context: Context) -> dict[str, Any]:
     check, subject = state["checks"][-1], state["subject"]
     rewriter = context.rewriters[rubric]
     if obstacle := rewriter.obstacle(subject):
@@ -200,7 +182,7 @@ async def _rewrite(rubric: str, how: str, state: StoryState, context: Context) -
     return _edited(state, story, edits, paid + asked.usage)
 
 
-def _edited(state: StoryState, story: str, edits: list[Edit], usage: Usage) -> dict[str, Any]:
+def _edited(state: RecordState, story: str, edits: list[Edit], usage: Usage) -> dict[str, Any]:
     return {
         "subject": state["subject"].with_story(story),
         "edits": edits,
@@ -222,7 +204,7 @@ def _not_in_multiple(context: Context) -> dict[str, Any]:
 
 def finish(end: Mapping[str, Any]) -> Outcome:
     """The judgement, and the story and values as they now stand."""
-    state = cast(StoryState, end)
+    state = cast(RecordState, end)
     subject, original = state["subject"], state["original"]
     decided = deciding(c for c in state["checks"] if c.by != "steering" or c.name == "implicitness")
     decided = decided or deciding(state["checks"])
@@ -242,7 +224,7 @@ def finish(end: Mapping[str, Any]) -> Outcome:
         edits=tuple(state["edits"]),
         dropped=tuple(subject.value(n) for n in missing),
         contradictions=_contradictions(accepted.get("consistency")),
-        usage=sum((c.usage for c in state["checks"]), sum(state["usage"], Usage())),
+        usage=total_usage(state),
     )
     return Outcome(judgement, changes)
 
@@ -273,7 +255,7 @@ def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int,
     return planned
 
 
-_builder = StateGraph(StoryState, context_schema=Context)
+_builder = StateGraph(RecordState, context_schema=Context)
 for _node in (
     incorporation,
     insertion,
