@@ -86,6 +86,7 @@ class Backend(Protocol):
     Attributes:
         modes: ways to ask for JSON that may work here, best first; with one there is no probe.
         slots: records that may be worked on at once (None: no limit of its own).
+        seeded: whether a call's seed reaches the model; if not, none is recorded.
         reading: the reading that suits this backend when the user names none.
 
     `complete` raises the errors of `judge.errors` that derive from `BackendError`, and nothing
@@ -94,6 +95,7 @@ class Backend(Protocol):
 
     modes: tuple[Mode, ...]
     slots: int | None
+    seeded: bool
     reading: Reading
 
     def __init__(self, name: str) -> None: ...

@@ -47,6 +47,7 @@ class LangChainBackend:
 
     modes: tuple[Mode, ...] = (Mode.TOOLS, Mode.JSON)
     slots: int | None = None
+    seeded: bool = False
     reading: Reading = "structured"
 
     def __init__(self, name: str) -> None:

@@ -43,6 +43,7 @@ class LocalBackend:
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
     slots: int | None = 1
+    seeded: bool = True
     reading: Reading = "probability"
 
     def __init__(self, name: str) -> None:

@@ -36,6 +36,7 @@ class OpenAIBackend:
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA, Mode.TOOLS, Mode.JSON)
     slots: int | None = None
+    seeded: bool = True
     reading: Reading = "structured"
 
     def __init__(self, name: str, *, http_client: Any = None) -> None:

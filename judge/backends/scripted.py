@@ -93,6 +93,7 @@ class ScriptedBackend:
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
     slots: int | None = None
+    seeded: bool = True
 
     def __init__(self, name: str) -> None:
         path = Path(name)

@@ -78,7 +78,7 @@ class Judge:
         call = Call(
             messages=[],
             temperature=0.0 if self.probabilistic else drawn.temperature,
-            seed=drawn.seed + vote,
+            seed=drawn.seed + vote if self.client.backend.seeded else None,
             max_tokens=self.rubric.readings.structured.max_tokens,
             vote=vote,
             role=self.role,

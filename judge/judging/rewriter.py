@@ -55,7 +55,7 @@ class Rewriter:
         call = Call(
             messages=prompt,
             temperature=self.sampling.temperature,
-            seed=self.sampling.seed + round,
+            seed=self.sampling.seed + round if self.client.backend.seeded else None,
             max_tokens=self.rubric.readings.structured.max_tokens,
             vote=round,
             role="rewriting",

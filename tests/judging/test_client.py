@@ -42,6 +42,7 @@ class Fake:
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
     slots: int | None = None
+    seeded: bool = True
     reading: Reading = "structured"
 
     def __init__(self, name: str = "", *, script: Script, delay: float = 0.0) -> None:

@@ -262,3 +262,13 @@ async def test_only_what_concerns_the_run_is_raised(
     else:
         with pytest.raises(raised):
             await judge.vote(STORY_SUBJECT)
+
+
+@pytest.mark.parametrize(("seeded", "seed"), [(True, 12), (False, None)])
+async def test_a_seed_is_recorded_only_where_it_reaches_the_model(
+    client: Any, seeded: bool, seed: int | None
+) -> None:
+    made = client({"p_yes": 0.9})
+    made.backend.seeded = seeded
+    vote = await Judge(ONE, made, "probability").vote(norm("yes"), vote=2, sampling=Sampling(0, 10))
+    assert vote.seed == seed
