@@ -74,9 +74,10 @@ def fixtures(model: str) -> None:
     for name in story_checks:
         sound, faulty = [], []
         for line in judged:
+            values = line["judge"].get("original", {}).get("values", line["values"])
             made = [c for c in line["judge"]["checks"] if c["check"] == name]
             for finding in made[0]["findings"]:
-                number = line["values"].index(finding["value"]) + 1
+                number = values.index(finding["value"]) + 1
                 at_fault = number in faults(labels[line["id"]], name)
                 (faulty if at_fault else sound).append(1 - float(finding["probability"]))
         print(
