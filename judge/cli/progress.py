@@ -36,7 +36,9 @@ class Watching(Watcher):
         return None
 
     def left_out(self, count: int) -> None:
-        typer.echo(f"judge: {count} lines of OUT are not from judge and are left out", err=True)
+        typer.echo(
+            f"judge: left out of OUT, as torn or not written by judge: {count} line(s)", err=True
+        )
 
     def stopping(self, now: bool) -> None:
         told = "stopping now" if now else "finishing what is under way; Ctrl-C again stops at once"

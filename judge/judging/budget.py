@@ -37,7 +37,6 @@ class Budget:
     max_cost: float | None = None
     calls: int = 0
     cost: float = 0.0
-    reached: bool = False
 
     def take(self) -> None:
         """Count one call.
@@ -46,10 +45,8 @@ class Budget:
             BudgetReached: the limit leaves no room for it.
         """
         if self.max_calls is not None and self.calls >= self.max_calls:
-            self.reached = True
             raise BudgetReached(f"--max-calls {self.max_calls} is reached")
         if self.max_cost is not None and self.cost >= self.max_cost:
-            self.reached = True
             raise BudgetReached(f"--max-cost {self.max_cost} USD is reached")
         self.calls += 1
 

@@ -146,10 +146,6 @@ class Record:
         """The record's own fields, as they were read."""
         return self.item.fields or {}
 
-    def has(self, field: str) -> bool:
-        """Whether `text(field)` has something to give."""
-        return self._find(field) is not None
-
     def text(self, field: str) -> str:
         """A field's text: a typed field under its typed name, or any text field under its own.
 

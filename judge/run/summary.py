@@ -15,9 +15,9 @@ EXPLICIT = "implicitness"
 
 
 class Similarity(Protocol):
-    """Cosine similarity of two texts, -1 to 1."""
+    """Cosine similarity of two texts, -1 to 1; None where one of them is blank."""
 
-    def similarity(self, a: str, b: str) -> float: ...
+    def similarity(self, a: str, b: str) -> float | None: ...
 
 
 @dataclass(slots=True)

@@ -22,7 +22,6 @@ def test_takes_exactly_as_many_calls_as_there_are(most: int, wanted: int) -> Non
             refused += 1
     assert budget.calls == min(most, wanted)
     assert refused == max(0, wanted - most)
-    assert budget.reached == (refused > 0)
 
 
 def test_stops_once_the_cost_is_reached() -> None:
@@ -41,7 +40,7 @@ def test_without_limits_it_only_counts() -> None:
     for _ in range(100):
         budget.take()
         budget.spent(Usage(1, 1, 1, None))
-    assert (budget.calls, budget.cost, budget.reached) == (100, 0.0, False)
+    assert (budget.calls, budget.cost) == (100, 0.0)
 
 
 def test_the_message_names_the_flag_and_it_is_no_reason_to_retry() -> None:
