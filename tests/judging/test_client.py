@@ -476,7 +476,7 @@ async def test_never_more_calls_than_the_budget(most: int) -> None:
     results = await asyncio.gather(*asks, return_exceptions=True)
     assert len(backend.calls) == most == budget.calls
     stopped = [r for r in results if isinstance(r, BudgetReached)]
-    assert len(stopped) >= 12 - most and budget.reached
+    assert len(stopped) >= 12 - most
     assert all(isinstance(r, BudgetReached | Asked) for r in results)
 
 
