@@ -21,6 +21,7 @@ from langgraph.runtime import Runtime
 
 from judge.judging.panel import Panel
 from judge.judging.voting import needed, opinions_on, settled, tally
+from judge.stepping import Stepper
 from judge.subject import Subject
 from judge.verdict import Check, Finding, Verdict, Vote, gravest
 
@@ -77,6 +78,7 @@ _builder.add_node("ask", ask)
 _builder.add_edge(START, "ask")
 _builder.add_conditional_edges("ask", decide, ["ask", END])
 graph = _builder.compile(name="majority")
+_stepper = Stepper(graph)
 
 
 async def take_votes(
@@ -97,7 +99,7 @@ async def take_votes(
     """
     asked = panel.judges[0].subjects(subject) if numbers is None else tuple(numbers)
     start: MajorityState = {"subject": subject, "round": round, "numbers": asked, "votes": []}
-    end = await graph.ainvoke(start, context=panel)
+    end = await _stepper.run(start, panel)
     votes: list[Vote] = end["votes"]
     opinions = tally(votes, asked, len(panel.ballots), panel.rule)
     verdict = gravest(opinions.values())

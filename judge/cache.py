@@ -7,6 +7,7 @@ both (docs/decisions/0004-text-only-cache.md). Several processes may share one f
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import diskcache
+import orjson
 import platformdirs
 from diskcache.core import MODE_RAW, UNKNOWN
 
@@ -66,8 +68,12 @@ def cache_dir(chosen: Path | None = None) -> Path:
 
 def request_key(request: Mapping[str, Any]) -> str:
     """The key of a canonical request: 40 hex digits over its JSON with sorted keys."""
-    body = json.dumps(request, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.blake2b(body.encode("ascii"), digest_size=20).hexdigest()
+    try:
+        body = orjson.dumps(request, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        # Half of a surrogate pair, or a number beyond 64 bits.
+        body = json.dumps(request, sort_keys=True).encode("ascii")
+    return hashlib.blake2b(body, digest_size=20).hexdigest()
 
 
 class ReplyCache:
@@ -79,6 +85,8 @@ class ReplyCache:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._waiting: list[tuple[str, str, str | None]] = []
+        self._commit: asyncio.Future[None] | None = None
         with self._usable():
             self._cache = diskcache.Cache(
                 str(folder),
@@ -104,6 +112,36 @@ class ReplyCache:
         # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
         with self._usable():
             self._cache.set(key, json.dumps(value), tag=tag, retry=True)
+
+    async def store(self, key: str, value: Mapping[str, Any], *, tag: str | None = None) -> None:
+        """`set`, in one transaction with all that is stored in this turn of the event loop.
+
+        The busier the loop, the more replies share a transaction, which is what costs time.
+        """
+        loop = asyncio.get_running_loop()
+        if self._commit is None:
+            self._commit = loop.create_future()
+            loop.call_soon(self._flush)
+        self._waiting.append((key, json.dumps(value), tag))
+        await asyncio.shield(self._commit)
+
+    def _flush(self) -> None:
+        commit, self._commit = self._commit, None
+        entries, self._waiting = self._waiting, []
+        failure: UsageError | None = None
+        try:
+            with self._usable(), self._cache.transact(retry=True):
+                for key, text, tag in entries:
+                    self._cache.set(key, text, tag=tag, retry=True)
+        except UsageError as error:
+            failure = error
+        if commit is None or commit.done() or commit.get_loop().is_closed():
+            return
+        if failure is None:
+            commit.set_result(None)
+        else:
+            commit.set_exception(failure)
+            commit.exception()
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
@@ -137,4 +175,6 @@ class ReplyCache:
             return sum(bool(self._cache.delete(key, retry=True)) for key in keys)
 
     def close(self) -> None:
+        if self._waiting:
+            self._flush()
         self._cache.close()

@@ -21,6 +21,11 @@ _FOLDS = {
     "\u2026": "...",
 }
 
+_TABLE = str.maketrans(_FOLDS)
+
+_AROUND = "".join(fold for fold, plain in _FOLDS.items() if plain in "\"'") + "' \t\r\n"
+"""Quotation marks and white space that may stand around a quote."""
+
 _SLACK = 20
 """How far, in characters, a fuzzy match's ends may be moved to where words begin and end."""
 
@@ -34,20 +39,24 @@ class Span:
     score: float
 
 
-def fold(text: str) -> tuple[str, list[int]]:
-    """Text with white space, quotes and dashes made alike, and each character's place in `text`."""
-    out: list[str] = []
+def fold(text: str) -> str:
+    """Text with quotes and dashes made alike, and one blank for each stretch of white space."""
+    return " ".join(text.translate(_TABLE).split())
+
+
+def _places(text: str) -> list[int]:
+    """The place in `text` of each character of `fold(text)`."""
     places: list[int] = []
+    spaced = False
     for place, char in enumerate(text):
         if char.isspace():
-            if out and out[-1] != " ":
-                out.append(" ")
-                places.append(place)
+            spaced = True
             continue
-        for folded in _FOLDS.get(char, char):
-            out.append(folded)
-            places.append(place)
-    return "".join(out), places
+        if spaced and places:
+            places.append(place - 1)
+        spaced = False
+        places += [place] * len(_FOLDS.get(char, char))
+    return places
 
 
 # One reply quotes the same story several times, and every vote and check quotes it again.
@@ -57,23 +66,30 @@ _folded = lru_cache(maxsize=64)(fold)
 def locate(quote: str, text: str) -> Span | None:
     """The first place where `quote` stands in `text`, or None.
 
-    Exact after folding white space, quotes and dashes, and without quotation marks around it;
-    else the best fuzzy match, if the quote has at least `FUZZY_LENGTH` characters and the match
-    scores at least `FUZZY_BOUND`. A fuzzy match begins and ends with whole words.
+    Letter for letter, without quotation marks around it; else exact after folding white space,
+    quotes and dashes; else the best fuzzy match, if the quote has at least `FUZZY_LENGTH`
+    characters and the match scores at least `FUZZY_BOUND`. A fuzzy match begins and ends with whole
+    words.
     """
-    wanted = fold(quote)[0].strip("\"' ")
+    bare = quote.strip(_AROUND)
+    if bare and (at := text.find(bare)) >= 0:
+        return Span(at, at + len(bare), 100.0)
+    wanted = fold(quote).strip("\"' ")
     if not wanted:
         return None
-    folded, places = _folded(text)
+    folded = _folded(text)
     at = folded.find(wanted)
     if at >= 0:
-        return Span(places[at], places[at + len(wanted) - 1] + 1, 100.0)
+        return _unfolded(text, at, at + len(wanted), 100.0)
     if len(wanted) < FUZZY_LENGTH or not folded:
         return None
     found = _alike(wanted, folded)
-    if found is None:
-        return None
-    start, end, score = found
+    return None if found is None else _unfolded(text, *found)
+
+
+def _unfolded(text: str, start: int, end: int, score: float) -> Span:
+    """The span of `text` that became `start` to `end` of its folded form."""
+    places = _places(text)
     return Span(places[start], places[end - 1] + 1, score)
 
 

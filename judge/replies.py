@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Len
-from instructor import OpenAISchema
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from judge.evidence import locate
@@ -69,7 +68,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Reply(OpenAISchema):
+class Reply(BaseModel):
     """Base of all replies. Checks run only inside `about(...)`; outside, the shape alone counts."""
 
     model_config = ConfigDict(extra="forbid")
@@ -145,10 +144,19 @@ def _character_problem(name: str, record: About) -> str | None:
     return f"the name {name!r} does not stand in the story"
 
 
+_WORDY = re.compile(r"\w")
+
+
 def _stands(name: str, story: str) -> bool:
     if not (name[0].isupper() or name[0].islower()):
         # Scripts without capitals mostly write without spaces too, so there are no words to match.
         return name in story
+    # The usual case, and ten times as fast as a search that ignores capitals.
+    at = story.find(name)
+    if at >= 0 and not (
+        (at and _WORDY.match(story, at - 1)) or _WORDY.match(story, at + len(name))
+    ):
+        return True
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", story, re.IGNORECASE) is not None
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
+from judge.stepping import Stepper
 from judge.subject import Kind, Subject
 from judge.verdict import Check, Judgement, Verdict
 
@@ -74,10 +76,10 @@ class Workflow:
         Raises:
             BackendError: a rewriter gave no reply, or the model is out of reach or out of budget.
         """
-        end = await self.graph.ainvoke(
-            self.begin(subject), context=context, config={"recursion_limit": 1000}
-        )
-        return self.finish(end)
+        return self.finish(await _stepper(self.graph).run(self.begin(subject), context))
+
+
+_stepper = lru_cache(maxsize=64)(Stepper)
 
 
 def skipped(name: str, reason: str, by: By) -> Check:

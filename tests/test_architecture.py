@@ -20,8 +20,9 @@ WORDS = {"errors", "evidence", "subject", "verdict", "rubric", "rubricparts", "y
 DOWN = {
     "cli": {"run", "graphs", "judging", "backends", "cache", "replies", "records", "report"},
     "run": {"graphs", "workflow", "judging", "backends", "cache", "replies", "records", "stats"},
-    "graphs": {"workflow", "judging", "replies"},
-    "workflow": {"judging"},
+    "graphs": {"workflow", "stepping", "judging", "replies"},
+    "workflow": {"stepping", "judging"},
+    "stepping": set(),
     "judging": {"backends", "cache", "replies"},
     "backends": set(),
     "cache": set(),

@@ -3,16 +3,19 @@
 Order of things for each attempt: cache, then budget, then limit and retries, then the backend. What
 comes back is stored before it is validated, so a replay from the cache goes through the very same
 validation and re-asking as the first run did.
+
+A reply that is valid at once is done with; only one that is not is handed to instructor, which says
+what is wrong and asks again (docs/decisions/0011-valid-at-once.md).
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, cast
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
-from instructor.core.exceptions import IncompleteOutputException, InstructorRetryException
+from pydantic import ValidationError
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode
 from judge.cache import ReplyCache, request_key
@@ -24,7 +27,6 @@ from judge.errors import (
     UsageError,
 )
 from judge.judging.budget import Budget, Price
-from judge.judging.instructed import INVALID, Refused, chat_completion, first_problem, patched
 from judge.judging.limiter import AdaptiveLimit
 from judge.judging.probe import probe
 from judge.replies import About, Reply, about
@@ -41,6 +43,8 @@ LONGEST_WAIT = 120.0
 
 Trouble = Literal["truncated", "refused", "invalid"]
 
+_NO_PRICE = Price(0.0, 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -52,7 +56,7 @@ class Asked:
     detail: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Counters:
     """What a client did in this run; differs from run to run and never reaches the output."""
 
@@ -64,18 +68,6 @@ class Counters:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-
-
-@dataclass(slots=True)
-class _Ask:
-    """The ask under way in this task; instructor's `create` finds it here."""
-
-    call: Call
-    usage: Usage = field(default_factory=Usage)
-    attempts: int = 0
-
-
-_under_way: ContextVar[_Ask] = ContextVar("judge_ask")
 
 
 class Client:
@@ -109,7 +101,7 @@ class Client:
         self.limit = AdaptiveLimit(limit)
         self._cache = cache
         self._budget = budget
-        self._price = Price(0.0, 0.0) if spec.startswith(("local:", "scripted:")) else price
+        self._price = _NO_PRICE if spec.startswith(("local:", "scripted:")) else price
         self._reasks = reasks
         self._backoff = backoff
         self._timeout = timeout if backend.slots is None else None
@@ -117,7 +109,6 @@ class Client:
         self._mode = backend.modes[0] if len(backend.modes) == 1 else None
         self._preparing = asyncio.Lock()
         self._flights: dict[str, asyncio.Future[Completion]] = {}
-        self._create = patched(self._attempt)
 
     # ------------------------------------------------------------ asking
 
@@ -127,29 +118,48 @@ class Client:
         Raises:
             BackendError: the model gave no reply at all.
         """
-        await self.prepare()
-        ask = _Ask(call)
-        token = _under_way.set(ask)
+        mode = self._mode or await self.prepare()
+        schema, name = reply_model.model_json_schema(), reply_model.__name__
+        call = replace(call, schema=schema, schema_name=name)
+        completion = await self._complete(call, mode)
+        usage = self._usage(completion)
+        if completion.finish_reason != "stop":
+            return _withheld(completion, call, usage)
         try:
             with about(record):
-                reply = await self._create(
-                    response_model=reply_model,
-                    messages=[dict(message) for message in call.messages],
-                    max_retries=self._reasks,
-                )
-        except Refused as refused:
-            return Asked(None, ask.usage, "refused", refused.said[:200])
-        except IncompleteOutputException:
-            detail = f"the reply was cut off at {call.max_tokens} tokens"
-            return Asked(None, ask.usage, "truncated", detail)
-        except InstructorRetryException as failed:
-            if not isinstance(failed.__cause__, INVALID):
-                raise failed.__cause__ or failed from None
-            return Asked(None, ask.usage, "invalid", first_problem(failed.__cause__))
+                # As strictly as instructor does, so that both take the same replies.
+                reply = reply_model.model_validate_json(completion.text, strict=True)
+        except ValidationError:
+            return await self._reask(call, reply_model, record, completion)
+        return Asked(reply, usage)
+
+    async def _reask(
+        self, call: Call, reply_model: type[Reply], record: About, first: Completion
+    ) -> Asked:
+        """Let instructor ask again, beginning with the invalid reply that is there already."""
+        from judge.judging.instructed import Invalid, Withheld, reasked
+
+        mode = await self.prepare()
+        usage, attempts = Usage(), 0
+
+        async def attempt(messages: Sequence[Message]) -> Completion:
+            nonlocal usage, attempts
+            attempts += 1
+            again = replace(call, messages=messages)
+            completion = first if attempts == 1 else await self._complete(again, mode)
+            usage += self._usage(completion)
+            return completion
+
+        try:
+            with about(record):
+                reply = await reasked(attempt, call.messages, reply_model, self._reasks)
+        except Withheld as withheld:
+            return _withheld(withheld.completion, call, usage)
+        except Invalid as invalid:
+            return Asked(None, usage, "invalid", str(invalid))
         finally:
-            _under_way.reset(token)
-            self._count(reasks=max(0, ask.attempts - 1))
-        return Asked(cast(Reply, reply), ask.usage)
+            self.counters.reasks += attempts - 1
+        return Asked(reply, usage)
 
     async def first_token(self, call: Call) -> tuple[dict[str, float], Usage]:
         """Log-probabilities of the first token's alternatives, by token text; none if refused.
@@ -168,18 +178,19 @@ class Client:
             )
         return dict(completion.first_token), self._usage(completion)
 
-    async def prepare(self) -> None:
-        """Find out, once, how this model is best asked for JSON; remembered in the cache.
+    async def prepare(self) -> Mode:
+        """How this model is best asked for JSON; found out once, and remembered in the cache.
 
         Raises:
             BackendError: unreachable, or the key is refused.
             UsageError: no way of asking brought valid JSON.
         """
         if self._mode is not None:
-            return
+            return self._mode
         async with self._preparing:
             if self._mode is None:
                 self._mode = self._remembered_mode() or await self._probe()
+            return self._mode
 
     def _remembered_mode(self) -> Mode | None:
         found = self._cache.get(self._mode_key()) if self._cache else None
@@ -198,24 +209,6 @@ class Client:
         await self.backend.aclose()
 
     # ------------------------------------------------------------ one attempt
-
-    async def _attempt(self, **arguments: Any) -> Any:
-        """What instructor calls as `create`: one attempt of the ask under way."""
-        ask = _under_way.get()
-        ask.attempts += 1
-        schema = arguments["response_format"]["json_schema"]
-        call = replace(
-            ask.call,
-            messages=[*cast("list[Message]", arguments["messages"])],
-            schema=schema["schema"],
-            schema_name=schema["name"],
-        )
-        assert self._mode is not None
-        completion = await self._complete(call, self._mode)
-        ask.usage += self._usage(completion)
-        if completion.finish_reason == "refusal":
-            raise Refused(completion.text)
-        return chat_completion(completion)
 
     async def _complete(self, call: Call, mode: Mode) -> Completion:
         key = request_key(
@@ -250,7 +243,7 @@ class Client:
         try:
             completion = await self._paid(call, mode)
             if self._cache is not None:
-                self._cache.set(key, asdict(completion), tag="reply")
+                await self._cache.store(key, asdict(completion), tag="reply")
         except BaseException as error:
             flight.set_exception(error if isinstance(error, JudgeError) else _Abandoned())
             flight.exception()
@@ -267,7 +260,7 @@ class Client:
         completion = _restored(found)
         if completion is None:
             return None
-        self._count(cache_hits=1)
+        self.counters.cache_hits += 1
         return completion
 
     async def _paid(self, call: Call, mode: Mode) -> Completion:
@@ -277,7 +270,7 @@ class Client:
             try:
                 async with self.limit.slot() as era:
                     self._budget.take()
-                    self._count(calls=1)
+                    self.counters.calls += 1
                     completion = await self._in_time(call, mode)
             except BackendError as error:
                 if _too_long(error.retry_after):
@@ -289,7 +282,8 @@ class Client:
                 last = MAX_TRIES_UNREACHABLE if error.kind == "unreachable" else MAX_TRIES
                 if not error.retryable or tried >= last:
                     raise
-                self._count(retries=1, refusals=int(error.kind == "rate-limited"))
+                self.counters.retries += 1
+                self.counters.refusals += error.kind == "rate-limited"
                 await asyncio.sleep(min(self._backoff * 2 ** (tried - 1), LONGEST_WAIT))
             else:
                 self.limit.succeeded()
@@ -322,15 +316,10 @@ class Client:
 
     def _spend(self, completion: Completion) -> None:
         self._budget.spent(self._usage(completion))
-        self._count(
-            input_tokens=completion.input_tokens,
-            output_tokens=completion.output_tokens,
-            cached_tokens=completion.cached_tokens or 0,
-        )
-
-    def _count(self, **more: int) -> None:
-        now = self.counters
-        self.counters = replace(now, **{name: getattr(now, name) + n for name, n in more.items()})
+        counters = self.counters
+        counters.input_tokens += completion.input_tokens
+        counters.output_tokens += completion.output_tokens
+        counters.cached_tokens += completion.cached_tokens or 0
 
 
 _FINISHES = ("stop", "length", "refusal")
@@ -338,6 +327,15 @@ _FINISHES = ("stop", "length", "refusal")
 
 class _Abandoned(Exception):
     """The call that this one waited for was given up; whoever waits makes it itself."""
+
+
+def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
+    """Why a completion that did not end as it should holds no reply."""
+    if completion.finish_reason == "refusal":
+        said = completion.text[:200] or "no words were given"
+        return Asked(None, usage, "refused", said)
+    detail = f"the reply was cut off at {call.max_tokens} tokens"
+    return Asked(None, usage, "truncated", detail)
 
 
 def _too_long(seconds: float | None) -> bool:

@@ -51,6 +51,9 @@ class AdaptiveLimit:
             self._resume_at = max(self._resume_at, time.monotonic() + retry_after)
 
     async def _enter(self) -> None:
+        if self.running < int(self.limit) and not self._waiting and not self._resume_at:
+            self.running += 1
+            return
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(place)
         self._admit()
@@ -67,11 +70,12 @@ class AdaptiveLimit:
 
     def _admit(self) -> None:
         """Give free places to those who wait; while calls are held back, come again later."""
-        wait = self._resume_at - time.monotonic()
+        wait = self._resume_at - time.monotonic() if self._resume_at else 0.0
         if wait > 0:
             if self._waiting and self._alarm is None:
                 self._alarm = asyncio.get_running_loop().call_later(wait, self._rung)
             return
+        self._resume_at = 0.0
         while self._waiting and self.running < int(self.limit):
             place = self._waiting.popleft()
             if not place.done():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 import respx
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from routed import routed
 
 from judge import errors
 from judge.backends.base import Call, Completion, Message, Mode, Reading
@@ -456,9 +458,9 @@ async def test_a_cache_that_cannot_be_written_hangs_nobody(
     cache: ReplyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*args: object, **kwargs: object) -> None:
-        raise errors.UsageError("the disk is full")
+        raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(cache, "set", full)
+    monkeypatch.setattr(cache._cache, "set", full)
     asker, _ = client(one_by_one(GOOD), delay=0.01, cache=cache)
     async with asyncio.timeout(5):
         results = await asyncio.gather(*(ask(asker) for _ in range(3)), return_exceptions=True)
@@ -572,8 +574,7 @@ class Server:
         return [way(body) for body in self.bodies]
 
     def client(self, cache: ReplyCache | None, **settings: Any) -> Client:
-        transport = httpx.MockTransport(self.router.async_handler)
-        backend = OpenAIBackend("m", http_client=httpx.AsyncClient(transport=transport))
+        backend = OpenAIBackend("m", post=routed(self.router))
         return Client("openai:m", backend, cache=cache, budget=Budget(), limit=4, **settings)
 
 

@@ -1,0 +1,149 @@
+"""HTTP to one model server: kept-alive connections, bounded answers, faults as our own errors.
+
+aiohttp, because a call through it costs a fifth of the CPU time that one through httpx2 does, and a
+ninth of one through the openai package (docs/performance.md, bench/throughput.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
+
+from judge.backends.faults import scrubbed, without_secrets
+from judge.errors import ServerFault, Unreachable, UsageError
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+
+CONNECT_TIMEOUT = 10.0
+"""Seconds to reach the server."""
+
+OUTER_TIMEOUT = 3600.0
+"""Seconds; the run's own --timeout counts, this only ends what nobody waits for."""
+
+LONGEST_ANSWER = 64 * 1024 * 1024
+"""Bytes; a server that sends more than this has lost its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a server answered: HTTP status, headers (names in any case), body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Wire:
+    """The way to one address. `server` is that address without secrets.
+
+    A user name and password in the address are sent as HTTP's basic authentication; the proxies
+    that the environment names (HTTPS_PROXY, NO_PROXY, ...) are used. Certificates are always
+    verified, against SSL_CERT_FILE or SSL_CERT_DIR where those are set, else against certifi's.
+
+    Raises:
+        UsageError: the address cannot be used.
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+        try:
+            parts = urlsplit(url)
+            port = f":{parts.port}" if parts.port is not None else ""
+        except ValueError as error:
+            raise UsageError(f"the address cannot be used: {scrubbed(error)}") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError("the address does not begin with http:// or https:// and a host")
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        path = parts.path.rstrip("/") + "/chat/completions"
+        self.server = without_secrets(url)
+        self._url = urlunsplit((parts.scheme, host + port, path, parts.query, ""))
+        self._headers = {"Content-Type": "application/json", **headers}
+        if parts.username is not None:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
+        self._secure = parts.scheme == "https"
+        self._proxy = None if proxy_bypass(host) else getproxies().get(parts.scheme)
+        self._session: ClientSession | None = None
+
+    async def post(self, body: bytes) -> Answered:
+        """Send one request and read all of its answer, whatever its status.
+
+        Raises:
+            Unreachable: no server was spoken to.
+            ServerFault: the connection was lost, or the answer never ended or was too long.
+        """
+        import aiohttp
+
+        session = self._session or self._opened()
+        try:
+            async with session.post(self._url, data=body, proxy=self._proxy) as response:
+                return Answered(response.status, response.headers, await self._read(response))
+        except aiohttp.ClientSSLError as error:
+            raise Unreachable(f"{self.server}: {scrubbed(error)}") from error
+        except aiohttp.ClientConnectorError as error:
+            raise Unreachable(f"{self.server}: {_refusal(error.os_error)}") from error
+        except aiohttp.ServerTimeoutError as error:
+            if isinstance(error, aiohttp.ConnectionTimeoutError):
+                raise Unreachable(f"{self.server}: no connection in time") from error
+            raise ServerFault(f"{self.server} did not answer in time") from error
+        except (aiohttp.ClientError, ConnectionError, ValueError) as error:
+            told = scrubbed(error) or type(error).__name__
+            raise ServerFault(f"{self.server}: the connection was lost: {told}") from error
+
+    async def _read(self, response: object) -> bytes:
+        from aiohttp import ClientResponse
+
+        assert isinstance(response, ClientResponse)
+        parts: list[bytes] = []
+        size = 0
+        async for part in response.content.iter_any():
+            size += len(part)
+            if size > LONGEST_ANSWER:
+                raise ServerFault(
+                    f"{self.server}: the answer is longer than {LONGEST_ANSWER} bytes"
+                )
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _opened(self) -> ClientSession:
+        import aiohttp
+
+        # How many calls are under way is the limiter's to say, not the connector's.
+        connector = aiohttp.TCPConnector(limit=0, ssl=_verified() if self._secure else True)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            headers=self._headers,
+            timeout=aiohttp.ClientTimeout(OUTER_TIMEOUT, sock_connect=CONNECT_TIMEOUT),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return self._session
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            if self._secure:
+                # aiohttp closes TLS connections in a later turn of the loop.
+                await asyncio.sleep(0)
+            self._session = None
+
+
+def _refusal(error: OSError) -> str:
+    """Why no connection came about; asyncio's own text hides it behind addresses."""
+    number = error.errno if isinstance(error.errno, int) and error.errno > 0 else None
+    return os.strerror(number) if number else scrubbed(error)
+
+
+def _verified() -> ssl.SSLContext:
+    if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
+        return ssl.create_default_context()
+    import certifi
+
+    return ssl.create_default_context(cafile=certifi.where())
