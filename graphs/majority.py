@@ -46,7 +46,7 @@ async def ask(state: MajorityState, runtime: Runtime[Panel]) -> dict[str, list[V
             needed(opinions_on(n, cast), len(ballots), panel.rule) for n in state["numbers"]
         )
     upcoming = ballots[len(cast) : len(cast) + wanted]
-    asked = (
+    asked = [
         judge.vote(
             state["subject"],
             vote=vote,
@@ -55,8 +55,9 @@ async def ask(state: MajorityState, runtime: Runtime[Panel]) -> dict[str, list[V
             sampling=panel.sampling,
         )
         for judge, vote in upcoming
-    )
-    return {"votes": list(await asyncio.gather(*asked))}
+    ]
+    # A single vote, the usual case, needs no task of its own.
+    return {"votes": [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked)}
 
 
 def decide(state: MajorityState, runtime: Runtime[Panel]) -> str:

@@ -8,7 +8,6 @@ both (docs/decisions/0004-text-only-cache.md). Several processes may share one f
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import os
 import sqlite3
@@ -20,7 +19,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import diskcache
-import orjson
 import platformdirs
 from diskcache.core import MODE_RAW, UNKNOWN
 
@@ -66,16 +64,6 @@ def cache_dir(chosen: Path | None = None) -> Path:
     return platformdirs.user_cache_path("judge") / "replies"
 
 
-def request_key(request: Mapping[str, Any]) -> str:
-    """The key of a canonical request: 40 hex digits over its JSON with sorted keys."""
-    try:
-        body = orjson.dumps(request, option=orjson.OPT_SORT_KEYS)
-    except orjson.JSONEncodeError:
-        # Half of a surrogate pair, or a number beyond 64 bits.
-        body = json.dumps(request, sort_keys=True).encode("ascii")
-    return hashlib.blake2b(body, digest_size=20).hexdigest()
-
-
 class ReplyCache:
     """A folder of replies; a value that is no JSON object counts as absent.
 
@@ -98,8 +86,10 @@ class ReplyCache:
             )
 
     def get(self, key: str) -> dict[str, Any] | None:
-        with self._usable():
+        try:
             text = self._cache.get(key, default=None, retry=True)
+        except (OSError, sqlite3.Error) as error:
+            raise self._unusable(error) from error
         if not isinstance(text, str) or not text:
             return None
         try:
@@ -109,7 +99,6 @@ class ReplyCache:
         return value if isinstance(value, dict) else None
 
     def set(self, key: str, value: Mapping[str, Any], *, tag: str | None = None) -> None:
-        # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
         with self._usable():
             self._cache.set(key, json.dumps(value), tag=tag, retry=True)
 
@@ -122,6 +111,7 @@ class ReplyCache:
         if self._commit is None:
             self._commit = loop.create_future()
             loop.call_soon(self._flush)
+        # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
         self._waiting.append((key, json.dumps(value), tag))
         await asyncio.shield(self._commit)
 
@@ -148,10 +138,13 @@ class ReplyCache:
         try:
             yield
         except (OSError, sqlite3.Error) as error:
-            raise UsageError(
-                f"{self.folder}: the cache folder cannot be used: {error}; "
-                "name another with --cache-dir, or go without with --no-cache"
-            ) from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> UsageError:
+        return UsageError(
+            f"{self.folder}: the cache folder cannot be used: {error}; "
+            "name another with --cache-dir, or go without with --no-cache"
+        )
 
     def stats(self) -> CacheStats:
         with self._usable():

@@ -18,7 +18,7 @@ from jinja2 import StrictUndefined, Template, TemplateError, meta
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import Field, ValidationError, model_validator
 
-from judge.backends.base import Message
+from judge.backends.base import Message, Prompt
 from judge.errors import UsageError
 from judge.rubricparts import Evidence, Example, Label, Readings, Section, Text, VerdictRule
 from judge.subject import Kind, Subject
@@ -155,6 +155,17 @@ def fence(name: str, text: str, mark: str) -> str:
     return f"[{name.replace('_', ' ')} {mark}]\n{text}\n[end {mark}]"
 
 
+def question(
+    rubric: Rubric, subject: Subject, *, step: int | None = None, numbers: Sequence[int] = ()
+) -> Prompt:
+    """`messages` of a judging rubric, made once for all votes on the same text."""
+    known = (rubric.digest, step, tuple(numbers))
+    prompt = subject.prompts.get(known)
+    if prompt is None:
+        prompt = subject.prompts[known] = messages(rubric, subject, step=step, numbers=numbers)
+    return prompt
+
+
 def messages(
     rubric: Rubric,
     subject: Subject,
@@ -163,7 +174,7 @@ def messages(
     numbers: Sequence[int] = (),
     passages: Sequence[str] = (),
     findings: Sequence[str] = (),
-) -> list[Message]:
+) -> Prompt:
     """The chat messages for one ask: system, then record first and question last.
 
     Args:
@@ -186,7 +197,8 @@ def messages(
     asked = _template(question).render(_variables(rubric, subject, numbers, passages, findings))
     examples = _examples(rubric) if step is None else ""
     content = "\n\n".join(part for part in (*shown, examples, asked.strip()) if part)
-    return [{"role": "system", "content": system_text()}, {"role": "user", "content": content}]
+    system: Message = {"role": "system", "content": system_text()}
+    return Prompt([system, {"role": "user", "content": content}])
 
 
 _BEFORE_EXAMPLES = "Examples of such a reply, about other material:"

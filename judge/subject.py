@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from judge.backends.base import Prompt
     from judge.records import Record, Value
 
 Kind = Literal["story", "norm"]
@@ -20,7 +21,8 @@ class Subject:
     `texts` holds the fields that have a text, by typed name; `values` is numbered from 1 in the
     order of the record and never renumbered; `mark` fences the record's text in prompts: it comes
     from the hash of the text as it was read, and stays the same through all edits, so that a
-    prompt's prefix stays the same up to the first edited word.
+    prompt's prefix stays the same up to the first edited word. `prompts` keeps what was asked about
+    this text so far.
     """
 
     id: str
@@ -30,6 +32,7 @@ class Subject:
     values: tuple[Value, ...] = ()
     characters: tuple[str, ...] = ()
     label: str | None = None
+    prompts: dict[object, Prompt] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, record: Record) -> Subject:
@@ -69,7 +72,7 @@ class Subject:
         return self.values[number - 1].text
 
     def with_story(self, story: str) -> Subject:
-        return replace(self, texts={**self.texts, "story": story})
+        return replace(self, texts={**self.texts, "story": story}, prompts={})
 
     def lacks(self, fields: Sequence[str]) -> tuple[str, ...]:
         """Which of these fields the record does not have."""

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.cache import ReplyCache, TextDisk, cache_dir, request_key
+from judge.cache import ReplyCache, TextDisk, cache_dir
+from judge.digest import digest
 from judge.errors import UsageError
 
 JSON = st.recursive(
@@ -22,7 +23,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
-KEY = request_key({"a": 1})
+KEY = digest({"a": 1})
 
 
 @pytest.fixture
@@ -91,17 +92,17 @@ def test_stores_text_only(cache: ReplyCache) -> None:
     st.dictionaries(st.text(), JSON, max_size=4).map(lambda d: (d, dict(reversed(d.items())))),
 )
 def test_the_order_of_a_request_does_not_matter(pair: tuple[dict[str, Any], Any]) -> None:
-    assert request_key(pair[0]) == request_key(pair[1])
+    assert digest(pair[0]) == digest(pair[1])
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_other_requests_have_other_keys(a: str, b: str) -> None:
-    assert (request_key({"x": a}) == request_key({"x": b})) == (a == b)
-    assert request_key({"x": a, "y": b}) != request_key({"x": a + b})
+    assert (digest({"x": a}) == digest({"x": b})) == (a == b)
+    assert digest({"x": a, "y": b}) != digest({"x": a + b})
 
 
 def test_the_key_never_changes_by_itself() -> None:
-    key = request_key({"b": [1, 2.5, None], "a": "é"})
+    key = digest({"b": [1, 2.5, None], "a": "é"})
     assert key == "5f987f66d5922a951cecb72ffe94831d1f6126e7"
 
 
@@ -164,8 +165,8 @@ def test_a_planted_row_reads_and_deletes_no_file(cache: ReplyCache, tmp_path: Pa
 
 def test_prunes_what_is_old(cache: ReplyCache) -> None:
     for number in range(5):
-        cache.set(request_key({"n": number}), {"n": number})
-    old = [request_key({"n": number}) for number in range(3)]
+        cache.set(digest({"n": number}), {"n": number})
+    old = [digest({"n": number}) for number in range(3)]
     for key in old:
         rows(cache, "UPDATE Cache SET store_time = ? WHERE key = ?", time.time() - 3600, key)
     stats = cache.stats()
@@ -173,7 +174,7 @@ def test_prunes_what_is_old(cache: ReplyCache) -> None:
     assert cache.prune(7200) == 0
     assert cache.prune(1800) == 3
     assert cache.stats().entries == 2
-    assert [cache.get(request_key({"n": n})) for n in range(5)] == [None] * 3 + [
+    assert [cache.get(digest({"n": n})) for n in range(5)] == [None] * 3 + [
         {"n": 3},
         {"n": 4},
     ]
@@ -182,7 +183,7 @@ def test_prunes_what_is_old(cache: ReplyCache) -> None:
 def test_clears_everything(cache: ReplyCache) -> None:
     assert cache.clear() == 0
     for number in range(25):
-        cache.set(request_key({"n": number}), {})
+        cache.set(digest({"n": number}), {})
     assert cache.clear() == 25
     stats = cache.stats()
     assert (stats.entries, stats.oldest_seconds) == (0, None)
@@ -198,9 +199,9 @@ def test_never_evicts(cache: ReplyCache) -> None:
 def _fill(folder: str, worker: int, count: int) -> None:
     cache = ReplyCache(Path(folder))
     for number in range(count):
-        cache.set(request_key({"worker": worker, "number": number}), {"value": number})
-        cache.set(request_key({"number": number}), {"value": number})
-        assert cache.get(request_key({"number": number})) == {"value": number}
+        cache.set(digest({"worker": worker, "number": number}), {"value": number})
+        cache.set(digest({"number": number}), {"value": number})
+        assert cache.get(digest({"number": number})) == {"value": number}
     cache.close()
 
 
@@ -214,7 +215,7 @@ def test_processes_share_a_folder(tmp_path: Path) -> None:
     assert [worker.exitcode for worker in workers] == [0, 0]
     cache = ReplyCache(tmp_path)
     assert cache.stats().entries == 150
-    assert cache.get(request_key({"worker": 1, "number": 49})) == {"value": 49}
+    assert cache.get(digest({"worker": 1, "number": 49})) == {"value": 49}
     cache.close()
 
 

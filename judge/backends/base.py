@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Literal, Protocol, TypedDict
 
+from judge.digest import digest
 from judge.errors import UsageError
 
 Reading = Literal["structured", "probability"]
@@ -17,6 +19,15 @@ class Message(TypedDict):
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+
+class Prompt(tuple[Message, ...]):
+    """Chat messages that know the hash of their text: the same story is asked about many times."""
+
+    @cached_property
+    def digest(self) -> str:
+        """40 hex digits."""
+        return digest(self)
 
 
 class Mode(StrEnum):
@@ -31,14 +42,15 @@ class Mode(StrEnum):
 class Origin:
     """Where a call comes from. Never sent to a server and no part of a cache key.
 
-    Scripted judges match on it; local engines use `record` to keep a record's calls together.
+    Scripted judges match on it, and ask `fields` for the record as plain data; local engines use
+    `record` to keep a record's calls together.
     """
 
     rubric: str = ""
     record: str = ""
     round: int = 0
     vote: int = 0
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Callable[[], Mapping[str, Any]] = dict
 
 
 @dataclass(frozen=True, slots=True)

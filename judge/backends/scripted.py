@@ -163,7 +163,7 @@ def _text(entry: _Entry, call: Call, prompt: str) -> str:
         return entry.text
     if isinstance(entry.reply, str):
         try:
-            return _compiled(entry.reply).render({**call.origin.fields, "prompt": prompt}).strip()
+            return _compiled(entry.reply).render({**call.origin.fields(), "prompt": prompt}).strip()
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise errors.BadRequest(f"the script's template fails: {error}") from error
     return json.dumps(entry.reply if entry.reply is not None else {}, ensure_ascii=False)

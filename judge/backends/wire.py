@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT = 10.0
 """Seconds to reach the server."""
 
-OUTER_TIMEOUT = 3600.0
-"""Seconds; the run's own --timeout counts, this only ends what nobody waits for."""
-
 LONGEST_ANSWER = 64 * 1024 * 1024
 """Bytes; a server that sends more than this has lost its way."""
 
@@ -120,7 +117,8 @@ class Wire:
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers=self._headers,
-            timeout=aiohttp.ClientTimeout(OUTER_TIMEOUT, sock_connect=CONNECT_TIMEOUT),
+            # How long an answer may take is the client's to say, not the connection's.
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         return self._session

@@ -17,8 +17,9 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from judge.backends.base import Backend, Call, Completion, Message, Mode
-from judge.cache import ReplyCache, request_key
+from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt
+from judge.cache import ReplyCache
+from judge.digest import digest
 from judge.errors import (
     BackendError,
     JudgeError,
@@ -197,7 +198,7 @@ class Client:
         return next((m for m in self.backend.modes if found and found.get("mode") == m), None)
 
     def _mode_key(self) -> str:
-        return request_key({"kind": "mode", "identity": self._identity})
+        return digest({"kind": "mode", "identity": self._identity})
 
     async def _probe(self) -> Mode:
         mode = await probe(self.spec, self.backend.modes, self._paid)
@@ -211,11 +212,12 @@ class Client:
     # ------------------------------------------------------------ one attempt
 
     async def _complete(self, call: Call, mode: Mode) -> Completion:
-        key = request_key(
+        prompt = call.messages if isinstance(call.messages, Prompt) else Prompt(call.messages)
+        key = digest(
             {
                 "identity": self._identity,
                 "mode": str(mode),
-                "messages": [dict(message) for message in call.messages],
+                "messages": prompt.digest,
                 "schema": call.schema,
                 "schema_name": call.schema_name,
                 "temperature": call.temperature,

@@ -13,7 +13,7 @@ from judge.errors import BackendError
 from judge.judging.budget import BudgetReached
 from judge.judging.client import Client
 from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply
-from judge.rubric import Rubric, messages
+from judge.rubric import Rubric, question
 from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
 
@@ -75,14 +75,15 @@ class Judge:
         """
         drawn = sampling or Sampling()
         asked = self.subjects(subject) if numbers is None else tuple(numbers)
+        values = asked if self.rubric.about == "values" else ()
         call = Call(
-            messages=[],
+            messages=[] if self.probabilistic else question(self.rubric, subject, numbers=values),
             temperature=0.0 if self.probabilistic else drawn.temperature,
             seed=drawn.seed + vote if self.client.backend.seeded else None,
             max_tokens=self.rubric.readings.structured.max_tokens,
             vote=vote,
             role=self.role,
-            origin=Origin(self.rubric.name, subject.id, round, vote, subject.as_mapping()),
+            origin=Origin(self.rubric.name, subject.id, round, vote, subject.as_mapping),
         )
         try:
             if self.probabilistic:
@@ -103,10 +104,7 @@ class Judge:
         assert self.rubric.verdict is not None
         values = asked if self.rubric.about == "values" else ()
         model = JUDGING_REPLIES[self.rubric.reply].sized(len(values))
-        prompt = messages(self.rubric, subject, numbers=values)
-        result = await self.client.ask(
-            replace(call, messages=prompt), model, self._about(subject, values)
-        )
+        result = await self.client.ask(call, model, self._about(subject, values))
         if not isinstance(result.reply, JudgingReply):
             reason = f"{result.trouble}: {result.detail}"
             return self._lost(call, asked, Verdict.UNREADABLE, reason, result.usage)
@@ -173,9 +171,9 @@ class Judge:
         numbers = (number,) if number else ()
         usage, chances = Usage(), []
         for place in range(len(steps)):
-            prompt = messages(self.rubric, subject, step=place, numbers=numbers)
-            question = replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
-            tokens, paid = await self.client.first_token(question)
+            prompt = question(self.rubric, subject, step=place, numbers=numbers)
+            ask = replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
+            tokens, paid = await self.client.first_token(ask)
             usage += paid
             chance = yes_probability(tokens)
             if chance is None:

@@ -59,7 +59,7 @@ class Rewriter:
             max_tokens=self.rubric.readings.structured.max_tokens,
             vote=round,
             role="rewriting",
-            origin=Origin(self.rubric.name, subject.id, round, 0, subject.as_mapping()),
+            origin=Origin(self.rubric.name, subject.id, round, 0, subject.as_mapping),
         )
         record = About(
             texts={

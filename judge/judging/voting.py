@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
@@ -61,8 +60,7 @@ _Counts = tuple[int, ...]
 
 
 def _counts(opinions: Sequence[Verdict]) -> _Counts:
-    seen = Counter(opinions)
-    return tuple(seen[outcome] for outcome in _OUTCOMES)
+    return tuple(map(opinions.count, _OUTCOMES))
 
 
 @lru_cache(maxsize=4096)

@@ -15,7 +15,7 @@ from judge.records.kinds import build, recognise
 from judge.records.read import FORMATS, MAX_LINE, read
 from judge.records.statements import ValueStatement, parse_options, value_statement
 from judge.records.values import BadValueError, Value
-from judge.records.write import dump
+from judge.records.write import dump, dump_judged
 
 __all__ = [
     "FORMATS",
@@ -34,6 +34,7 @@ __all__ = [
     "build",
     "content_hash",
     "dump",
+    "dump_judged",
     "parse_options",
     "read",
     "recognise",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from judge.records import RESERVED, Item, Problem, Record, content_hash, dump
+from judge.records import RESERVED, Item, Problem, Record, content_hash, dump_judged
 from judge.run.setup import Bound
 from judge.verdict import Judgement, Usage, Verdict
 from judge.workflow import Outcome
@@ -61,7 +61,7 @@ def bad_input(item: Item, problem: Problem) -> Line:
 
 
 def _line(fields: Mapping[str, Any], judgement: Mapping[str, Any]) -> Line:
-    return Line(dump({**fields, RESERVED: judgement}), judgement)
+    return Line(dump_judged(fields, judgement), judgement)
 
 
 def _is_ours(value: object) -> bool:

@@ -7,7 +7,7 @@ loop goes to its end and every vote is needed. Re-asking of invalid replies is l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from judge.backends.base import Message
@@ -102,7 +102,7 @@ def _questions(judge: Judge, subject: Subject, numbers: tuple[int, ...]) -> Iter
             yield _length(messages(judge.rubric, subject, step=step, numbers=asked))
 
 
-def _length(prompt: list[Message]) -> int:
+def _length(prompt: Sequence[Message]) -> int:
     return sum(len(message["content"]) for message in prompt)
 
 

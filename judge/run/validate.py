@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import logging
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -155,8 +156,17 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     summary = Summary(SpeechStatistics(_encoder()))
     with SeenIds() as ids:
         run = _Run(job, setup, summary, watcher, ids)
-        with Interrupts(run.interrupt):
-            return asyncio.run(run.go())
+        with Interrupts(run.interrupt), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(run.go())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's event loop, which makes a call a third cheaper; Python's where there is none."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    return new_event_loop
 
 
 def refuse_unusable(job: Job) -> None:
@@ -209,6 +219,9 @@ class _Run:
             if await self._prepared():
                 if isinstance(sink, FileSink) and not self.job.resume:
                     self._start_anew(sink)
+                # What is there now stays to the end; the collector need not look at it again.
+                gc.collect()
+                gc.freeze()
                 self.watcher.began(self.setup)
                 await self._stream(items, sink)
         finally:

@@ -42,7 +42,7 @@ def call(
     logprobs: int | None = None,
     **fields: Any,
 ) -> Call:
-    origin = Origin(rubric, record, round, vote, fields)
+    origin = Origin(rubric, record, round, vote, lambda: fields)
     messages = [{"role": "system", "content": "You judge."}, {"role": "user", "content": prompt}]
     return Call(messages, role=role, logprobs=logprobs, vote=vote, origin=origin)  # type: ignore[arg-type]
 

@@ -69,8 +69,8 @@ def test_the_hash_stays_the_same_from_release_to_release() -> None:
 
 
 def test_lines_are_utf8_where_they_can_be() -> None:
-    assert dump({"a": "é\u2028\n"}) == '{"a": "é\u2028\\n"}\n'.encode()
-    assert dump({"a": "é\ud800"}) == b'{"a": "\\u00e9\\ud800"}\n'
+    assert dump({"a": "é\u2028\n"}) == '{"a":"é\u2028\\n"}\n'.encode()
+    assert dump({"a": "é\ud800"}) == b'{"a":"\\u00e9\\ud800"}\n'
     with pytest.raises(ValueError, match="Out of range"):
         dump({"a": float("nan")})
 
