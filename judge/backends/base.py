@@ -27,7 +27,7 @@ class Prompt(tuple[Message, ...]):
     @cached_property
     def digest(self) -> str:
         """40 hex digits."""
-        return digest(self)
+        return digest(list(self))
 
 
 class Mode(StrEnum):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from judge import __version__
 from judge.cli import cache, models, plan, rubrics, validate, workflows
@@ -20,8 +21,24 @@ EPILOG = """**Examples**
 `judge COMMAND --help` — what a command does, with examples
 """
 
+
+class _PlainGroup(TyperGroup):
+    """Shows its help without Rich, whose import takes longer than all else that the help needs."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.rich_markup_mode = None
+        super().format_help(ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        formatter.write("\n")
+        for line in (self.epilog or "").replace("**", "").replace("`", "").splitlines():
+            if line:
+                formatter.write(f"  {line}\n" if line.startswith("judge") else f"{line}:\n")
+
+
 app = typer.Typer(
     name="judge",
+    cls=_PlainGroup,
     epilog=EPILOG,
     help="Check culturally grounded text written by language models.",
     no_args_is_help=True,

@@ -53,7 +53,11 @@ def tally(
     votes: Sequence[Vote], subjects: Sequence[int], asked: int, rule: Rule
 ) -> Mapping[int, Verdict]:
     """The verdict for each value (or for the record, 0) by strict vote counting."""
-    return {s: decide(opinions_on(s, votes), asked, rule) for s in subjects}
+    return {s: _verdict(tuple(opinions_on(s, votes)), asked, rule) for s in subjects}
+
+
+# Most values of a record get the same opinions, and so do most records.
+_verdict = lru_cache(maxsize=4096)(decide)
 
 
 _Counts = tuple[int, ...]

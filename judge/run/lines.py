@@ -68,6 +68,11 @@ def _is_ours(value: object) -> bool:
     return isinstance(value, dict) and "verdict" in value
 
 
+def reread(text: bytes, *, kept: bool) -> Line:
+    """A line of this run, from its text."""
+    return Line(text, json.loads(text)[RESERVED], kept)
+
+
 @dataclass(frozen=True, slots=True)
 class Earlier:
     """What an output line of an earlier run tells: which record, and whether it stands."""

@@ -63,13 +63,11 @@ class Kept:
         self._file.seek(row[1])
         return self._file.read(row[2])
 
-    def close(self, *, remove: bool) -> None:
-        """`remove` when the run came to its end and every line that was wanted is in OUT."""
+    def close(self) -> None:
+        """The file stays."""
         if self._file is not None:
             self._file.close()
         self._index.close()
-        if remove:
-            self.path.unlink(missing_ok=True)
 
 
 @dataclass(slots=True)

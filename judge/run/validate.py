@@ -24,6 +24,7 @@ from judge.run.output import FileSink, Sink, StreamSink, refuse_existing, refuse
 from judge.run.pipeline import Brake, Pipeline, feed
 from judge.run.resume import Resumption, side_file
 from judge.run.setup import Setup, load_workflow
+from judge.run.shelf import LineShelf
 from judge.run.summary import SpeechStatistics, Summary
 from judge.settings import Settings
 from judge.subject import Subject
@@ -246,14 +247,8 @@ class _Run:
 
     async def _stream(self, items: Iterator[Item], sink: Sink) -> None:
         self._streaming = True
-        slots = self.setup.slots
-        pipeline: Pipeline[Item, Line] = Pipeline(
-            self.work,
-            slots=slots,
-            window=8 * slots + 64,
-            ordered=not self.job.unordered,
-            brake=self.brake,
-        )
+        shelf = None if self.job.unordered else LineShelf(self._aside)
+        pipeline = Pipeline(self.work, slots=self.setup.slots, brake=self.brake, shelf=shelf)
         ticking = asyncio.create_task(self._tick())
         try:
             await pipeline.run(feed(items, self.brake), lambda line: self._emit(line, sink))
@@ -265,6 +260,8 @@ class _Run:
             self.report.fatal = error
         finally:
             ticking.cancel()
+            if shelf is not None:
+                shelf.close()
 
     async def _tick(self) -> None:
         while True:
@@ -329,6 +326,10 @@ class _Run:
 
     # ------------------------------------------------------------ files
 
+    @property
+    def _aside(self) -> Path | None:
+        return None if self.job.out is None else side_file(self.job.out)
+
     def _items(self) -> Iterator[Item]:
         items = select(self.job)
         if not self.job.resume or self.job.out is None:
@@ -343,8 +344,8 @@ class _Run:
 
     def _start_anew(self, sink: FileSink) -> None:
         sink.empty()
-        if self.job.out is not None:
-            side_file(self.job.out).unlink(missing_ok=True)
+        if self._aside is not None:
+            self._aside.unlink(missing_ok=True)
 
     def _resumed(self, items: Iterator[Item], resumption: Resumption) -> Iterator[Item]:
         """The items that are still to do, after those whose lines already stand in OUT.
@@ -371,7 +372,9 @@ class _Run:
 
     async def _close(self, began: float) -> None:
         if self.resumption is not None:
-            self.resumption.kept.close(remove=self.report.finished)
+            self.resumption.kept.close()
+        if self._aside is not None and self.report.finished:
+            self._aside.unlink(missing_ok=True)
         self.report.seconds = time.monotonic() - began
         self.report.cost = self.setup.budget.cost
         for spec, client in self.setup.clients.items():

@@ -1,0 +1,82 @@
+"""Finished output lines that wait on disk for an earlier one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from array import array
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from judge.errors import Exit, JudgeError
+from judge.run.lines import Line, reread
+
+_CHUNK = 4096
+_ABSENT = -1
+
+
+class LineShelf:
+    """Lines in a file, found by their place.
+
+    The file is `path`, to which lines are added and which stays; None takes a temporary one. In
+    memory lie 8 bytes for each line, in chunks that are dropped once they are passed. With the file
+    where `--resume` looks for finished lines, what waits there outlives this process.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._end = 0
+        self._starts: dict[int, array[int]] = {}
+        self._left: dict[int, int] = {}
+
+    def put(self, place: int, line: Line) -> None:
+        """Keep a line.
+
+        Raises:
+            JudgeError: the file cannot be written, such as on a full disk.
+        """
+        chunk, at = divmod(place, _CHUNK)
+        try:
+            file = self._file or self._opened()
+            file.seek(self._end)
+            file.write(line.text)
+            file.flush()
+        except OSError as error:
+            where = self._path or tempfile.gettempdir()
+            told = JudgeError(f"finished lines cannot be kept in {where}: {error.strerror}")
+            told.exit_code = Exit.UNAVAILABLE
+            raise told from error
+        if chunk not in self._starts:
+            self._starts[chunk] = array("q", [_ABSENT]) * _CHUNK
+        self._starts[chunk][at] = 2 * self._end + line.kept
+        self._left[chunk] = self._left.get(chunk, 0) + 1
+        self._end += len(line.text)
+
+    def take(self, place: int) -> Line | None:
+        """Give a line back, once; None where the place has none."""
+        chunk, at = divmod(place, _CHUNK)
+        starts = self._starts.get(chunk)
+        if starts is None or starts[at] == _ABSENT or self._file is None:
+            return None
+        start, kept = divmod(starts[at], 2)
+        starts[at] = _ABSENT
+        self._left[chunk] -= 1
+        if not self._left[chunk]:
+            del self._starts[chunk], self._left[chunk]
+        self._file.seek(start)
+        return reread(self._file.readline(), kept=bool(kept))
+
+    def _opened(self) -> BinaryIO:
+        if self._path is None:
+            self._file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115 - see `close`
+        else:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0))
+            self._file = os.fdopen(descriptor, "r+b")
+        self._end = self._file.seek(0, os.SEEK_END)
+        return self._file
+
+    def close(self) -> None:
+        """Close the file; a temporary one is gone then."""
+        if self._file is not None:
+            self._file.close()
