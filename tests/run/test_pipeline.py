@@ -139,15 +139,24 @@ def test_the_brake(lengths: list[int], slots: int, ordered: bool, turns: int, no
 
 
 async def test_one_slow_item_holds_up_neither_work_nor_memory() -> None:
-    watch = Watch([2000] + [1] * 500, slots=4, held=10)
-    running = asyncio.create_task(watch.run())
-    async with asyncio.timeout(5):
-        while watch.begun < 501:  # noqa: ASYNC110 - turns of the loop are what is counted
-            await asyncio.sleep(0)
-        assert watch.out == [] and watch.running <= 4
-        assert watch.shelf.ever >= 500 - 10 - 4
-        await running
-    assert watch.out == list(range(501)) and not watch.shelf.lying
+    shelf, brake, out = Shelf(), Brake(), list[int]()
+    others_are_done = asyncio.Event()
+    done = 0
+
+    async def work(number: int) -> int:
+        nonlocal done
+        if number == 0:
+            await others_are_done.wait()
+            assert out == [] and shelf.ever >= 500 - 10 - 4
+        done += 1
+        if done == 500:
+            others_are_done.set()
+        return number
+
+    pipeline = Pipeline(work, slots=4, brake=brake, shelf=shelf, held=10)
+    async with asyncio.timeout(10):
+        await pipeline.run(feed(iter(range(501)), brake), out.append)
+    assert out == list(range(501)) and not shelf.lying
 
 
 async def test_a_brake_pulled_before_the_start() -> None:
