@@ -25,9 +25,8 @@ EPILOG = """**Examples**
 class _PlainGroup(TyperGroup):
     """Shows its help without Rich, whose import takes longer than all else that the help needs."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        self.rich_markup_mode = None
-        super().format_help(ctx, formatter)
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**{**more, "rich_markup_mode": None})
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         formatter.write("\n")

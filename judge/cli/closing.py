@@ -82,7 +82,7 @@ def _effort(report: Report) -> str:
     parts = [
         f"{fresh} records in {report.seconds:.1f} s ({pace:.2f}/s)",
         f"{total.get('calls', 0)} calls",
-        f"{total.get('cache_hits', 0)} from cache",
+        f"{total.get('cache_hits', 0)} replies and {report.replayed} records from cache",
         f"{total.get('reasks', 0)} re-asked",
         f"{total.get('retries', 0)} retried",
         f"{total.get('input_tokens', 0)} + {total.get('output_tokens', 0)} tokens",

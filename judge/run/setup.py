@@ -110,6 +110,11 @@ class Setup:
         return self.settings.rewrite_model or self.judges[0]
 
     @property
+    def prices(self) -> dict[str, Any]:
+        """What a million tokens cost, by model, as the settings have it."""
+        return {spec: price.model_dump() for spec, price in self.settings.prices.items()}
+
+    @property
     def slots(self) -> int:
         """Records worked on at once: the user's wish, within what every engine can hold."""
         own = [c.backend.slots for c in self.clients.values() if c.backend.slots is not None]

@@ -22,6 +22,7 @@ from judge.run.interrupts import Interrupts
 from judge.run.lines import Line
 from judge.run.output import FileSink, Sink, StreamSink, refuse_existing, refuse_input
 from judge.run.pipeline import Brake, Pipeline, feed
+from judge.run.replay import Replays
 from judge.run.resume import Resumption, side_file
 from judge.run.setup import Setup, load_workflow
 from judge.run.shelf import LineShelf
@@ -68,6 +69,7 @@ class Report:
     broken_pipe: bool = False
     traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
     cost: float = 0.0
+    replayed: int = 0
 
     @property
     def finished(self) -> bool:
@@ -91,6 +93,7 @@ class Report:
             "exit_code": self.exit_code,
             "seconds": round(self.seconds, 3),
             "cost_usd": round(self.cost, 6),
+            "replayed": self.replayed,
             "models": self.traffic,
         }
 
@@ -204,6 +207,7 @@ class _Run:
         self.job, self.setup, self.watcher, self.ids = job, setup, watcher, ids
         self.report = Report(summary)
         self.brake = Brake()
+        self.replays = Replays(setup.cache, setup.prices) if setup.cache else None
         self.resumption: Resumption | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streaming = False
@@ -225,6 +229,8 @@ class _Run:
                 gc.freeze()
                 self.watcher.began(self.setup)
                 await self._stream(items, sink)
+                if self.report.finished and self._aside is not None:
+                    self._aside.unlink(missing_ok=True)
         finally:
             if sink is not None:
                 sink.close()
@@ -297,6 +303,8 @@ class _Run:
         if (line := self._kept(item)) is not None:
             return line
         bound = self.setup.bound(record.kind)
+        if self.replays is not None and (line := self.replays.find(record, bound)) is not None:
+            return line
         try:
             outcome = await bound.workflow.run(Subject.of(record), bound.context)
         except BackendError as error:
@@ -310,7 +318,10 @@ class _Run:
             # others from being judged, now and again on every resume.
             _log.exception("record %s (line %d) was not judged", record.id, item.line)
             return lines.failed(record, "internal", f"{type(error).__name__}: {error}", bound)
-        return lines.judged(record, outcome, bound)
+        line = lines.judged(record, outcome, bound)
+        if self.replays is not None:
+            await self.replays.keep(record, line, bound)
+        return line
 
     def _kept(self, item: Item) -> Line | None:
         if self.resumption is None or item.fields is None:
@@ -373,10 +384,9 @@ class _Run:
     async def _close(self, began: float) -> None:
         if self.resumption is not None:
             self.resumption.kept.close()
-        if self._aside is not None and self.report.finished:
-            self._aside.unlink(missing_ok=True)
         self.report.seconds = time.monotonic() - began
         self.report.cost = self.setup.budget.cost
+        self.report.replayed = self.replays.count if self.replays else 0
         for spec, client in self.setup.clients.items():
             self.report.traffic[spec] = asdict(client.counters)
         await self.setup.aclose()
