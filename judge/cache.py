@@ -82,6 +82,8 @@ class ReplyCache:
                 disk_min_file_size=_NO_LIMIT,
                 size_limit=_NO_LIMIT,
                 eviction_policy="none",
+                # Nothing here expires, and looking for what has takes longer than storing.
+                cull_limit=0,
                 timeout=60,
             )
 
@@ -99,20 +101,20 @@ class ReplyCache:
         return value if isinstance(value, dict) else None
 
     def set(self, key: str, value: Mapping[str, Any], *, tag: str | None = None) -> None:
+        # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
         with self._usable():
             self._cache.set(key, json.dumps(value), tag=tag, retry=True)
 
-    async def store(self, key: str, value: Mapping[str, Any], *, tag: str | None = None) -> None:
-        """`set`, in one transaction with all that is stored in this turn of the event loop.
+    async def store(self, key: str, text: str, *, tag: str | None = None) -> None:
+        """`set` for the text of a JSON object, together with all that this turn of the loop stores.
 
-        The busier the loop, the more replies share a transaction, which is what costs time.
+        The busier the loop, the more entries share a transaction, which is what costs time.
         """
         loop = asyncio.get_running_loop()
         if self._commit is None:
             self._commit = loop.create_future()
             loop.call_soon(self._flush)
-        # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
-        self._waiting.append((key, json.dumps(value), tag))
+        self._waiting.append((key, text, tag))
         await asyncio.shield(self._commit)
 
     def _flush(self) -> None:

@@ -20,7 +20,7 @@ from judge.backends.faults import scrubbed, without_secrets
 from judge.errors import ServerFault, Unreachable, UsageError
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
+    from aiohttp import ClientResponse, ClientSession
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to reach the server."""
@@ -94,10 +94,14 @@ class Wire:
             told = scrubbed(error) or type(error).__name__
             raise ServerFault(f"{self.server}: the connection was lost: {told}") from error
 
-    async def _read(self, response: object) -> bytes:
-        from aiohttp import ClientResponse
-
-        assert isinstance(response, ClientResponse)
+    async def _read(self, response: ClientResponse) -> bytes:
+        told = response.content_length
+        if (
+            told is not None
+            and told <= LONGEST_ANSWER
+            and "Content-Encoding" not in response.headers
+        ):
+            return await response.read()
         parts: list[bytes] = []
         size = 0
         async for part in response.content.iter_any():

@@ -11,8 +11,9 @@ what is wrong and asks again (docs/decisions/0011-valid-at-once.md).
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -245,7 +246,7 @@ class Client:
         try:
             completion = await self._paid(call, mode)
             if self._cache is not None:
-                await self._cache.store(key, asdict(completion), tag="reply")
+                await self._cache.store(key, _as_text(completion), tag="reply")
         except BaseException as error:
             flight.set_exception(error if isinstance(error, JudgeError) else _Abandoned())
             flight.exception()
@@ -324,6 +325,7 @@ class Client:
         counters.cached_tokens += completion.cached_tokens or 0
 
 
+_COMPLETION = tuple(field.name for field in fields(Completion))
 _FINISHES = ("stop", "length", "refusal")
 
 
@@ -342,6 +344,11 @@ def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
 
 def _too_long(seconds: float | None) -> bool:
     return seconds is not None and seconds > LONGEST_WAIT
+
+
+def _as_text(completion: Completion) -> str:
+    # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
+    return json.dumps({name: getattr(completion, name) for name in _COMPLETION})
 
 
 def _restored(found: dict[str, Any]) -> Completion | None:

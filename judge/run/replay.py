@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from judge.cache import ReplyCache
 from judge.digest import digest
 from judge.records import Record, content_hash, dump_judged
@@ -55,7 +57,7 @@ class Replays:
         repaired = line.judgement.get("original")
         written = json.loads(line.text) if repaired else {}
         value = {"judgement": judgement, "changed": {key: written[key] for key in repaired or ()}}
-        await self._cache.store(self._key(record, bound), value, tag="record")
+        await self._cache.store(self._key(record, bound), _as_text(value), tag="record")
 
     def _key(self, record: Record, bound: Bound) -> str:
         return digest(
@@ -67,6 +69,13 @@ class Replays:
                 "record": content_hash(record.fields),
             }
         )
+
+
+def _as_text(value: Mapping[str, Any]) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return json.dumps(value)
 
 
 def _ours(bound: Bound) -> bool:
