@@ -13,6 +13,8 @@ import pytest
 from .conftest import Shell, lines, norm
 
 CHECK = ("--check", "relevance")
+HELD = 128
+"""Finished lines that wait in memory; further ones lie on disk."""
 
 
 def wait_for_lines(judge: Shell, name: str, count: int) -> None:
@@ -121,8 +123,40 @@ def test_killed_again_and_again(judge: Shell, cache: bool) -> None:
         assert records <= ended, "each record was asked about"
         assert begun <= records + kills * slots, "a reply that came was paid for again"
     else:
-        # Without the cache also what waited for an earlier line is lost: at most the window.
-        assert begun <= records + kills * (slots + 8 * slots + 64)
+        # Without the cache also what waited in memory for an earlier line is lost.
+        assert begun <= records + kills * (slots + HELD)
+
+
+@pytest.mark.slow
+def test_killed_while_all_wait_for_one(judge: Shell) -> None:
+    slow = {"when": {"contains": "number 0 "}, "p_yes": 0.9, "delay": 5}
+    judge.script("one.yaml", [slow, {"p_yes": 0.9}])
+    judge.write("n.jsonl", map(norm, range(400)))
+    run = (
+        "validate",
+        "n.jsonl",
+        "-m",
+        "scripted:one.yaml",
+        *CHECK,
+        "-q",
+        "--no-cache",
+        "-o",
+        "out",
+    )
+    process = judge.counting(*run)
+    wait_for_lines(judge, "out.resume", 400 - 1 - HELD)
+    assert judge.read("out") == b"", "the first record is still under way"
+    process.kill()
+    process.communicate()
+    begun, _ = judge.calls()
+    assert begun == 400
+
+    last = judge.counting(*run, "--resume")
+    _, told = last.communicate(timeout=60)
+    assert last.returncode == 0, told
+    assert [line["id"] for line in lines(judge.read("out"))] == [f"n{n}" for n in range(400)]
+    assert not (judge.folder / "out.resume").exists()
+    assert judge.calls()[0] <= 400 + 1 + HELD, "what lay on disk was not asked about again"
 
 
 @pytest.mark.slow
