@@ -84,7 +84,7 @@ class ReplyCache:
                 eviction_policy="none",
                 # Nothing here expires, and looking for what has takes longer than storing.
                 cull_limit=0,
-                # The file's pages stay out of this process's memory; the system keeps the warm ones.
+                # The file's pages stay out of our memory; the system keeps the warm ones.
                 sqlite_mmap_size=0,
                 sqlite_cache_size=2048,
                 timeout=60,

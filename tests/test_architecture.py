@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted([*(ROOT / "judge").rglob("*.py"), *(ROOT / "graphs").glob("*.py")])
 
 WORDS = {
+    "plugins",
     "errors",
     "digest",
     "evidence",

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.metadata import entry_points
-
+from judge import plugins
 from judge.backends.base import Backend, parse_model
 from judge.errors import UsageError
 
+_GROUP = "judge.backends"
 
-@cache
+
 def providers() -> tuple[str, ...]:
     """The providers installed, sorted by name."""
-    return tuple(sorted({point.name for point in entry_points(group="judge.backends")}))
+    return plugins.names(_GROUP)
 
 
 def build(spec: str) -> Backend:
@@ -22,11 +21,12 @@ def build(spec: str) -> Backend:
         UsageError: unknown provider, or one whose library is not installed.
     """
     provider, name = parse_model(spec)
-    for point in entry_points(group="judge.backends", name=provider):
-        try:
-            factory = point.load()
-        except ImportError as error:
-            raise UsageError(f"{spec}: {error}; the provider's library is missing") from error
-        backend: Backend = factory(name)
-        return backend
-    raise UsageError(f"{spec}: unknown provider {provider!r}; known are {', '.join(providers())}")
+    try:
+        factory = plugins.load(_GROUP, provider)
+    except ImportError as error:
+        raise UsageError(f"{spec}: {error}; the provider's library is missing") from error
+    if factory is None:
+        known = ", ".join(providers())
+        raise UsageError(f"{spec}: unknown provider {provider!r}; known are {known}")
+    backend: Backend = factory(name)
+    return backend

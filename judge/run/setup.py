@@ -7,10 +7,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
-from judge import __version__
+from judge import __version__, plugins
 from judge.backends import build
 from judge.backends.base import Reading
 from judge.cache import ReplyCache, cache_dir
@@ -25,13 +24,15 @@ from judge.settings import Settings
 from judge.weights import catalog
 from judge.workflow import By, Context, Workflow
 
+_WORKFLOWS = "judge.workflows"
+
 DEFAULT_MODEL = f"local:{catalog.DEFAULT}"
 """The judge when no model is named anywhere."""
 
 
 def workflow_names() -> tuple[str, ...]:
     """The workflows installed, sorted by name."""
-    return tuple(sorted({point.name for point in entry_points(group="judge.workflows")}))
+    return plugins.names(_WORKFLOWS)
 
 
 def load_workflow(name: str) -> Workflow:
@@ -40,10 +41,10 @@ def load_workflow(name: str) -> Workflow:
     Raises:
         UsageError: there is none.
     """
-    for point in entry_points(group="judge.workflows", name=name):
-        found: Workflow = point.load()
-        return found
-    raise UsageError(f"no workflow is called {name!r}; there are {', '.join(workflow_names())}")
+    found: Workflow | None = plugins.load(_WORKFLOWS, name)
+    if found is None:
+        raise UsageError(f"no workflow is called {name!r}; there are {', '.join(workflow_names())}")
+    return found
 
 
 def load_graph(name: str) -> Any:
@@ -268,6 +269,8 @@ class Setup:
 
     def _check_checks(self) -> None:
         """Refuse, before anything is judged, a check that no workflow in question has."""
+        if not self.settings.check:
+            return
         names = (self.settings.workflow,) if self.settings.workflow else workflow_names()
         workflows = [load_workflow(name) for name in names]
         for check in self.settings.check:
