@@ -92,6 +92,10 @@ def no_speeches() -> dict[str, Any]:
     return {"values": [{"value": n, "reason": reason, "speeches": []} for n in range(1, 6)]}
 
 
+INSERTED = SPEECHES[-1][2]
+"""Stands in every story that passes."""
+
+
 def inserted() -> dict[str, Any]:
     """The insertion reply for the last value."""
     _, who, speech = SPEECHES[-1]
