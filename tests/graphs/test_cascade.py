@@ -97,6 +97,18 @@ async def test_the_margin_says_how_sure_is_sure(
     assert left == asked
 
 
+async def test_what_the_panel_leaves_undecided_is_not_explained_by_the_cheap_judge(
+    models: Models,
+) -> None:
+    strong = [
+        entry("consistency", reply(2, against=(2,)), vote=0),
+        entry("consistency", reply(2), vote=1),
+    ]
+    check, _ = await cascade(models, chances(0.1, 0.6), strong, votes=2)
+    assert check.opinions == {1: Verdict.PASS, 2: Verdict.ABSTAIN}
+    assert [finding.value for finding in check.findings] == [VALUES[0].text]
+
+
 async def test_a_cheap_judge_that_is_lost_leaves_everything_to_the_panel(models: Models) -> None:
     strong = [entry("consistency", reply(1, 2))]
     check, calls = await cascade(models, [entry(error="bad-request")], strong)
@@ -190,6 +202,26 @@ async def test_the_strong_judge_finds_the_words_that_a_rewriter_needs(
     assert len(taken.asked("consistency", "locating")) == 1
     assert [edit.before for edit in taken.judgement.edits] == [SPEECH]
     assert taken.judgement.verdict is Verdict.PASS
+
+
+async def test_only_the_words_that_the_panel_did_not_quote_are_looked_for(
+    take: Take, cheap: Any
+) -> None:
+    # The cheap judge is sure about value 1; about value 2 the panel says it, with the words.
+    faults = [
+        entry("consistency", p_yes=p, contains=f"\n{value}\n[end", role="steering")
+        for p, value in zip((0.95, 0.5), RECORD["values"], strict=True)
+    ]
+    script = [
+        entry("consistency", speeches(2, asked=(2,)), role="steering"),
+        entry("consistency", speeches(1, asked=(1,)), role="locating"),
+        entry(LOOPS["consistency"][0], REWRITE),
+    ]
+    taken = await take(RECORD, script, min_words=5, rounds=1, cheap_model=cheap(*faults, *SURE))
+    (located,) = taken.asked("consistency", "locating")
+    asked = located.messages[-1]["content"]
+    assert f"1. {RECORD['values'][0]}\n[end" in asked and RECORD["values"][1] not in asked
+    assert taken.judgement.edits[0].values == tuple(RECORD["values"])
 
 
 # ---------------------------------------------------------------- setting it up
