@@ -13,21 +13,41 @@ from .majority import take_votes
 
 
 async def make_check(
-    name: str, subject: Subject, context: Context, *, by: By, round: int = 1
+    name: str,
+    subject: Subject,
+    context: Context,
+    *,
+    by: By,
+    round: int = 1,
+    after: Sequence[Check] = (),
 ) -> list[Check]:
-    """The check as a list of one: its verdict, or that it was skipped; empty if not wanted."""
+    """The check as a list of one: its verdict, or that it was skipped; empty if not wanted.
+
+    `after` are the checks made so far that decide the record's verdict.
+    """
     if name not in context.wanted:
         return []
-    if reason := skip_reason(name, subject, context):
+    if reason := skip_reason(name, subject, context) or hopeless(after, context):
         return [skipped(name, reason, by)]
     return [await take_votes(context.panel(name, by), subject, by=by, round=round)]
 
 
-async def additional_checks(subject: Subject, context: Context) -> list[Check]:
-    """The user's own rubrics, asked by the accepting judge."""
+def hopeless(decided: Sequence[Check], context: Context) -> str | None:
+    """Why no further check can save the record (`--fail-fast`); None if one can.
+
+    Only a `fail` is beyond saving: what is undecided or has no reply may still be outweighed.
+    """
+    failed = next((c.name for c in decided if c.verdict is Verdict.FAIL), None)
+    return f"not asked: {failed} has failed" if failed and context.fail_fast else None
+
+
+async def additional_checks(
+    subject: Subject, context: Context, after: Sequence[Check]
+) -> list[Check]:
+    """The user's own rubrics, asked by the accepting judge, behind the checks in `after`."""
     made: list[Check] = []
     for name in context.additional:
-        made += await make_check(name, subject, context, by="accepting")
+        made += await make_check(name, subject, context, by="accepting", after=[*after, *made])
     return made
 
 
@@ -47,10 +67,13 @@ async def evidence(
     numbers = flagged(check)
     values = {subject.value(number) for number in numbers}
     quoted = tuple(f for f in check.findings if f.value in values and f.quote)
-    if quoted or locator is None:
+    told = {finding.value for finding in quoted}
+    bare = [number for number in numbers if subject.value(number) not in told]
+    if not bare or locator is None:
         return quoted, Usage()
-    vote = await locator.vote(subject, round=check.round, numbers=numbers)
-    return tuple(f for f in vote.findings if f.quote and f.verdict is Verdict.FAIL), vote.usage
+    vote = await locator.vote(subject, round=check.round, numbers=bare)
+    found = tuple(f for f in vote.findings if f.quote and f.verdict is Verdict.FAIL)
+    return quoted + found, vote.usage
 
 
 def deciding(checks: Iterable[Check]) -> list[Check]:

@@ -1,8 +1,12 @@
-"""majority: ask, decide, or ask again.
+"""majority: screen, ask, decide, or ask again.
 
-    ask --> decide --> (settled) --> end
-     ^         |
-     +---------+ (another vote can still change a verdict)
+    screen --> decide --> (settled) --> end
+                ^  |
+                |  v
+                ask   (another vote can still change a verdict)
+
+The screen is a cascade's cheap judge, where there is one: values that it is sure of keep its
+opinion, and only the others are put to the panel (docs/decisions/0014-cascade.md).
 
 Sequential voting: each pass asks the least number of further votes that could settle every value,
 all at once. Whatever they say, the verdicts are those that all votes together would have given,
@@ -14,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
@@ -27,31 +31,45 @@ from judge.verdict import Check, Finding, Verdict, Vote, gravest
 
 
 class MajorityState(TypedDict):
-    """`numbers` are the values asked about; (0,) stands for the record as a whole."""
+    """`numbers` are the values put to the panel; (0,) stands for the record as a whole.
+
+    `screened` is the cheap judge's vote, on them and on the values that it settled; none without a
+    cascade.
+    """
 
     subject: Subject
     round: int
     numbers: tuple[int, ...]
+    screened: list[Vote]
     votes: Annotated[list[Vote], operator.add]
+
+
+async def screen(state: MajorityState, runtime: Runtime[Panel]) -> dict[str, Any]:
+    """Let the cheap judge, if there is one, settle the values that it is sure of."""
+    cheap = runtime.context.screen
+    if cheap is None:
+        return {}
+    vote = await cheap.vote(state["subject"], round=state["round"], numbers=state["numbers"])
+    return {"screened": [vote], "numbers": tuple(n for n in state["numbers"] if not _sure(vote, n))}
 
 
 async def ask(state: MajorityState, runtime: Runtime[Panel]) -> dict[str, list[Vote]]:
     """Ask the next votes, as many as could settle the matter."""
     panel, cast = runtime.context, state["votes"]
-    ballots = panel.ballots
+    ballots, numbers = panel.ballots, state["numbers"]
+    if panel.by_value:
+        numbers = _unsettled(state, panel)
     if panel.all_votes:
         wanted = len(ballots)
     else:
-        wanted = max(
-            needed(opinions_on(n, cast), len(ballots), panel.rule) for n in state["numbers"]
-        )
+        wanted = max(needed(opinions_on(n, cast), len(ballots), panel.rule) for n in numbers)
     upcoming = ballots[len(cast) : len(cast) + wanted]
     asked = [
         judge.vote(
             state["subject"],
             vote=vote,
             round=state["round"],
-            numbers=state["numbers"],
+            numbers=numbers,
             sampling=panel.sampling,
         )
         for judge, vote in upcoming
@@ -62,21 +80,28 @@ async def ask(state: MajorityState, runtime: Runtime[Panel]) -> dict[str, list[V
 
 def decide(state: MajorityState, runtime: Runtime[Panel]) -> str:
     """Whether another vote could still change the verdict on any value."""
-    panel, cast = runtime.context, state["votes"]
-    count = len(panel.ballots)
-    if len(cast) >= count:
+    panel = runtime.context
+    if not state["numbers"] or len(state["votes"]) >= len(panel.ballots):
         return END
-    if panel.all_votes:
-        return "ask"
-    open_ones = (
+    return "ask" if panel.all_votes or _unsettled(state, panel) else END
+
+
+def _unsettled(state: MajorityState, panel: Panel) -> tuple[int, ...]:
+    count, cast = len(panel.ballots), state["votes"]
+    return tuple(
         n for n in state["numbers"] if not settled(opinions_on(n, cast), count, panel.rule)
     )
-    return "ask" if any(True for _ in open_ones) else END
+
+
+def _sure(vote: Vote, number: int) -> bool:
+    return vote.opinions[number] in (Verdict.PASS, Verdict.FAIL)
 
 
 _builder = StateGraph(MajorityState, context_schema=Panel)
+_builder.add_node("screen", screen)
 _builder.add_node("ask", ask)
-_builder.add_edge(START, "ask")
+_builder.add_edge(START, "screen")
+_builder.add_conditional_edges("screen", decide, ["ask", END])
 _builder.add_conditional_edges("ask", decide, ["ask", END])
 graph = _builder.compile(name="majority")
 _stepper = Stepper(graph)
@@ -92,17 +117,22 @@ async def take_votes(
 ) -> Check:
     """One check: the panel's votes on the subject, counted per value.
 
-    The check's probability is the mean over the judges of P(pass), for the weakest value; None
-    unless the votes were read from log-probabilities.
+    The cheap judge's vote, where there is one, stands first among the votes. The check's
+    probability is the mean over the judges of P(pass), for the weakest value; None unless every
+    value was settled by log-probabilities.
 
     Raises:
         BackendError: the model cannot be reached, refuses the key, or the budget is used up.
     """
     asked = panel.judges[0].subjects(subject) if numbers is None else tuple(numbers)
-    start: MajorityState = {"subject": subject, "round": round, "numbers": asked, "votes": []}
+    start = MajorityState(subject=subject, round=round, numbers=asked, screened=[], votes=[])
     end = await _stepper.run(start, panel)
+    screened: list[Vote] = end["screened"]
     votes: list[Vote] = end["votes"]
-    opinions = tally(votes, asked, len(panel.ballots), panel.rule)
+    counted = tally(votes, end["numbers"], len(panel.ballots), panel.rule)
+    # A value has its verdict from the cheap judge or from the panel, never from both.
+    heard = {n: votes if n in counted else screened for n in asked}
+    opinions = {n: counted[n] if n in counted else screened[0].opinions[n] for n in asked}
     verdict = gravest(opinions.values())
     reasons = [vote.reason for vote in votes if vote.reason]
     return Check(
@@ -110,18 +140,18 @@ async def take_votes(
         verdict=verdict,
         by=by,
         round=round,
-        votes=tuple(votes),
+        votes=(*screened, *votes),
         opinions=opinions,
-        probability=_probability(votes, asked),
-        findings=_findings(subject, votes, opinions),
+        probability=_probability(heard),
+        findings=_findings(subject, heard, opinions),
         reason=reasons[0] if reasons and verdict not in (Verdict.PASS, Verdict.FAIL) else None,
         rubric=panel.rubric.digest,
     )
 
 
-def _probability(votes: Sequence[Vote], asked: Sequence[int]) -> float | None:
+def _probability(heard: Mapping[int, Sequence[Vote]]) -> float | None:
     means = []
-    for number in asked:
+    for number, votes in heard.items():
         read = [vote.probabilities[number] for vote in votes if number in vote.probabilities]
         if not read:
             return None
@@ -130,12 +160,12 @@ def _probability(votes: Sequence[Vote], asked: Sequence[int]) -> float | None:
 
 
 def _findings(
-    subject: Subject, votes: Sequence[Vote], opinions: Mapping[int, Verdict]
+    subject: Subject, heard: Mapping[int, Sequence[Vote]], opinions: Mapping[int, Verdict]
 ) -> tuple[Finding, ...]:
     kept: dict[tuple[object, ...], Finding] = {}
     for number, verdict in opinions.items():
         value = subject.value(number) if number else None
-        for vote in votes:
+        for vote in heard[number]:
             for finding in vote.findings:
                 if finding.value == value and finding.verdict is verdict:
                     key = (value, finding.character, finding.quote)

@@ -8,7 +8,8 @@ against the background, the value against rule and background, and the label aga
     acceptance of an edited situation
     derivation, abstraction, value derivation, label correctness
 
-A record that fails stays in the output with the failed check named.
+A record that fails stays in the output with the failed check named. With `--fail-fast` the checks
+behind one that has failed for good are skipped.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctnes
 
 async def examination(state: RecordState, runtime: Run) -> dict[str, Any]:
     """Is the situation about the rule of thumb, and does it give nothing away?"""
-    return {"checks": await _examine(state, runtime.context, "steering")}
+    # The rewriter is told of every fault; a fault that nothing follows up needs no second one.
+    last = state["round"] > runtime.context.rounds
+    return {"checks": await _examine(state, runtime.context, "steering", final=last)}
 
 
 async def regeneration(state: RecordState, runtime: Run) -> dict[str, Any]:
@@ -62,21 +65,30 @@ async def regeneration(state: RecordState, runtime: Run) -> dict[str, Any]:
 
 async def acceptance(state: RecordState, runtime: Run) -> dict[str, Any]:
     """A regenerated situation is examined once more, by the accepting judge in fresh context."""
-    return {"checks": await _examine(state, runtime.context, "accepting")}
+    return {"checks": await _examine(state, runtime.context, "accepting", final=True)}
 
 
 async def holding_together(state: RecordState, runtime: Run) -> dict[str, Any]:
     """The checks that need no loop, and the user's own."""
+    subject, context, examined = state["subject"], runtime.context, deciding(state["checks"])
     made: list[Check] = []
     for name in ASKED_ONCE:
-        made += await make_check(name, state["subject"], runtime.context, by="steering")
-    return {"checks": made + await additional_checks(state["subject"], runtime.context)}
+        made += await make_check(name, subject, context, by="steering", after=[*examined, *made])
+    return {"checks": made + await additional_checks(subject, context, [*examined, *made])}
 
 
-async def _examine(state: RecordState, context: Context, by: By) -> list[Check]:
+async def _examine(state: RecordState, context: Context, by: By, *, final: bool) -> list[Check]:
+    """The examination; `final` if no regeneration follows, whatever it brings."""
     made: list[Check] = []
     for name in EXAMINED:
-        made += await make_check(name, state["subject"], context, by=by, round=state["round"])
+        made += await make_check(
+            name,
+            state["subject"],
+            context,
+            by=by,
+            round=state["round"],
+            after=made if final else (),
+        )
     return made
 
 
@@ -126,17 +138,23 @@ def finish(end: Mapping[str, Any]) -> Outcome:
 
 
 def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int, int]]:
-    """Least and most asks by rubric: fine at once, or every round of regeneration used."""
+    """Least and most asks by rubric: fine at once, or every round of regeneration used.
+
+    With `fail_fast` the least is a record whose first check fails for good.
+    """
     planned: dict[tuple[str, By], tuple[int, int]] = {}
     for name in (*EXAMINED, *ASKED_ONCE):
         if name not in context.wanted or skip_reason(name, subject, context):
             continue
-        looped = name in EXAMINED
-        planned[name, "steering"] = (1, 1 + context.rounds if looped else 1)
-        if looped and context.rounds:
+        looped = name in EXAMINED and context.rounds > 0
+        least = 0 if context.fail_fast and planned and not looped else 1
+        planned[name, "steering"] = (least, 1 + context.rounds if looped else 1)
+        if looped:
             planned[name, "accepting"] = (0, 1)
-    asked = (name for name in context.additional if not skip_reason(name, subject, context))
-    return planned | {(name, "accepting"): (1, 1) for name in asked}
+    for name in context.additional:
+        if not skip_reason(name, subject, context):
+            planned[name, "accepting"] = (0 if context.fail_fast and planned else 1, 1)
+    return planned
 
 
 _builder = StateGraph(RecordState, context_schema=Context)

@@ -10,7 +10,8 @@ length, then the accepting judge in fresh context:
     acceptance: incorporation and consistency again, voted per value
 
 Values that the acceptance finds missing are dropped from the record; contradicted ones stay and are
-documented with characters and speeches.
+documented with characters and speeches. A story that is too short, and with `--fail-fast` one that
+still states a value outright, is not put to the accepting judge.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from .asking import (
     deciding,
     evidence,
     flagged,
+    hopeless,
     make_check,
     summed_reason,
 )
@@ -102,10 +104,10 @@ async def acceptance(state: RecordState, runtime: Run) -> dict[str, Any]:
     made = await make_check("incorporation", subject, context, by="accepting")
     usage = Usage()
     if not subject.multiple:
-        for check in await make_check("consistency", subject, context, by="accepting"):
+        for check in await make_check("consistency", subject, context, by="accepting", after=made):
             documented, usage = await _documented(check, subject, context)
             made.append(documented)
-    return {"checks": made + await additional_checks(subject, context), "usage": [usage]}
+    return {"checks": made + await additional_checks(subject, context, made), "usage": [usage]}
 
 
 async def _documented(check: Check, subject: Subject, context: Context) -> tuple[Check, Usage]:
@@ -118,8 +120,10 @@ async def _documented(check: Check, subject: Subject, context: Context) -> tuple
 
 
 def rejected(state: RecordState, runtime: Run) -> dict[str, Any]:
-    """A story that is too short is not put to the accepting judge."""
-    reason = "not asked: the story is rejected for its length"
+    """A story that is too short, or beyond saving, is not put to the accepting judge."""
+    short = "not asked: the story is rejected for its length"
+    reason = short if _too_short(state) else _still_outspoken(state, runtime.context)
+    assert reason is not None, "the branch behind the length leads here for one of the two"
     accepted = ["incorporation"] if state["subject"].multiple else ["incorporation", "consistency"]
     names = [n for n in (*accepted, *runtime.context.additional) if n in runtime.context.wanted]
     return {"checks": [skipped(name, reason, "accepting") for name in names]}
@@ -141,10 +145,18 @@ def _after_rewriting(check: str, after: str) -> Any:
     return route
 
 
-def after_length(state: RecordState) -> Literal["acceptance", "rejected"]:
-    last = state["checks"][-1] if state["checks"] else None
-    short = last is not None and last.name == "length" and last.verdict is Verdict.FAIL
-    return "rejected" if short else "acceptance"
+def after_length(state: RecordState, runtime: Run) -> Literal["acceptance", "rejected"]:
+    lost = _too_short(state) or _still_outspoken(state, runtime.context)
+    return "rejected" if lost else "acceptance"
+
+
+def _too_short(state: RecordState) -> bool:
+    return any(c.name == "length" and c.verdict is Verdict.FAIL for c in state["checks"])
+
+
+def _still_outspoken(state: RecordState, context: Context) -> str | None:
+    """Why the accepting judge need not be asked: it cannot undo what the last loop left behind."""
+    return hopeless(deciding(c for c in state["checks"] if c.name == "implicitness"), context)
 
 
 async def _steer(name: str, state: RecordState, context: Context) -> dict[str, Any]:
@@ -237,22 +249,26 @@ def _contradictions(check: Check | None) -> tuple[Finding, ...]:
 
 
 def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int, int]]:
-    """Least and most asks by rubric: clean at once, or every loop to its end."""
-    planned: dict[tuple[str, By], tuple[int, int]] = {}
+    """Least and most asks by rubric: clean at once, or every loop to its end.
+
+    With `fail_fast` the least is a story that fails as early as it can.
+    """
+    asked = [
+        name
+        for name in ("incorporation", "consistency", "implicitness", *context.additional)
+        if name in context.wanted and not skip_reason(name, subject, context)
+        if not (name == "consistency" and subject.multiple)
+    ]
+    steering = [name for name in asked if name not in context.additional]
+    accepting = [name for name in asked if name != "implicitness"]
     short = "length" in context.wanted and len(subject.story.split()) < context.min_words
-    accepting = (0 if short else 1, 1)
-    for name in ("incorporation", "consistency", "implicitness"):
-        if name not in context.wanted or skip_reason(name, subject, context):
-            continue
-        if name == "consistency" and subject.multiple:
-            continue
-        planned[name, "steering"] = (1, 1 + context.rounds)
-        if name != "implicitness":
-            planned[name, "accepting"] = accepting
-    for name in context.additional:
-        if not skip_reason(name, subject, context):
-            planned[name, "accepting"] = accepting
-    return planned
+    lost = short or (context.fail_fast and "implicitness" in steering)
+    sure = 0 if lost else 1 if context.fail_fast else len(accepting)
+    planned: dict[tuple[str, By], tuple[int, int]] = {}
+    planned |= {(name, "steering"): (1, 1 + context.rounds) for name in steering}
+    return planned | {
+        (name, "accepting"): (1 if place < sure else 0, 1) for place, name in enumerate(accepting)
+    }
 
 
 _builder = StateGraph(RecordState, context_schema=Context)

@@ -40,6 +40,8 @@ class Settings(BaseSettings):
     model: Words = ()
     accept_model: Words = ()
     rewrite_model: str | None = None
+    cheap_model: str | None = None
+    cheap_margin: float = Field(default=0.3, ge=0, le=0.5)
     workflow: str | None = None
     check: Words = ()
     rubric: Words = ()
@@ -47,6 +49,8 @@ class Settings(BaseSettings):
     votes: int | None = Field(default=None, ge=1, le=99)
     rule: Literal["majority", "unanimous", "any"] = "majority"
     all_votes: bool = False
+    fail_fast: bool = False
+    apart: bool = False
     rounds: int = Field(default=3, ge=0, le=20)
     temperature: float = Field(default=0.0, ge=0, le=2)
     vote_temperature: float = Field(default=0.7, ge=0, le=2)

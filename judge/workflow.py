@@ -30,7 +30,8 @@ class Context:
 
     `wanted` names the checks to run (those left out are not mentioned in the output); `additional`
     the user's own rubrics, asked at the end; `rounds` bounds each rewrite loop; `min_words` is the
-    length under which a story is rejected.
+    length under which a story is rejected. With `fail_fast`, checks that cannot save a record any
+    more are skipped.
     """
 
     steering: Mapping[str, Panel]
@@ -40,6 +41,7 @@ class Context:
     additional: tuple[str, ...] = ()
     rounds: int = 3
     min_words: int = 400
+    fail_fast: bool = False
 
     def panel(self, name: str, by: By) -> Panel:
         return (self.steering if by == "steering" else self.accepting)[name]

@@ -62,6 +62,22 @@ RewriteModel = Annotated[
         rich_help_panel=_MODELS,
     ),
 ]
+CheapModel = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PROVIDER:MODEL",
+        help="Who reads P(yes) first; only what it is not sure of is put to the judge.",
+        rich_help_panel=_MODELS,
+    ),
+]
+CheapMargin = Annotated[
+    float | None,
+    typer.Option(
+        help="How far from the threshold P(yes) must lie for --cheap-model to be sure, 0 to 0.5. "
+        "[default: 0.3]",
+        rich_help_panel=_MODELS,
+    ),
+]
 Workflow = Annotated[
     str | None,
     typer.Option(help="story or norm (default: by the record's fields).", rich_help_panel=_JUDGING),
@@ -111,6 +127,22 @@ AllVotes = Annotated[
     typer.Option(
         "--all-votes",
         help="Ask every vote, also when the verdict is clear.",
+        rich_help_panel=_JUDGING,
+    ),
+]
+FailFast = Annotated[
+    bool,
+    typer.Option(
+        "--fail-fast",
+        help="Skip, and name, the checks that cannot save a record any more.",
+        rich_help_panel=_JUDGING,
+    ),
+]
+Apart = Annotated[
+    bool,
+    typer.Option(
+        "--apart",
+        help="Structured readings ask one call a value, not one for all values.",
         rich_help_panel=_JUDGING,
     ),
 ]

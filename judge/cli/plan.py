@@ -28,6 +28,8 @@ def command(
     model: opt.Model = None,
     accept_model: opt.AcceptModel = None,
     rewrite_model: opt.RewriteModel = None,
+    cheap_model: opt.CheapModel = None,
+    cheap_margin: opt.CheapMargin = None,
     workflow: opt.Workflow = None,
     check: opt.Check = None,
     rubric: opt.Rubric = None,
@@ -36,6 +38,8 @@ def command(
     votes: opt.Votes = None,
     rule: opt.Rule = None,
     all_votes: opt.AllVotes = False,
+    fail_fast: opt.FailFast = False,
+    apart: opt.Apart = False,
     seed: opt.Seed = None,
 ) -> None:
     """Estimate calls, tokens and cost of a validation. No model is asked anything."""

@@ -39,7 +39,8 @@ class Judge:
     """A rubric, the client that it is put to, and the reading.
 
     `thresholds` replaces the rubric's own, step by step; `margin` is the distance to the threshold
-    (0 to 0.5) within which a probability reading abstains.
+    (0 to 0.5) within which a probability reading abstains. With `apart` a structured reading takes
+    one call for each value instead of one for all.
     """
 
     rubric: Rubric
@@ -48,6 +49,12 @@ class Judge:
     role: str = "steering"
     thresholds: tuple[float, ...] = ()
     margin: float = 0.0
+    apart: bool = False
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether a structured vote is put together from one reply a value."""
+        return self.apart and not self.probabilistic and self.rubric.about == "values"
 
     @property
     def probabilistic(self) -> bool:
@@ -65,6 +72,8 @@ class Judge:
     ) -> Vote:
         """One vote. A model that gives no reply makes it an `error` vote, never an exception.
 
+        Of a vote taken apart only the values whose own reply was lost are `error` or `unreadable`.
+
         Args:
             vote: its index; votes with different indexes never share a cache entry.
             round: which pass of the rewrite loop this is (from 1).
@@ -75,6 +84,16 @@ class Judge:
         """
         drawn = sampling or Sampling()
         asked = self.subjects(subject) if numbers is None else tuple(numbers)
+        if not self.one_by_one or len(asked) < 2:
+            return await self._one_vote(subject, vote, round, asked, drawn)
+        parts = [self._one_vote(subject, vote, round, (number,), drawn) for number in asked]
+        if self.client.backend.slots == 1:
+            return _merged([await part for part in parts])
+        return _merged(await asyncio.gather(*parts))
+
+    async def _one_vote(
+        self, subject: Subject, vote: int, round: int, asked: tuple[int, ...], drawn: Sampling
+    ) -> Vote:
         values = asked if self.rubric.about == "values" else ()
         call = Call(
             messages=[] if self.probabilistic else question(self.rubric, subject, numbers=values),
@@ -216,6 +235,19 @@ class Judge:
             reason=reason,
             usage=usage,
         )
+
+
+def _merged(parts: Sequence[Vote]) -> Vote:
+    """One vote out of one for each value: it says of each what its own part says."""
+    opinions = {n: verdict for part in parts for n, verdict in part.opinions.items()}
+    return replace(
+        parts[0],
+        verdict=gravest(opinions.values()),
+        opinions=opinions,
+        findings=tuple(finding for part in parts for finding in part.findings),
+        reason=next((part.reason for part in parts if part.reason), None),
+        usage=sum((part.usage for part in parts), Usage()),
+    )
 
 
 def yes_probability(tokens: Mapping[str, float]) -> float | None:

@@ -17,6 +17,8 @@ class Panel:
     `votes` is what each judge gives; a probability reading gives one, because its votes do not
     differ. With `all_votes` every vote is asked; else asking stops as soon as no further vote can
     change any verdict. `locator` finds the speeches when a reading without evidence has failed.
+    `screen` is the cheap judge of a cascade, asked before the panel; the panel is asked about those
+    values only of which it is not sure.
     """
 
     judges: tuple[Judge, ...]
@@ -25,6 +27,7 @@ class Panel:
     all_votes: bool = False
     sampling: Sampling = field(default_factory=Sampling)
     locator: Judge | None = None
+    screen: Judge | None = None
 
     @property
     def rubric(self) -> Rubric:
@@ -39,6 +42,11 @@ class Panel:
             for judge in self.judges
             if vote == 0 or not judge.probabilistic
         )
+
+    @property
+    def by_value(self) -> bool:
+        """Whether a value whose verdict is clear can be left out of the votes still to come."""
+        return not self.all_votes and all(judge.one_by_one for judge in self.judges)
 
     def as_json(self) -> Mapping[str, object]:
         """What the fingerprint and the output say about this panel."""

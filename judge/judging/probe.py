@@ -1,11 +1,12 @@
-"""How a model is best asked for JSON: one small question a way, the first valid answer decides."""
+"""What a model can do, found out before the first record: JSON, and log-probabilities."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
 
-from judge.backends.base import Call, Completion, Mode
+from judge.backends.base import Backend, Call, Completion, Mode
 from judge.errors import BadRequest, ContextExceeded, UsageError
 
 _PROBE = Call(
@@ -44,6 +45,42 @@ async def probe(
             return mode
         problems.append(f"{mode}: replied {completion.text[:80]!r}")
     raise UsageError(f"{spec} gave no valid JSON in any mode. " + "; ".join(problems))
+
+
+_TOKEN_PROBE = Call(
+    messages=[{"role": "user", "content": "Is water wet? Answer Yes or No."}],
+    max_tokens=1,
+    logprobs=20,
+    role="probe",
+)
+
+
+class Reader(Protocol):
+    """As much of a client as is needed to read a first token."""
+
+    backend: Backend
+
+    async def first_token(self, call: Call) -> Any: ...
+
+
+async def prove_logprobs(named: str, client: Reader) -> None:
+    """See by one small question that the model gives log-probabilities.
+
+    A backend that knows one way of asking only, as engines in this process do, is not probed.
+
+    Raises:
+        BackendError: unreachable, or the key is refused.
+        UsageError: it gives none; the message begins with `named`.
+    """
+    if len(client.backend.modes) == 1:
+        return
+    try:
+        await client.first_token(_TOKEN_PROBE)
+    except (BadRequest, UsageError) as error:
+        raise UsageError(
+            f"{named}: this model gives no log-probabilities, so it cannot read P(yes) cheaply; "
+            "name one that does, such as local:... or a server with logprobs, or leave it out"
+        ) from error
 
 
 def _is_probe_reply(text: str) -> bool:

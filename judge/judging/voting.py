@@ -45,8 +45,15 @@ def needed(opinions: Sequence[Verdict], asked: int, rule: Rule = "majority") -> 
 
 
 def opinions_on(subject: int, votes: Iterable[Vote]) -> list[Verdict]:
-    """What each vote says of one value (0: the record); a lost vote counts as what it is."""
-    return [vote.opinions.get(subject, vote.verdict) for vote in votes]
+    """What each vote says of one value (0: the record); a lost vote counts as what it is.
+
+    A vote that speaks of other values only was not asked about this one.
+    """
+    return [
+        vote.opinions.get(subject, vote.verdict)
+        for vote in votes
+        if subject in vote.opinions or not vote.opinions
+    ]
 
 
 def tally(

@@ -1,7 +1,9 @@
 """What a run will ask, estimated without asking: calls, tokens, cost.
 
-Least is a run in which every record is fine at once and votes agree; most is one in which every
-loop goes to its end and every vote is needed. Re-asking of invalid replies is left out.
+Least is a run in which every record is fine at once and votes agree; with `--fail-fast`, in which
+every record fails at the first check that decides; with a cheap model, in which that one is sure of
+everything. Most is a run in which every loop goes to its end, every vote is needed and the cheap
+model is sure of nothing. Re-asking of invalid replies is left out.
 """
 
 from __future__ import annotations
@@ -71,6 +73,9 @@ def _add(made: Plan, subject: Subject, bound: Bound) -> None:
         per_judge = [_vote(judge, subject) for judge in ballots]
         low = sum((cost for cost, _ in per_judge[:few]), Usage())
         high = sum((cost for _, cost in per_judge), Usage())
+        if panel.screen is not None:
+            low, screened = _vote(panel.screen, subject)
+            high += screened
         made.add(f"{name} ({by})", _times(low, least), _times(high, most))
     if context.rounds:
         for name in workflow.rewrites:
@@ -89,9 +94,12 @@ def _vote(judge: Judge, subject: Subject) -> tuple[Usage, Usage]:
         for length in _questions(judge, subject, numbers):
             total += _usage(judge.client, length, 1)
         return total, total
-    length = _length(messages(judge.rubric, subject, numbers=numbers))
-    most = judge.rubric.readings.structured.max_tokens
-    return _usage(judge.client, length, int(most * REPLY_SHARE)), _usage(judge.client, length, most)
+    least, most, tokens = Usage(), Usage(), judge.rubric.readings.structured.max_tokens
+    for asked in [(n,) for n in numbers] if judge.one_by_one else [numbers]:
+        length = _length(messages(judge.rubric, subject, numbers=asked))
+        least += _usage(judge.client, length, int(tokens * REPLY_SHARE))
+        most += _usage(judge.client, length, tokens)
+    return least, most
 
 
 def _questions(judge: Judge, subject: Subject, numbers: tuple[int, ...]) -> Iterator[int]:

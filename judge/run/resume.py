@@ -22,7 +22,8 @@ from judge.run.setup import Bound
 
 def side_file(out: Path) -> Path:
     """Where finished lines of OUT wait for their record."""
-    return out.with_name(out.name + ".resume")
+    # Not `with_name`, which wants a name: OUT may be "." and is refused further on.
+    return out.parent / f"{out.name}.resume"
 
 
 class Kept:

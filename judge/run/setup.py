@@ -18,6 +18,7 @@ from judge.judging.budget import Budget, Price
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
 from judge.judging.panel import Panel
+from judge.judging.probe import prove_logprobs
 from judge.judging.rewriter import Rewriter
 from judge.rubric import Rubric, collect
 from judge.settings import Settings
@@ -93,7 +94,7 @@ class Setup:
         setup._check_checks()
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
-        for spec in (*setup.judges, *setup.accepting, setup.rewriter):
+        for spec in setup.models:
             setup.client(spec)
         setup._check_prices()
         return setup
@@ -114,6 +115,12 @@ class Setup:
     def prices(self) -> dict[str, Any]:
         """What a million tokens cost, by model, as the settings have it."""
         return {spec: price.model_dump() for spec, price in self.settings.prices.items()}
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model of the run, once, the cheap one of a cascade last."""
+        cheap = (self.settings.cheap_model,) if self.settings.cheap_model else ()
+        return tuple(dict.fromkeys((*self.judges, *self.accepting, self.rewriter, *cheap)))
 
     @property
     def slots(self) -> int:
@@ -148,9 +155,16 @@ class Setup:
 
         Raises:
             BackendError: unreachable, or the key is refused.
+            UsageError: no way of asking brought valid JSON, or the cheap model gives no
+                log-probabilities.
         """
-        for client in self.clients.values():
-            await client.prepare()
+        cheap = self.settings.cheap_model
+        writing = {*self.judges, *self.accepting, self.rewriter}
+        for spec, client in self.clients.items():
+            if spec in writing:
+                await client.prepare()
+        if cheap is not None:
+            await prove_logprobs(f"--cheap-model {cheap}", self.client(cheap))
 
     async def aclose(self) -> None:
         for client in self.clients.values():
@@ -175,6 +189,7 @@ class Setup:
             additional=added,
             rounds=self.settings.rounds,
             min_words=self.settings.min_words,
+            fail_fast=self.settings.fail_fast,
         )
         models = self._described(context)
         mark = fingerprint({"workflow": workflow.name, **models}, self._identities())
@@ -212,16 +227,30 @@ class Setup:
             all_votes=settings.all_votes or ballots == 1,
             sampling=Sampling(warm, settings.seed),
             locator=self._locator(rubric, judges[0]),
+            screen=self._screen(rubric, by),
         )
 
     def _judge(self, rubric: Rubric, spec: str, role: str) -> Judge:
         client = self.client(spec)
         reading: Reading = self.settings.reading or client.backend.reading
-        thresholds = tuple(self.settings.thresholds.get(rubric.name, ()))
-        return Judge(rubric, client, reading, role, thresholds, self.settings.margin)
+        margin, apart = self.settings.margin, self.settings.apart
+        return Judge(rubric, client, reading, role, self._thresholds(rubric), margin, apart)
+
+    def _screen(self, rubric: Rubric, role: str) -> Judge | None:
+        """The cheap judge of the cascade; a margin of 0.5 leaves it nothing to decide."""
+        spec, margin = self.settings.cheap_model, self.settings.cheap_margin
+        if spec is None or rubric.readings.probability is None or margin >= 0.5:
+            return None
+        thresholds = self._thresholds(rubric)
+        return Judge(rubric, self.client(spec), "probability", role, thresholds, margin)
+
+    def _thresholds(self, rubric: Rubric) -> tuple[float, ...]:
+        return tuple(self.settings.thresholds.get(rubric.name, ()))
 
     def _locator(self, rubric: Rubric, judge: Judge) -> Judge | None:
-        if not judge.probabilistic or rubric.reply != "SpeechesFound":
+        """Who finds the words where a reading without evidence (also the cheap one) has failed."""
+        wordless = judge.probabilistic or self._screen(rubric, judge.role) is not None
+        if not wordless or rubric.reply != "SpeechesFound":
             return None
         return Judge(rubric, judge.client, "structured", "locating")
 
@@ -238,12 +267,15 @@ class Setup:
             "judge": list(self.judges),
             "accept": list(self.accepting),
             "rewrite": self.rewriter,
+            "cheap": settings.cheap_model,
             "settings": {
                 "version": __version__,
                 "reading": settings.reading,
                 "votes": max((len(panel.ballots) for panel in panels), default=0),
                 "rule": settings.rule,
                 "all_votes": settings.all_votes,
+                "fail_fast": settings.fail_fast,
+                "apart": settings.apart,
                 "temperature": settings.temperature,
                 "vote_temperature": settings.vote_temperature,
                 "rewrite_temperature": settings.rewrite_temperature,
@@ -252,6 +284,7 @@ class Setup:
                 "reasks": settings.reasks,
                 "min_words": settings.min_words,
                 "margin": settings.margin,
+                "cheap_margin": settings.cheap_margin if settings.cheap_model else None,
                 "thresholds": {n: list(t) for n, t in sorted(settings.thresholds.items())},
                 "checks": sorted(context.wanted),
             },
@@ -262,10 +295,7 @@ class Setup:
         }
 
     def _identities(self) -> dict[str, Any]:
-        return {
-            spec: dict(self.client(spec).backend.identity())
-            for spec in sorted({*self.judges, *self.accepting, self.rewriter})
-        }
+        return {spec: dict(self.client(spec).backend.identity()) for spec in sorted(self.models)}
 
     def _check_checks(self) -> None:
         """Refuse, before anything is judged, a check that no workflow in question has."""

@@ -199,11 +199,23 @@ def test_max_calls_stops_in_good_order(judge: Shell, typed: Any) -> None:
     assert told["verdicts"] == {"pass": 30}
 
 
+CHEAP = ("--cheap-model", "scripted:yes.yaml", "--fail-fast")
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("stories", ()),
+        ("stories", ("--fail-fast",)),
+        ("stories", CHEAP),
+        ("norms", ("--fail-fast",)),
+        ("norms", (*CHEAP, "--rounds", "0")),
+    ],
+)
 def test_a_dry_run_asks_nothing_and_bounds_what_is_asked(
-    judge: Shell, typed: Any, capfd: Any
+    judge: Shell, typed: Any, capfd: Any, name: str, flags: tuple[str, ...]
 ) -> None:
-    stories = str(FIXTURES / "stories.jsonl")
-    run = (stories, "-m", "scripted:judge.yaml")
+    run = (str(FIXTURES / f"{name}.jsonl"), "-m", "scripted:judge.yaml", *flags)
     assert typed("validate", *run, "--dry-run") == 0
     told = capfd.readouterr().out
     assert typed("plan", *run) == 0
@@ -213,7 +225,8 @@ def test_a_dry_run_asks_nothing_and_bounds_what_is_asked(
         int(line.split()[1]) for line in told.splitlines() if line.startswith(("least", "most"))
     )
     assert typed("validate", *run, "-q", "-o", "o", "--summary", "s.json") == 0
-    calls = json.loads(judge.read("s.json"))["models"]["scripted:judge.yaml"]["calls"]
+    models = json.loads(judge.read("s.json"))["models"]
+    calls = sum(model["calls"] for model in models.values())
     assert least <= calls <= most and calls > 0
 
 

@@ -1,0 +1,96 @@
+"""One call a value: the same vote, put together from its parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from judge.graphs.majority import take_votes
+
+from judge.errors import Denied
+from judge.judging.judge import Judge, Sampling
+from judge.judging.panel import Panel
+from judge.rubric import builtin
+from judge.verdict import Finding, Verdict
+
+from .test_judge import STORY_SUBJECT, VALUES, client
+
+__all__ = ["client"]  # the fixture
+
+ONE, TWO = (value.text for value in VALUES)
+
+
+def part(number: int, *quotes: str, **when: Any) -> dict[str, Any]:
+    """A script entry that answers about one value."""
+    speeches = [{"character": "Bo", "quote": quote} for quote in quotes]
+    reply = {"values": [{"value": number, "reason": f"r{number}", "speeches": speeches}]}
+    return {"when": {"contains": VALUES[number - 1].text, **when}, "reply": reply}
+
+
+def judge(client: Any, *script: dict[str, Any], **more: Any) -> Judge:
+    return Judge(builtin()["consistency"], client(*script, **more), "structured", apart=True)
+
+
+async def test_a_vote_worked_by_hand(client: Any) -> None:
+    asked = judge(client, part(1, "Bo left."), part(2))
+    vote = await asked.vote(STORY_SUBJECT, vote=2, sampling=Sampling(0.7, 10))
+    assert vote.opinions == {1: Verdict.FAIL, 2: Verdict.PASS}
+    assert (vote.verdict, vote.seed, vote.temperature) == (Verdict.FAIL, 12, 0.7)
+    assert vote.findings == (
+        Finding(Verdict.FAIL, ONE, "Bo", "Bo left.", "yes", "r1"),
+        Finding(Verdict.PASS, TWO, answer="no", reason="r2"),
+    )
+    assert vote.reason is None
+    alone = [await asked.vote(STORY_SUBJECT, numbers=(n,)) for n in (1, 2)]
+    assert vote.usage == alone[0].usage + alone[1].usage
+    assert vote.usage.replies == asked.client.counters.calls - 2 == 2
+
+
+LOST = {"when": {"contains": TWO}, "text": "{", "finish_reason": "length"}
+GONE = {"when": {"contains": TWO}, "error": "bad-request"}
+
+
+@pytest.mark.parametrize(
+    ("script", "opinion", "verdict"),
+    [
+        ([part(1), LOST], Verdict.UNREADABLE, Verdict.UNREADABLE),
+        ([part(1, "Bo left."), LOST], Verdict.UNREADABLE, Verdict.FAIL),
+        ([part(1), GONE], Verdict.ERROR, Verdict.ERROR),
+        ([part(1, "Bo left."), GONE], Verdict.ERROR, Verdict.ERROR),
+    ],
+)
+async def test_a_lost_part_is_lost_for_its_value_alone(
+    client: Any, script: list[dict[str, Any]], opinion: Verdict, verdict: Verdict
+) -> None:
+    vote = await judge(client, *script).vote(STORY_SUBJECT)
+    assert vote.opinions[2] is opinion
+    assert vote.opinions[1] in (Verdict.PASS, Verdict.FAIL)
+    assert vote.verdict is verdict
+    assert vote.reason is not None
+    assert [finding.value for finding in vote.findings] == [ONE]
+
+
+async def test_what_concerns_the_run_is_raised(client: Any) -> None:
+    gone = {"when": {"contains": TWO}, "error": "denied"}
+    with pytest.raises(Denied):
+        await judge(client, part(1), gone).vote(STORY_SUBJECT)
+
+
+async def test_a_rubric_about_the_record_is_asked_once(client: Any) -> None:
+    asked = Judge(builtin()["leakage"], client({"reply": {"leaks": []}}), "structured", apart=True)
+    assert not asked.one_by_one
+    assert (await asked.vote(STORY_SUBJECT)).usage.replies == 1
+
+
+@pytest.mark.parametrize(("all_votes", "calls"), [(False, 2 * 2 + 1), (True, 2 * 3)])
+async def test_a_value_whose_verdict_is_clear_is_asked_no_more(
+    client: Any, all_votes: bool, calls: int
+) -> None:
+    # Votes 0 and 1 agree on value 2 and differ on value 1, which alone needs the third vote.
+    script = [part(1, "Bo left.", vote=0), part(1), part(2)]
+    asked = judge(client, *script)
+    panel = Panel((asked,), votes=3, all_votes=all_votes)
+    check = await take_votes(panel, STORY_SUBJECT, by="accepting")
+    assert check.opinions == {1: Verdict.PASS, 2: Verdict.PASS}
+    assert asked.client.counters.calls == check.usage.replies == calls
+    assert [set(vote.opinions) for vote in check.votes][2] == ({1, 2} if all_votes else {1})
