@@ -223,6 +223,7 @@ def released(path: Path, number: int, seed: int) -> list[Planted]:
 
 HEAD = (
     f"{'protocol':<20}{'strong calls':>16}{'cheap':>7}{'prompt tokens':>18}{'evaluated':>18}"
+    f"{'of all':>8}"
     f"{'cheap eval.':>12}{'output':>9}{'rewrites':>9}{'same':>9}{'right':>9}"
     f"  {'calls':<14}{'tokens':<15}verdicts"
 )
@@ -239,6 +240,7 @@ def table(title: str, rows: Sequence[tuple[str, Counted]]) -> None:
             f"{strong.calls:>10}{share(strong.calls, whole.calls):>6}{row.cheap.calls:>7}",
             f"{strong.prompt:>12}{share(strong.prompt, whole.prompt):>6}",
             f"{strong.evaluated:>12}{share(strong.evaluated, whole.evaluated):>6}",
+            f"{share(strong.evaluated, whole.prompt):>8}",
             f"{row.cheap.evaluated:>12}{strong.output:>9}{row.rewrites:>9}",
             f"{f'{row.same(base)}/{total}':>9}{f'{row.right}/{total}':>9}",
         ]
@@ -315,6 +317,8 @@ def _explain(stories: int, norms: int, noise: Noise, blocks: int | None) -> None
         f"Bars: at most {CALLS_BAR:.0%} of the papers' calls and {TOKENS_BAR:.0%} of their "
         "evaluated prompt tokens, both of the strong judge,\nwith the same verdicts; missed by so "
         "many points, or records.\n"
+        "of all = evaluated, held against all prompt tokens of the papers' protocol, which an "
+        "engine without\na prefix cache evaluates.\n"
         "same = records with the verdict of the papers' protocol; right = verdicts that suit the "
         "planted truth of\nthe text as it ended."
     )
