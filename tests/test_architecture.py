@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -184,6 +185,29 @@ def test_the_command_line_starts_without_heavy_libraries() -> None:
     ).stdout.split()
     assert "typer" in loaded
     assert sorted(set(HEAVY) & set(loaded)) == []
+
+
+def test_a_run_whose_replies_are_valid_starts_without_instructor_and_openai(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "n.jsonl").write_text('{"rule_of_thumb": "Greet.", "story": "He greets."}\n')
+    reply = {"quote": "He greets.", "reason": "He does.", "answer": "yes"}
+    (tmp_path / "yes.yaml").write_text(json.dumps({"replies": [{"reply": reply}]}))
+    program = (
+        "import sys\nfrom judge.cli import main\n"
+        "sys.argv = 'judge validate n.jsonl -m scripted:yes.yaml --no-cache -q'.split()\n"
+        "sys.argv += ['--check', 'relevance']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert json.loads(done.stdout)["judge"]["verdict"] == "pass", done
+    loaded = done.stderr.split()
+    assert "langgraph" in loaded
+    unwanted = {"instructor", "openai", "langchain_openai", "aiohttp", "pyarrow", "numpy", "ray"}
+    assert sorted(unwanted & set(loaded)) == []
 
 
 def test_help_needs_no_heavy_library_either() -> None:

@@ -127,11 +127,8 @@ class Client:
         usage = self._usage(completion)
         if completion.finish_reason != "stop":
             return _withheld(completion, call, usage)
-        try:
-            with about(record):
-                # As strictly as instructor does, so that both take the same replies.
-                reply = reply_model.model_validate_json(completion.text, strict=True)
-        except ValidationError:
+        reply = _valid(completion.text, reply_model, record)
+        if reply is None:
             return await self._reask(call, reply_model, record, completion)
         return Asked(reply, usage)
 
@@ -331,6 +328,15 @@ _FINISHES = ("stop", "length", "refusal")
 
 class _Abandoned(Exception):
     """The call that this one waited for was given up; whoever waits makes it itself."""
+
+
+def _valid(text: str, reply_model: type[Reply], record: About) -> Reply | None:
+    """The reply, where it holds against the record; as strict as instructor is."""
+    try:
+        with about(record):
+            return reply_model.model_validate_json(text, strict=True)
+    except ValidationError:
+        return None
 
 
 def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
