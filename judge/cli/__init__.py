@@ -45,7 +45,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("validate", epilog=validate.EPILOG)(validate.command)
+app.command(
+    "validate", epilog=validate.EPILOG, short_help="Judge records; write each with its verdict."
+)(validate.command)
 app.command("plan", epilog=plan.EPILOG)(plan.command)
 app.add_typer(cache.app, name="cache", help="Look after the replies on disk.")
 app.add_typer(models.app, name="models", help="Fetch and find local models.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -282,3 +283,12 @@ def test_nothing_in_the_output_depends_on_where_it_was_made(judge: Shell, typed:
     assert typed("validate", moved, *ONE, "-o", "b", "--no-cache", "--concurrency", "1") == 0
     assert judge.read("a") == judge.read("b")
     assert str(Path(judge.folder)).encode() not in judge.read("a")
+
+
+def test_without_uvloop_pythons_own_loop_serves(
+    judge: Shell, typed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge.write("n.jsonl", map(norm, range(3)))
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert typed("validate", "n.jsonl", *ONE, "-o", "out.jsonl") == 0
+    assert len(lines(judge.read("out.jsonl"))) == 3
