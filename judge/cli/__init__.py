@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Annotated, Any
 
@@ -77,3 +78,5 @@ def main() -> None:
     except JudgeError as error:
         typer.echo(f"judge: {error}", err=True)
         sys.exit(int(error.exit_code))
+    finally:
+        gc.enable()

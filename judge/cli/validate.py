@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -93,6 +94,9 @@ def command(
     if resume and overwrite:
         raise UsageError("--resume and --overwrite exclude each other")
     sources = opt.inputs_or_stdin(inputs, context)
+    # Imports make a million objects that all stay; the collector would look through them again and
+    # again. The run turns it on.
+    gc.disable()
     from judge.run.validate import Job, refuse_unusable, validate
 
     settings = opt.settings(context)
@@ -110,6 +114,7 @@ def command(
     if dry_run:
         from judge.cli.plan import show
 
+        gc.enable()
         show(job, settings)
         return
     from judge.cli.closing import gate, print_summary

@@ -224,9 +224,9 @@ class _Run:
             if await self._prepared():
                 if isinstance(sink, FileSink) and not self.job.resume:
                     self._start_anew(sink)
-                # What is there now stays to the end; the collector need not look at it again.
-                gc.collect()
+                # What is there now stays; the collector, off until here, need not look at it.
                 gc.freeze()
+                gc.enable()
                 self.watcher.began(self.setup)
                 await self._stream(items, sink)
                 if self.report.finished and self._aside is not None:
