@@ -1,9 +1,9 @@
 """majority: screen, ask, decide, or ask again.
 
-    screen --> decide --> (settled) --> end
-                ^  |
-                |  v
-                ask   (another vote can still change a verdict)
+    (a cascade) --> screen --> decide --> (settled) --> end
+         |                      ^  |
+         |                      |  v
+         +--------------------> ask   (another vote can still change a verdict)
 
 The screen is a cascade's cheap judge, where there is one: values that it is sure of keep its
 opinion, and only the others are put to the panel (docs/decisions/0014-cascade.md).
@@ -45,10 +45,9 @@ class MajorityState(TypedDict):
 
 
 async def screen(state: MajorityState, runtime: Runtime[Panel]) -> dict[str, Any]:
-    """Let the cheap judge, if there is one, settle the values that it is sure of."""
+    """Let the cheap judge settle the values that it is sure of."""
     cheap = runtime.context.screen
-    if cheap is None:
-        return {}
+    assert cheap is not None, "the branch at the start leads here"
     vote = await cheap.vote(state["subject"], round=state["round"], numbers=state["numbers"])
     return {"screened": [vote], "numbers": tuple(n for n in state["numbers"] if not _sure(vote, n))}
 
@@ -78,6 +77,11 @@ async def ask(state: MajorityState, runtime: Runtime[Panel]) -> dict[str, list[V
     return {"votes": [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked)}
 
 
+def cascade(state: MajorityState, runtime: Runtime[Panel]) -> Literal["screen", "ask"]:
+    """Whether a cheap judge comes before the panel."""
+    return "ask" if runtime.context.screen is None else "screen"
+
+
 def decide(state: MajorityState, runtime: Runtime[Panel]) -> str:
     """Whether another vote could still change the verdict on any value."""
     panel = runtime.context
@@ -100,7 +104,7 @@ def _sure(vote: Vote, number: int) -> bool:
 _builder = StateGraph(MajorityState, context_schema=Panel)
 _builder.add_node("screen", screen)
 _builder.add_node("ask", ask)
-_builder.add_edge(START, "screen")
+_builder.add_conditional_edges(START, cascade)
 _builder.add_conditional_edges("screen", decide, ["ask", END])
 _builder.add_conditional_edges("ask", decide, ["ask", END])
 graph = _builder.compile(name="majority")

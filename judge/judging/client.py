@@ -13,9 +13,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+import orjson
 from pydantic import ValidationError
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt
@@ -332,11 +334,9 @@ class _Abandoned(Exception):
 
 def _valid(text: str, reply_model: type[Reply], record: About) -> Reply | None:
     """The reply, where it holds against the record; as strict as instructor is."""
-    try:
-        with about(record):
-            return reply_model.model_validate_json(text, strict=True)
-    except ValidationError:
-        return None
+    with about(record), suppress(ValidationError):
+        return reply_model.model_validate_json(text, strict=True)
+    return None
 
 
 def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
@@ -353,8 +353,12 @@ def _too_long(seconds: float | None) -> bool:
 
 
 def _as_text(completion: Completion) -> str:
-    # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
-    return json.dumps({name: getattr(completion, name) for name in _COMPLETION})
+    plain = {name: getattr(completion, name) for name in _COMPLETION}
+    if completion.first_token is None:
+        with suppress(orjson.JSONEncodeError):
+            return orjson.dumps(plain).decode()
+    # A log-probability may be infinite, and a reply may hold half of a surrogate pair.
+    return json.dumps(plain)
 
 
 def _restored(found: dict[str, Any]) -> Completion | None:
