@@ -53,19 +53,26 @@ def pull(name: str, *, progress: Progress, source: SourceName = "auto") -> Path:
 
 
 def _pull(owner: Entry, folder: Path, progress: Progress, source: SourceName) -> Path:
-    for left in folder.glob(f"{mirror.TEMPORARY}*"):
-        shutil.rmtree(left, ignore_errors=True)
+    _sweep(folder)
     done = 0
     for file in owner.files:
         target = store.file_path(owner, file)
         if not (target.is_file() and target.stat().st_size == file.size):
             _fetch(file, target, _report(progress, done, owner.size), source)
         done += file.size
+    # The download of a pull that was killed may have gone on and left its folder a second time.
+    _sweep(folder)
     progress(owner.size, owner.size, "done")
     found = store.path(owner.name)
     if found is None:
         raise FetchError(f"the weights {owner.name} vanished from {folder} while they were fetched")
     return found
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what earlier pulls have left of their downloads."""
+    for left in folder.glob(f"{mirror.TEMPORARY}*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _report(progress: Progress, done: int, total: int) -> Report:
