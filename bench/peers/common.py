@@ -223,6 +223,47 @@ async def judged(
     return sum(await asyncio.gather(*(work() for _ in range(min(concurrency, len(prompts))))))
 
 
+def openai_transport(job: Job) -> Any:
+    """The OpenAI library's transport over aiohttp, which costs less than httpx2's own."""
+    from httpx2 import Limits
+    from openai import DefaultAioHttpClient
+
+    most = job.concurrency
+    return DefaultAioHttpClient(limits=Limits(max_connections=most, max_keepalive_connections=most))
+
+
+def openai_client(job: Job) -> Any:
+    """One `AsyncOpenAI` without retries, because every judgement is to be one call."""
+    from openai import AsyncOpenAI
+
+    return AsyncOpenAI(
+        api_key=API_KEY, base_url=job.url, max_retries=0, http_client=openai_transport(job)
+    )
+
+
+HEADERS = {
+    "Authorization": f"Bearer {API_KEY}",
+    "Content-Type": "application/json",
+    "Accept-Encoding": "identity",
+}
+"""What the bare clients send along; no decompression is asked for."""
+
+
+def answered(body: bytes) -> bool:
+    """Whether a chat completion, as it came over the wire, holds a complete typed reply."""
+    import orjson
+
+    return complete(orjson.loads(orjson.loads(body)["choices"][0]["message"]["content"]))
+
+
+def run(made: Callable[[Job], Awaitable[int]]) -> None:
+    """A contender's command line: `made` gives how many judgements came out valid, on uvloop."""
+    import uvloop
+
+    wanted = job()
+    finish(uvloop.run(made(wanted)), len(wanted.prompts))
+
+
 def stop(problem: str) -> NoReturn:
     """Say what went wrong and end with an error."""
     sys.exit(f"{Path(sys.argv[0]).name}: {problem}")

@@ -44,15 +44,8 @@ async def _run(job: common.Job) -> int:
     from deepeval.metrics.g_eval.schema import ReasonScore
     from deepeval.models import DeepEvalBaseLLM
     from deepeval.test_case import LLMTestCase, SingleTurnParams
-    from httpx2 import Limits
-    from openai import AsyncOpenAI, DefaultAioHttpClient
 
-    http_client = DefaultAioHttpClient(
-        limits=Limits(max_connections=job.concurrency, max_keepalive_connections=job.concurrency)
-    )
-    async with AsyncOpenAI(
-        api_key=common.API_KEY, base_url=job.url, max_retries=0, http_client=http_client
-    ) as client:
+    async with common.openai_client(job) as client:
 
         class Judge(DeepEvalBaseLLM):  # type: ignore[misc]
             """A server of one's own, as DeepEval's guide to custom models has it."""
@@ -114,10 +107,7 @@ def main() -> None:
     os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "1"
     os.environ["DEEPEVAL_DISABLE_DOTENV"] = "1"
 
-    import uvloop
-
-    job = common.job()
-    common.finish(uvloop.run(_run(job)), len(job.prompts))
+    common.run(_run)
 
 
 if __name__ == "__main__":

@@ -30,13 +30,11 @@ ROUTE = [("", {"role": "assistant", "content": common.GRADED + "\n\nGRADE: C"})]
 
 
 def _run(job: common.Job) -> int:
-    from httpx2 import Limits
     from inspect_ai import Task, eval
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.model import ModelOutput, get_model
     from inspect_ai.scorer import Score, Target, accuracy, model_graded_qa, scorer
     from inspect_ai.solver import Generate, TaskState, solver
-    from openai import DefaultAioHttpClient
 
     verdicts: list[Score] = []
 
@@ -66,11 +64,7 @@ def _run(job: common.Job) -> int:
         base_url=job.url,
         api_key=common.API_KEY,
         max_retries=0,
-        http_client=DefaultAioHttpClient(
-            limits=Limits(
-                max_connections=job.concurrency, max_keepalive_connections=job.concurrency
-            )
-        ),
+        http_client=common.openai_transport(job),
     )
     task = Task(
         dataset=MemoryDataset(

@@ -50,20 +50,9 @@ _PROMPT = f"""{common.QUESTION}
 
 
 async def _run(job: common.Job) -> int:
-    from httpx2 import Limits
-    from openai import AsyncOpenAI, DefaultAioHttpClient
     from openevals.llm import create_async_llm_as_judge
 
-    async with AsyncOpenAI(
-        api_key=common.API_KEY,
-        base_url=job.url,
-        max_retries=0,
-        http_client=DefaultAioHttpClient(
-            limits=Limits(
-                max_connections=job.concurrency, max_keepalive_connections=job.concurrency
-            )
-        ),
-    ) as client:
+    async with common.openai_client(job) as client:
         evaluator = create_async_llm_as_judge(
             prompt=_PROMPT, feedback_key="reflected", judge=client, model=common.MODEL
         )
@@ -78,10 +67,7 @@ async def _run(job: common.Job) -> int:
 def main() -> None:
     os.environ["LANGSMITH_TRACING"] = "false"
 
-    import uvloop
-
-    job = common.job()
-    common.finish(uvloop.run(_run(job)), len(job.prompts))
+    common.run(_run)
 
 
 if __name__ == "__main__":

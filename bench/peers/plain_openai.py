@@ -21,19 +21,7 @@ ROUTE = [("", common.TYPED_REPLY)]
 
 
 async def _run(job: common.Job) -> int:
-    from httpx2 import Limits
-    from openai import AsyncOpenAI, DefaultAioHttpClient
-
-    async with AsyncOpenAI(
-        api_key=common.API_KEY,
-        base_url=job.url,
-        max_retries=0,
-        http_client=DefaultAioHttpClient(
-            limits=Limits(
-                max_connections=job.concurrency, max_keepalive_connections=job.concurrency
-            )
-        ),
-    ) as client:
+    async with common.openai_client(job) as client:
 
         async def judge(prompt: common.Prompt) -> bool:
             answer = await client.chat.completions.create(**common.body(prompt))
@@ -43,10 +31,7 @@ async def _run(job: common.Job) -> int:
 
 
 def main() -> None:
-    import uvloop
-
-    job = common.job()
-    common.finish(uvloop.run(_run(job)), len(job.prompts))
+    common.run(_run)
 
 
 if __name__ == "__main__":

@@ -25,27 +25,19 @@ async def _run(job: common.Job) -> int:
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=job.concurrency),
         cookie_jar=aiohttp.DummyCookieJar(),
-        headers={
-            "Authorization": f"Bearer {common.API_KEY}",
-            "Content-Type": "application/json",
-            "Accept-Encoding": "identity",
-        },
+        headers=common.HEADERS,
     ) as session:
 
         async def judge(prompt: common.Prompt) -> bool:
             async with session.post(url, data=orjson.dumps(common.body(prompt))) as answer:
                 answer.raise_for_status()
-                reply = orjson.loads(await answer.read())
-            return common.complete(orjson.loads(reply["choices"][0]["message"]["content"]))
+                return common.answered(await answer.read())
 
         return await common.judged(job.prompts, job.concurrency, judge)
 
 
 def main() -> None:
-    import uvloop
-
-    job = common.job()
-    common.finish(uvloop.run(_run(job)), len(job.prompts))
+    common.run(_run)
 
 
 if __name__ == "__main__":

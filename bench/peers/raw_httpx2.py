@@ -23,11 +23,7 @@ async def _run(job: common.Job) -> int:
 
     url = httpx2.URL(f"{job.url}/chat/completions")
     async with httpx2.AsyncClient(
-        headers={
-            "Authorization": f"Bearer {common.API_KEY}",
-            "Content-Type": "application/json",
-            "Accept-Encoding": "identity",
-        },
+        headers=common.HEADERS,
         limits=httpx2.Limits(
             max_connections=job.concurrency, max_keepalive_connections=job.concurrency
         ),
@@ -39,17 +35,13 @@ async def _run(job: common.Job) -> int:
         async def judge(prompt: common.Prompt) -> bool:
             answer = await client.post(url, content=orjson.dumps(common.body(prompt)))
             answer.raise_for_status()
-            reply = orjson.loads(answer.content)
-            return common.complete(orjson.loads(reply["choices"][0]["message"]["content"]))
+            return common.answered(answer.content)
 
         return await common.judged(job.prompts, job.concurrency, judge)
 
 
 def main() -> None:
-    import uvloop
-
-    job = common.job()
-    common.finish(uvloop.run(_run(job)), len(job.prompts))
+    common.run(_run)
 
 
 if __name__ == "__main__":

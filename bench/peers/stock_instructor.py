@@ -27,20 +27,9 @@ ROUTE = [("", common.TYPED_REPLY)]
 
 async def _run(job: common.Job) -> int:
     import instructor
-    from httpx2 import Limits
-    from openai import AsyncOpenAI, DefaultAioHttpClient
 
     model = common.reply_model()
-    async with AsyncOpenAI(
-        api_key=common.API_KEY,
-        base_url=job.url,
-        max_retries=0,
-        http_client=DefaultAioHttpClient(
-            limits=Limits(
-                max_connections=job.concurrency, max_keepalive_connections=job.concurrency
-            )
-        ),
-    ) as openai:
+    async with common.openai_client(job) as openai:
         client: Any = instructor.from_openai(openai, mode=instructor.Mode.JSON_SCHEMA)
 
         async def judge(prompt: common.Prompt) -> bool:
@@ -58,10 +47,7 @@ async def _run(job: common.Job) -> int:
 
 
 def main() -> None:
-    import uvloop
-
-    job = common.job()
-    common.finish(uvloop.run(_run(job)), len(job.prompts))
+    common.run(_run)
 
 
 if __name__ == "__main__":

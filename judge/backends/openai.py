@@ -16,6 +16,9 @@ from judge.backends.shape import openai_arguments, strip_fence
 from judge.backends.wire import Answered, Wire
 
 _OWN_URL = "https://api.openai.com/v1"
+_MOST_SAID = 65_536
+"""Characters of a complaint that are looked at. Many times what is told of it, because secrets are
+taken out before it is cut, and half of one would not be known for what it is."""
 
 
 class OpenAIBackend:
@@ -102,12 +105,12 @@ def _complaint(body: bytes) -> tuple[str, str | None]:
     try:
         told = orjson.loads(body)
     except (ValueError, RecursionError):
-        return body[:1000].decode("utf-8", "replace"), None
+        return body[:_MOST_SAID].decode("utf-8", "replace"), None
     error = told.get("error", told) if isinstance(told, dict) else told
     if not isinstance(error, dict):
-        return str(error)[:1000], None
+        return str(error)[:_MOST_SAID], None
     code = error.get("code")
-    return str(error.get("message") or told)[:1000], code if isinstance(code, str) else None
+    return str(error.get("message") or told)[:_MOST_SAID], code if isinstance(code, str) else None
 
 
 def _lacking(error: Exception) -> str:
