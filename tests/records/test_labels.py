@@ -1,0 +1,101 @@
+"""How the form of a file is told, and which check is wanted."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.errors import UsageError
+from judge.records import Item
+from judge.records.labels import SETS, read_labels
+
+from .conftest import Written
+from .found import item, read_back
+
+NORM = {"rule_of_thumb": "One waits.", "story": "Ann waited."}
+
+
+def test_a_check_keeps_its_items_and_every_problem(write: Written) -> None:
+    line = {**NORM, "labels": {"relevance": "yes", "adherence": "no"}}
+    kept, bad = read_back(write, line, "{", check="adherence")
+    assert item([kept]).check == "adherence"
+    assert isinstance(bad, Item)
+
+
+def test_a_check_without_labels_names_those_that_have_some(write: Written) -> None:
+    line = {**NORM, "labels": {"relevance": "yes", "adherence": "no"}}
+    with pytest.raises(UsageError, match=r"no labels for 'x'.*for adherence, relevance$"):
+        read_back(write, line, check="x")
+    with pytest.raises(UsageError, match=r"there are labels for nothing$"):
+        read_back(write, {**NORM, "labels": {}}, check="x")
+
+
+def test_a_check_that_the_set_has_not_is_refused_at_the_call(write: Written) -> None:
+    path = write("data.tsv", "premise\thypothesis\tus_ratings\tin_ratings\n")
+    with pytest.raises(UsageError, match="there are labels for entailment"):
+        read_labels(f"cali:{path}", "relevance")
+    header = "premise\thypothesis\tus_ratings\tin_ratings\na\tb\t['E']\t['N']\n"
+    with pytest.raises(UsageError, match="there are labels for entailment"):
+        read_labels(str(write("data.tsv", header)), "relevance")
+
+
+def test_an_unknown_name_names_the_known_ones() -> None:
+    with pytest.raises(UsageError) as error:
+        read_labels("moral-storys:/a/b.jsonl")
+    assert "'moral-storys'" in str(error.value)
+    assert all(name in str(error.value) for name in SETS)
+
+
+def test_names_may_be_written_with_underscores_and_capitals(write: Written) -> None:
+    line = {"ID": "a1", "norm": "n", "moral_action": "m", "label": "1"}
+    path = write("a.jsonl", json.dumps(line))
+    assert len(list(read_labels(f"Moral_Stories:{path}"))) == 2
+
+
+def test_a_path_with_a_colon_is_a_path(write: Written) -> None:
+    path = write("set:1.jsonl", json.dumps({**NORM, "labels": {"relevance": "yes"}}))
+    assert len(list(read_labels(str(path)))) == 1
+
+
+@pytest.mark.parametrize("source", ["missing.jsonl", "ambient:missing", "table:missing.csv"])
+def test_a_missing_file_is_said_at_the_call(tmp_path: Path, source: str) -> None:
+    name, colon, path = source.rpartition(":")
+    with pytest.raises(UsageError, match="does not exist"):
+        read_labels(f"{name}{colon}{tmp_path / path}")
+
+
+@pytest.mark.parametrize("name", ["table:", "", "llmbar:"])
+def test_a_folder_is_refused_where_there_is_nothing_of_the_set(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"is a folder|holds no file of llmbar: LLMBar_"):
+        read_labels(f"{name}{tmp_path}")
+
+
+def test_what_cannot_be_told_is_said_with_what_to_write(write: Written) -> None:
+    path = write("a.jsonl", json.dumps(NORM))
+    with pytest.raises(UsageError, match="Give each line a field 'labels'") as error:
+        read_labels(str(path))
+    assert f"moral-stories:{path}" in str(error.value)
+
+
+def test_a_file_of_nothing_but_rubbish_is_its_problems(write: Written) -> None:
+    assert [isinstance(one, Item) for one in read_back(write, "{", "[]")] == [True, True]
+    assert (
+        read_back(
+            write,
+        )
+        == []
+    )
+
+
+def test_packed_files_and_standard_input(write: Written, monkeypatch: Any) -> None:
+    line = json.dumps({**NORM, "labels": {"relevance": "yes"}}).encode()
+    packed = write("a.jsonl.gz", gzip.compress(line))
+    assert item(list(read_labels(str(packed)))).gold == "yes"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line)))
+    assert item(list(read_labels("-"))).record == "<stdin>#1"
