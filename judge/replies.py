@@ -1,4 +1,4 @@
-"""The reply models: what a judge or a rewriter may answer, and what makes an answer invalid.
+"""The reply models of judges: what they may answer, and what makes an answer invalid.
 
 A reply is validated against the record that it is about: every value answered exactly once, quotes
 that stand in the text, characters that exist. The record comes in through `about`, a context
@@ -64,7 +64,9 @@ class Answer:
     reason: str | None = None
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """A part of a reply."""
+
     model_config = ConfigDict(extra="forbid")
 
 
@@ -126,14 +128,14 @@ def _schema(cls: type[Reply]) -> dict[str, Any]:
     return super(Reply, cls).model_json_schema()
 
 
-def _quote_problem(quote: str, texts: Mapping[str, str], where: str) -> str | None:
+def quote_problem(quote: str, texts: Mapping[str, str], where: str) -> str | None:
     if locate(quote, texts.get(where, "")):
         return None
     place = where.replace("_", " ")
     return f"the quote {quote[:120]!r} does not stand in the {place}; copy the words exactly"
 
 
-def _character_problem(name: str, record: About) -> str | None:
+def character_problem(name: str, record: About) -> str | None:
     wanted = name.strip()
     if record.characters:
         if wanted.casefold() in (known.casefold() for known in record.characters):
@@ -160,16 +162,7 @@ def _stands(name: str, story: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", story, re.IGNORECASE) is not None
 
 
-def _new_text_problem(text: str, what: str, record: About) -> str | None:
-    """New text must say something, and must not hold the mark that keeps the record data."""
-    if not text.strip():
-        return f"{what} empty"
-    if record.mark and record.mark in text:
-        return f"{what} marked with {record.mark}; that mark belongs to the message, leave it out"
-    return None
-
-
-def _number_problems(given: list[int], wanted: tuple[int, ...], what: str) -> Iterator[str]:
+def number_problems(given: list[int], wanted: tuple[int, ...], what: str) -> Iterator[str]:
     for number in sorted(set(given)):
         if number not in wanted:
             yield f"{what} {number} was not asked about; the numbers are {list(wanted)}"
@@ -180,7 +173,7 @@ def _number_problems(given: list[int], wanted: tuple[int, ...], what: str) -> It
         yield f"{what} {', '.join(map(str, missing))} is not answered"
 
 
-class ValueAnswer(_Part):
+class ValueAnswer(Part):
     """One value: the passage that carries it, who says or does it, and whether it is reflected."""
 
     value: int
@@ -197,15 +190,15 @@ class ValuesReflected(JudgingReply):
     values: list[ValueAnswer]
 
     def problems(self, record: About) -> Iterator[str]:
-        yield from _number_problems([v.value for v in self.values], record.numbers, "value")
+        yield from number_problems([v.value for v in self.values], record.numbers, "value")
         for part in self.values:
             if part.reflected != "yes":
                 continue
             if not part.quote:
                 yield f"value {part.value} is said to be reflected but no passage is quoted"
-            elif problem := _quote_problem(part.quote, record.texts, "story"):
+            elif problem := quote_problem(part.quote, record.texts, "story"):
                 yield f"value {part.value}: {problem}"
-            if part.character and (problem := _character_problem(part.character, record)):
+            if part.character and (problem := character_problem(part.character, record)):
                 yield f"value {part.value}: {problem}"
 
     def answers(self) -> dict[int, Answer]:
@@ -219,14 +212,14 @@ class ValuesReflected(JudgingReply):
         }
 
 
-class Speech(_Part):
+class Speech(Part):
     """A speech or action of one character, in the story's own words."""
 
     character: str
     quote: str
 
 
-class ValueSpeeches(_Part):
+class ValueSpeeches(Part):
     """The speeches that were asked for, for one value; none is an answer."""
 
     value: int
@@ -241,12 +234,12 @@ class SpeechesFound(JudgingReply):
     values: list[ValueSpeeches]
 
     def problems(self, record: About) -> Iterator[str]:
-        yield from _number_problems([v.value for v in self.values], record.numbers, "value")
+        yield from number_problems([v.value for v in self.values], record.numbers, "value")
         for part in self.values:
             for speech in part.speeches:
-                if problem := _quote_problem(speech.quote, record.texts, "story"):
+                if problem := quote_problem(speech.quote, record.texts, "story"):
                     yield f"value {part.value}: {problem}"
-                if problem := _character_problem(speech.character, record):
+                if problem := character_problem(speech.character, record):
                     yield f"value {part.value}: {problem}"
 
     def answers(self) -> dict[int, Answer]:
@@ -273,7 +266,7 @@ class _OneAnswer(JudgingReply):
             return
         if not self.quote:
             yield f"the answer {self.answer!r} needs a quote from the {where.replace('_', ' ')}"
-        elif problem := _quote_problem(self.quote, record.texts, where):
+        elif problem := quote_problem(self.quote, record.texts, where):
             yield problem
 
     def answers(self) -> dict[int, Answer]:
@@ -293,7 +286,19 @@ class LabelAnswer(_OneAnswer):
     answer: Literal["yes", "no", "neutral"]
 
 
-class Leak(_Part):
+class EntailmentAnswer(_OneAnswer):
+    """Does the hypothesis follow from the premise, go against it, or neither?"""
+
+    answer: Literal["entailment", "neutral", "contradiction"]
+
+
+class ChoiceAnswer(_OneAnswer):
+    """Which of two, the first or the second?"""
+
+    answer: Literal["1", "2"]
+
+
+class Leak(Part):
     """Words that give a place, nationality or culture away, or explain the norm."""
 
     quote: str
@@ -307,7 +312,7 @@ class LeaksFound(JudgingReply):
 
     def problems(self, record: About) -> Iterator[str]:
         for leak in self.leaks:
-            if problem := _quote_problem(leak.quote, record.texts, "story"):
+            if problem := quote_problem(leak.quote, record.texts, "story"):
                 yield problem
 
     def answers(self) -> dict[int, Answer]:
@@ -321,69 +326,15 @@ class LeaksFound(JudgingReply):
         }
 
 
-class Insertion(_Part):
-    """Dialogue to add for one value, right after a passage of the story."""
-
-    value: int
-    after: str
-    character: str
-    dialogue: str
-
-
-class Insertions(Reply):
-    """Dialogue that carries the missing values; nothing of the story is given back or removed."""
-
-    per_value: ClassVar[str | None] = "insertions"
-    insertions: list[Insertion]
-
-    def problems(self, record: About) -> Iterator[str]:
-        yield from _number_problems([i.value for i in self.insertions], record.numbers, "value")
-        for part in self.insertions:
-            if problem := _quote_problem(part.after, record.texts, "story"):
-                yield f"value {part.value}: {problem}"
-            if problem := _character_problem(part.character, record):
-                yield f"value {part.value}: {problem}"
-            if problem := _new_text_problem(part.dialogue, "the dialogue is", record):
-                yield f"value {part.value}: {problem}"
-
-
-class Rewrite(_Part):
-    """New words for one numbered passage."""
-
-    passage: int
-    text: str
-
-
-class Rewrites(Reply):
-    """New words for each numbered passage, and for nothing else."""
-
-    per_value: ClassVar[str | None] = "rewrites"
-    rewrites: list[Rewrite]
-
-    def problems(self, record: About) -> Iterator[str]:
-        wanted = tuple(range(1, record.passages + 1))
-        yield from _number_problems([r.passage for r in self.rewrites], wanted, "passage")
-        for part in self.rewrites:
-            if problem := _new_text_problem(part.text, "the new words are", record):
-                yield f"passage {part.passage}: {problem}"
-
-
-class Regeneration(Reply):
-    """A new situation in place of the old one."""
-
-    story: str
-
-    def problems(self, record: About) -> Iterator[str]:
-        if problem := _new_text_problem(self.story, "the story is", record):
-            yield problem
-        elif self.story.strip() == record.texts.get("story", "").strip():
-            yield "the story is the old one, word for word"
-
-
 JUDGING_REPLIES: Mapping[str, type[JudgingReply]] = {
     model.__name__: model
-    for model in (ValuesReflected, SpeechesFound, YesNo, LabelAnswer, LeaksFound)
-}
-REWRITING_REPLIES: Mapping[str, type[Reply]] = {
-    model.__name__: model for model in (Insertions, Rewrites, Regeneration)
+    for model in (
+        ValuesReflected,
+        SpeechesFound,
+        YesNo,
+        LabelAnswer,
+        LeaksFound,
+        EntailmentAnswer,
+        ChoiceAnswer,
+    )
 }

@@ -1,4 +1,4 @@
-"""A rubric file: from YAML to messages, reply model and verdict rule.
+"""A rubric file: from YAML to questions, reply model and verdict rule.
 
 One rubric is one question put to a judge (or one task put to a rewriter). Files are read with
 every scalar as text, so `yes` and `no` stay words.
@@ -18,10 +18,18 @@ from jinja2 import StrictUndefined, Template, TemplateError, meta
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import Field, ValidationError, model_validator
 
-from judge.backends.base import Message, Prompt
 from judge.errors import UsageError
-from judge.rubricparts import Evidence, Example, Label, Readings, Section, Text, VerdictRule
-from judge.subject import Kind, Subject
+from judge.rubricparts import (
+    YES_NO,
+    Evidence,
+    Example,
+    Label,
+    Readings,
+    Section,
+    Text,
+    VerdictRule,
+)
+from judge.subject import Kind
 from judge.yamlplaces import Place, complaint, read_mapping
 
 TEXT_FIELDS = (
@@ -33,6 +41,13 @@ TEXT_FIELDS = (
     "explanation",
     "subcategory",
     "location",
+    "premise",
+    "hypothesis",
+    "post",
+    "reply",
+    "instruction",
+    "output_1",
+    "output_2",
 )
 """Fields that a rubric may show, in the order in which a prompt shows them."""
 
@@ -46,29 +61,36 @@ ReplyName = Literal[
     "YesNo",
     "LabelAnswer",
     "LeaksFound",
+    "EntailmentAnswer",
+    "ChoiceAnswer",
     "Insertions",
     "Rewrites",
     "Regeneration",
 ]
 
 
-_ANSWERS: Mapping[str, frozenset[str]] = {
-    "ValuesReflected": frozenset({"yes", "no"}),
-    "SpeechesFound": frozenset({"yes", "no"}),
-    "YesNo": frozenset({"yes", "no"}),
-    "LabelAnswer": frozenset(get_args(Label)),
-    "LeaksFound": frozenset({"yes", "no"}),
+_ANSWERS: Mapping[str, tuple[str, ...]] = {
+    "ValuesReflected": YES_NO,
+    "SpeechesFound": YES_NO,
+    "YesNo": YES_NO,
+    "LabelAnswer": get_args(Label),
+    "LeaksFound": YES_NO,
+    "EntailmentAnswer": ("entailment", "neutral", "contradiction"),
+    "ChoiceAnswer": ("1", "2"),
 }
 """What each judging reply can answer; the replies themselves are not imported, which takes long."""
 
 _PER_VALUE = frozenset({"ValuesReflected", "SpeechesFound"})
-_ABOUT_THE_STORY = frozenset(get_args(ReplyName)) - {"YesNo", "LabelAnswer"}
+_ABOUT_ANYTHING = frozenset({"YesNo", "LabelAnswer", "EntailmentAnswer", "ChoiceAnswer"})
+_ABOUT_THE_STORY = frozenset(get_args(ReplyName)) - _ABOUT_ANYTHING
 
 
 class Rubric(Section):
     """One rubric. `fields` are shown before the question, `needs` must be there as well.
 
     Records with a label in `not_for_labels` are skipped: neither answer would be a fault of theirs.
+    `order` names two fields whose order should not matter; where they are shown in each other's
+    place, the answers 1 and 2 change places too.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -79,6 +101,7 @@ class Rubric(Section):
     about: Literal["record", "values"] = "record"
     fields: Annotated[tuple[str, ...], Field(min_length=1)]
     needs: tuple[str, ...] = ()
+    order: tuple[str, str] | None = None
     not_for_labels: tuple[Label, ...] = ()
     reply: ReplyName
     verdict: VerdictRule | None = None
@@ -106,6 +129,11 @@ class Rubric(Section):
             raise ValueError("a rewriting rubric has neither a verdict nor a probability reading")
         if self.evidence and self.evidence.field not in self.fields:
             raise ValueError(f"evidence: {self.evidence.field!r} is not among the fields")
+        if self.order and not set(self.order) <= set(self.fields):
+            raise ValueError(f"order: {', '.join(self.order)} are not both among the fields")
+        asked = self.readings.probability.questions if self.readings.probability else ()
+        if self.order is None and any(question.swapped for question in asked):
+            raise ValueError("readings: a swapped question needs an order to swap")
         self._only_known_answers()
         return self
 
@@ -113,8 +141,11 @@ class Rubric(Section):
         """A verdict that no answer can bring would fail every record without a word."""
         if self.verdict is None:
             return
-        known, steps = _ANSWERS[self.reply], self.readings.probability
-        passing = {self.verdict.expected(label) for label in self._labels}
+        known, steps = set(_ANSWERS[self.reply]), self.readings.probability
+        # Norms have labels of their own; of other records the label is one of the answers.
+        own = self.verdict.pass_equals and "norm" not in self.kinds
+        labels = self.answers if own else self._labels
+        passing = {self.verdict.expected(label) for label in labels}
         named = {"verdict": passing, "evidence": self.evidence.answers if self.evidence else set()}
         named["readings"] = steps.answers if steps else set()
         for key, answers in named.items():
@@ -122,6 +153,23 @@ class Rubric(Section):
                 raise ValueError(f"{key}: {self.reply} never answers {unknown[0]!r}")
         if steps and (unreachable := sorted(passing - steps.answers)):
             raise ValueError(f"readings: no step of the list answers {unreachable[0]!r}")
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """What a judging rubric can be answered with."""
+        return _ANSWERS[self.reply]
+
+    @property
+    def ordinal(self) -> bool:
+        """Whether the answers stand in an order, so that some misses are farther than others."""
+        return self.reply == "EntailmentAnswer"
+
+    def shown_as(self, name: str, swapped: bool) -> str:
+        """The field whose text stands where `name` is shown."""
+        if self.order is None or not swapped or name not in self.order:
+            return name
+        first, second = self.order
+        return second if name == first else first
 
     @property
     def _labels(self) -> list[str]:
@@ -141,7 +189,7 @@ class Rubric(Section):
         return hashlib.blake2b(f"{system_text()}\n{body}".encode(), digest_size=6).hexdigest()
 
 
-# ---------------------------------------------------------------- messages
+# ---------------------------------------------------------------- texts
 
 
 @lru_cache(maxsize=1)
@@ -150,98 +198,9 @@ def system_text() -> str:
     return (resources.files("judge.rubrics") / "_system.txt").read_text("utf-8").strip()
 
 
-def fence(name: str, text: str, mark: str) -> str:
-    """Record text between two marked lines that the text itself cannot hold."""
-    return f"[{name.replace('_', ' ')} {mark}]\n{text}\n[end {mark}]"
-
-
-def question(
-    rubric: Rubric, subject: Subject, *, step: int | None = None, numbers: Sequence[int] = ()
-) -> Prompt:
-    """`messages` of a judging rubric, made once for all votes on the same text."""
-    known = (rubric.digest, step, tuple(numbers))
-    prompt = subject.prompts.get(known)
-    if prompt is None:
-        prompt = subject.prompts[known] = messages(rubric, subject, step=step, numbers=numbers)
-    return prompt
-
-
-def messages(
-    rubric: Rubric,
-    subject: Subject,
-    *,
-    step: int | None = None,
-    numbers: Sequence[int] = (),
-    passages: Sequence[str] = (),
-    findings: Sequence[str] = (),
-) -> Prompt:
-    """The chat messages for one ask: system, then record first and question last.
-
-    Args:
-        step: which step of the probability reading; None for the structured reading.
-        numbers: the values asked about (from 1); with a step, exactly one.
-        passages: the numbered passages that a rewriter is to replace.
-        findings: what was found wrong, for a rewriter.
-    """
-    shown = [
-        fence(name, subject.texts[name], subject.mark)
-        for name in TEXT_FIELDS
-        if name in rubric.fields
-    ]
-    readings = rubric.readings
-    if step is None:
-        question = readings.structured.question
-    else:
-        assert readings.probability is not None
-        question = readings.probability.steps[step].question
-    asked = _template(question).render(_variables(rubric, subject, numbers, passages, findings))
-    examples = _examples(rubric) if step is None else ""
-    content = "\n\n".join(part for part in (*shown, examples, asked.strip()) if part)
-    system: Message = {"role": "system", "content": system_text()}
-    return Prompt([system, {"role": "user", "content": content}])
-
-
-_BEFORE_EXAMPLES = "Examples of such a reply, about other material:"
-_AFTER_EXAMPLES = "Now the question, about the material between the marks:"
-
-
-def _examples(rubric: Rubric) -> str:
-    if not rubric.examples:
-        return ""
-    worked = (
-        f"Example {number}:\n{example.text.strip()}\nReply: {example.reply.strip()}"
-        for number, example in enumerate(rubric.examples, 1)
-    )
-    return "\n\n".join((_BEFORE_EXAMPLES, *worked, _AFTER_EXAMPLES))
-
-
-def _variables(
-    rubric: Rubric,
-    subject: Subject,
-    numbers: Sequence[int],
-    passages: Sequence[str],
-    findings: Sequence[str],
-) -> dict[str, str]:
-    def listed(name: str, entries: Sequence[str]) -> str:
-        lines = "\n".join(f"{n}. {entry}" for n, entry in enumerate(entries, 1))
-        return fence(name, lines, subject.mark)
-
-    values = "\n".join(f"{n}. {subject.value(n)}" for n in numbers)
-    known = {
-        "values": fence("values", values, subject.mark),
-        "label": subject.label or "",
-        "passages": listed("passages", passages),
-        "findings": listed("findings", findings),
-        "number": str(numbers[0]) if numbers else "",
-        **{n: fence(n, subject.texts[n], subject.mark) for n in rubric.needs if n in subject.texts},
-    }
-    if len(numbers) == 1:
-        known["value"] = fence("value", subject.value(numbers[0]), subject.mark)
-    return known
-
-
 @lru_cache(maxsize=512)
-def _template(source: str) -> Template:
+def template(source: str) -> Template:
+    """A question's template, in a sandbox."""
     return _ENVIRONMENT.from_string(source)
 
 
@@ -284,20 +243,24 @@ def _check_templates(rubric: Rubric, name: str, lines: Mapping[Place, int]) -> N
         )
     ]
     if rubric.readings.probability:
+        reading = rubric.readings.probability
+        parts = {"steps": [one.question for one in reading.steps]}
+        parts["also"] = [one.question for one in reading.also]
         questions += [
             (
-                ("readings", "probability", "steps", str(number), "question"),
-                step.question,
+                ("readings", "probability", key, str(number), "question"),
+                asked,
                 _variables_of(rubric, step=True),
             )
-            for number, step in enumerate(rubric.readings.probability.steps)
+            for key, listed in parts.items()
+            for number, asked in enumerate(listed)
         ]
     for where, question, allowed in questions:
         try:
             unknown = sorted(meta.find_undeclared_variables(_ENVIRONMENT.parse(question)) - allowed)
             if not unknown:
                 for label in get_args(Label):
-                    _template(question).render({**dict.fromkeys(allowed, "x"), "label": label})
+                    template(question).render({**dict.fromkeys(allowed, "x"), "label": label})
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise UsageError(complaint(name, where, lines, f"template: {error}")) from error
         if unknown:

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_valid
 
 Text = Annotated[str, Field(min_length=1)]
 Label = Literal["yes", "no", "neutral"]
+Word = Annotated[str, Field(pattern=r"^[a-z0-9]+$")]
+YES_NO = ("yes", "no")
 
 
 class Section(BaseModel):
@@ -35,10 +37,28 @@ class Step(Section):
     threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
 
 
+class Question(Section):
+    """A further question answered by the first token, for profiles to read beside the steps.
+
+    `words` are the first words that an answer may have. With `swapped` the two fields of the
+    rubric's `order` are shown in each other's place.
+    """
+
+    question: Text
+    words: Annotated[tuple[Word, ...], Field(min_length=2, max_length=6)] = YES_NO
+    swapped: bool = False
+
+
 class Probability(Section):
-    """A short decision list of yes/no questions read from log-probabilities."""
+    """A short decision list of yes/no questions read from log-probabilities.
+
+    The list alone gives an answer. A profile may go by any of its questions and of those in
+    `also`, weighed as calibration found best (judge/judging/combining.py). Questions are numbered
+    through: the steps first, from 0.
+    """
 
     steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=4)]
+    also: Annotated[tuple[Question, ...], Field(max_length=16)] = ()
 
     @model_validator(mode="after")
     def _settles(self) -> Probability:
@@ -51,6 +71,11 @@ class Probability(Section):
             if not (step.yes or step.no):
                 raise ValueError(f"step {number} settles nothing; name the answer of yes or of no")
         return self
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """Every question, the steps first."""
+        return (*(Question(question=step.question) for step in self.steps), *self.also)
 
     @property
     def answers(self) -> frozenset[str]:

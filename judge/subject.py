@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from judge.digest import digest
+
 if TYPE_CHECKING:
     from judge.backends.base import Prompt
     from judge.records import Record, Value
 
-Kind = Literal["story", "norm"]
+Kind = Literal["story", "norm", "pair", "exchange", "comparison"]
+"""What a record is; workflows take stories and norms, calibration the others too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,12 @@ class Subject:
             characters=tuple(getattr(data, "characters", ())),
             label=getattr(data, "label", None),
         )
+
+    @classmethod
+    def of_texts(cls, id: str, kind: Kind, texts: Mapping[str, str], label: str | None) -> Subject:
+        """A subject out of texts alone, such as a pair of sentences; blank ones are left out."""
+        filled = {name: text for name, text in texts.items() if text.strip()}
+        return cls(id, kind, filled, _mark(digest(filled), list(filled.values())), label=label)
 
     @property
     def story(self) -> str:

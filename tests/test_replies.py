@@ -8,19 +8,16 @@ from pydantic import ValidationError
 
 from judge.replies import (
     JUDGING_REPLIES,
-    REWRITING_REPLIES,
     About,
-    Insertions,
     LabelAnswer,
     LeaksFound,
-    Regeneration,
     Reply,
-    Rewrites,
     SpeechesFound,
     ValuesReflected,
     YesNo,
     about,
 )
+from judge.rewrites import REWRITING_REPLIES, Insertions, Regeneration, Rewrites
 
 STORY = 'Ina pushed the tray away. "I would rather paint boats," she said. Odd nodded.'
 RECORD = About(texts={"story": STORY}, numbers=(1, 2), mark="abcd1234")

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from judge.backends.base import Call, Origin, Reading
+from judge.backends.base import Call, Origin, Prompt, Reading
 from judge.errors import BackendError
 from judge.judging.budget import BudgetReached
 from judge.judging.client import Client
+from judge.judging.combining import Chances
+from judge.judging.reading import TOP_TOKENS, Reader, word_chances
+from judge.prompts import question
 from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply
-from judge.rubric import Rubric, question
+from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
 
-TOP_TOKENS = 20
-"""Alternatives asked for the first token; OpenAI's protocol allows at most 20."""
-
-LEAST_MASS = 0.05
-"""Least probability that yes and no must have together; below it the reading is unreadable."""
-
-_WORD = re.compile(r"[a-z]+")
+NOTHING_READ = "no word that answers the question is among the likeliest first tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +33,18 @@ class Sampling:
 class Judge:
     """A rubric, the client that it is put to, and the reading.
 
-    `thresholds` replaces the rubric's own, step by step; `margin` is the distance to the threshold
-    (0 to 0.5) within which a probability reading abstains. With `apart` a structured reading takes
-    one call for each value instead of one for all.
+    `reader` makes an answer of what a probability reading reads. With `apart` a structured reading
+    takes one call for each value instead of one for all; `swapped` shows the two fields of the
+    rubric's `order` in each other's place.
     """
 
     rubric: Rubric
     client: Client
     reading: Reading
     role: str = "steering"
-    thresholds: tuple[float, ...] = ()
-    margin: float = 0.0
+    reader: Reader = field(default_factory=Reader)
     apart: bool = False
+    swapped: bool = False
 
     @property
     def one_by_one(self) -> bool:
@@ -94,16 +89,7 @@ class Judge:
     async def _one_vote(
         self, subject: Subject, vote: int, round: int, asked: tuple[int, ...], drawn: Sampling
     ) -> Vote:
-        values = asked if self.rubric.about == "values" else ()
-        call = Call(
-            messages=[] if self.probabilistic else question(self.rubric, subject, numbers=values),
-            temperature=0.0 if self.probabilistic else drawn.temperature,
-            seed=drawn.seed + vote if self.client.backend.seeded else None,
-            max_tokens=self.rubric.readings.structured.max_tokens,
-            vote=vote,
-            role=self.role,
-            origin=Origin(self.rubric.name, subject.id, round, vote, subject.as_mapping),
-        )
+        call = self._call(subject, vote, round, asked, drawn)
         try:
             if self.probabilistic:
                 return await self._probability_vote(subject, call, asked)
@@ -112,6 +98,26 @@ class Judge:
             if error.kind in ("unreachable", "denied") or isinstance(error, BudgetReached):
                 raise
             return self._lost(call, asked, Verdict.ERROR, f"{error.kind}: {error}", Usage())
+
+    def _call(
+        self, subject: Subject, vote: int, round: int, asked: tuple[int, ...], drawn: Sampling
+    ) -> Call:
+        numbers = asked if self.rubric.about == "values" else ()
+        prompt = () if self.probabilistic else self._question(subject, numbers=numbers)
+        return Call(
+            messages=prompt,
+            temperature=0.0 if self.probabilistic else drawn.temperature,
+            seed=drawn.seed + vote if self.client.backend.seeded else None,
+            max_tokens=self.rubric.readings.structured.max_tokens,
+            vote=vote,
+            role=self.role,
+            origin=Origin(self.rubric.name, subject.id, round, vote, subject.as_mapping),
+        )
+
+    def _question(
+        self, subject: Subject, *, step: int | None = None, numbers: tuple[int, ...] = ()
+    ) -> Prompt:
+        return question(self.rubric, subject, step=step, numbers=numbers, swapped=self.swapped)
 
     def subjects(self, subject: Subject) -> tuple[int, ...]:
         """What a vote speaks about: the value numbers, or (0,) for the record."""
@@ -173,7 +179,7 @@ class Judge:
             opinions=opinions,
             probabilities=probabilities,
             findings=findings,
-            reason="neither yes nor no among the likeliest first tokens" if lost else None,
+            reason=NOTHING_READ if lost else None,
             usage=sum((usage for *_, usage in read), Usage()),
         )
 
@@ -182,46 +188,49 @@ class Judge:
     ) -> tuple[Verdict, str | None, float | None, Usage]:
         """(verdict, answer, P(pass), usage) for one value, or for the record (0).
 
-        Every step of the decision list is asked, so that P(pass) is always the probability of the
-        expected answer under the list: the product along its branch.
+        Every question that the reader wants is asked, so that P(pass) is always the probability of
+        the expected answer.
         """
-        assert self.rubric.readings.probability is not None and self.rubric.verdict is not None
-        steps = self.rubric.readings.probability.steps
-        numbers = (number,) if number else ()
-        usage, chances = Usage(), []
-        for place in range(len(steps)):
-            prompt = question(self.rubric, subject, step=place, numbers=numbers)
+        assert self.rubric.verdict is not None
+        read, usage = await self._chances(subject, call, number, self.reader.wanted(self.rubric))
+        if read is None:
+            return Verdict.UNREADABLE, None, None, usage
+        decided = self.reader.decide(self.rubric, read)
+        expected = self.rubric.verdict.expected(subject.label)
+        verdict = _verdict(decided.answer == expected) if decided.sure else Verdict.ABSTAIN
+        return verdict, decided.answer, decided.probabilities.get(expected, 0.0), usage
+
+    async def chances(
+        self, subject: Subject, number: int, questions: Sequence[int]
+    ) -> tuple[dict[int, Chances] | None, Usage]:
+        """What each of the rubric's numbered questions reads; None where one could not be read.
+
+        Args:
+            number: the value asked about (from 1), or 0 for the record.
+
+        Raises:
+            BackendError: the model gave no reply.
+        """
+        call = self._call(subject, 0, 1, (number,), Sampling())
+        return await self._chances(subject, call, number, questions)
+
+    async def _chances(
+        self, subject: Subject, call: Call, number: int, questions: Sequence[int]
+    ) -> tuple[dict[int, Chances] | None, Usage]:
+        assert self.rubric.readings.probability is not None
+        known = self.rubric.readings.probability.questions
+        numbers, usage = (number,) if number else (), Usage()
+        read: dict[int, Chances] = {}
+        for place in questions:
+            prompt = self._question(subject, step=place, numbers=numbers)
             ask = replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
             tokens, paid = await self.client.first_token(ask)
             usage += paid
-            chance = yes_probability(tokens)
-            if chance is None:
-                return Verdict.UNREADABLE, None, None, usage
-            chances.append(chance)
-        answer, sure, outcomes = self._walk(chances)
-        expected = self.rubric.verdict.expected(subject.label)
-        verdict = _verdict(answer == expected) if sure else Verdict.ABSTAIN
-        return verdict, answer, outcomes.get(expected, 0.0), usage
-
-    def _walk(self, chances: Sequence[float]) -> tuple[str, bool, Mapping[str, float]]:
-        """(answer, sure enough, probability of each answer) along the decision list."""
-        assert self.rubric.readings.probability is not None
-        answer, sure, reach = None, True, 1.0
-        outcomes: dict[str, float] = {}
-        for place, step in enumerate(self.rubric.readings.probability.steps):
-            threshold = self.thresholds[place] if place < len(self.thresholds) else step.threshold
-            chance = chances[place]
-            settled = step.yes if chance >= threshold else step.no
-            if answer is None:
-                sure = sure and abs(chance - threshold) >= self.margin
-                answer = settled
-            if step.yes:
-                outcomes[step.yes] = outcomes.get(step.yes, 0.0) + reach * chance
-            if step.no:
-                outcomes[step.no] = outcomes.get(step.no, 0.0) + reach * (1 - chance)
-            reach *= 1 - chance if step.yes else chance
-        assert answer is not None
-        return answer, sure, outcomes
+            chances = word_chances(tokens, known[place].words)
+            if chances is None:
+                return None, usage
+            read[place] = chances
+        return read, usage
 
     def _lost(
         self, call: Call, asked: tuple[int, ...], verdict: Verdict, reason: str, usage: Usage
@@ -248,21 +257,6 @@ def _merged(parts: Sequence[Vote]) -> Vote:
         reason=next((part.reason for part in parts if part.reason), None),
         usage=sum((part.usage for part in parts), Usage()),
     )
-
-
-def yes_probability(tokens: Mapping[str, float]) -> float | None:
-    """P(yes) out of yes and no, from the first token's natural log-probabilities; 0 to 1.
-
-    Tokens are folded to their letters in lower case, so " Yes" and "YES" count too. None where yes
-    and no have less than `LEAST_MASS` together.
-    """
-    mass = {"yes": 0.0, "no": 0.0}
-    for token, logprob in tokens.items():
-        letters = _WORD.search(token.strip().lower())
-        if letters and letters.group() in mass:
-            mass[letters.group()] += math.exp(logprob)
-    total = mass["yes"] + mass["no"]
-    return mass["yes"] / total if total >= LEAST_MASS else None
 
 
 def _verdict(passes: bool) -> Verdict:

@@ -14,7 +14,8 @@ from judge.backends.scripted import ScriptedBackend
 from judge.errors import Denied, Unreachable
 from judge.judging.budget import Budget
 from judge.judging.client import Client
-from judge.judging.judge import LEAST_MASS, Judge, Sampling, yes_probability
+from judge.judging.judge import Judge, Sampling
+from judge.judging.reading import LEAST_MASS, Reader, word_chances
 from judge.records import Value
 from judge.rubric import Rubric, builtin, parse
 from judge.subject import Subject
@@ -46,6 +47,11 @@ def client(tmp_path: Path) -> Any:
 # ---------------------------------------------------------------- P(yes)
 
 
+def _yes(tokens: dict[str, float]) -> float | None:
+    chances = word_chances(tokens)
+    return chances[0] if chances else None
+
+
 @pytest.mark.parametrize(
     ("tokens", "expected"),
     [
@@ -65,7 +71,7 @@ def test_the_probability_of_yes_is_its_share_of_yes_and_no(
     tokens: dict[str, float], expected: float | None
 ) -> None:
     logs = {token: math.log(p) if p else -math.inf for token, p in tokens.items()}
-    found = yes_probability(logs)
+    found = _yes(logs)
     assert found == (None if expected is None else pytest.approx(expected))
 
 
@@ -73,7 +79,7 @@ def test_the_probability_of_yes_is_its_share_of_yes_and_no(
 def test_it_is_a_probability_or_unreadable(yes: float, rest: float) -> None:
     no = (1 - yes) * rest
     tokens = {"Yes": math.log(yes) if yes else -math.inf, "no": math.log(no) if no else -math.inf}
-    found = yes_probability(tokens)
+    found = _yes(tokens)
     if yes + no < LEAST_MASS * 0.999:
         assert found is None
     elif yes + no > LEAST_MASS * 1.001:
@@ -147,10 +153,9 @@ async def test_a_decision_list_worked_by_hand(
 @given(chances=st.tuples(st.floats(0.01, 0.99), st.floats(0.01, 0.99)))
 def test_the_answers_of_a_list_are_a_distribution(label: str, chances: tuple[float, float]) -> None:
     for rubric in (TWO, YES_FIRST):
-        judge = Judge(rubric, None, "probability")  # type: ignore[arg-type]
-        answer, sure, outcomes = judge._walk(chances)
-        assert sum(outcomes.values()) == pytest.approx(1)
-        assert sure and label in outcomes and answer in outcomes
+        decided = Reader().decide(rubric, {n: (p, 1 - p) for n, p in enumerate(chances)})
+        assert sum(decided.probabilities.values()) == pytest.approx(1)
+        assert decided.sure and {label, decided.answer} <= set(decided.probabilities)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +177,7 @@ async def test_thresholds_replace_the_rubrics_and_near_them_it_abstains(
         {"when": {"contains": f"Question {q}?"}, "p_yes": p}
         for q, p in zip("AB", chances, strict=False)
     ]
-    judge = Judge(TWO, client(*script), "probability", thresholds=thresholds, margin=margin)
+    judge = Judge(TWO, client(*script), "probability", reader=Reader(thresholds, margin))
     vote = await judge.vote(norm("yes"))
     assert vote.verdict == verdict
     assert vote.probabilities[0] == pytest.approx(chances[0] * chances[1])
@@ -183,7 +188,8 @@ async def test_a_step_that_is_not_reached_cannot_make_it_unsure(client: Any) -> 
         {"when": {"contains": "Question A?"}, "p_yes": 0.05},
         {"when": {"contains": "Question B?"}, "p_yes": 0.5},
     ]
-    vote = await Judge(TWO, client(*script), "probability", margin=0.3).vote(norm("neutral"))
+    judge = Judge(TWO, client(*script), "probability", reader=Reader(margin=0.3))
+    vote = await judge.vote(norm("neutral"))
     assert vote.verdict is Verdict.PASS
 
 

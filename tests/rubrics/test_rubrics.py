@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
+from judge.prompts import messages
 from judge.records import Item, Record, build
-from judge.replies import JUDGING_REPLIES, REWRITING_REPLIES, About, about
+from judge.replies import JUDGING_REPLIES, About, about
+from judge.rewrites import REWRITING_REPLIES
 from judge.rubric import (
     TEXT_FIELDS,
     Rubric,
@@ -22,12 +24,11 @@ from judge.rubric import (
     builtin,
     collect,
     load,
-    messages,
     named,
     parse,
     system_text,
 )
-from judge.subject import Subject
+from judge.subject import Kind, Subject
 
 GOLDEN = Path(__file__).parent / "golden"
 REPLIES = {**JUDGING_REPLIES, **REWRITING_REPLIES}
@@ -56,9 +57,20 @@ NORM: dict[str, Any] = {
     "rule_of_thumb": "Take off your shoes before you enter a home.",
     "story": "Noa rang and walked across the rug in boots. Was that acceptable?",
 }
+TEXTS: dict[Kind, dict[str, str]] = {
+    "pair": {"premise": "Noa gave the host a plant.", "hypothesis": "Noa came with a gift."},
+    "exchange": {"post": "Late again.", "reply": "How punctual these buses are!"},
+    "comparison": {
+        "instruction": "Name a fruit.",
+        "output_1": "Apple.",
+        "output_2": "There are so many!",
+    },
+}
+LABELS = {"pair": "entailment", "exchange": "yes", "comparison": "1"}
 RECORDS = {
     "story": subject(STORY),
     "multiple": subject(MULTIPLE),
+    **{kind: Subject.of_texts(kind, kind, texts, LABELS[kind]) for kind, texts in TEXTS.items()},
     **{label: subject({**NORM, "label": label}) for label in ("yes", "no", "neutral")},
 }
 PASSAGES = ("Bo (against value 1): I kept it,", "An (against value 2): No apples,")
@@ -75,11 +87,11 @@ def shown(rubric: Rubric, name: str) -> list[tuple[str, list[Any]]]:
     made: list[tuple[str, list[Any]]] = [
         ("structured", messages(rubric, about_it, numbers=numbers, **rewriting))
     ]
-    steps = rubric.readings.probability.steps if rubric.readings.probability else ()
-    for place in range(len(steps)):
+    questions = rubric.readings.probability.questions if rubric.readings.probability else ()
+    for place in range(len(questions)):
         for number in numbers or (0,):
             asked = (number,) if number else ()
-            title = f"probability, step {place + 1}" + (f", value {number}" if number else "")
+            title = f"probability, question {place + 1}" + (f", value {number}" if number else "")
             made.append((title, messages(rubric, about_it, step=place, numbers=asked)))
     return made
 
@@ -164,10 +176,13 @@ def test_the_record_comes_first_and_the_question_last(name: str) -> None:
             assert [message["role"] for message in sent] == ["system", "user"]
             assert sent[0]["content"] == system_text()
             content = sent[1]["content"]
+            number = 0 if title == "structured" else int(title.split()[2].rstrip(","))
+            reading = rubric.readings.probability
+            swapped = bool(number and reading and reading.questions[number - 1].swapped)
             first = next(field for field in TEXT_FIELDS if field in rubric.fields)
             assert content.startswith(f"[{first.replace('_', ' ')} {about_it.mark}]\n")
             places = [
-                content.index(about_it.texts[field])
+                content.index(about_it.texts[rubric.shown_as(field, swapped)])
                 for field in TEXT_FIELDS
                 if field in rubric.fields
             ]
@@ -175,9 +190,8 @@ def test_the_record_comes_first_and_the_question_last(name: str) -> None:
             if title == "structured":
                 question = rubric.readings.structured.question
             else:
-                assert rubric.readings.probability is not None
-                number = int(title.split()[2].rstrip(",")) - 1
-                question = rubric.readings.probability.steps[number].question
+                assert reading is not None
+                question = reading.questions[number - 1].question
             closing = re.split(r"\{[{%].*?[}%]\}", question)[-1].strip()
             assert closing and content.endswith(closing)
 
