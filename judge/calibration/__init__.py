@@ -1,0 +1,1 @@
+"""Calibration: judges held against labels, and what is learnt from it."""

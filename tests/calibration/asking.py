@@ -1,0 +1,134 @@
+"""Judges whose replies a function makes, put together without files, for the tests of this folder.
+
+What the function returns for a call becomes the completion: a number is P(yes) of the first token,
+a list of (token, probability) the first token's alternatives, a mapping a typed reply, and an
+error is raised.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from judge.backends.base import Call, Completion, Mode, Reading
+from judge.errors import BackendError
+from judge.judging.budget import Budget
+from judge.judging.client import Client
+from judge.judging.judge import Judge
+from judge.records.labelled import LabelledItem
+from judge.rubric import Rubric, builtin, parse
+from judge.run.setup import Setup
+from judge.settings import Settings
+
+Answer = Callable[[Call], Any]
+
+PLAIN = parse(
+    """
+    name: plain
+    title: Is the rule kept?
+    source: made up
+    kinds: [norm]
+    fields: [rule_of_thumb, story]
+    reply: YesNo
+    verdict: {pass: "yes"}
+    readings:
+      structured: {question: "Is the rule kept? Answer yes or no."}
+      probability:
+        steps:
+          - {question: "Is the rule kept? Answer Yes or No.", "yes": "yes", "no": "no"}
+    """,
+    "plain.yaml",
+)
+"""A rubric with a single question, which is fitted to quickly."""
+
+MANY = parse(
+    """
+    name: many
+    title: Is the rule kept?
+    source: made up
+    kinds: [norm]
+    fields: [rule_of_thumb, story]
+    reply: YesNo
+    verdict: {pass: "yes"}
+    readings:
+      structured: {question: "Is the rule kept? Answer yes or no."}
+      probability:
+        steps:
+          - {question: "Question 0? Answer Yes or No.", "yes": "yes", "no": "no"}
+        also:
+          - {question: "Question 1? Answer Yes, No or Neutral.", words: ["yes", "no", neutral]}
+          - {question: "Question 2? Answer Yes or No."}
+          - {question: "Question 3? Answer Yes or No."}
+          - {question: "Question 4? Answer Yes or No."}
+    """,
+    "many.yaml",
+)
+"""A rubric with five questions, the second one of three words."""
+
+
+class Answering:
+    """A backend that answers by its function, and notes the prompt of every call."""
+
+    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
+    slots: int | None = None
+    seeded = True
+
+    def __init__(self, name: str, answer: Answer, reading: Reading) -> None:
+        self.name = name
+        self.answer = answer
+        self.reading: Reading = reading
+        self.asked: list[Call] = []
+
+    def identity(self) -> Mapping[str, str]:
+        return {"provider": "made up", "model": self.name}
+
+    async def complete(self, call: Call, mode: Mode) -> Completion:
+        self.asked.append(call)
+        said = self.answer(call)
+        if isinstance(said, BackendError):
+            raise said
+        if isinstance(said, float):
+            said = [("Yes", said), ("No", 1 - said)]
+        if isinstance(said, list):
+            tokens = tuple((token, math.log(chance)) for token, chance in said)
+            return Completion("", "length", first_token=tokens)
+        return Completion(said if isinstance(said, str) else json.dumps(said))
+
+    async def aclose(self) -> None:
+        return None
+
+
+def client(name: str, answer: Answer, reading: Reading = "probability") -> Client:
+    backend: Any = Answering(name, answer, reading)
+    return Client(
+        f"scripted:{name}", backend, cache=None, budget=Budget(), limit=8, reasks=0, backoff=0
+    )
+
+
+def judge_of(rubric: Rubric | str, answer: Answer, reading: Reading = "probability") -> Judge:
+    found = builtin()[rubric] if isinstance(rubric, str) else rubric
+    return Judge(found, client("one", answer, reading), reading)
+
+
+def setup_of(*clients: Client, **settings: Any) -> Setup:
+    """Judges in the order of a cascade; the built-in rubrics, PLAIN and MANY."""
+    specs = tuple(client.spec for client in clients)
+    return Setup(
+        Settings(model=specs, cache=False, **settings),
+        Budget(),
+        None,
+        clients={client.spec: client for client in clients},
+        _rubrics={**builtin(), PLAIN.name: PLAIN, MANY.name: MANY},
+    )
+
+
+def yes_no(answer: str, quote: str | None = None) -> dict[str, Any]:
+    """A typed reply to a question of yes and no."""
+    return {"quote": quote, "reason": f"It is {answer}.", "answer": answer}
+
+
+def norm_item(record: str, gold: str | None = "yes", **more: Any) -> LabelledItem:
+    fields = {"rule_of_thumb": "Greet.", "story": f"Ann, number {record}, greets Bo."}
+    return LabelledItem(record, more.pop("check", "plain"), fields, gold=gold, **more)
