@@ -58,6 +58,7 @@ class Settings(BaseSettings):
     seed: int = Field(default=0, ge=0)
     margin: float = Field(default=0.0, ge=0, lt=0.5)
     thresholds: Mapping[str, tuple[float, ...]] = Field(default_factory=dict)
+    profile: str | None = None
     min_words: int = Field(default=400, ge=0)
     reasks: int = Field(default=2, ge=0, le=10)
     concurrency: int = Field(default=16, ge=1, le=4096)

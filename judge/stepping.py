@@ -1,10 +1,11 @@
 """Takes a state through a LangGraph graph, one node after the other.
 
 LangGraph's own runtime schedules nodes that run side by side, writes checkpoints, streams and
-traces. Our workflows take one record from node to node and need none of that, yet would pay 1 to
-3 ms for each run of a graph (bench/throughput.py). So a graph whose every node has one way out is
-stepped through here, by its own nodes, edges, branches and reducers; any other graph, and every
-graph while LangSmith's tracing is on, is run by LangGraph (docs/decisions/0010-stepping.md).
+traces. Our workflows take one record from node to node and need none of that, yet would pay 2 to
+3 ms of CPU for it with every judgement (bench/throughput.py). So a graph whose every node has one
+way out is stepped through here, by its own nodes, edges, branches and reducers; any other graph,
+and every graph while LangSmith's tracing is on, is run by LangGraph
+(docs/decisions/0010-stepping.md).
 """
 
 from __future__ import annotations

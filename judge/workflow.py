@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.stepping import Stepper
-from judge.subject import Kind, Subject
+from judge.subject import Subject
 from judge.verdict import Check, Judgement, Verdict
+
+if TYPE_CHECKING:
+    from judge.records import Kind
 
 By = Literal["steering", "accepting"]
 

@@ -94,16 +94,16 @@ def _lock(descriptor: int) -> bool:
     return True
 
 
-def refuse_existing(path: Path) -> None:
-    """Raises UsageError if `path` holds something already."""
+def refuse_existing(path: Path, flag: str = "-o") -> None:
+    """Raises UsageError if `path`, which `flag` names, holds something already."""
     if path.exists() and path.stat().st_size:
         raise UsageError(
             f"{path} exists. Go on with it (--resume), replace it (--overwrite), "
-            "or name another file with -o"
+            f"or name another file with {flag}"
         )
 
 
-def refuse_input(path: Path, source: str) -> None:
+def refuse_input(path: Path, source: str, flag: str = "-o") -> None:
     """Raises UsageError if `path` is the very file that `source` is read from."""
     try:
         there = os.fstat(0) if source == "-" else Path(source).stat()
@@ -111,4 +111,4 @@ def refuse_input(path: Path, source: str) -> None:
     except (OSError, ValueError):
         return
     if same:
-        raise UsageError(f"{path} is the input: name another file with -o")
+        raise UsageError(f"{path} is the input: name another file with {flag}")

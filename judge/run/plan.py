@@ -16,10 +16,10 @@ from judge.backends.base import Message
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.voting import needed
+from judge.prompts import messages
 from judge.records import Problem, SeenIds, build
-from judge.rubric import messages
+from judge.run.job import Job, select
 from judge.run.setup import Bound, Setup, load_workflow
-from judge.run.validate import Job, select
 from judge.subject import Subject
 from judge.verdict import Usage
 
@@ -104,7 +104,7 @@ def _vote(judge: Judge, subject: Subject) -> tuple[Usage, Usage]:
 
 def _questions(judge: Judge, subject: Subject, numbers: tuple[int, ...]) -> Iterator[int]:
     assert judge.rubric.readings.probability is not None
-    for step in range(len(judge.rubric.readings.probability.steps)):
+    for step in judge.reader.wanted(judge.rubric):
         for number in numbers or (0,):
             asked = (number,) if number else ()
             yield _length(messages(judge.rubric, subject, step=step, numbers=asked))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from judge import __version__, plugins
+from judge import plugins
 from judge.backends import build
 from judge.backends.base import Reading
 from judge.cache import ReplyCache, cache_dir
@@ -20,7 +18,18 @@ from judge.judging.judge import Judge, Sampling
 from judge.judging.panel import Panel
 from judge.judging.probe import prove_logprobs
 from judge.judging.rewriter import Rewriter
+from judge.profiles import JudgeProfile, Profiles
 from judge.rubric import Rubric, collect
+from judge.run.calibrated import (
+    Errors,
+    bond_of,
+    errors_of,
+    profiled_models,
+    profiles_of,
+    reading_by,
+    refuse_misfit,
+)
+from judge.run.fingerprint import digests, fingerprint, parameters
 from judge.settings import Settings
 from judge.weights import catalog
 from judge.workflow import By, Context, Workflow
@@ -61,12 +70,16 @@ def load_graph(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A workflow bound to this run's models: its context, and what its output lines say of it."""
+    """A workflow bound to this run's models: its context, and what its output lines say of it.
+
+    `errors` tells how verdicts err, by check and who gives them, where a profile knows it.
+    """
 
     workflow: Workflow
     context: Context
     models: Mapping[str, Any]
     fingerprint: str
+    errors: Mapping[tuple[str, By], Errors] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -76,7 +89,9 @@ class Setup:
     settings: Settings
     budget: Budget
     cache: ReplyCache | None
+    profiles: Profiles = field(default_factory=Profiles)
     clients: dict[str, Client] = field(default_factory=dict)
+    _profiled: dict[str, dict[str, JudgeProfile]] = field(default_factory=dict)
     _bound: dict[str, Bound] = field(default_factory=dict)
     _rubrics: dict[str, Rubric] = field(default_factory=dict)
     _added: tuple[str, ...] = ()
@@ -86,17 +101,20 @@ class Setup:
         """Build the clients and read the rubrics.
 
         Raises:
-            UsageError: a model, rubric, workflow or check that cannot be used as named.
+            UsageError: a model, rubric, workflow, check or profile that cannot be used as named.
         """
+        profiles = profiles_of(settings)
+        settings = profiled_models(settings, profiles)
         budget = Budget(settings.max_calls, settings.max_cost)
         rubrics, added = collect(settings.rubric)
-        setup = cls(settings, budget, None, _rubrics=rubrics, _added=added)
+        setup = cls(settings, budget, None, profiles, _rubrics=rubrics, _added=added)
         setup._check_checks()
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
         for spec in setup.models:
             setup.client(spec)
         setup._check_prices()
+        setup._check_profile()
         return setup
 
     @property
@@ -143,9 +161,31 @@ class Setup:
             )
         return self.clients[spec]
 
+    def judge(self, check: str, spec: str) -> Judge:
+        """One judge alone, without any profile: what calibration looks at.
+
+        Raises:
+            UsageError: no judging rubric has this name.
+        """
+        rubric = self._rubrics.get(check)
+        if rubric is None or rubric.role != "judge":
+            known = ", ".join(name for name, r in self._rubrics.items() if r.role == "judge")
+            raise UsageError(f"no rubric is called {check!r}; there are {known}")
+        client = self.client(spec)
+        reading: Reading = self.settings.reading or client.backend.reading
+        judge = Judge(rubric, client, reading, "steering", apart=self.settings.apart)
+        return reading_by(judge, None, self.settings, self.settings.margin)
+
     def bound(self, kind: str) -> Bound:
         """The workflow for records of this kind, bound to this run's models."""
-        name = self.settings.workflow or kind
+        return self.bound_workflow(self.settings.workflow or kind)
+
+    def bound_workflow(self, name: str) -> Bound:
+        """The workflow of this name, bound to this run's models.
+
+        Raises:
+            UsageError: there is none.
+        """
         if name not in self._bound:
             self._bound[name] = self._bind(load_workflow(name))
         return self._bound[name]
@@ -165,6 +205,20 @@ class Setup:
                 await client.prepare()
         if cheap is not None:
             await prove_logprobs(f"--cheap-model {cheap}", self.client(cheap))
+
+    async def prepare_judges(self) -> None:
+        """Reach the judges alone, each as it will be asked.
+
+        Raises:
+            BackendError: unreachable, or the key is refused.
+            UsageError: no way of asking brought valid JSON, or there are no log-probabilities.
+        """
+        for spec in self.judges:
+            client = self.client(spec)
+            if (self.settings.reading or client.backend.reading) == "probability":
+                await prove_logprobs(f"--model {spec}", client)
+            else:
+                await client.prepare()
 
     async def aclose(self) -> None:
         for client in self.clients.values():
@@ -191,9 +245,28 @@ class Setup:
             min_words=self.settings.min_words,
             fail_fast=self.settings.fail_fast,
         )
-        models = self._described(context)
+        models = {
+            "judge": list(self.judges),
+            "accept": list(self.accepting),
+            "rewrite": self.rewriter,
+            "cheap": self.settings.cheap_model,
+            "settings": parameters(self.settings, context, self._profiled),
+            "rubrics": digests(context),
+        }
         mark = fingerprint({"workflow": workflow.name, **models}, self._identities())
-        return Bound(workflow, context, models, mark)
+        return Bound(workflow, context, models, mark, self._errors(context))
+
+    def _errors(self, context: Context) -> dict[tuple[str, By], Errors]:
+        panels: dict[By, Mapping[str, Panel]] = {
+            "steering": context.steering,
+            "accepting": context.accepting,
+        }
+        found = {
+            (name, by): errors_of(panel, self._profiled.get(name, {}), self.profiles)
+            for by, known in panels.items()
+            for name, panel in known.items()
+        }
+        return {key: errors for key, errors in found.items() if errors is not None}
 
     def _wanted(self, workflow: Workflow) -> frozenset[str]:
         known = self._known(workflow)
@@ -217,9 +290,10 @@ class Setup:
         votes = workflow.steering_votes if by == "steering" else workflow.accepting_votes
         if settings.votes is not None and by in workflow.voted:
             votes = settings.votes
-        judges = tuple(self._judge(rubric, spec, by) for spec in specs)
-        ballots = votes * len(judges)
         warm = settings.vote_temperature if votes > 1 else settings.temperature
+        decides = by == "accepting" or name not in workflow.accepted
+        judges = tuple(self._judge(rubric, spec, by, votes, warm, decides) for spec in specs)
+        ballots = votes * len(judges)
         return Panel(
             judges=judges,
             votes=votes,
@@ -230,22 +304,37 @@ class Setup:
             screen=self._screen(rubric, by),
         )
 
-    def _judge(self, rubric: Rubric, spec: str, role: str) -> Judge:
-        client = self.client(spec)
-        reading: Reading = self.settings.reading or client.backend.reading
-        margin, apart = self.settings.margin, self.settings.apart
-        return Judge(rubric, client, reading, role, self._thresholds(rubric), margin, apart)
+    def _judge(
+        self, rubric: Rubric, spec: str, role: str, votes: int, temperature: float, decides: bool
+    ) -> Judge:
+        client, settings = self.client(spec), self.settings
+        reading: Reading = settings.reading or client.backend.reading
+        judge = Judge(rubric, client, reading, role, apart=settings.apart)
+        # The votes of a structured reading are counted otherwise while a rewrite loop runs.
+        speaks = judge.probabilistic or decides
+        found = self._profile(judge, votes, temperature) if speaks else None
+        return reading_by(judge, found, settings, settings.margin)
+
+    def _profile(self, judge: Judge, votes: int, temperature: float) -> JudgeProfile | None:
+        if judge.rubric.name not in self.profiles.judges:
+            return None
+        found = self.profiles.find(bond_of(judge, votes, temperature))
+        if found is not None:
+            refuse_misfit(judge, found, self.profiles)
+            self._profiled.setdefault(judge.rubric.name, {})[judge.client.spec] = found
+        return found
 
     def _screen(self, rubric: Rubric, role: str) -> Judge | None:
         """The cheap judge of the cascade; a margin of 0.5 leaves it nothing to decide."""
-        spec, margin = self.settings.cheap_model, self.settings.cheap_margin
+        settings = self.settings
+        spec, margin = settings.cheap_model, settings.cheap_margin
         if spec is None or rubric.readings.probability is None or margin >= 0.5:
             return None
-        thresholds = self._thresholds(rubric)
-        return Judge(rubric, self.client(spec), "probability", role, thresholds, margin)
-
-    def _thresholds(self, rubric: Rubric) -> tuple[float, ...]:
-        return tuple(self.settings.thresholds.get(rubric.name, ()))
+        judge = Judge(rubric, self.client(spec), "probability", role)
+        found = self._profile(judge, 1, 0.0)
+        if found and found.guarantee and not settings.thresholds.get(rubric.name):
+            margin = 0.0
+        return reading_by(judge, found, settings, margin)
 
     def _locator(self, rubric: Rubric, judge: Judge) -> Judge | None:
         """Who finds the words where a reading without evidence (also the cheap one) has failed."""
@@ -257,42 +346,6 @@ class Setup:
     def _rewriter(self, name: str) -> Rewriter:
         sampling = Sampling(self.settings.rewrite_temperature, self.settings.seed)
         return Rewriter(self._rubrics[name], self.client(self.rewriter), sampling)
-
-    # ------------------------------------------------------------ fingerprint
-
-    def _described(self, context: Context) -> dict[str, Any]:
-        settings = self.settings
-        panels = (*context.steering.values(), *context.accepting.values())
-        return {
-            "judge": list(self.judges),
-            "accept": list(self.accepting),
-            "rewrite": self.rewriter,
-            "cheap": settings.cheap_model,
-            "settings": {
-                "version": __version__,
-                "reading": settings.reading,
-                "votes": max((len(panel.ballots) for panel in panels), default=0),
-                "rule": settings.rule,
-                "all_votes": settings.all_votes,
-                "fail_fast": settings.fail_fast,
-                "apart": settings.apart,
-                "temperature": settings.temperature,
-                "vote_temperature": settings.vote_temperature,
-                "rewrite_temperature": settings.rewrite_temperature,
-                "seed": settings.seed,
-                "rounds": settings.rounds,
-                "reasks": settings.reasks,
-                "min_words": settings.min_words,
-                "margin": settings.margin,
-                "cheap_margin": settings.cheap_margin if settings.cheap_model else None,
-                "thresholds": {n: list(t) for n, t in sorted(settings.thresholds.items())},
-                "checks": sorted(context.wanted),
-            },
-            "rubrics": {
-                **{n: p.rubric.digest for n, p in sorted(context.steering.items())},
-                **{n: r.rubric.digest for n, r in sorted(context.rewriters.items())},
-            },
-        }
 
     def _identities(self) -> dict[str, Any]:
         return {spec: dict(self.client(spec).backend.identity()) for spec in sorted(self.models)}
@@ -311,6 +364,25 @@ class Setup:
                     "Add others with --rubric"
                 )
 
+    def _check_profile(self) -> None:
+        """Refuse, before anything is asked or written, a profile of other judges than the run's."""
+        if self.profiles.source is None:
+            return
+        settings, spoken_of = self.settings, False
+        for name in (settings.workflow,) if settings.workflow else workflow_names():
+            workflow = load_workflow(name)
+            known = self._known(workflow)
+            if not all(check in known for check in settings.check):
+                continue
+            if self._wanted(workflow) & self.profiles.judges.keys():
+                self.bound_workflow(name)
+                spoken_of = True
+        if not spoken_of:
+            raise UsageError(
+                f"{self.profiles.told} speaks of {', '.join(sorted(self.profiles.judges))}; "
+                "nothing of that is asked here"
+            )
+
     def _check_prices(self) -> None:
         if self.settings.max_cost is None:
             return
@@ -320,9 +392,3 @@ class Setup:
                 f"--max-cost needs the price of {unpriced[0]}; put it in judge.toml:\n"
                 f'[prices."{unpriced[0]}"]\ninput = 1.0   # USD for a million tokens\noutput = 2.0'
             )
-
-
-def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> str:
-    """16 hex digits over rubrics, models, parameters and workflow: same digits, same question."""
-    body = json.dumps({"run": described, "models": identities}, sort_keys=True)
-    return hashlib.blake2b(body.encode(), digest_size=8).hexdigest()

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import io
 import logging
-import random
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from judge.errors import BackendError, Exit, JudgeError, UsageError
-from judge.records import Item, Kind, Problem, SeenIds, build, content_hash, read
+from judge.errors import BackendError, Exit, JudgeError
+from judge.records import Item, Kind, Problem, SeenIds, build, content_hash
 from judge.run import lines
+from judge.run.corrected import Corrections
 from judge.run.interrupts import Interrupts
+from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
-from judge.run.output import FileSink, Sink, StreamSink, refuse_existing, refuse_input
+from judge.run.output import FileSink, Sink, StreamSink
 from judge.run.pipeline import Brake, Pipeline, feed
 from judge.run.replay import Replays
 from judge.run.resume import Resumption, side_file
@@ -29,33 +28,18 @@ from judge.run.shelf import LineShelf
 from judge.run.summary import SpeechStatistics, Summary
 from judge.settings import Settings
 from judge.subject import Subject
+from judge.verdict import Verdict
 
 BROKEN_PIPE = 141
 """128 + SIGPIPE, what a shell reports for a program whose reader has gone away."""
+
+FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
+"""Verdicts that leave a record to people (`--review`)."""
 
 TICK_SECONDS = 1.0
 """Between two signs of life to whoever watches, also while one record takes minutes."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What to read and where to write.
-
-    `limit` takes the first records, `sample` that many at random (seeded) in input order; `out`
-    None writes standard output.
-    """
-
-    inputs: Sequence[str]
-    out: Path | None = None
-    resume: bool = False
-    overwrite: bool = False
-    unordered: bool = False
-    format: str | None = None
-    limit: int | None = None
-    sample: int | None = None
-    sample_seed: int = 0
 
 
 @dataclass(slots=True)
@@ -70,6 +54,7 @@ class Report:
     traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
     cost: float = 0.0
     replayed: int = 0
+    corrections: Corrections = field(default_factory=Corrections)
 
     @property
     def finished(self) -> bool:
@@ -94,6 +79,7 @@ class Report:
             "seconds": round(self.seconds, 3),
             "cost_usd": round(self.cost, 6),
             "replayed": self.replayed,
+            "corrected_pass_rates": [rate.as_json() for rate in self.corrections.rates()],
             "models": self.traffic,
         }
 
@@ -117,38 +103,6 @@ class Watcher:
         """So many lines of OUT were not written by judge, and `--resume` drops them."""
 
 
-def select(job: Job) -> Iterator[Item]:
-    """The items of all inputs, cut down to the limit or the sample."""
-    items: Iterator[Item] = chain.from_iterable(
-        _opened(source, job.format) for source in job.inputs
-    )
-    if job.sample is not None:
-        items = _sampled(items, job.sample, job.sample_seed)
-    return islice(items, job.limit)
-
-
-def _opened(source: str, format: str | None) -> Iterator[Item]:
-    if source != "-":
-        return read(source, format=format)
-    if sys.stdin is None:
-        raise UsageError("standard input is closed: name a file, or pipe records in")
-    # Not through Python's own buffer: a thread that waits for input holds that buffer's lock, and
-    # an interpreter that finds it held at its exit aborts.
-    return read("-", stdin=io.FileIO(sys.stdin.fileno(), closefd=False), format=format)
-
-
-def _sampled(items: Iterator[Item], count: int, seed: int) -> Iterator[Item]:
-    """`count` items, each set of them equally likely (reservoir sampling), in input order."""
-    chance = random.Random(seed)
-    kept: list[tuple[int, Item]] = []
-    for place, item in enumerate(items):
-        if len(kept) < count:
-            kept.append((place, item))
-        elif (drawn := chance.randrange(place + 1)) < count:
-            kept[drawn] = (place, item)
-    yield from (item for _, item in sorted(kept, key=lambda pair: pair[0]))
-
-
 def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     """Run a job to its end, or to where it was stopped.
 
@@ -165,31 +119,12 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's event loop, which makes a call a third cheaper; Python's where there is none."""
+    """uvloop's event loop, which makes calls cheaper; Python's own where there is none."""
     try:
         from uvloop import new_event_loop
     except ImportError:
         return None
     return new_event_loop
-
-
-def refuse_unusable(job: Job) -> None:
-    """See that inputs can be read and OUT may be written, before anything is fetched or paid for.
-
-    Raises:
-        UsageError: naming the file, and what to do.
-    """
-    if job.resume and job.out is None:
-        raise UsageError("--resume needs the file to go on with: name it with -o")
-    for source in job.inputs:
-        # What a named pipe holds can be read only once, so it is not opened to see how it looks.
-        path = Path(source)
-        if source != "-" and (path.is_file() or path.is_dir() or not path.exists()):
-            read(source, format=job.format)
-        if job.out is not None:
-            refuse_input(job.out, source)
-    if job.out is not None and not (job.resume or job.overwrite):
-        refuse_existing(job.out)
 
 
 def _encoder() -> Any:
@@ -209,6 +144,7 @@ class _Run:
         self.brake = Brake()
         self.replays = Replays(setup.cache, setup.prices) if setup.cache else None
         self.resumption: Resumption | None = None
+        self.review: FileSink | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streaming = False
         chosen = setup.settings.workflow
@@ -221,9 +157,13 @@ class _Run:
         try:
             items = self._items()
             sink = self._sink()
+            if self.job.review is not None:
+                self.review = FileSink(self.job.review)
             if await self._prepared():
                 if isinstance(sink, FileSink) and not self.job.resume:
                     self._start_anew(sink)
+                if self.review is not None:
+                    self.review.empty()
                 # What is there now stays; the collector, off until here, need not look at it.
                 gc.freeze()
                 gc.enable()
@@ -232,8 +172,9 @@ class _Run:
                 if self.report.finished and self._aside is not None:
                     self._aside.unlink(missing_ok=True)
         finally:
-            if sink is not None:
-                sink.close()
+            for opened in (sink, self.review):
+                if opened is not None:
+                    opened.close()
             await self._close(began)
         return self.report
 
@@ -332,8 +273,16 @@ class _Run:
 
     def _emit(self, line: Line, sink: Sink) -> None:
         sink.write(line.text)
-        self.report.summary.add(line.judgement, kept=line.kept)
+        self._count(line)
         self.watcher.wrote(self.report.summary, self.setup)
+
+    def _count(self, line: Line) -> None:
+        self.report.summary.add(line.judgement, kept=line.kept)
+        if self.review is not None and line.judgement["verdict"] in FOR_PEOPLE:
+            self.review.write(line.text)
+        if line.judgement.get("workflow") and line.judgement.get("checks"):
+            bound = self.setup.bound_workflow(line.judgement["workflow"])
+            self.report.corrections.add(line.text, line.judgement, bound)
 
     # ------------------------------------------------------------ files
 
@@ -371,7 +320,7 @@ class _Run:
             if not self._stands(item, found.key):
                 ahead.append(item)
                 break
-            self.report.summary.add(found.judgement, kept=True)
+            self._count(Line(text, found.judgement, kept=True))
             size += len(text)
         resumption.keep(size)
         yield from chain(ahead, items)

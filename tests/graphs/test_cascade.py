@@ -17,6 +17,7 @@ from judge.backends.scripted import ScriptedBackend
 from judge.errors import UsageError
 from judge.judging.judge import Judge
 from judge.judging.panel import Panel
+from judge.judging.reading import Reader
 from judge.rubric import builtin
 from judge.run.setup import Bound, Setup
 from judge.settings import resolve
@@ -48,7 +49,9 @@ async def cascade(
 ) -> tuple[Check, int]:
     """The consistency check, and how often the strong judge was asked."""
     rubric, client = builtin()["consistency"], models.client(*strong)
-    screen = Judge(rubric, models.client(*cheap, name="b"), "probability", margin=margin)
+    screen = Judge(
+        rubric, models.client(*cheap, name="b"), "probability", reader=Reader(margin=margin)
+    )
     asked = Panel((Judge(rubric, client, "structured"),), screen=screen, **panel)
     check = await take_votes(asked, SUBJECT, by="steering")
     return check, client.counters.calls
@@ -129,7 +132,7 @@ async def test_a_record_as_a_whole_is_screened_too(models: Models) -> None:
     for p, calls in ((0.1, 0), (0.4, 1)):
         client = models.client(entry("leakage", CLEAN))
         cheap = models.client(entry(p_yes=p), name="b")
-        screen = Judge(rubric, cheap, "probability", margin=0.3)
+        screen = Judge(rubric, cheap, "probability", reader=Reader(margin=0.3))
         panel = Panel((Judge(rubric, client, "structured"),), screen=screen)
         check = await take_votes(panel, SUBJECT, by="steering")
         assert (check.verdict, client.counters.calls) == (Verdict.PASS, calls)

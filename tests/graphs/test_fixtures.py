@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from judge.run.validate import Job, Watcher, validate
+from judge.run.job import Job
+from judge.run.validate import Watcher, validate
 from judge.settings import resolve
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
+from judge.run.job import Job
 from judge.run.lines import earlier
 from judge.run.resume import Kept, side_file, whole_lines
-from judge.run.validate import Job, Report, Watcher, validate
+from judge.run.validate import Report, Watcher, validate
 from judge.settings import resolve
 
 POOL = [

@@ -1,0 +1,60 @@
+"""What a run says of itself in its output lines, and the hash over it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from judge import __version__
+from judge.profiles import JudgeProfile
+from judge.settings import Settings
+from judge.workflow import Context
+
+Profiled = Mapping[str, Mapping[str, JudgeProfile]]
+"""The profiles in force: by check, then by model."""
+
+
+def parameters(settings: Settings, context: Context, profiled: Profiled) -> dict[str, Any]:
+    """Every setting that can change a verdict, with the profiles in force."""
+    panels = (*context.steering.values(), *context.accepting.values())
+    return {
+        "version": __version__,
+        "reading": settings.reading,
+        "votes": max((len(panel.ballots) for panel in panels), default=0),
+        "rule": settings.rule,
+        "all_votes": settings.all_votes,
+        "fail_fast": settings.fail_fast,
+        "apart": settings.apart,
+        "temperature": settings.temperature,
+        "vote_temperature": settings.vote_temperature,
+        "rewrite_temperature": settings.rewrite_temperature,
+        "seed": settings.seed,
+        "rounds": settings.rounds,
+        "reasks": settings.reasks,
+        "min_words": settings.min_words,
+        "margin": settings.margin,
+        "cheap_margin": settings.cheap_margin if settings.cheap_model else None,
+        "thresholds": {n: list(t) for n, t in sorted(settings.thresholds.items())},
+        "profiles": {
+            check: {spec: found.fingerprint for spec, found in sorted(known.items())}
+            for check, known in sorted(profiled.items())
+            if check in context.wanted
+        },
+        "checks": sorted(context.wanted),
+    }
+
+
+def digests(context: Context) -> dict[str, str]:
+    """The digest of every rubric that is asked, by name."""
+    return {
+        **{n: p.rubric.digest for n, p in sorted(context.steering.items())},
+        **{n: r.rubric.digest for n, r in sorted(context.rewriters.items())},
+    }
+
+
+def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> str:
+    """16 hex digits over rubrics, models, parameters and workflow: same digits, same question."""
+    body = json.dumps({"run": described, "models": identities}, sort_keys=True)
+    return hashlib.blake2b(body.encode(), digest_size=8).hexdigest()

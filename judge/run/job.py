@@ -1,0 +1,110 @@
+"""What a run reads and where it writes; and which of its input it takes."""
+
+from __future__ import annotations
+
+import io
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+from judge.errors import UsageError
+from judge.records import Item, read
+from judge.run.lines import earlier
+from judge.run.output import refuse_existing, refuse_input
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to read and where to write.
+
+    `limit` takes the first records, `sample` that many at random (seeded) in input order; `out`
+    None writes standard output. Records that need people are written to `review` as well.
+    """
+
+    inputs: Sequence[str]
+    out: Path | None = None
+    resume: bool = False
+    overwrite: bool = False
+    unordered: bool = False
+    format: str | None = None
+    limit: int | None = None
+    sample: int | None = None
+    sample_seed: int = 0
+    review: Path | None = None
+
+
+def select(job: Job) -> Iterator[Item]:
+    """The items of all inputs, cut down to the limit or the sample."""
+    items: Iterator[Item] = chain.from_iterable(
+        _opened(source, job.format) for source in job.inputs
+    )
+    if job.sample is not None:
+        items = _sampled(items, job.sample, job.sample_seed)
+    return islice(items, job.limit)
+
+
+def _opened(source: str, format: str | None) -> Iterator[Item]:
+    if source != "-":
+        return read(source, format=format)
+    if sys.stdin is None:
+        raise UsageError("standard input is closed: name a file, or pipe records in")
+    # Not through Python's own buffer: a thread that waits for input holds that buffer's lock, and
+    # an interpreter that finds it held at its exit aborts.
+    return read("-", stdin=io.FileIO(sys.stdin.fileno(), closefd=False), format=format)
+
+
+def _sampled(items: Iterator[Item], count: int, seed: int) -> Iterator[Item]:
+    """`count` items, each set of them equally likely (reservoir sampling), in input order."""
+    chance = random.Random(seed)
+    kept: list[tuple[int, Item]] = []
+    for place, item in enumerate(items):
+        if len(kept) < count:
+            kept.append((place, item))
+        elif (drawn := chance.randrange(place + 1)) < count:
+            kept[drawn] = (place, item)
+    yield from (item for _, item in sorted(kept, key=lambda pair: pair[0]))
+
+
+def refuse_unusable(job: Job) -> None:
+    """See that inputs can be read and OUT may be written, before anything is fetched or paid for.
+
+    Raises:
+        UsageError: naming the file, and what to do.
+    """
+    if job.resume and job.out is None:
+        raise UsageError("--resume needs the file to go on with: name it with -o")
+    for source in job.inputs:
+        # What a named pipe holds can be read only once, so it is not opened to see how it looks.
+        path = Path(source)
+        if source != "-" and (path.is_file() or path.is_dir() or not path.exists()):
+            read(source, format=job.format)
+        if job.out is not None:
+            refuse_input(job.out, source)
+    if job.out is not None and not (job.resume or job.overwrite):
+        refuse_existing(job.out)
+    if job.review is not None:
+        _refuse_review(job, job.review)
+
+
+def _refuse_review(job: Job, review: Path) -> None:
+    for source in job.inputs:
+        refuse_input(review, source, "--review")
+    if job.out is not None and review.resolve() == job.out.resolve():
+        raise UsageError(f"--review {review} is OUT: name another file")
+    if job.resume and not _of_a_run(review):
+        raise UsageError(f"--review {review} was not written by judge validate: name another file")
+    if not (job.resume or job.overwrite):
+        refuse_existing(review, "--review")
+
+
+def _of_a_run(path: Path) -> bool:
+    """Whether a file begins as one that a run writes, or holds nothing that could be lost."""
+    if not path.is_file():
+        return True
+    with path.open("rb") as file:
+        first = file.readline()
+    # A run that was killed may have left its first line torn.
+    return earlier(first) is not None if first.endswith(b"\n") else first[:1] in (b"", b"{")
