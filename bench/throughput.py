@@ -122,8 +122,9 @@ class Bench:
 
 def _prompts(count: int) -> list[dict[str, Any]]:
     """What `judge` asks about each story for the incorporation check, for all other contenders."""
+    from judge.prompts import messages
     from judge.records import Item, SeenIds, build
-    from judge.rubric import builtin, messages
+    from judge.rubric import builtin
     from judge.subject import Subject
 
     made = []

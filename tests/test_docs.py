@@ -53,7 +53,6 @@ def test_options_in_readme_and_guide_exist() -> None:
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
     elsewhere = {"--limit", "--help", "--update-golden", "--check"}  # pytest, ruff
-    elsewhere |= {"--moral", "--normad", "--fixtures"}  # bench/local_judge.py
     for name in ("README.md", "docs/guide.md"):
         text = re.sub(r"(?s)vllm serve.*?\|", "", read(name))
         for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", text):

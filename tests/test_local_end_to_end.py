@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from judge.run.validate import Job, Report, Watcher, validate
+from judge.run.job import Job
+from judge.run.validate import Report, Watcher, validate
 from judge.settings import resolve
 from judge.weights import store
 
@@ -91,6 +92,6 @@ def test_the_default_model_tells_following_from_breaking(tmp_path: Path) -> None
     )
     records = [{"rule_of_thumb": rule, "story": text} for text in stories]
     source.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
-    own = str(ROOT / "bench" / "adherence.yaml")
-    _, lines = run(tmp_path, DEFAULT, source, 2, rounds=0, rubric=(own,), check=("adherence",))
+    own = ("adherence",)
+    _, lines = run(tmp_path, DEFAULT, source, 2, rounds=0, rubric=own, check=own)
     assert [line["judge"]["verdict"] for line in lines] == ["pass", "fail"]

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from judge import __version__
-from judge.cli import cache, models, plan, rubrics, validate, workflows
+from judge.cli import agreement, cache, calibrate, models, plan, rubrics, validate, workflows
 from judge.errors import JudgeError
 
 EPILOG = """**Examples**
@@ -50,6 +50,12 @@ app.command(
     "validate", epilog=validate.EPILOG, short_help="Judge records; write each with its verdict."
 )(validate.command)
 app.command("plan", epilog=plan.EPILOG)(plan.command)
+app.command(
+    "calibrate", epilog=calibrate.EPILOG, short_help="Say how far judges agree with labels."
+)(calibrate.command)
+app.command(
+    "agreement", epilog=agreement.EPILOG, short_help="Say how far people agree with one another."
+)(agreement.command)
 app.add_typer(cache.app, name="cache", help="Look after the replies on disk.")
 app.add_typer(models.app, name="models", help="Fetch and find local models.")
 app.add_typer(rubrics.app, name="rubrics", help="Read the questions that judges are asked.")

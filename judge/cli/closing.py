@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
+    from judge.run.corrected import CorrectedRate
     from judge.run.validate import Report
+    from judge.stats.interval import Estimate
 
 
 def gate(report: Report, fail_under: float | None) -> bool | None:
@@ -56,9 +58,36 @@ def _lines(report: Report, fail_under: float | None, held: bool | None) -> list[
         empty = "" if summary.records else " (there is no record)"
         told.append(f"gate {fail_under}: {'holds' if held else 'does not hold'}{empty}")
     told += [f"{count} x {kind}" for kind, count in summary.errors.most_common()]
+    told += [_corrected(rate) for rate in report.corrections.rates()]
     told += _speech(summary.speech.as_json())
     told.append(_effort(report))
     return told
+
+
+def _corrected(rate: CorrectedRate) -> str:
+    """One check's pass rate as the judge has it, and with its errors taken out."""
+    raw = rate.corrected.raw
+    edited = " that were edited" if rate.stratum == "after edits" else ""
+    told = f"{rate.check}, records{edited}: the judge passes {_share(raw)} of {raw.n}"
+    if rate.undecided:
+        told += f" ({rate.undecided} undecided)"
+    estimate = rate.corrected.estimate
+    if estimate.value is None:
+        told += f"; not corrected: {rate.corrected.reason}"
+    else:
+        told += f"; corrected for its errors {_share(estimate)}, by {estimate.n} labels"
+    if rate.powered is not None and rate.powered.estimate.value is not None:
+        powered = rate.powered.estimate
+        told += f"; from {powered.n} labels on these records {_share(powered)}"
+    return told
+
+
+def _share(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "none"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.1%}"
+    return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
 
 
 def _speech(speech: dict[str, Any]) -> list[str]:

@@ -11,10 +11,16 @@ from judge.errors import UsageError
 if TYPE_CHECKING:
     from judge.settings import Settings
 
-KNOWN_FOR = (
-    "a 1.5B model. With people it agrees at AUC 0.86, kappa 0.34 on 100 Moral Stories items and at "
-    "kappa 0.47 on 60 NormAd rows (bench/local_judge.py); do not rely on it for whole stories"
-)
+
+def known_for() -> str:
+    """What the profile that comes with the default model says of its agreement with labels."""
+    from judge.profiles import shipped
+
+    told = []
+    for check, judges in sorted(shipped().judges.items()):
+        kappa = judges[0].measures["kappa"]["value"]
+        told.append(f"{check} {'–' if kappa is None else format(kappa, '.2f')}")
+    return f"a 1.5B model; kappa with labels (docs/calibration.md): {', '.join(told)}"
 
 
 def announce(settings: Settings, *, quiet: bool) -> None:
@@ -38,7 +44,7 @@ def announce(settings: Settings, *, quiet: bool) -> None:
         typer.echo(f"judge: no --model named; fetching the default judge {name} once", err=True)
         fetch(name)
     if not quiet:
-        typer.echo(f"judge: no --model named; {DEFAULT_MODEL} judges, {KNOWN_FOR}", err=True)
+        typer.echo(f"judge: no --model named; {DEFAULT_MODEL} judges, {known_for()}", err=True)
 
 
 def _need_engine() -> None:

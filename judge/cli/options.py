@@ -165,6 +165,15 @@ Margin = Annotated[
         help="Abstain this close to a probability threshold. [default: 0]", rich_help_panel=_JUDGING
     ),
 ]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|none",
+        help="What `judge calibrate` learnt: judges, thresholds, error rates. [default: the one "
+        "that comes with the local model]",
+        rich_help_panel=_JUDGING,
+    ),
+]
 MinWords = Annotated[
     int | None,
     typer.Option(

@@ -1,22 +1,84 @@
-"""`judge plan`: what a run will ask, before anything is paid."""
+"""`judge plan`: what a run will ask, before anything is paid; and the labels a measure takes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from judge.cli import options as opt
+from judge.errors import UsageError
 
 if TYPE_CHECKING:
-    from judge.run.validate import Job
+    from judge.run.job import Job
     from judge.settings import Settings
     from judge.verdict import Usage
 
-EPILOG = """**Example**
+EPILOG = """**Examples**
 
 `judge plan stories.jsonl -m openai:gpt-4o` — prices for the cost column come from judge.toml
+
+`judge plan --labels --measure kappa --expect 0.6 --width 0.1` — labels for an interval this wide
 """
+
+_PANEL = "Labels"
+_WIDTHS_AT = (50, 100, 200, 500, 1000)
+
+Labels = Annotated[
+    bool,
+    typer.Option(
+        "--labels",
+        help="Tell how many labels an interval takes; needs no INPUT.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Measure = Annotated[
+    str | None,
+    typer.Option(
+        help="accuracy, kappa, true-positive-rate or pass-rate (corrected for the judge's errors).",
+        rich_help_panel=_PANEL,
+    ),
+]
+Expect = Annotated[
+    float | None,
+    typer.Option(help="The value that the measure is expected to have.", rich_help_panel=_PANEL),
+]
+Width = Annotated[
+    float | None,
+    typer.Option(help="The wanted full width, high minus low.", rich_help_panel=_PANEL),
+]
+Prevalence = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of labelled items that people pass. [default: 0.5; for pass-rate --expect]",
+        rich_help_panel=_PANEL,
+    ),
+]
+Level = Annotated[
+    float | None,
+    typer.Option(help="Level of the interval. [default: 0.95]", rich_help_panel=_PANEL),
+]
+TruePositiveRate = Annotated[
+    float | None,
+    typer.Option(
+        help="For pass-rate: how much of what people pass the judge passes. [default: 0.9]",
+        rich_help_panel=_PANEL,
+    ),
+]
+TrueNegativeRate = Annotated[
+    float | None,
+    typer.Option(
+        help="For pass-rate: how much of what people fail the judge fails. [default: 0.9]",
+        rich_help_panel=_PANEL,
+    ),
+]
+Judged = Annotated[
+    int | None,
+    typer.Option(
+        help="For pass-rate: items judged beside the labelled ones. [default: 1000]",
+        rich_help_panel=_PANEL,
+    ),
+]
 
 
 def command(
@@ -41,10 +103,40 @@ def command(
     fail_fast: opt.FailFast = False,
     apart: opt.Apart = False,
     seed: opt.Seed = None,
+    labels: Labels = False,
+    measure: Measure = None,
+    expect: Expect = None,
+    width: Width = None,
+    prevalence: Prevalence = None,
+    level: Level = None,
+    true_positive_rate: TruePositiveRate = None,
+    true_negative_rate: TrueNegativeRate = None,
+    judged: Judged = None,
 ) -> None:
-    """Estimate calls, tokens and cost of a validation. No model is asked anything."""
+    """Estimate calls, tokens and cost of a validation, or the labels that a measure needs.
+
+    No model is asked anything.
+    """
+    budget = {
+        "measure": measure,
+        "expect": expect,
+        "width": width,
+        "prevalence": prevalence,
+        "level": level,
+        "true_positive_rate": true_positive_rate,
+        "true_negative_rate": true_negative_rate,
+        "judged": judged,
+    }
+    budget = {name: value for name, value in budget.items() if value is not None}
+    if labels:
+        if inputs:
+            raise UsageError("--labels reads no INPUT: it plans before there is any")
+        show_labels(**budget)
+        return
+    if budget:
+        raise UsageError(f"{_flag(next(iter(budget)))} goes with --labels")
     sources = opt.inputs_or_stdin(inputs, context)
-    from judge.run.validate import Job
+    from judge.run.job import Job
 
     settings = opt.settings(context)
     job = Job(sources, format=format, limit=limit, sample=sample, sample_seed=settings.seed)
@@ -74,6 +166,48 @@ def show(job: Job, settings: Settings) -> None:
         f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and "
         "re-asked replies are not counted."
     )
+
+
+def show_labels(**budget: Any) -> None:
+    """Print the labels that a wanted width takes, and the widths at other numbers of labels.
+
+    Raises:
+        UsageError: the measure, its expected value or the width is missing or out of range.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from judge.stats.label_budget import MOST_LABELS, Budget
+
+    for name in ("measure", "expect", "width"):
+        if name not in budget:
+            raise UsageError(f"--labels needs {_flag(name)}")
+    width = budget.pop("width")
+    try:
+        plan = Budget(**budget)
+        needed = plan.labels_needed(width)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    table = Table(box=None, pad_edge=False)
+    table.add_column("labels", justify="right")
+    table.add_column(f"width of the {plan.level * 100:g} % interval", justify="right")
+    table.add_column()
+    for count in sorted({*_WIDTHS_AT, *([needed] if needed else [])}):
+        expected = plan.width(count)
+        told = "none" if expected is None else f"{expected:.3f}"
+        table.add_row(str(count), told, "<- wanted" if count == needed else "")
+    console = Console(soft_wrap=True)
+    asked = f"{plan.measure} {plan.expect:g} with an interval {width:g} wide"
+    if needed is None:
+        more = "; judge more items" if plan.measure == "pass-rate" else ""
+        console.print(f"{asked}: not even {MOST_LABELS:,} labels are enough{more}")
+    else:
+        console.print(f"{asked}: {needed} labels")
+    console.print(table)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _told(usage: Usage) -> str:

@@ -13,9 +13,9 @@ import typer
 from judge.run.validate import Watcher
 
 if TYPE_CHECKING:
+    from judge.run.job import Job
     from judge.run.setup import Setup
     from judge.run.summary import Summary
-    from judge.run.validate import Job
 
 LOG_SECONDS = 10.0
 """Between two progress lines where standard error is no terminal."""

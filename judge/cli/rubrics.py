@@ -57,3 +57,9 @@ def show(
             outcome = f"yes: {step.yes or 'go on'}, no: {step.no or 'go on'}"
             typer.echo(f"probability question {number} (threshold {step.threshold}, {outcome})")
             typer.echo(step.question)
+        first = len(rubric.readings.probability.steps) + 1
+        for number, asked in enumerate(rubric.readings.probability.also, first):
+            swapped = ", fields of its order swapped" if asked.swapped else ""
+            words = ", ".join(asked.words)
+            typer.echo(f"probability question {number} (for profiles; {words}{swapped})")
+            typer.echo(asked.question)

@@ -53,6 +53,10 @@ def command(
     summary: Annotated[
         Path | None, typer.Option(help="Write the closing summary here, as JSON.")
     ] = None,
+    review: Annotated[
+        Path | None,
+        typer.Option(help="Write the records that need people (abstain, unreadable) here, too."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell calls, tokens and cost; judge nothing.")
@@ -78,6 +82,7 @@ def command(
     temperature: opt.Temperature = None,
     seed: opt.Seed = None,
     margin: opt.Margin = None,
+    profile: opt.Profile = None,
     min_words: opt.MinWords = None,
     concurrency: opt.Concurrency = None,
     timeout: opt.Timeout = None,
@@ -97,7 +102,8 @@ def command(
     # Imports make a million objects that all stay; the collector would look through them again and
     # again. The run turns it on.
     gc.disable()
-    from judge.run.validate import Job, refuse_unusable, validate
+    from judge.run.job import Job, refuse_unusable
+    from judge.run.validate import validate
 
     settings = opt.settings(context)
     job = Job(
@@ -110,6 +116,7 @@ def command(
         limit=limit,
         sample=sample,
         sample_seed=settings.seed,
+        review=review,
     )
     if dry_run:
         from judge.cli.plan import show
@@ -120,11 +127,12 @@ def command(
     from judge.cli.closing import gate, print_summary
     from judge.cli.default_model import announce
     from judge.cli.progress import watcher
+    from judge.run.calibrated import profiled_models, profiles_of
 
     refuse_unusable(job)
     if summary is not None:
         _refuse_unwritable(summary)
-    announce(settings, quiet=quiet)
+    announce(profiled_models(settings, profiles_of(settings)), quiet=quiet)
     with watcher(job, quiet=quiet) as watching:
         report = validate(job, settings, watching)
     held = gate(report, fail_under)

@@ -1,1 +1,1 @@
-"""What a person looks at: pictures of workflows."""
+"""What a person looks at: pictures of workflows and of calibrations."""

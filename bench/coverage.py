@@ -1,0 +1,285 @@
+"""Whether the corrected pass rate's intervals hold what they say, and the guarantee, too.
+
+    python bench/coverage.py
+
+Simulates a judge with known error rates on items with a known pass rate, and counts how often the
+nominal 95 % interval holds the true rate: `rogan_gladen` (labels apart from the judged items, drawn
+at random or half from each class) and `prediction_powered` (labels on the judged items), beside two
+competitors: a percentile bootstrap of the labelled sample alone, and PPI++'s normal interval. Then
+how often `threshold_with_guarantee` gives out a threshold whose true agreement is too low.
+
+Every cell is simulated 2,000 times; one that comes out below 94 % is simulated afresh 10,000 times
+and only those count. Refusals stand apart and count neither way, but a refusal because the two
+samples contradict each other counts as a miss. A minute or two; the same figures every time.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.stats.corrected_rate import CONTRADICTED, Corrected, rogan_gladen
+from judge.stats.guarantee import grid_from, threshold_with_guarantee
+from judge.stats.prediction_powered import prediction_powered
+
+Counts = NDArray[np.int64]
+SEED = 20261122
+SUSPECT, SIMULATIONS, AGAIN = 0.94, 2000, 10_000
+BOOTSTRAPS, BOOTSTRAP_DRAWS = 200, 200
+FEWEST_ANSWERS = 0.1
+NORMAL_95 = 1.959964
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One place of the grid; `drawn` says where the labels come from."""
+
+    drawn: str
+    rate: float
+    tpr: float
+    tnr: float
+    labels: int
+    judged: int
+
+    @property
+    def passing(self) -> float:
+        return self.rate * self.tpr + (1 - self.rate) * (1 - self.tnr)
+
+    def random(self, use: int) -> np.random.Generator:
+        place = [round(1000 * share) for share in (self.rate, self.tpr, self.tnr)]
+        drawn = ("random", "half", "judged").index(self.drawn)
+        return np.random.default_rng([SEED, use, drawn, *place, self.labels, self.judged])
+
+
+@dataclass
+class Covered:
+    """How many simulated intervals held the true rate, of how many that were given out."""
+
+    held: int = 0
+    given: int = 0
+    refused: int = 0
+
+    @property
+    def share(self) -> float | None:
+        enough = self.given > FEWEST_ANSWERS * (self.given + self.refused)
+        return self.held / self.given if enough else None
+
+    def told(self) -> str:
+        share = f"{self.share:7.1%}" if self.share is not None else "      -"
+        return f"{share} {self.given:6d} {self.refused:6d}"
+
+
+def separate(cell: Cell, count: int, use: int = 0) -> Counts:
+    """Rows as `rogan_gladen` takes them: passed, judged, TP, positives, TN, negatives."""
+    random = cell.random(use)
+    positives = np.full(count, cell.labels // 2)
+    if cell.drawn == "random":
+        positives = random.binomial(cell.labels, cell.rate, count)
+    negatives = cell.labels - positives
+    columns = (
+        random.binomial(cell.judged, cell.passing, count),
+        np.full(count, cell.judged),
+        random.binomial(positives, cell.tpr),
+        positives,
+        random.binomial(negatives, cell.tnr),
+        negatives,
+    )
+    return np.stack(columns, axis=1)
+
+
+def overlapping(cell: Cell, count: int, use: int = 0) -> Counts:
+    """Rows: passed of all judged, then the labelled: both pass, judge only, people only, none."""
+    random = cell.random(use)
+    rate, tpr, tnr = cell.rate, cell.tpr, cell.tnr
+    shares = [rate * tpr, (1 - rate) * (1 - tnr), rate * (1 - tpr), (1 - rate) * tnr]
+    table = random.multinomial(cell.labels, shares, count)
+    others = random.binomial(cell.judged - cell.labels, cell.passing, count)
+    return np.column_stack([table[:, 0] + table[:, 1] + others, table])
+
+
+def by_rogan_gladen(cell: Cell, row: list[int]) -> Corrected:
+    return rogan_gladen(*row)
+
+
+def by_prediction(cell: Cell, row: list[int]) -> Corrected:
+    passed, *table = row
+    kinds = ((True, True), (True, False), (False, True), (False, False))
+    return prediction_powered(passed, cell.judged, dict(zip(kinds, table, strict=True)))
+
+
+def covered(cell: Cell, rows: Counts, interval: Callable[[Cell, list[int]], Corrected]) -> Covered:
+    """Equal rows are computed once."""
+    found = Covered()
+    unique, times = np.unique(rows, axis=0, return_counts=True)
+    for row, often in zip(unique.tolist(), times.tolist(), strict=True):
+        corrected = interval(cell, row)
+        low, high = corrected.estimate.low, corrected.estimate.high
+        if low is not None and high is not None:
+            found.given += often
+            found.held += often * (low <= cell.rate <= high)
+        elif corrected.reason and corrected.reason.startswith(CONTRADICTED):
+            found.given += often
+        else:
+            found.refused += often
+    return found
+
+
+def labelled_bootstrap(cell: Cell, count: int) -> Covered:
+    """The competitor: both rates redrawn from the labels, the judged share taken as exact."""
+    rows = separate(cell, count, use=2)
+    passed, judged, hits, positives, rejects, negatives = rows.T
+    can = (positives > 0) & (negatives > 0)
+    can &= hits * negatives + rejects * positives > positives * negatives
+    share = (passed / judged)[can, None]
+    random = cell.random(3)
+    redrawn = []
+    for part, whole in ((hits[can], positives[can]), (rejects[can], negatives[can])):
+        size = (len(part), BOOTSTRAP_DRAWS)
+        drawn = random.binomial(whole[:, None], (part / whole)[:, None], size)
+        redrawn.append(drawn / whole[:, None])
+    tpr, tnr = redrawn
+    with np.errstate(all="ignore"):
+        rates = np.clip((share + tnr - 1) / (tpr + tnr - 1), 0, 1)
+    low, high = np.nanquantile(rates, (0.025, 0.975), axis=1)
+    held = int(((low <= cell.rate) & (cell.rate <= high)).sum())
+    return Covered(held, len(low), count - len(low))
+
+
+def normal_interval(cell: Cell, rows: Counts) -> Covered:
+    """The competitor: PPI++'s estimate with its normal interval, from plug-in variances."""
+    passed, both, judge_only, people_only, neither = rows.T.astype(float)
+    judge_passed, judge_failed = both + judge_only, people_only + neither
+    can = (judge_passed > 0) & (judge_failed > 0)
+    with np.errstate(all="ignore"):
+        q, a, b = passed / cell.judged, both / judge_passed, people_only / judge_failed
+        variance = (
+            q**2 * a * (1 - a) / judge_passed
+            + (1 - q) ** 2 * b * (1 - b) / judge_failed
+            + (a - b) ** 2 * q * (1 - q) / cell.judged
+        )
+        held = np.abs(q * a + (1 - q) * b - cell.rate) <= NORMAL_95 * np.sqrt(variance)
+    return Covered(int(held[can].sum()), int(can.sum()), int((~can).sum()))
+
+
+def simulated(cell: Cell, count: int, again: int) -> tuple[Covered, Covered]:
+    """Our interval and its competitor in one cell."""
+    draw, interval = separate, by_rogan_gladen
+    if cell.drawn == "judged":
+        draw, interval = overlapping, by_prediction
+    rows = draw(cell, count)
+    ours = covered(cell, rows, interval)
+    if again and ours.share is not None and ours.share < SUSPECT:
+        ours = covered(cell, draw(cell, again, 1), interval)
+    if cell.drawn == "judged":
+        return ours, normal_interval(cell, rows)
+    return ours, labelled_bootstrap(cell, min(count, BOOTSTRAPS))
+
+
+def grid(quick: bool) -> Iterator[Cell]:
+    rates = (0.05, 0.5) if quick else (0.05, 0.2, 0.5, 0.8, 0.95)
+    errors = (0.8,) if quick else (0.65, 0.8, 0.99)
+    labels = (60,) if quick else (60, 200, 1000)
+    judged = (100, 1000) if quick else (100, 1000, 10_000)
+    for drawn in ("random", "half", "judged"):
+        for cell in product(rates, errors, errors, labels, judged):
+            if drawn != "judged" or cell[3] <= cell[4]:
+                yield Cell(drawn, *cell)
+
+
+Found = list[tuple[Cell, Covered, Covered]]
+
+
+def summary(found: Found) -> Iterator[str]:
+    """The worst cell of ours, the spread of the competitor's, and both by the samples' sizes."""
+    for name, competitor, drawn in (
+        ("Rogan-Gladen", "bootstrap of the labels alone", ("random", "half")),
+        ("prediction-powered", "PPI++ with its normal interval", ("judged",)),
+    ):
+        here = [one for one in found if one[0].drawn in drawn]
+        ours = [(o.share, cell, o) for cell, o, _ in here if o.share is not None]
+        worst, cell, least = min(ours, key=lambda one: one[0])
+        yield (
+            f"{name}: worst cell {worst:.1%} of {least.given}, {len(ours)} cells; "
+            f"{len(here) - len(ours)} refused in over 90 %\n  worst: {cell}"
+        )
+        shares = sorted(c.share for _, _, c in here if c.share is not None)
+        yield (
+            f"  {competitor}: {shares[0]:.1%} to {shares[-1]:.1%}, median "
+            f"{shares[len(shares) // 2]:.1%}, {sum(one < 0.93 for one in shares)} of "
+            f"{len(shares)} cells below 93 %"
+        )
+        yield from by_size(here)
+
+
+def by_size(found: Found) -> Iterator[str]:
+    sizes = defaultdict(list)
+    for cell, ours, other in found:
+        if ours.share is not None and other.share is not None:
+            sizes[cell.labels, cell.judged].append((ours.share, other.share))
+    yield "  labels  judged  least ours  mean ours  least other  mean other"
+    for (labels, judged), pairs in sorted(sizes.items()):
+        ours_here, others_here = zip(*pairs, strict=True)
+        yield (
+            f"  {labels:6d}  {judged:6d}  {min(ours_here):10.1%}  "
+            f"{sum(ours_here) / len(pairs):9.1%}  {min(others_here):11.1%}  "
+            f"{sum(others_here) / len(pairs):10.1%}"
+        )
+
+
+def guarantees(count: int) -> Iterable[str]:
+    """How often a threshold is given out at which the true agreement is below 90 %.
+
+    `flat`: agreement is 89.9 % at every confidence, so any threshold is wrong. `rising`: it is
+    0.6 + 0.4 c at confidence c, even in [0, 1], so a threshold t is wrong below 0.5.
+    """
+    yield "agreement  items  given out      wrong  mean share decided   simulations"
+    for shape, items in product(("flat", "rising"), (100, 300, 1000)):
+        random = np.random.default_rng([SEED, 4, items])
+        given = wrong = 0
+        decided = 0.0
+        for _ in range(count):
+            confidences = random.random(items)
+            chance = 0.899 if shape == "flat" else 0.6 + 0.4 * confidences
+            agrees = random.random(items) < chance
+            thresholds = grid_from(random.random(items).tolist(), items)
+            found = threshold_with_guarantee(confidences.tolist(), agrees.tolist(), thresholds)
+            if found.threshold is not None:
+                given += 1
+                wrong += shape == "flat" or found.threshold < 0.5
+                decided += found.coverage.value or 0.0
+        yield (
+            f"{shape:9}  {items:5d}  {given / count:9.1%}  {wrong / count:9.1%}  "
+            f"{decided / count:18.1%}  {count:12d}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a corner of the grid, roughly")
+    quick = parser.parse_args().quick
+    count, again = (300, 0) if quick else (SIMULATIONS, AGAIN)
+    print(
+        f"{'labels':6}  rate  TPR  TNR     n judged  ours    given refused  other   given refused"
+    )
+    found = []
+    for cell in grid(quick):
+        ours, other = simulated(cell, count, again)
+        found.append((cell, ours, other))
+        print(
+            f"{cell.drawn:6}  {cell.rate:4.2f} {cell.tpr:4.2f} {cell.tnr:4.2f} {cell.labels:5d} "
+            f"{cell.judged:6d} {ours.told()} {other.told()}"
+        )
+    print()
+    print(*summary(found), sep="\n")
+    print()
+    print(*guarantees(60 if quick else 1000), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""`judge calibrate`: parse the flags, put the labels to the judges, show how far they agree."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judge.cli import options as opt
+from judge.cli.extras import need_calibrate
+from judge.errors import BackendError, Exit, JudgeError, UsageError
+
+if TYPE_CHECKING:
+    from judge.calibration.outcome import Calibration
+    from judge.settings import Settings
+
+EPILOG = """**Examples**
+
+`judge calibrate fixtures/labelled/norms.jsonl --check relevance -o calibrated` — the default judge
+
+`judge calibrate moral-stories:dev.jsonl --check adherence -m openai:gpt-4o`
+
+`judge calibrate normad:normad.csv --check relevance -m local:qwen2.5-coder-1.5b -m openai:gpt-4o
+--agree 0.9 -o cascade` — the cheap judge first, the strong one then, people for what is left
+
+`judge validate stories.jsonl --profile calibrated/profile.json` — use what was learnt
+
+**Labels**: JSON lines whose records have `labels`, a table of item, annotator and label, or a
+public set in its released form, NAME:PATH: moral-stories, normad, cali, ambient, multipico, llmbar,
+culturalbench, lewidi, table.
+
+**Exit codes**: 0 done; 2 bad usage; 3 some lines could not be read, or --agree cannot be
+guaranteed; 4 a model is out of reach; 130 interrupted (replies are in the cache).
+"""
+
+Labels = Annotated[
+    list[str],
+    typer.Argument(metavar="LABELS...", help="Files with labels, or NAME:PATH of a public set."),
+]
+
+
+def command(
+    context: typer.Context,
+    labels: Labels,
+    check: opt.Check = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Folder for report.json, profile.json and the plots."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what OUT holds.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON, not as tables.")
+    ] = False,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD",
+            help="Tell results apart by a field, such as country, or annotator_group.",
+        ),
+    ] = None,
+    agree: Annotated[
+        float | None,
+        typer.Option(min=0.5, max=0.999, help="Guarantee this agreement; decide less for it."),
+    ] = None,
+    level: Annotated[float, typer.Option(min=0.5, max=0.999, help="With this confidence.")] = 0.95,
+    held_out: Annotated[
+        float, typer.Option(min=0.1, max=0.9, help="Share of records that nothing is fitted to.")
+    ] = 0.5,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="So many records of each check, drawn with --seed.")
+    ] = None,
+    repeats: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Further seeds of a structured judge, at the temperature of votes: its flip rate.",
+        ),
+    ] = 0,
+    epsilon: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="What the alternative annotator test forgives a judge."),
+    ] = 0.1,
+    draws: Annotated[int, typer.Option(min=10, help="Bootstrap resamples.")] = 1000,
+    show: Annotated[
+        int, typer.Option(min=0, help="So many disagreements are printed, the surest first.")
+    ] = 5,
+    annotators: Annotated[
+        Path | None, typer.Option(help="File with the annotators' groups.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    model: opt.Model = None,
+    rubric: opt.Rubric = None,
+    reading: opt.Reading = None,
+    votes: opt.Votes = None,
+    apart: opt.Apart = False,
+    temperature: opt.Temperature = None,
+    seed: opt.Seed = None,
+    concurrency: opt.Concurrency = None,
+    timeout: opt.Timeout = None,
+    max_calls: opt.MaxCalls = None,
+    max_cost: opt.MaxCost = None,
+    no_cache: opt.NoCache = False,
+    cache_dir: opt.CacheDir = None,
+) -> None:
+    """Say how far judges agree with labels, and make the profile that carries it.
+
+    Half of the records are fitted to, where a reading has something to fit; everything is reported
+    on the others. Several --model are compared; with --agree they make a cascade, cheap one first.
+    """
+    need_calibrate("judge calibrate")
+    from judge.calibration.calibrating import Job
+    from judge.cli.calibration_tables import print_tables
+    from judge.cli.default_model import announce
+
+    settings = opt.settings(context).model_copy(update={"profile": "none", "check": ()})
+    job = Job(
+        sources=labels,
+        checks=tuple(check or ()),
+        held_out=held_out,
+        records=sample,
+        by=tuple(by or ()),
+        agreement=agree,
+        level=level,
+        repeats=repeats,
+        epsilon=epsilon,
+        draws=draws,
+        seed=settings.seed,
+        annotators=annotators,
+    )
+    if out is not None:
+        _refuse_existing(out, overwrite)
+    announce(settings, quiet=quiet)
+    found = _run(job, settings, quiet)
+    if out is not None:
+        from judge.report.calibration import write
+
+        write(found, out)
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
+    else:
+        print_tables(found, show)
+    _tell(found, out)
+    if found.problems or found.refused:
+        raise typer.Exit(int(Exit.INCOMPLETE))
+
+
+def _run(job: object, settings: Settings, quiet: bool) -> Calibration:
+    import asyncio
+
+    from judge.calibration.calibrating import Job, calibrate
+    from judge.cli.counting import counting
+    from judge.run.setup import Setup
+
+    assert isinstance(job, Job)
+
+    async def go() -> Calibration:
+        setup = Setup.of(settings)
+        try:
+            await setup.prepare_judges()
+            with counting(quiet=quiet) as told:
+                return await calibrate(job, setup, told)
+        finally:
+            await setup.aclose()
+
+    try:
+        return asyncio.run(go())
+    except KeyboardInterrupt:
+        kept = "replies in the cache are not asked again" if settings.cache else "nothing is kept"
+        typer.echo(f"judge: interrupted; {kept}", err=True)
+        raise typer.Exit(int(Exit.INTERRUPTED)) from None
+    except BackendError as error:
+        told = JudgeError(f"the model cannot be used: {error}")
+        told.exit_code = Exit.UNAVAILABLE
+        raise told from error
+
+
+def _refuse_existing(out: Path, overwrite: bool) -> None:
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"-o {out}: is a file; name a folder")
+    if out.is_dir() and any(out.iterdir()) and not overwrite:
+        raise UsageError(f"-o {out}: is not empty; name another folder, or --overwrite")
+
+
+def _tell(found: Calibration, out: Path | None) -> None:
+    for item in found.problems[:20]:
+        said = item.problem.message if item.problem else ""
+        typer.echo(f"judge: {item.source}:{item.line}: {said}", err=True)
+    if len(found.problems) > 20:
+        typer.echo(f"judge: and {len(found.problems) - 20} more unreadable lines", err=True)
+    if found.refused:
+        typer.echo(f"judge: no profile: {found.refused}", err=True)
+    elif out is not None:
+        typer.echo(f"judge: report, plots and profile are in {out}", err=True)
+    sys.stdout.flush()

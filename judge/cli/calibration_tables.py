@@ -1,0 +1,221 @@
+"""What `judge calibrate` prints: how far each judge agrees with the labels, and where it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from judge.calibration.disagreements import Disagreement
+    from judge.calibration.measures import Measures
+    from judge.calibration.outcome import Calibration, CheckReport, JudgeReport
+    from judge.stats.interval import Estimate
+
+UNDEFINED = "–"
+_SHOWN = 400
+_WIDEST = 10_000
+
+
+def print_tables(found: Calibration, show: int) -> None:
+    """Every check: disagreements first, then measures, confusion, slices, people, policy.
+
+    Args:
+        show: so many disagreements a judge.
+    """
+    # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
+    console = Console(highlight=False, markup=False, soft_wrap=True, width=_WIDEST)
+    for check in found.checks:
+        console.print(Text(f"\n{check.check}", style="bold"))
+        for line in _labels(check):
+            console.print(line, markup=False)
+        for judge in check.judges:
+            _disagreements(console, judge, show)
+        console.print(_measures(check))
+        for judge in check.judges:
+            console.print(_confusion(judge))
+            for name, parts in judge.by.items():
+                console.print(_slices(judge, name, parts))
+        for line in (*_people(check), *_panel(check), *_policy(check)):
+            console.print(line, markup=False)
+
+
+def number(estimate: Estimate | None) -> str:
+    """Value and interval to two places: 0.71 (0.65 to 0.77); a dash where it is undefined."""
+    if estimate is None or estimate.value is None:
+        return UNDEFINED
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.2f}"
+    return f"{estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
+
+
+def _labels(check: CheckReport) -> Iterator[str]:
+    yield (
+        f"{check.items} items about {check.records} records, {check.referenced} with a reference; "
+        f"{check.fitted_on} fitted to, {check.held_out} kept apart and reported on"
+    )
+    for judge in check.judges:
+        asked = f", {len(judge.questions)} questions" if judge.questions else ""
+        told = f"  {judge.model}: {judge.reading} reading{asked}, {judge.fit.how}"
+        yield f"{told} ({judge.fit.reason})" if judge.fit.reason else told
+        for reason, count in judge.skipped.items():
+            yield f"  {judge.model}: {count} items could not be put to it: {reason}"
+
+
+def _measures(check: CheckReport) -> Table:
+    table = Table(box=None, pad_edge=False, title_justify="left")
+    table.add_column("judge")
+    rows = [
+        (name, dict(_row(measures))) for judge in check.judges for name, measures in _named(judge)
+    ]
+    for name in rows[0][1] if rows else ():
+        table.add_column(name, justify="right")
+    for judge, cells in rows:
+        table.add_row(judge, *cells.values())
+    return table
+
+
+def _named(judge: JudgeReport) -> Iterator[tuple[str, Measures]]:
+    if judge.calibrated is not None:
+        yield f"{judge.model}, as it stands", judge.stands
+    yield f"{judge.model}, calibrated" if judge.calibrated else judge.model, judge.final
+
+
+def _row(measures: Measures) -> Iterator[tuple[str, str]]:
+    classes = list(measures.classes.values())
+    yield "answered", f"{measures.accuracy.n} of {measures.items}"
+    yield "accuracy", number(measures.accuracy)
+    yield "kappa", number(measures.kappa)
+    if measures.weighted_kappa is not None:
+        yield "weighted kappa", number(measures.weighted_kappa)
+    yield "F1", number(classes[0].f1 if len(classes) == 2 else measures.macro.f1)
+    yield "Matthews", number(measures.matthews)
+    yield "AUC", number(measures.auc)
+    yield "calibration error", number(measures.calibration_error)
+    yield "by chance alone", _plain(measures.error_if_calibrated)
+
+
+def _plain(value: float | None) -> str:
+    return UNDEFINED if value is None else f"{value:.2f}"
+
+
+def _confusion(judge: JudgeReport) -> Table:
+    confusion = judge.final.confusion
+    table = Table(box=None, pad_edge=False, title_justify="left")
+    table.add_column(f"label \\ {judge.model}")
+    for name in confusion.columns:
+        table.add_column(name, justify="right")
+    for name, counts in zip(confusion.rows, confusion.counts, strict=True):
+        table.add_row(name, *(str(count) for count in counts))
+    return table
+
+
+def _slices(judge: JudgeReport, name: str, parts: Mapping[str, Measures]) -> Table:
+    table = Table(box=None, pad_edge=False, title_justify="left")
+    table.add_column(f"{name}, {judge.model}")
+    for column in ("items", "answered", "accuracy", "kappa"):
+        table.add_column(column, justify="right")
+    for value, measures in sorted(parts.items(), key=lambda pair: (-pair[1].items, pair[0])):
+        table.add_row(
+            Text(value),
+            str(measures.items),
+            str(measures.accuracy.n),
+            number(measures.accuracy),
+            number(measures.kappa),
+        )
+    return table
+
+
+def _disagreements(console: Console, judge: JudgeReport, show: int) -> None:
+    if not judge.disagreements or not show:
+        return
+    count = len(judge.disagreements)
+    told = f"{judge.model} disagrees with {count} labels; the surest {min(show, count)}:"
+    console.print(told, markup=False)
+    for one in judge.disagreements[:show]:
+        console.print(_disagreement(one), markup=False)
+
+
+def _disagreement(one: Disagreement) -> str:
+    number = f", value {one.number}" if one.number else ""
+    sure = "" if one.confidence is None else f" ({one.confidence:.2f})"
+    lines = [f"  {one.record}{number}: says {one.answer}{sure}, the label is {one.reference}"]
+    if one.votes:
+        lines[0] += f" ({', '.join(f'{n} {answer}' for answer, n in one.votes.items())})"
+    lines += [f"    {name}: {_short(text)}" for name, text in one.fields.items() if text]
+    if one.evidence:
+        lines.append(f"    evidence: {_short(one.evidence)}")
+    return "\n".join(lines)
+
+
+def _short(content: Any) -> str:
+    text = " ".join(str(content).split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _people(check: CheckReport) -> Iterator[str]:
+    for judge in check.judges:
+        people = judge.people
+        if people is not None:
+            yield (
+                f"{judge.model} beside {people.annotators} people on {people.human_human.n} items: "
+                f"people agree with one another {number(people.human_human)}, with the judge "
+                f"{number(people.human_judge)}; beyond chance {number(people.human_kappa)} and "
+                f"{number(people.judge_kappa)}"
+            )
+            yield from _test(judge)
+        if judge.stability is not None:
+            if judge.stability.flips.value is not None:
+                yield f"{judge.model} flips between seeds: {number(judge.stability.flips)}"
+            if judge.stability.position is not None:
+                position = judge.stability.position
+                yield (
+                    f"{judge.model} changes its answer with the order: {number(position.changed)}; "
+                    f"prefers the first place: {number(position.first)}"
+                )
+
+
+def _test(judge: JudgeReport) -> Iterator[str]:
+    test = judge.people.test if judge.people else None
+    if test is None:
+        yield f"{judge.model}: no alternative annotator test, which needs three people on an item"
+        return
+    won = sum(one.wins for one in test.annotators)
+    told = "as good as a person" if test.passes else "not shown to be as good as a person"
+    p = ", ".join(f"{one.p_value:.3g}" for one in test.annotators[:8])
+    more = ", …" if len(test.annotators) > 8 else ""
+    yield (
+        f"{judge.model}: {told} by the alternative annotator test: winning rate "
+        f"{test.winning_rate:.2f} ({won} of {len(test.annotators)} people, "
+        f"epsilon {test.epsilon}), advantage probability {test.advantage:.2f}, p {p}{more}"
+    )
+
+
+def _panel(check: CheckReport) -> Iterator[str]:
+    if check.panel is not None:
+        panel = check.panel
+        yield (
+            f"panel of {len(panel.judges)}: worth {number(panel.effective_votes)} independent "
+            f"votes; accuracy {number(panel.panel)} against {number(panel.single)} of its best "
+            f"single judge {panel.best}, difference {number(panel.difference)}"
+        )
+
+
+def _policy(check: CheckReport) -> Iterator[str]:
+    if check.policy is None:
+        return
+    for judge, stage, share in zip(
+        check.judges, check.policy.stages, check.policy.decided, strict=True
+    ):
+        if stage.threshold is None:
+            yield f"{judge.model} cannot be guaranteed: {stage.reason}"
+        else:
+            yield (
+                f"{judge.model} decides from {stage.threshold:.3f} on: {share:.0%} of all; agrees "
+                f"{number(stage.agreement)} of {stage.agreement.n}, at least "
+                f"{stage.agreement.low:.3f}"
+            )
+    yield f"passed on to people: {check.policy.passed_on:.0%}"

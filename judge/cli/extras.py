@@ -1,0 +1,21 @@
+"""Optional parts of the installation that some commands cannot do without."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from judge.errors import UsageError
+
+_CALIBRATE = ("krippendorff", "matplotlib", "numpy", "scipy", "sklearn")
+
+
+def need_calibrate(command: str) -> None:
+    """See that the statistics libraries are installed, before anything is read or asked.
+
+    Raises:
+        UsageError: naming what is missing, and how to install it.
+    """
+    missing = [name for name in _CALIBRATE if find_spec(name) is None]
+    if missing:
+        told = ", ".join(missing)
+        raise UsageError(f"{command} needs {told}: pip install 'judge[calibrate]'")
