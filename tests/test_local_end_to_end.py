@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from judge.run.job import Job
-from judge.run.validate import Report, Watcher, validate
+from judge.run.running import Report, Watcher
+from judge.run.validate import validate
 from judge.settings import resolve
 from judge.weights import store
 

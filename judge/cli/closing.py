@@ -8,7 +8,7 @@ from judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
-    from judge.run.validate import Report
+    from judge.run.running import Report
     from judge.stats.interval import Estimate
 
 

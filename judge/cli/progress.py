@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from judge.run.validate import Watcher
+from judge.run.running import Watcher
 
 if TYPE_CHECKING:
     from judge.run.job import Job

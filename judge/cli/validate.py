@@ -15,7 +15,7 @@ from judge.cli import options as opt
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from judge.run.validate import Report
+    from judge.run.running import Report
     from judge.settings import Settings
 
 EPILOG = """**Examples**

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from judge import __version__
@@ -14,6 +15,15 @@ from judge.workflow import Context
 
 Profiled = Mapping[str, Mapping[str, JudgeProfile]]
 """The profiles in force: by check, then by model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What lines of one workflow or benchmark are made with: its name, models and fingerprint."""
+
+    name: str
+    models: Mapping[str, Any]
+    fingerprint: str
 
 
 def parameters(settings: Settings, context: Context, profiled: Profiled) -> dict[str, Any]:

@@ -74,13 +74,23 @@ def refuse_unusable(job: Job) -> None:
     Raises:
         UsageError: naming the file, and what to do.
     """
-    if job.resume and job.out is None:
-        raise UsageError("--resume needs the file to go on with: name it with -o")
     for source in job.inputs:
         # What a named pipe holds can be read only once, so it is not opened to see how it looks.
         path = Path(source)
         if source != "-" and (path.is_file() or path.is_dir() or not path.exists()):
             read(source, format=job.format)
+    refuse_outputs(job)
+
+
+def refuse_outputs(job: Job) -> None:
+    """See that OUT and the review file may be written.
+
+    Raises:
+        UsageError: naming the file, and what to do.
+    """
+    if job.resume and job.out is None:
+        raise UsageError("--resume needs the file to go on with: name it with -o")
+    for source in job.inputs:
         if job.out is not None:
             refuse_input(job.out, source)
     if job.out is not None and not (job.resume or job.overwrite):

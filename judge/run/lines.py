@@ -31,7 +31,7 @@ def judged(record: Record, outcome: Outcome, bound: Bound) -> Line:
     original = {key: record.fields[key] for key in keys}
     judgement = replace(outcome.judgement, original=original)
     told = judgement.as_json(bound.models, bound.fingerprint)
-    return _line(record.with_changes(outcome.changes), told)
+    return written(record.with_changes(outcome.changes), told)
 
 
 def failed(record: Record, kind: str, message: str, bound: Bound) -> Line:
@@ -43,7 +43,7 @@ def failed(record: Record, kind: str, message: str, bound: Bound) -> Line:
         usage=Usage(),
         error={"type": kind, "line": record.item.line, "message": message},
     )
-    return _line(record.with_changes({}), judgement.as_json(bound.models, bound.fingerprint))
+    return written(record.with_changes({}), judgement.as_json(bound.models, bound.fingerprint))
 
 
 def bad_input(item: Item, problem: Problem) -> Line:
@@ -57,10 +57,11 @@ def bad_input(item: Item, problem: Problem) -> Line:
         fields = {"raw": json.dumps(item.fields, ensure_ascii=False)}
     else:
         fields = {key: value for key, value in item.fields.items() if key != RESERVED}
-    return _line(fields, {"verdict": str(Verdict.ERROR), "error": told})
+    return written(fields, {"verdict": str(Verdict.ERROR), "error": told})
 
 
-def _line(fields: Mapping[str, Any], judgement: Mapping[str, Any]) -> Line:
+def written(fields: Mapping[str, Any], judgement: Mapping[str, Any]) -> Line:
+    """A line of these fields, with the judgement behind them."""
     return Line(dump_judged(fields, judgement), judgement)
 
 
@@ -82,6 +83,11 @@ class Earlier:
     judgement: Mapping[str, Any]
 
 
+def made_by(judgement: Mapping[str, Any]) -> Any:
+    """The name of the workflow or benchmark that a judgement comes from."""
+    return judgement.get("workflow") or judgement.get("benchmark")
+
+
 def earlier(text: bytes) -> Earlier | None:
     """Read an output line back; None if it is none of ours.
 
@@ -98,7 +104,6 @@ def earlier(text: bytes) -> Earlier | None:
     if not isinstance(judgement["verdict"], str) or not isinstance(original, dict):
         return None
     fields = {key: value for key, value in line.items() if key != RESERVED}
-    finished = judgement["verdict"] in FINISHED and all(
-        isinstance(judgement.get(name), str) for name in ("fingerprint", "workflow")
-    )
+    finished = judgement["verdict"] in FINISHED and isinstance(judgement.get("fingerprint"), str)
+    finished = finished and isinstance(made_by(judgement), str)
     return Earlier(content_hash({**fields, **original}), finished, judgement)

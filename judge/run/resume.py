@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from judge.errors import UsageError
-from judge.run.lines import Earlier, earlier
-from judge.run.setup import Bound
+from judge.run.fingerprint import Mark
+from judge.run.lines import Earlier, earlier, made_by
 
 
 def side_file(out: Path) -> Path:
@@ -92,7 +92,7 @@ class Resumption:
         self.out = out
         self.kept = Kept(side_file(out))
 
-    def check(self, bound: Callable[[str], Bound]) -> int:
+    def check(self, mark_of: Callable[[str], Mark]) -> int:
         """How many lines of OUT are none of ours and will be left out.
 
         Raises:
@@ -103,12 +103,11 @@ class Resumption:
         survey = self._survey()
         if survey.foreign and not survey.ours:
             raise UsageError(
-                f"{self.out} was not written by judge validate, so --resume cannot go on with it; "
+                f"{self.out} was not written by judge, so --resume cannot go on with it; "
                 "name another file with -o"
             )
         for mark, judgement in survey.judgements.items():
-            name = judgement["workflow"]
-            now = bound(name)
+            now = mark_of(made_by(judgement))
             if mark != now.fingerprint:
                 raise UsageError(
                     f"{self.out} was made under another fingerprint ({mark}, now "
@@ -180,9 +179,9 @@ def _foreign_tail(path: Path, start: int) -> bool:
     return bool(tail) and tail != b"{"
 
 
-def _differences(judgement: Mapping[str, Any], now: Bound) -> str:
-    before = _flat({**(judgement.get("models") or {}), "workflow": judgement["workflow"]})
-    after = _flat({**now.models, "workflow": now.workflow.name})
+def _differences(judgement: Mapping[str, Any], now: Mark) -> str:
+    before = _flat({**(judgement.get("models") or {}), "workflow": made_by(judgement)})
+    after = _flat({**now.models, "workflow": now.name})
     names = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
     told = [f"{name} was {before.get(name)!r}, is {after.get(name)!r}" for name in names[:6]]
     if len(names) > len(told):

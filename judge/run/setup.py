@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -97,8 +97,8 @@ class Setup:
     _added: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, settings: Settings) -> Setup:
-        """Build the clients and read the rubrics.
+    def of(cls, settings: Settings, models: Sequence[str] | None = None) -> Setup:
+        """Build the clients of these models, else of all that the settings name; read the rubrics.
 
         Raises:
             UsageError: a model, rubric, workflow, check or profile that cannot be used as named.
@@ -111,7 +111,7 @@ class Setup:
         setup._check_checks()
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
-        for spec in setup.models:
+        for spec in setup.models if models is None else models:
             setup.client(spec)
         setup._check_prices()
         setup._check_profile()

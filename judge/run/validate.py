@@ -2,105 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import logging
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
-from itertools import chain
-from pathlib import Path
 from typing import Any
 
-from judge.errors import BackendError, Exit, JudgeError
-from judge.records import Item, Kind, Problem, SeenIds, build, content_hash
+from judge.errors import BackendError, JudgeError
+from judge.records import Item, Kind, Problem, SeenIds, build
 from judge.run import lines
-from judge.run.corrected import Corrections
-from judge.run.interrupts import Interrupts
+from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
-from judge.run.output import FileSink, Sink, StreamSink
-from judge.run.pipeline import Brake, Pipeline, feed
 from judge.run.replay import Replays
-from judge.run.resume import Resumption, side_file
+from judge.run.running import Report, Watcher, run
 from judge.run.setup import Setup, load_workflow
-from judge.run.shelf import LineShelf
 from judge.run.summary import SpeechStatistics, Summary
 from judge.settings import Settings
 from judge.subject import Subject
-from judge.verdict import Verdict
-
-BROKEN_PIPE = 141
-"""128 + SIGPIPE, what a shell reports for a program whose reader has gone away."""
-
-FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
-"""Verdicts that leave a record to people (`--review`)."""
-
-TICK_SECONDS = 1.0
-"""Between two signs of life to whoever watches, also while one record takes minutes."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class Report:
-    """How a run ended: its exit code so far (the gate is the caller's), sums, and the reason."""
-
-    summary: Summary
-    seconds: float = 0.0
-    interrupted: bool = False
-    fatal: JudgeError | None = None
-    broken_pipe: bool = False
-    traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
-    cost: float = 0.0
-    replayed: int = 0
-    corrections: Corrections = field(default_factory=Corrections)
-
-    @property
-    def finished(self) -> bool:
-        """Whether every input line has its output line."""
-        return not (self.interrupted or self.fatal or self.broken_pipe)
-
-    @property
-    def exit_code(self) -> int:
-        if self.broken_pipe:
-            return BROKEN_PIPE
-        if self.fatal is not None:
-            return int(self.fatal.exit_code)
-        if self.interrupted:
-            return int(Exit.INTERRUPTED)
-        return int(Exit.INCOMPLETE if self.summary.incomplete else Exit.OK)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            **self.summary.as_json(),
-            "finished": self.finished,
-            "exit_code": self.exit_code,
-            "seconds": round(self.seconds, 3),
-            "cost_usd": round(self.cost, 6),
-            "replayed": self.replayed,
-            "corrected_pass_rates": [rate.as_json() for rate in self.corrections.rates()],
-            "models": self.traffic,
-        }
-
-
-class Watcher:
-    """Told what happens in a run; the base class does nothing with it."""
-
-    def began(self, setup: Setup) -> None:
-        """The models are ready."""
-
-    def wrote(self, summary: Summary, setup: Setup) -> None:
-        """One more line is out."""
-
-    def tick(self, summary: Summary, setup: Setup) -> None:
-        """Another second has passed, perhaps with nothing written."""
-
-    def stopping(self, now: bool) -> None:
-        """The user asked to stop."""
-
-    def left_out(self, count: int) -> None:
-        """So many lines of OUT were not written by judge, and `--resume` drops them."""
 
 
 def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
@@ -113,18 +32,7 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     setup = Setup.of(settings)
     summary = Summary(SpeechStatistics(_encoder()))
     with SeenIds() as ids:
-        run = _Run(job, setup, summary, watcher, ids)
-        with Interrupts(run.interrupt), asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(run.go())
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's event loop, which makes calls cheaper; Python's own where there is none."""
-    try:
-        from uvloop import new_event_loop
-    except ImportError:
-        return None
-    return new_event_loop
+        return run(job, _Validation(job, setup, ids), summary, watcher)
 
 
 def _encoder() -> Any:
@@ -133,115 +41,40 @@ def _encoder() -> Any:
     return SentenceEncoder() if SentenceEncoder.available() else None
 
 
-class _Run:
-    """One run: its stream, its brake, and what it does with each record."""
+class _Validation:
+    """What validation does with each item."""
 
-    def __init__(
-        self, job: Job, setup: Setup, summary: Summary, watcher: Watcher, ids: SeenIds
-    ) -> None:
-        self.job, self.setup, self.watcher, self.ids = job, setup, watcher, ids
-        self.report = Report(summary)
-        self.brake = Brake()
+    def __init__(self, job: Job, setup: Setup, ids: SeenIds) -> None:
+        self.job, self.setup, self.ids = job, setup, ids
         self.replays = Replays(setup.cache, setup.prices) if setup.cache else None
-        self.resumption: Resumption | None = None
-        self.review: FileSink | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._streaming = False
         chosen = setup.settings.workflow
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
 
-    async def go(self) -> Report:
-        self._loop = asyncio.get_running_loop()
-        began = time.monotonic()
-        sink: Sink | None = None
-        try:
-            items = self._items()
-            sink = self._sink()
-            if self.job.review is not None:
-                self.review = FileSink(self.job.review)
-            if await self._prepared():
-                if isinstance(sink, FileSink) and not self.job.resume:
-                    self._start_anew(sink)
-                if self.review is not None:
-                    self.review.empty()
-                # What is there now stays; the collector, off until here, need not look at it.
-                gc.freeze()
-                gc.enable()
-                self.watcher.began(self.setup)
-                await self._stream(items, sink)
-                if self.report.finished and self._aside is not None:
-                    self._aside.unlink(missing_ok=True)
-        finally:
-            for opened in (sink, self.review):
-                if opened is not None:
-                    opened.close()
-            await self._close(began)
-        return self.report
+    @property
+    def replayed(self) -> int:
+        return self.replays.count if self.replays else 0
 
-    async def _prepared(self) -> bool:
-        """Whether every model is ready; until then nothing is under way that could be finished."""
-        preparing = asyncio.ensure_future(self.setup.prepare())
-        self.brake.tasks.add(preparing)
-        preparing.add_done_callback(self.brake.tasks.discard)
-        try:
-            await preparing
-        except asyncio.CancelledError:
-            return False
-        except BackendError as error:
-            self.report.fatal = _fatal(error)
-            return False
-        return not self.brake.pulled
+    def items(self) -> Iterator[Item]:
+        return select(self.job)
 
-    async def _stream(self, items: Iterator[Item], sink: Sink) -> None:
-        self._streaming = True
-        shelf = None if self.job.unordered else LineShelf(self._aside)
-        pipeline = Pipeline(self.work, slots=self.setup.slots, brake=self.brake, shelf=shelf)
-        ticking = asyncio.create_task(self._tick())
-        try:
-            await pipeline.run(feed(items, self.brake), lambda line: self._emit(line, sink))
-        except BrokenPipeError:
-            self.report.broken_pipe = True
-        except BackendError as error:
-            self.report.fatal = _fatal(error)
-        except JudgeError as error:
-            self.report.fatal = error
-        finally:
-            ticking.cancel()
-            if shelf is not None:
-                shelf.close()
+    async def prepare(self) -> None:
+        await self.setup.prepare()
 
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(TICK_SECONDS)
-            self.watcher.tick(self.report.summary, self.setup)
+    def mark(self, name: str) -> Mark:
+        bound = self.setup.bound(name)
+        return Mark(bound.workflow.name, bound.models, bound.fingerprint)
 
-    # ------------------------------------------------------------ stopping
+    def readable(self, item: Item) -> bool:
+        return not isinstance(build(item, self.kind, self.ids), Problem)
 
-    def interrupt(self, again: bool) -> None:
-        """Stop reading and finish what is under way; `again`: stop now. From any thread."""
-        self.report.interrupted = True
-        if self._loop is None:
-            self.brake.pulled = True
-        else:
-            self._loop.call_soon_threadsafe(self._interrupted, again or not self._streaming)
-
-    def _interrupted(self, now: bool) -> None:
-        self.watcher.stopping(now)
-        if now:
-            self.brake.stop_now()
-        else:
-            self.brake.stop_reading()
-
-    # ------------------------------------------------------------ one record
-
-    async def work(self, item: Item) -> Line:
+    async def line(self, item: Item, kept: Callable[[Item], Line | None]) -> Line:
         """The output line for one item."""
         if item.problem is not None:
             return lines.bad_input(item, item.problem)
         record = build(item, self.kind, self.ids)
         if isinstance(record, Problem):
             return lines.bad_input(item, record)
-        if (line := self._kept(item)) is not None:
+        if (line := kept(item)) is not None:
             return line
         bound = self.setup.bound(record.kind)
         if self.replays is not None and (line := self.replays.find(record, bound)) is not None:
@@ -264,86 +97,7 @@ class _Run:
             await self.replays.keep(record, line, bound)
         return line
 
-    def _kept(self, item: Item) -> Line | None:
-        if self.resumption is None or item.fields is None:
-            return None
-        text = self.resumption.kept.take(content_hash(item.fields))
-        found = lines.earlier(text) if text is not None else None
-        return Line(text, found.judgement, kept=True) if text and found else None
-
-    def _emit(self, line: Line, sink: Sink) -> None:
-        sink.write(line.text)
-        self._count(line)
-        self.watcher.wrote(self.report.summary, self.setup)
-
-    def _count(self, line: Line) -> None:
-        self.report.summary.add(line.judgement, kept=line.kept)
-        if self.review is not None and line.judgement["verdict"] in FOR_PEOPLE:
-            self.review.write(line.text)
+    def count(self, line: Line, report: Report) -> None:
         if line.judgement.get("workflow") and line.judgement.get("checks"):
             bound = self.setup.bound_workflow(line.judgement["workflow"])
-            self.report.corrections.add(line.text, line.judgement, bound)
-
-    # ------------------------------------------------------------ files
-
-    @property
-    def _aside(self) -> Path | None:
-        return None if self.job.out is None else side_file(self.job.out)
-
-    def _items(self) -> Iterator[Item]:
-        items = select(self.job)
-        if not self.job.resume or self.job.out is None:
-            return items
-        self.resumption = Resumption(self.job.out)
-        if foreign := self.resumption.check(self.setup.bound):
-            self.watcher.left_out(foreign)
-        return self._resumed(items, self.resumption)
-
-    def _sink(self) -> Sink:
-        return StreamSink() if self.job.out is None else FileSink(self.job.out)
-
-    def _start_anew(self, sink: FileSink) -> None:
-        sink.empty()
-        if self._aside is not None:
-            self._aside.unlink(missing_ok=True)
-
-    def _resumed(self, items: Iterator[Item], resumption: Resumption) -> Iterator[Item]:
-        """The items that are still to do, after those whose lines already stand in OUT.
-
-        Runs where the input is read, and is done with OUT before it gives the first item.
-        """
-        size, ahead = 0, list[Item]()
-        for text, found in resumption.prefix():
-            item = next(items, None)
-            if item is None:
-                break
-            if not self._stands(item, found.key):
-                ahead.append(item)
-                break
-            self._count(Line(text, found.judgement, kept=True))
-            size += len(text)
-        resumption.keep(size)
-        yield from chain(ahead, items)
-
-    def _stands(self, item: Item, key: str) -> bool:
-        if item.fields is None or content_hash(item.fields) != key:
-            return False
-        return not isinstance(build(item, self.kind, self.ids), Problem)
-
-    async def _close(self, began: float) -> None:
-        if self.resumption is not None:
-            self.resumption.kept.close()
-        self.report.seconds = time.monotonic() - began
-        self.report.cost = self.setup.budget.cost
-        self.report.replayed = self.replays.count if self.replays else 0
-        for spec, client in self.setup.clients.items():
-            self.report.traffic[spec] = asdict(client.counters)
-        await self.setup.aclose()
-
-
-def _fatal(error: BackendError) -> JudgeError:
-    """The error that ended a run, with its exit code: 4 unless the call itself was bad."""
-    told = JudgeError(f"the model cannot be used: {error}")
-    bad_call = error.kind in ("bad-request", "context-exceeded", "budget")
-    told.exit_code = Exit.USAGE if bad_call else Exit.UNAVAILABLE
-    return told
+            report.corrections.add(line.text, line.judgement, bound)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from judge.run.job import Job
-from judge.run.validate import Watcher, validate
+from judge.run.running import Watcher
+from judge.run.validate import validate
 from judge.settings import resolve
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -1,0 +1,346 @@
+"""A run: its stream of items, its brake, its output, and how it is stopped and gone on with.
+
+What is done with an item is the `Work`'s: validation (judge/run/validate.py) or another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+from judge.errors import BackendError, Exit, JudgeError
+from judge.records import Item, content_hash
+from judge.run import lines
+from judge.run.corrected import Corrections
+from judge.run.fingerprint import Mark
+from judge.run.interrupts import Interrupts
+from judge.run.job import Job
+from judge.run.lines import Line
+from judge.run.output import FileSink, Sink, StreamSink
+from judge.run.pipeline import Brake, Pipeline, feed
+from judge.run.resume import Resumption, side_file
+from judge.run.setup import Setup
+from judge.run.shelf import LineShelf
+from judge.run.summary import Summary
+from judge.verdict import Verdict
+
+BROKEN_PIPE = 141
+"""128 + SIGPIPE, what a shell reports for a program whose reader has gone away."""
+
+FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
+"""Verdicts that leave a record to people (`--review`)."""
+
+TICK_SECONDS = 1.0
+"""Between two signs of life to whoever watches, also while one record takes minutes."""
+
+
+@dataclass(slots=True)
+class Report:
+    """How a run ended: its exit code so far (the gate is the caller's), sums, and the reason."""
+
+    summary: Summary
+    seconds: float = 0.0
+    interrupted: bool = False
+    fatal: JudgeError | None = None
+    broken_pipe: bool = False
+    traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
+    cost: float = 0.0
+    replayed: int = 0
+    corrections: Corrections = field(default_factory=Corrections)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every input line has its output line."""
+        return not (self.interrupted or self.fatal or self.broken_pipe)
+
+    @property
+    def exit_code(self) -> int:
+        if self.broken_pipe:
+            return BROKEN_PIPE
+        if self.fatal is not None:
+            return int(self.fatal.exit_code)
+        if self.interrupted:
+            return int(Exit.INTERRUPTED)
+        return int(Exit.INCOMPLETE if self.summary.incomplete else Exit.OK)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **self.summary.as_json(),
+            "finished": self.finished,
+            "exit_code": self.exit_code,
+            "seconds": round(self.seconds, 3),
+            "cost_usd": round(self.cost, 6),
+            "replayed": self.replayed,
+            "corrected_pass_rates": [rate.as_json() for rate in self.corrections.rates()],
+            "models": self.traffic,
+        }
+
+
+class Watcher:
+    """Told what happens in a run; the base class does nothing with it."""
+
+    def began(self, setup: Setup) -> None:
+        """The models are ready."""
+
+    def wrote(self, summary: Summary, setup: Setup) -> None:
+        """One more line is out."""
+
+    def tick(self, summary: Summary, setup: Setup) -> None:
+        """Another second has passed, perhaps with nothing written."""
+
+    def stopping(self, now: bool) -> None:
+        """The user asked to stop."""
+
+    def left_out(self, count: int) -> None:
+        """So many lines of OUT were not written by judge, and `--resume` drops them."""
+
+
+class Work(Protocol):
+    """What a run does with its items."""
+
+    setup: Setup
+
+    @property
+    def replayed(self) -> int:
+        """How many lines came from the cache as a whole."""
+        ...
+
+    def items(self) -> Iterator[Item]:
+        """The input, as far as it is wanted."""
+        ...
+
+    async def prepare(self) -> None:
+        """Reach every model before the first item; raises BackendError or UsageError."""
+        ...
+
+    def mark(self, name: str) -> Mark:
+        """Of a workflow or benchmark: what its finished lines must have been made with."""
+        ...
+
+    def readable(self, item: Item) -> bool:
+        """Whether the item is one that gets more than an error; asked in the items' order."""
+        ...
+
+    async def line(self, item: Item, kept: Callable[[Item], Line | None]) -> Line:
+        """The output line for one item; `kept` gives the one of an earlier run, once.
+
+        Raises:
+            BackendError: a model is out of reach or denied, or the budget is used up.
+        """
+        ...
+
+    def count(self, line: Line, report: Report) -> None:
+        """One more line is out, or stands from an earlier run."""
+        ...
+
+
+def run(job: Job, work: Work, summary: Summary, watcher: Watcher) -> Report:
+    """Take a job's items through `work`, to the end or to where it was stopped.
+
+    Raises:
+        UsageError: nothing was asked: an output, or a model, that cannot be used.
+    """
+    running = _Run(job, work, summary, watcher)
+    with Interrupts(running.interrupt), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(running.go())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's event loop, which makes calls cheaper; Python's own where there is none."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    return new_event_loop
+
+
+class _Run:
+    """One run: its stream, its brake, and what it does with each record."""
+
+    def __init__(self, job: Job, work: Work, summary: Summary, watcher: Watcher) -> None:
+        self.job, self.work, self.watcher = job, work, watcher
+        self.report = Report(summary)
+        self.brake = Brake()
+        self.resumption: Resumption | None = None
+        self.review: FileSink | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._streaming = False
+
+    @property
+    def setup(self) -> Setup:
+        return self.work.setup
+
+    async def go(self) -> Report:
+        self._loop = asyncio.get_running_loop()
+        began = time.monotonic()
+        sink: Sink | None = None
+        try:
+            items = self._items()
+            sink = self._sink()
+            if self.job.review is not None:
+                self.review = FileSink(self.job.review)
+            if await self._prepared():
+                if isinstance(sink, FileSink) and not self.job.resume:
+                    self._start_anew(sink)
+                if self.review is not None:
+                    self.review.empty()
+                # What is there now stays; the collector, off until here, need not look at it.
+                gc.freeze()
+                gc.enable()
+                self.watcher.began(self.setup)
+                await self._stream(items, sink)
+                if self.report.finished and self._aside is not None:
+                    self._aside.unlink(missing_ok=True)
+        finally:
+            for opened in (sink, self.review):
+                if opened is not None:
+                    opened.close()
+            await self._close(began)
+        return self.report
+
+    async def _prepared(self) -> bool:
+        """Whether every model is ready; until then nothing is under way that could be finished."""
+        preparing = asyncio.ensure_future(self.work.prepare())
+        self.brake.tasks.add(preparing)
+        preparing.add_done_callback(self.brake.tasks.discard)
+        try:
+            await preparing
+        except asyncio.CancelledError:
+            return False
+        except BackendError as error:
+            self.report.fatal = _fatal(error)
+            return False
+        return not self.brake.pulled
+
+    async def _stream(self, items: Iterator[Item], sink: Sink) -> None:
+        self._streaming = True
+        shelf = None if self.job.unordered else LineShelf(self._aside)
+        pipeline = Pipeline(self._line, slots=self.setup.slots, brake=self.brake, shelf=shelf)
+        ticking = asyncio.create_task(self._tick())
+        try:
+            await pipeline.run(feed(items, self.brake), lambda line: self._emit(line, sink))
+        except BrokenPipeError:
+            self.report.broken_pipe = True
+        except BackendError as error:
+            self.report.fatal = _fatal(error)
+        except JudgeError as error:
+            self.report.fatal = error
+        finally:
+            ticking.cancel()
+            if shelf is not None:
+                shelf.close()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self.watcher.tick(self.report.summary, self.setup)
+
+    # ------------------------------------------------------------ stopping
+
+    def interrupt(self, again: bool) -> None:
+        """Stop reading and finish what is under way; `again`: stop now. From any thread."""
+        self.report.interrupted = True
+        if self._loop is None:
+            self.brake.pulled = True
+        else:
+            self._loop.call_soon_threadsafe(self._interrupted, again or not self._streaming)
+
+    def _interrupted(self, now: bool) -> None:
+        self.watcher.stopping(now)
+        if now:
+            self.brake.stop_now()
+        else:
+            self.brake.stop_reading()
+
+    # ------------------------------------------------------------ one item
+
+    async def _line(self, item: Item) -> Line:
+        return await self.work.line(item, self._kept)
+
+    def _kept(self, item: Item) -> Line | None:
+        if self.resumption is None or item.fields is None:
+            return None
+        text = self.resumption.kept.take(content_hash(item.fields))
+        found = lines.earlier(text) if text is not None else None
+        return Line(text, found.judgement, kept=True) if text and found else None
+
+    def _emit(self, line: Line, sink: Sink) -> None:
+        sink.write(line.text)
+        self._count(line)
+        self.watcher.wrote(self.report.summary, self.setup)
+
+    def _count(self, line: Line) -> None:
+        self.report.summary.add(line.judgement, kept=line.kept)
+        if self.review is not None and line.judgement["verdict"] in FOR_PEOPLE:
+            self.review.write(line.text)
+        self.work.count(line, self.report)
+
+    # ------------------------------------------------------------ files
+
+    @property
+    def _aside(self) -> Path | None:
+        return None if self.job.out is None else side_file(self.job.out)
+
+    def _items(self) -> Iterator[Item]:
+        items = self.work.items()
+        if not self.job.resume or self.job.out is None:
+            return items
+        self.resumption = Resumption(self.job.out)
+        if foreign := self.resumption.check(self.work.mark):
+            self.watcher.left_out(foreign)
+        return self._resumed(items, self.resumption)
+
+    def _sink(self) -> Sink:
+        return StreamSink() if self.job.out is None else FileSink(self.job.out)
+
+    def _start_anew(self, sink: FileSink) -> None:
+        sink.empty()
+        if self._aside is not None:
+            self._aside.unlink(missing_ok=True)
+
+    def _resumed(self, items: Iterator[Item], resumption: Resumption) -> Iterator[Item]:
+        """The items that are still to do, after those whose lines already stand in OUT.
+
+        Runs where the input is read, and is done with OUT before it gives the first item.
+        """
+        size, ahead = 0, list[Item]()
+        for text, found in resumption.prefix():
+            item = next(items, None)
+            if item is None:
+                break
+            if not self._stands(item, found.key):
+                ahead.append(item)
+                break
+            self._count(Line(text, found.judgement, kept=True))
+            size += len(text)
+        resumption.keep(size)
+        yield from chain(ahead, items)
+
+    def _stands(self, item: Item, key: str) -> bool:
+        if item.fields is None or content_hash(item.fields) != key:
+            return False
+        return self.work.readable(item)
+
+    async def _close(self, began: float) -> None:
+        if self.resumption is not None:
+            self.resumption.kept.close()
+        self.report.seconds = time.monotonic() - began
+        self.report.cost = self.setup.budget.cost
+        self.report.replayed = self.work.replayed
+        for spec, client in self.setup.clients.items():
+            self.report.traffic[spec] = asdict(client.counters)
+        await self.setup.aclose()
+
+
+def _fatal(error: BackendError) -> JudgeError:
+    """The error that ended a run, with its exit code: 4 unless the call itself was bad."""
+    told = JudgeError(f"the model cannot be used: {error}")
+    bad_call = error.kind in ("bad-request", "context-exceeded", "budget")
+    told.exit_code = Exit.USAGE if bad_call else Exit.UNAVAILABLE
+    return told
