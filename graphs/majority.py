@@ -10,7 +10,8 @@ opinion, and only the others are put to the panel (docs/decisions/0014-cascade.m
 
 Sequential voting: each pass asks the least number of further votes that could settle every value,
 all at once. Whatever they say, the verdicts are those that all votes together would have given,
-because asking stops only when no outcome of the missing votes could change one.
+because asking stops only when no outcome of the missing votes could change one. A rubric whose
+answers count for themselves (fully, partially, absent) has them counted in the same way.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from judge.judging.panel import Panel
-from judge.judging.voting import needed, opinions_on, settled, tally
+from judge.judging.voting import (
+    PASS_OR_FAIL,
+    answers_on,
+    decide_among,
+    needed,
+    opinions_on,
+    settled,
+    tally,
+)
 from judge.stepping import Stepper
 from judge.subject import Subject
 from judge.verdict import Check, Finding, Verdict, Vote, gravest
@@ -61,7 +70,10 @@ async def ask(state: MajorityState, runtime: Runtime[Panel]) -> dict[str, list[V
     if panel.all_votes:
         wanted = len(ballots)
     else:
-        wanted = max(needed(opinions_on(n, cast), len(ballots), panel.rule) for n in numbers)
+        answers = _counted_by(panel)
+        wanted = max(
+            needed(_said(n, cast, panel), len(ballots), panel.rule, answers) for n in numbers
+        )
     upcoming = ballots[len(cast) : len(cast) + wanted]
     asked = [
         judge.vote(
@@ -91,10 +103,20 @@ def decide(state: MajorityState, runtime: Runtime[Panel]) -> str:
 
 
 def _unsettled(state: MajorityState, panel: Panel) -> tuple[int, ...]:
-    count, cast = len(panel.ballots), state["votes"]
+    count, cast, answers = len(panel.ballots), state["votes"], _counted_by(panel)
     return tuple(
-        n for n in state["numbers"] if not settled(opinions_on(n, cast), count, panel.rule)
+        n
+        for n in state["numbers"]
+        if not settled(_said(n, cast, panel), count, panel.rule, answers)
     )
+
+
+def _counted_by(panel: Panel) -> Sequence[str]:
+    return panel.rubric.answers if panel.rubric.graded else PASS_OR_FAIL
+
+
+def _said(number: int, votes: Sequence[Vote], panel: Panel) -> Sequence[str]:
+    return answers_on(number, votes) if panel.rubric.graded else opinions_on(number, votes)
 
 
 def _sure(vote: Vote, number: int) -> bool:
@@ -133,10 +155,12 @@ async def take_votes(
     end = await _stepper.run(start, panel)
     screened: list[Vote] = end["screened"]
     votes: list[Vote] = end["votes"]
-    counted = tally(votes, end["numbers"], len(panel.ballots), panel.rule)
+    counted, answers = _count(panel, subject, votes, end["numbers"])
     # A value has its verdict from the cheap judge or from the panel, never from both.
     heard = {n: votes if n in counted else screened for n in asked}
     opinions = {n: counted[n] if n in counted else screened[0].opinions[n] for n in asked}
+    if panel.rubric.graded:
+        answers |= {n: screened[0].answers[n] for n in asked if n not in counted}
     verdict = gravest(opinions.values())
     reasons = [vote.reason for vote in votes if vote.reason]
     return Check(
@@ -146,11 +170,33 @@ async def take_votes(
         round=round,
         votes=(*screened, *votes),
         opinions=opinions,
+        answers=answers,
         probability=_probability(heard),
-        findings=_findings(subject, heard, opinions),
+        findings=_findings(subject, heard, opinions, answers),
         reason=reasons[0] if reasons and verdict not in (Verdict.PASS, Verdict.FAIL) else None,
         rubric=panel.rubric.digest,
     )
+
+
+def _count(
+    panel: Panel, subject: Subject, votes: Sequence[Vote], numbers: Sequence[int]
+) -> tuple[Mapping[int, Verdict], dict[int, str]]:
+    """The verdict on each value, and the answers that stand, where those are what is counted."""
+    rubric, asked = panel.rubric, len(panel.ballots)
+    if not rubric.graded:
+        return tally(votes, numbers, asked, panel.rule), {}
+    assert rubric.verdict is not None
+    best = rubric.verdict.expected(subject.label)
+    opinions: dict[int, Verdict] = {}
+    standing: dict[int, str] = {}
+    for n in numbers:
+        said = decide_among(answers_on(n, votes), asked, panel.rule, rubric.answers)
+        if said in rubric.answers:
+            standing[n] = said
+            opinions[n] = Verdict.PASS if said == best else Verdict.FAIL
+        else:
+            opinions[n] = Verdict(said)
+    return opinions, standing
 
 
 def _probability(heard: Mapping[int, Sequence[Vote]]) -> float | None:
@@ -164,13 +210,19 @@ def _probability(heard: Mapping[int, Sequence[Vote]]) -> float | None:
 
 
 def _findings(
-    subject: Subject, heard: Mapping[int, Sequence[Vote]], opinions: Mapping[int, Verdict]
+    subject: Subject,
+    heard: Mapping[int, Sequence[Vote]],
+    opinions: Mapping[int, Verdict],
+    answers: Mapping[int, str],
 ) -> tuple[Finding, ...]:
+    """What bears out the verdicts; of rubrics counted by answers, what bears out the answers."""
     kept: dict[tuple[object, ...], Finding] = {}
     for number, verdict in opinions.items():
         value = subject.value(number) if number else None
         for vote in heard[number]:
             for finding in vote.findings:
+                if finding.answer != answers.get(number, finding.answer):
+                    continue
                 if finding.value == value and finding.verdict is verdict:
                     key = (value, finding.character, finding.quote)
                     kept.setdefault(key, finding)

@@ -10,7 +10,7 @@ from judge.verdict import Check, Edit, Usage
 
 
 class RecordState(TypedDict):
-    """The state of the story and norm graphs.
+    """The state of the story, norm and extraction graphs.
 
     `subject` is the record as it now stands; `round` counts the asks of the loop under way;
     `notes` say why a rewrite loop gave up; `usage` is what rewriting and locating took.

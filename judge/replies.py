@@ -30,8 +30,9 @@ class About:
     `texts` are the record's fields by name; `numbers` the values asked about (from 1);
     `characters` the names known to act in the story (empty: any name that stands in it);
     `evidence` names the field that a `yes` must quote, with the answers that need a quote;
-    `passages` is how many numbered passages a rewriter was given; `mark` is the fence around the
-    record in prompts, which new text must not hold ("": none).
+    `passages` is how many numbered passages a rewriter was given, `predicted` how many predicted
+    values a judge was shown; `mark` is the fence around the record in prompts, which new text must
+    not hold ("": none).
     """
 
     texts: Mapping[str, str]
@@ -39,6 +40,7 @@ class About:
     characters: tuple[str, ...] = ()
     evidence: tuple[str, frozenset[str]] | None = None
     passages: int = 0
+    predicted: int = 0
     mark: str = ""
 
 
@@ -57,11 +59,15 @@ def about(record: About) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One reply's answer about one value (or about the record), with its evidence."""
+    """One reply's answer about one value (or about the record), with its evidence.
+
+    `predicted` are the numbers (from 1) of the predicted values that it rests on.
+    """
 
     answer: str
     passages: tuple[tuple[str | None, str], ...] = field(default=())
     reason: str | None = None
+    predicted: tuple[int, ...] = ()
 
 
 class Part(BaseModel):
@@ -253,6 +259,49 @@ class SpeechesFound(JudgingReply):
         }
 
 
+class ExtractedValue(Part):
+    """One value: the predicted values that it rests on, by number, and how much of it they say."""
+
+    value: int
+    predicted: Annotated[list[int], Field(max_length=10)]
+    reason: str
+    presence: Literal["fully", "partially", "absent"]
+
+
+class ValuesExtracted(JudgingReply):
+    """For each value: is it fully, partially or not among the predicted ones, and in which?
+
+    A predicted value may serve several values, and several may serve one.
+    """
+
+    per_value: ClassVar[str | None] = "values"
+    values: list[ExtractedValue]
+
+    def problems(self, record: About) -> Iterator[str]:
+        yield from number_problems([v.value for v in self.values], record.numbers, "value")
+        for part in self.values:
+            if part.presence == "absent" and part.predicted:
+                yield f"value {part.value} is said to be absent but predicted values are named"
+            elif part.presence != "absent" and not part.predicted:
+                yield f"value {part.value} is said to be there but no predicted value is named"
+            for number in sorted(set(part.predicted)):
+                if not 1 <= number <= record.predicted:
+                    yield (
+                        f"value {part.value}: there is no predicted value {number}; "
+                        f"they are numbered from 1 to {record.predicted}"
+                    )
+
+    def answers(self) -> dict[int, Answer]:
+        return {
+            part.value: Answer(
+                part.presence,
+                reason=part.reason or None,
+                predicted=tuple(sorted(set(part.predicted))),
+            )
+            for part in self.values
+        }
+
+
 class _OneAnswer(JudgingReply):
     quote: str | None
     reason: str
@@ -331,6 +380,7 @@ JUDGING_REPLIES: Mapping[str, type[JudgingReply]] = {
     for model in (
         ValuesReflected,
         SpeechesFound,
+        ValuesExtracted,
         YesNo,
         LabelAnswer,
         LeaksFound,

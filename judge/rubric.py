@@ -48,16 +48,19 @@ TEXT_FIELDS = (
     "instruction",
     "output_1",
     "output_2",
+    "predicted",
 )
 """Fields that a rubric may show, in the order in which a prompt shows them."""
 
-_ENVIRONMENT = SandboxedEnvironment(
+ENVIRONMENT = SandboxedEnvironment(
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
 )
+"""What questions are rendered in: a sandbox, where an unknown variable is an error."""
 
 ReplyName = Literal[
     "ValuesReflected",
     "SpeechesFound",
+    "ValuesExtracted",
     "YesNo",
     "LabelAnswer",
     "LeaksFound",
@@ -72,6 +75,7 @@ ReplyName = Literal[
 _ANSWERS: Mapping[str, tuple[str, ...]] = {
     "ValuesReflected": YES_NO,
     "SpeechesFound": YES_NO,
+    "ValuesExtracted": ("fully", "partially", "absent"),
     "YesNo": YES_NO,
     "LabelAnswer": get_args(Label),
     "LeaksFound": YES_NO,
@@ -80,9 +84,10 @@ _ANSWERS: Mapping[str, tuple[str, ...]] = {
 }
 """What each judging reply can answer; the replies themselves are not imported, which takes long."""
 
-_PER_VALUE = frozenset({"ValuesReflected", "SpeechesFound"})
+_PER_VALUE = frozenset({"ValuesReflected", "SpeechesFound", "ValuesExtracted"})
 _ABOUT_ANYTHING = frozenset({"YesNo", "LabelAnswer", "EntailmentAnswer", "ChoiceAnswer"})
-_ABOUT_THE_STORY = frozenset(get_args(ReplyName)) - _ABOUT_ANYTHING
+_ABOUT_PREDICTIONS = frozenset({"ValuesExtracted"})
+_ABOUT_THE_STORY = frozenset(get_args(ReplyName)) - _ABOUT_ANYTHING - _ABOUT_PREDICTIONS
 
 
 class Rubric(Section):
@@ -121,6 +126,8 @@ class Rubric(Section):
             raise ValueError(f"reply: {self.reply} does not suit a rubric with role {self.role}")
         if self.reply in _ABOUT_THE_STORY and "story" not in self.fields:
             raise ValueError(f"fields: {self.reply} is held against the story, which must be shown")
+        if self.reply in _ABOUT_PREDICTIONS and "predicted" not in self.fields:
+            raise ValueError(f"fields: {self.reply} names predicted values, which must be shown")
         if self.role == "judge" and (self.reply in _PER_VALUE) != (self.about == "values"):
             raise ValueError(f"reply: {self.reply} does not suit a rubric about: {self.about}")
         if self.role == "judge" and self.verdict is None:
@@ -162,7 +169,12 @@ class Rubric(Section):
     @property
     def ordinal(self) -> bool:
         """Whether the answers stand in an order, so that some misses are farther than others."""
-        return self.reply == "EntailmentAnswer"
+        return self.reply in ("EntailmentAnswer", "ValuesExtracted")
+
+    @property
+    def graded(self) -> bool:
+        """Whether votes are counted by their answers, best first, and not as pass or fail."""
+        return self.reply == "ValuesExtracted"
 
     def shown_as(self, name: str, swapped: bool) -> str:
         """The field whose text stands where `name` is shown."""
@@ -201,7 +213,7 @@ def system_text() -> str:
 @lru_cache(maxsize=512)
 def template(source: str) -> Template:
     """A question's template, in a sandbox."""
-    return _ENVIRONMENT.from_string(source)
+    return ENVIRONMENT.from_string(source)
 
 
 # ---------------------------------------------------------------- loading
@@ -257,7 +269,7 @@ def _check_templates(rubric: Rubric, name: str, lines: Mapping[Place, int]) -> N
         ]
     for where, question, allowed in questions:
         try:
-            unknown = sorted(meta.find_undeclared_variables(_ENVIRONMENT.parse(question)) - allowed)
+            unknown = sorted(meta.find_undeclared_variables(ENVIRONMENT.parse(question)) - allowed)
             if not unknown:
                 for label in get_args(Label):
                     template(question).render({**dict.fromkeys(allowed, "x"), "label": label})
@@ -316,7 +328,7 @@ def _misfit(rubric: Rubric, ours: Rubric | None) -> str | None:
         return None
     if (rubric.role, rubric.about) != (ours.role, ours.about):
         return f"it replaces a built-in rubric with role {ours.role} about {ours.about}"
-    if rubric.role == "rewrite" and rubric.reply != ours.reply:
+    if (rubric.role == "rewrite" or ours.graded) and rubric.reply != ours.reply:
         return f"it replaces a built-in rubric whose reply is {ours.reply}"
     return None
 

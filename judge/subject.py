@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from judge.backends.base import Prompt
     from judge.records import Record, Value
 
-Kind = Literal["story", "norm", "pair", "exchange", "comparison"]
-"""What a record is; workflows take stories and norms, calibration the others too."""
+Kind = Literal["story", "norm", "extraction", "pair", "exchange", "comparison"]
+"""What a record is; workflows take the first three, calibration the others too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,9 @@ class Subject:
     `texts` holds the fields that have a text, by typed name; `values` is numbered from 1 in the
     order of the record and never renumbered; `mark` fences the record's text in prompts: it comes
     from the hash of the text as it was read, and stays the same through all edits, so that a
-    prompt's prefix stays the same up to the first edited word. `prompts` keeps what was asked about
-    this text so far.
+    prompt's prefix stays the same up to the first edited word. `predicted` are the values that
+    somebody read out of a story, which stand numbered from 1 among the texts. `prompts` keeps what
+    was asked about this text so far.
     """
 
     id: str
@@ -35,33 +36,38 @@ class Subject:
     values: tuple[Value, ...] = ()
     characters: tuple[str, ...] = ()
     label: str | None = None
+    predicted: tuple[str, ...] = ()
     prompts: dict[object, Prompt] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, record: Record) -> Subject:
         data = record.data
-        skipped = {"id", "values", "characters", "label"}
+        skipped = {"id", "values", "characters", "label", "predicted"}
         texts = {
             name: text
             for name in type(data).model_fields
             if name not in skipped and isinstance(text := getattr(data, name), str) and text.strip()
         }
         values: tuple[Value, ...] = tuple(getattr(data, "values", ()))
+        predicted: tuple[str, ...] = tuple(getattr(data, "predicted", ()))
+        if predicted:
+            texts["predicted"] = _numbered(predicted)
         return cls(
             id=record.id,
             kind=record.kind,
             texts=texts,
-            mark=_mark(record.content_hash(), [*texts.values(), *(v.text for v in values)]),
+            mark=fence_mark(record.content_hash(), [*texts.values(), *(v.text for v in values)]),
             values=values,
             characters=tuple(getattr(data, "characters", ())),
             label=getattr(data, "label", None),
+            predicted=predicted,
         )
 
     @classmethod
     def of_texts(cls, id: str, kind: Kind, texts: Mapping[str, str], label: str | None) -> Subject:
         """A subject out of texts alone, such as a pair of sentences; blank ones are left out."""
         filled = {name: text for name, text in texts.items() if text.strip()}
-        return cls(id, kind, filled, _mark(digest(filled), list(filled.values())), label=label)
+        return cls(id, kind, filled, fence_mark(digest(filled), list(filled.values())), label=label)
 
     @property
     def story(self) -> str:
@@ -83,6 +89,14 @@ class Subject:
     def with_story(self, story: str) -> Subject:
         return replace(self, texts={**self.texts, "story": story}, prompts={})
 
+    def with_first_predicted(self, count: int) -> Subject:
+        """The same with the first `count` predicted values (at least one) alone."""
+        if len(self.predicted) <= count:
+            return self
+        kept = self.predicted[:count]
+        texts = {**self.texts, "predicted": _numbered(kept)}
+        return replace(self, texts=texts, predicted=kept, prompts={})
+
     def lacks(self, fields: Sequence[str]) -> tuple[str, ...]:
         """Which of these fields the record does not have."""
         return tuple(name for name in fields if not self._has(name))
@@ -101,10 +115,19 @@ class Subject:
             "values": [value.text for value in self.values],
             "characters": list(self.characters),
             "label": self.label,
+            "predicted": list(self.predicted),
         }
 
 
-def _mark(seed: str, texts: Sequence[str]) -> str:
+def _numbered(texts: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1))
+
+
+def fence_mark(seed: str, texts: Sequence[str]) -> str:
+    """8 hex digits that none of the texts holds, always the same for the same seed and texts.
+
+    `seed` is a hash, in hex digits, of what is fenced.
+    """
     mark = seed[:8]
     while any(mark in text for text in texts):
         mark = hashlib.blake2b(mark.encode() + seed.encode(), digest_size=4).hexdigest()

@@ -69,7 +69,8 @@ class Finding:
     """One piece of evidence: what was said of one value, or of the record (value None).
 
     `value` is the value's full text, because numbers shift when values are dropped; `quote` stands
-    in the record's text as it was when the judge read it.
+    in the record's text as it was when the judge read it. `predicted` are the numbers (from 1) of
+    the predicted values that an answer rests on. `number` is the value's own, not written out.
     """
 
     verdict: Verdict
@@ -79,6 +80,8 @@ class Finding:
     answer: str | None = None
     reason: str | None = None
     probability: float | None = None
+    predicted: tuple[int, ...] = ()
+    number: int | None = field(default=None, compare=False)
 
     def as_json(self) -> dict[str, Any]:
         pairs = {
@@ -87,6 +90,7 @@ class Finding:
             "answer": self.answer,
             "character": self.character,
             "quote": self.quote,
+            "predicted": list(self.predicted) or None,
             "reason": self.reason,
             "probability": None if self.probability is None else round(self.probability, 6),
         }
@@ -98,7 +102,8 @@ class Vote:
     """One reply to one rubric by one model.
 
     `opinions` maps what was asked about (a value's number from 1, or 0 for the record) to a
-    verdict; a lost vote (`unreadable`, `error`) has the same verdict for each.
+    verdict; a lost vote (`unreadable`, `error`) has the same verdict for each. `answers` maps it to
+    the answer, where one was read and the reading was sure of it.
     """
 
     verdict: Verdict
@@ -109,6 +114,7 @@ class Vote:
     probabilities: Mapping[int, float] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     reason: str | None = None
+    answers: Mapping[int, str] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
 
     def as_json(self) -> dict[str, Any]:
@@ -128,7 +134,9 @@ class Check:
     """A rubric's verdict on one record.
 
     `by` tells the steering judge's asks from the accepting judge's; `opinions` holds the verdict
-    for each value (0: the record) after voting; `rubric` is the rubric's digest.
+    for each value (0: the record) after voting; `answers` the answer that stands, for rubrics whose
+    votes are counted by answers, without the values where none does; `rubric` is the rubric's
+    digest.
     """
 
     name: str
@@ -137,6 +145,7 @@ class Check:
     round: int = 1
     votes: tuple[Vote, ...] = ()
     opinions: Mapping[int, Verdict] = field(default_factory=dict)
+    answers: Mapping[int, str] = field(default_factory=dict)
     probability: float | None = None
     findings: tuple[Finding, ...] = ()
     reason: str | None = None
@@ -185,6 +194,39 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
+class Extraction:
+    """How far a record's gold values are found among its predicted ones (CQ-Bench, section 3.1).
+
+    `credits` has 1 (fully), 0.5 (partially) or 0 (absent) for each gold value, in their order, None
+    where the judges did not settle it; `cut` is how many predicted values were left out because
+    they were over the limit.
+    """
+
+    credits: tuple[float | None, ...]
+    cut: int = 0
+
+    @property
+    def settled(self) -> tuple[float, ...]:
+        """The credits that the judges settled."""
+        return tuple(credit for credit in self.credits if credit is not None)
+
+    @property
+    def recall(self) -> float | None:
+        """The mean of the settled credits, in [0, 1]; None where none is settled."""
+        return sum(self.settled) / len(self.settled) if self.settled else None
+
+    def as_json(self) -> dict[str, Any]:
+        """`recall` is over `over` gold values out of `of`."""
+        return {
+            "credits": list(self.credits),
+            "recall": None if self.recall is None else round(self.recall, 6),
+            "over": len(self.settled),
+            "of": len(self.credits),
+            "cut": self.cut,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """All that is written about one record under `"judge"`."""
 
@@ -196,6 +238,7 @@ class Judgement:
     original: Mapping[str, Any] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     contradictions: tuple[Finding, ...] = ()
+    extraction: Extraction | None = None
     usage: Usage = field(default_factory=Usage)
     error: Mapping[str, Any] | None = None
 
@@ -213,6 +256,8 @@ class Judgement:
             shown["dropped"] = list(self.dropped)
         if self.contradictions:
             shown["contradictions"] = [finding.as_json() for finding in self.contradictions]
+        if self.extraction is not None:
+            shown["extraction"] = self.extraction.as_json()
         shown["usage"] = self.usage.as_json()
         shown["models"] = dict(models)
         shown["fingerprint"] = fingerprint

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from judge.records import Item, Problem, build
+from judge.records import Item, Kind, Problem, build
 from judge.records.labelled import LabelledItem
 from judge.rubric import TEXT_FIELDS, Rubric
 from judge.subject import Subject
@@ -36,7 +37,7 @@ def subject_of(item: LabelledItem, rubric: Rubric) -> Subject | str:
 
 
 def _subject(item: LabelledItem, rubric: Rubric) -> Subject | str:
-    for kind in ("story", "norm"):
+    for kind in _MARKS:
         if kind not in rubric.kinds or not _filled(item, kind):
             continue
         made = build(Item(item.source, item.line, {"id": item.record, **item.fields}), kind)
@@ -47,5 +48,13 @@ def _subject(item: LabelledItem, rubric: Rubric) -> Subject | str:
     return Subject.of_texts(item.record, rubric.kinds[0], texts, known)
 
 
-def _filled(item: LabelledItem, kind: str) -> bool:
-    return bool(item.fields.get("values" if kind == "story" else "rule_of_thumb"))
+_MARKS: Mapping[Kind, str] = {
+    "story": "values",
+    "norm": "rule_of_thumb",
+    "extraction": "predicted",
+}
+"""The field that tells records of a kind from others."""
+
+
+def _filled(item: LabelledItem, kind: Kind) -> bool:
+    return bool(item.fields.get(_MARKS[kind]))

@@ -179,6 +179,15 @@ class Client:
             )
         return dict(completion.first_token), self._usage(completion)
 
+    async def write(self, call: Call) -> tuple[Completion, Usage]:
+        """One completion in free text, cut off or refused as it may be.
+
+        Raises:
+            BackendError: the model gave no reply at all.
+        """
+        completion = await self._complete(call, Mode.JSON_SCHEMA)
+        return completion, self._usage(completion)
+
     async def prepare(self) -> Mode:
         """How this model is best asked for JSON; found out once, and remembered in the cache.
 

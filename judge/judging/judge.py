@@ -145,6 +145,7 @@ class Judge:
             findings=tuple(
                 finding for n in asked for finding in _findings(subject, n, answers[n], opinions[n])
             ),
+            answers={n: answers[n].answer for n in asked},
             usage=result.usage,
         )
 
@@ -155,6 +156,7 @@ class Judge:
             numbers=values,
             characters=subject.characters,
             evidence=(evidence.field, evidence.answers) if evidence else None,
+            predicted=len(subject.predicted),
         )
 
     # ------------------------------------------------------------ probability
@@ -167,10 +169,14 @@ class Judge:
         opinions = {n: verdict for n, (verdict, *_) in zip(asked, read, strict=True)}
         probabilities = {n: p for n, (_, _, p, _) in zip(asked, read, strict=True) if p is not None}
         findings = tuple(
-            Finding(verdict, subject.value(n) if n else None, answer=answer, probability=p)
+            Finding(
+                verdict, subject.value(n) if n else None, answer=answer, probability=p, number=n
+            )
             for n, (verdict, answer, p, _) in zip(asked, read, strict=True)
         )
         lost = [n for n in asked if opinions[n] is Verdict.UNREADABLE]
+        sure = {n for n in asked if opinions[n] in (Verdict.PASS, Verdict.FAIL)}
+        answers = {n: a for n, (_, a, *_) in zip(asked, read, strict=True) if a and n in sure}
         return Vote(
             verdict=gravest(opinions.values()),
             model=self.client.spec,
@@ -180,6 +186,7 @@ class Judge:
             probabilities=probabilities,
             findings=findings,
             reason=NOTHING_READ if lost else None,
+            answers=answers,
             usage=sum((usage for *_, usage in read), Usage()),
         )
 
@@ -255,6 +262,7 @@ def _merged(parts: Sequence[Vote]) -> Vote:
         opinions=opinions,
         findings=tuple(finding for part in parts for finding in part.findings),
         reason=next((part.reason for part in parts if part.reason), None),
+        answers={n: answer for part in parts for n, answer in part.answers.items()},
         usage=sum((part.usage for part in parts), Usage()),
     )
 
@@ -266,8 +274,9 @@ def _verdict(passes: bool) -> Verdict:
 def _findings(subject: Subject, number: int, answer: Answer, verdict: Verdict) -> list[Finding]:
     value = subject.value(number) if number else None
     if not answer.passages:
-        return [Finding(verdict, value, answer=answer.answer, reason=answer.reason)]
+        found = Finding(verdict, value, answer=answer.answer, reason=answer.reason)
+        return [replace(found, predicted=answer.predicted, number=number)]
     return [
-        Finding(verdict, value, character, quote, answer.answer, answer.reason)
+        Finding(verdict, value, character, quote, answer.answer, answer.reason, number=number)
         for character, quote in answer.passages
     ]

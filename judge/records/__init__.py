@@ -2,6 +2,7 @@
 
 from judge.records.base import (
     RESERVED,
+    ExtractionRecord,
     Item,
     Kind,
     NormRecord,
@@ -22,6 +23,7 @@ __all__ = [
     "MAX_LINE",
     "RESERVED",
     "BadValueError",
+    "ExtractionRecord",
     "Item",
     "Kind",
     "NormRecord",

@@ -16,6 +16,7 @@ from judge.records.values import Value, clip, in_form_of
 
 __all__ = [
     "RESERVED",
+    "ExtractionRecord",
     "Item",
     "Kind",
     "NormRecord",
@@ -124,6 +125,20 @@ class NormRecord(BaseModel):
         return word
 
 
+class ExtractionRecord(BaseModel):
+    """The values that a story was made to carry, and those that somebody read out of it.
+
+    The task is CQ-Bench's value extraction; `category` is whatever the means are taken by.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: Id = None
+    values: list[Value] = Field(min_length=1)
+    predicted: list[str]
+    category: str | None = None
+
+
 @dataclass(slots=True)
 class Record:
     """A typed record beside the item it was read from.
@@ -133,7 +148,7 @@ class Record:
 
     item: Item
     kind: Kind
-    data: StoryRecord | NormRecord
+    data: StoryRecord | NormRecord | ExtractionRecord
     names: dict[str, str]
 
     @property
@@ -149,8 +164,8 @@ class Record:
     def text(self, field: str) -> str:
         """A field's text: a typed field under its typed name, or any text field under its own.
 
-        Values come one a line, characters with commas between. Raises KeyError for a field that
-        the record lacks or leaves empty.
+        Values, predicted ones too, come one a line, characters with commas between. Raises KeyError
+        for a field that the record lacks or leaves empty.
         """
         found = self._find(field)
         if found is None:
@@ -191,8 +206,10 @@ class Record:
             found: object = getattr(self.data, field)
         else:
             found = self.fields.get(field)
-        if field == "values" and isinstance(self.data, StoryRecord):
+        if field == "values" and not isinstance(self.data, NormRecord):
             return "\n".join(value.text for value in self.data.values)
+        if field == "predicted" and isinstance(self.data, ExtractionRecord):
+            found = "\n".join(self.data.predicted)
         if field == "characters" and isinstance(self.data, StoryRecord):
             found = ", ".join(self.data.characters)
         return found if isinstance(found, str) and found.strip() else None

@@ -7,24 +7,42 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from judge.records.base import RESERVED, Item, NormRecord, Problem, Record, StoryRecord
+from judge.records.base import (
+    RESERVED,
+    ExtractionRecord,
+    Item,
+    NormRecord,
+    Problem,
+    Record,
+    StoryRecord,
+)
 from judge.records.ids import SeenIds
 from judge.records.jsontext import kind_of
 from judge.records.names import ClashError, Kind, find_names, normalised, typed_name
-from judge.records.values import BadValueError, Value, clip, parse_values
+from judge.records.values import (
+    BadValueError,
+    Value,
+    clip,
+    parse_plain,
+    parse_predicted,
+    parse_values,
+)
 
 _NEEDED: dict[Kind, tuple[str, ...]] = {
     "story": ("story", "values"),
     "norm": ("story", "rule_of_thumb"),
+    "extraction": ("values", "predicted"),
 }
+_Data = StoryRecord | NormRecord | ExtractionRecord
 _SHOWN_KEYS = 12
 
 
 def recognise(fields: Mapping[str, Any]) -> Kind | None:
-    """The kind of record that these fields make: `story` has values, `norm` a rule of thumb.
+    """The kind of record that these fields make.
 
-    Where there are both, the one that is filled decides. None where that does not settle it, and
-    for records of neither kind.
+    A `story` has values, a `norm` a rule of thumb, an `extraction` values and predicted ones. Where
+    there are several of these, the one that is filled decides. None where that does not settle it,
+    and for records of no kind.
     """
     candidates = _candidates(fields)
     if len(candidates) > 1:
@@ -71,9 +89,11 @@ def _candidates(fields: Mapping[str, Any]) -> list[Kind]:
 
 
 def _filled(kind: Kind, fields: Mapping[str, Any]) -> bool:
-    # Both kinds need a story, so that an empty one says nothing about the kind.
+    # What stands first is needed by another kind, too, so that it says nothing about the kind.
     mark = _NEEDED[kind][1]
-    return any(typed_name(kind, key) == mark and not _blank(fields[key]) for key in fields)
+    found = [fields[key] for key in fields if typed_name(kind, key) == mark]
+    # To have predicted nothing is an answer, too.
+    return any(not _blank(one) or (kind == "extraction" and one == []) for one in found)
 
 
 def _blank(content: object) -> bool:
@@ -93,19 +113,20 @@ def _why_unrecognised(fields: Mapping[str, Any]) -> str:
             "this is an attitude-detection item (story, questions): another command scores answers "
             "to it, there is nothing in it to validate"
         )
-    if len(_candidates(fields)) > 1:
+    candidates = _candidates(fields)
+    if candidates == ["story", "norm"]:
         return "has both values and a rule of thumb: say whether it is a story or a norm record"
+    if len(candidates) > 1:
+        return f"has predicted values, and may be of kind {', '.join(candidates)}: say which it is"
     shown = ", ".join(clip(key, 40) for key in list(fields)[:_SHOWN_KEYS]) or "none"
     more = ", …" if len(fields) > _SHOWN_KEYS else ""
     return (
-        "neither a story record (story, values) nor a norm record (story, rule of thumb): "
-        f"its fields are {shown}{more}"
+        "neither a story record (story, values) nor a norm record (story, rule of thumb) nor an "
+        f"extraction record (values, predicted): its fields are {shown}{more}"
     )
 
 
-def _typed(
-    kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]
-) -> StoryRecord | NormRecord | Problem:
+def _typed(kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]) -> _Data | Problem:
     needed = _NEEDED[kind]
     for name in needed:
         if name not in names:
@@ -118,12 +139,24 @@ def _typed(
     try:
         if kind == "norm":
             return NormRecord.model_validate(given)
+        if kind == "extraction":
+            return _extraction(given, names)
         return StoryRecord.model_validate({**given, "values": _values(given)})
     except BadValueError as error:
         key = names["values"]
         return Problem(f"field {key!r} {error}", key)
     except ValidationError as error:
         return _first_problem(error, names)
+
+
+def _extraction(given: Mapping[str, Any], names: Mapping[str, str]) -> ExtractionRecord | Problem:
+    try:
+        predicted = parse_predicted(given["predicted"])
+    except BadValueError as error:
+        key = names["predicted"]
+        return Problem(f"field {key!r} {error}", key)
+    values = parse_plain(given["values"])
+    return ExtractionRecord.model_validate({**given, "values": values, "predicted": predicted})
 
 
 def _values(given: Mapping[str, Any]) -> list[Value]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
-Kind = Literal["story", "norm"]
+Kind = Literal["story", "norm", "extraction"]
 
 _TYPED: dict[Kind, dict[str, tuple[str, ...]]] = {
     "story": {
@@ -29,6 +29,12 @@ _TYPED: dict[Kind, dict[str, tuple[str, ...]]] = {
         "story": ("story", "situation"),
         "label": ("goldlabel", "label"),
         "explanation": ("explanation",),
+    },
+    "extraction": {
+        "id": ("id",),
+        "values": ("values",),
+        "predicted": ("predicted", "predictedvalues"),
+        "category": ("category",),
     },
 }
 _BY_ALIAS: dict[Kind, dict[str, str]] = {

@@ -20,13 +20,14 @@ class BadValueError(ValueError):
 class Value(BaseModel):
     """One value, `statement--attitude`, in the multiple setting with the character who holds it.
 
-    `text` is the value as the record gives it; made from the parts where it is left out.
+    `text` is the value as the record gives it; made from the parts where it is left out. `attitude`
+    is None for a value that is taken as it stands, not parsed (`parse_plain`).
     """
 
     model_config = ConfigDict(frozen=True)
 
     statement: str
-    attitude: str
+    attitude: str | None
     character: str | None = None
     text: str = ""
 
@@ -35,7 +36,8 @@ class Value(BaseModel):
     def _text_from_parts(cls, data: Any) -> Any:
         if isinstance(data, dict) and not data.get("text"):
             name = f"{data['character']}:" if data.get("character") else ""
-            return {**data, "text": f"{name}{data.get('statement')}--{data.get('attitude')}"}
+            held = "" if data.get("attitude") is None else f"--{data['attitude']}"
+            return {**data, "text": f"{name}{data.get('statement')}{held}"}
         return data
 
     @classmethod
@@ -68,7 +70,7 @@ class Value(BaseModel):
     def display(self) -> str:
         """The value in one spelling, whatever form the record gives it in."""
         name = f"{self.character}: " if self.character else ""
-        return f"{name}{self.statement}--{self.attitude}"
+        return f"{name}{self.statement}" + (f"--{self.attitude}" if self.attitude else "")
 
 
 def clip(text: object, limit: int = 80) -> str:
@@ -94,6 +96,36 @@ def parse_values(raw: object, *, story: str, setting: str | None) -> list[Value]
         Value.parse(entry, named=named) if isinstance(entry, str) else _from_object(entry)
         for entry in entries
     ]
+
+
+def parse_plain(raw: object) -> list[Value]:
+    """Read values that may be any text, in the forms of `parse_values`.
+
+    A text is folded to one line and taken as it stands, with or without an attitude. Raises
+    BadValueError, whose message names the value.
+    """
+    found = []
+    for entry in _entries(raw):
+        if isinstance(entry, str):
+            text = " ".join(entry.split())
+            found.append(Value(statement=text, attitude=None, text=text))
+        else:
+            found.append(_from_object(entry))
+    return found
+
+
+def parse_predicted(raw: object) -> list[str]:
+    """Read predicted values: a list of texts, or one text with a value on each line; none is fine.
+
+    Each is folded to one line. Raises BadValueError, whose message names the value.
+    """
+    if raw == [] or (isinstance(raw, str) and not raw.strip()):
+        return []
+    entries = _entries(raw)
+    texts = [" ".join(entry.split()) for entry in entries if isinstance(entry, str)]
+    if len(texts) < len(entries):
+        raise BadValueError("must hold texts, not objects")
+    return texts
 
 
 def in_form_of(raw: object, old: Sequence[Value], new: Sequence[Value | str]) -> Any:
@@ -167,5 +199,7 @@ def _from_object(entry: dict[str, Any]) -> Value:
 
 
 def _to_object(value: Value) -> dict[str, str]:
-    parts = {"statement": value.statement, "attitude": value.attitude}
+    parts = {"statement": value.statement}
+    if value.attitude is not None:
+        parts["attitude"] = value.attitude
     return {**parts, "character": value.character} if value.character else parts

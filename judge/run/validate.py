@@ -29,10 +29,25 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
         UsageError: nothing was judged: an input, output, model or setting that cannot be used.
     """
     refuse_unusable(job)
+    return validate_items(job, settings, watcher, select(job), lambda line: None)
+
+
+def validate_items(
+    job: Job,
+    settings: Settings,
+    watcher: Watcher,
+    items: Iterator[Item],
+    seen: Callable[[Line], None],
+) -> Report:
+    """Judge items that are not read from the job's inputs; `seen` is told each output line.
+
+    Raises:
+        UsageError: as `validate`.
+    """
     setup = Setup.of(settings)
     summary = Summary(SpeechStatistics(_encoder()))
     with SeenIds() as ids:
-        return run(job, _Validation(job, setup, ids), summary, watcher)
+        return run(job, _Validation(setup, ids, items, seen), summary, watcher)
 
 
 def _encoder() -> Any:
@@ -44,8 +59,11 @@ def _encoder() -> Any:
 class _Validation:
     """What validation does with each item."""
 
-    def __init__(self, job: Job, setup: Setup, ids: SeenIds) -> None:
-        self.job, self.setup, self.ids = job, setup, ids
+    def __init__(
+        self, setup: Setup, ids: SeenIds, items: Iterator[Item], seen: Callable[[Line], None]
+    ) -> None:
+        self.setup, self.ids = setup, ids
+        self._items, self._seen = items, seen
         self.replays = Replays(setup.cache, setup.prices) if setup.cache else None
         chosen = setup.settings.workflow
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
@@ -55,7 +73,7 @@ class _Validation:
         return self.replays.count if self.replays else 0
 
     def items(self) -> Iterator[Item]:
-        return select(self.job)
+        return self._items
 
     async def prepare(self) -> None:
         await self.setup.prepare()
@@ -98,6 +116,7 @@ class _Validation:
         return line
 
     def count(self, line: Line, report: Report) -> None:
+        self._seen(line)
         if line.judgement.get("workflow") and line.judgement.get("checks"):
             bound = self.setup.bound_workflow(line.judgement["workflow"])
             report.corrections.add(line.text, line.judgement, bound)

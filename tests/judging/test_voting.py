@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.judging.voting import Rule, decide, needed, opinions_on, settled, tally
+from judge.judging.voting import (
+    Rule,
+    answers_on,
+    decide,
+    decide_among,
+    needed,
+    opinions_on,
+    settled,
+    tally,
+)
 from judge.verdict import Verdict, Vote
 
 P, F, A, U, E = Verdict.PASS, Verdict.FAIL, Verdict.ABSTAIN, Verdict.UNREADABLE, Verdict.ERROR
@@ -104,6 +113,58 @@ def test_asking_until_settled_gives_the_verdict_of_all_votes(asked: int, rule: R
         assert decide(pattern[:cast], asked, rule) is decide(pattern, asked, rule), pattern
 
 
+GRADES = ("fully", "partially", "absent")
+
+
+@pytest.mark.parametrize(
+    ("votes", "asked", "rule", "comes_to"),
+    [
+        (["partially"], 1, "majority", "partially"),
+        (["fully", "absent", "absent"], 3, "majority", "absent"),
+        (["fully", "partially", "absent"], 3, "majority", A),
+        (["fully", "fully", U], 3, "majority", "fully"),
+        (["fully", U, U], 3, "majority", A),
+        ([U, E], 2, "majority", E),
+        (["partially", "partially"], 2, "unanimous", "partially"),
+        (["partially", "absent"], 2, "unanimous", A),
+        (["fully", "partially", "absent"], 3, "any", "absent"),
+        (["fully", "partially", "fully"], 3, "any", "partially"),
+        (["fully", "fully", U], 3, "any", A),
+        (["fully", "fully"], 2, "any", "fully"),
+    ],
+)
+def test_what_votes_by_answers_come_to(
+    votes: list[str], asked: int, rule: Rule, comes_to: str
+) -> None:
+    assert decide_among(votes, asked, rule, GRADES) == comes_to
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("asked", range(1, 6))
+def test_asking_by_answers_until_settled_gives_what_all_votes_give(asked: int, rule: Rule) -> None:
+    for pattern in product((*GRADES, A, U), repeat=asked):
+        cast = 0
+        while not settled(pattern[:cast], asked, rule, GRADES):
+            more = needed(pattern[:cast], asked, rule, GRADES)
+            assert more >= 1
+            cast += more
+        early = decide_among(pattern[:cast], asked, rule, GRADES)
+        assert early == decide_among(pattern, asked, rule, GRADES), pattern
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("asked", range(1, 6))
+def test_settled_by_answers_means_that_nothing_can_change(asked: int, rule: Rule) -> None:
+    every = (*GRADES, A, U, E)
+    for count in range(asked + 1):
+        for votes in combinations_with_replacement(every, count):
+            ends = {
+                decide_among([*votes, *more], asked, rule, GRADES)
+                for more in combinations_with_replacement(every, asked - count)
+            }
+            assert settled(votes, asked, rule, GRADES) is (len(ends) == 1), votes
+
+
 @given(data=st.data(), asked=st.integers(1, 7), rule=st.sampled_from(RULES))
 def test_sequential_asking_over_several_values(data: st.DataObject, asked: int, rule: Rule) -> None:
     """As the majority graph does it: the next batch is what the most open value needs."""
@@ -156,3 +217,9 @@ def test_votes_are_counted_value_by_value_and_a_lost_vote_counts_for_each() -> N
     assert opinions_on(1, votes) == [P, U, P]
     assert opinions_on(2, votes) == [F, U, P]
     assert tally(votes, (1, 2), 3, "majority") == {1: P, 2: A}
+
+
+def test_answers_stand_in_the_place_of_pass_and_fail_only() -> None:
+    one = Vote(F, "scripted:x", 0, 0.0, {1: F, 2: A}, answers={1: "absent"})
+    assert answers_on(1, [one, vote(U, {})]) == ["absent", U]
+    assert answers_on(2, [one, vote(U, {1: U})]) == [A]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from judge.records import (
+    ExtractionRecord,
     Item,
     NormRecord,
     Problem,
@@ -18,6 +19,7 @@ from judge.records.names import Kind
 
 NORM = {"story": "Ann waited.", "rule_of_thumb": "One waits."}
 STORY = {"story": "Ann waited.", "values": ["Waiting is good--agree"]}
+FOUND = {"values": ["Waiting is good"], "predicted": ["To wait is a virtue"]}
 
 
 def item(fields: dict[str, Any], line: int = 17) -> Item:
@@ -52,6 +54,13 @@ def problem(fields: dict[str, Any], kind: Kind | None = None) -> Problem:
         ({**NORM, "value": "Patience"}, "norm"),
         ({"story": "x", "value": "y"}, None),
         ({"values": ["a--b"]}, None),
+        (FOUND, "extraction"),
+        ({"Values": "a", "Predicted Values": None}, "extraction"),
+        ({"values": ["a"], "predicted": []}, "extraction"),
+        ({**FOUND, **STORY}, None),
+        ({**STORY, "predicted": []}, None),
+        ({**STORY, "predicted": None}, "story"),
+        ({**NORM, "values": "", "predicted": ""}, "norm"),
         ({}, None),
     ],
 )
@@ -98,6 +107,22 @@ def test_a_story_record() -> None:
     assert built({**STORY, "characters": ["Ann"]}).text("characters") == "Ann"
 
 
+def test_an_extraction_record() -> None:
+    record = built(
+        {"values": "Sport\nHome--Agree", "predicted": ["a \n b", "c"], "category": "social"}
+    )
+    assert isinstance(record.data, ExtractionRecord)
+    assert [(v.text, v.attitude) for v in record.data.values] == [
+        ("Sport", None),
+        ("Home--Agree", None),
+    ]
+    assert record.data.predicted == ["a b", "c"] and record.data.category == "social"
+    assert record.text("values") == "Sport\nHome--Agree"
+    assert record.text("predicted") == "a b\nc"
+    parts = built({**FOUND, "values": [{"statement": "s", "attitude": "a"}]})
+    assert parts.text("values") == "s--a"
+
+
 def test_without_an_id_the_position_is_the_id() -> None:
     for fields in (NORM, {**NORM, "id": None}, {**NORM, "id": "  "}):
         assert built(fields).id == "#17"
@@ -127,6 +152,14 @@ def test_without_an_id_the_position_is_the_id() -> None:
         ({**STORY, "setting": 5}, "setting", "must be a text, not a number"),
         ({**STORY, "characters": ["Ann", 5]}, "characters", "not a number at position 1"),
         ({**STORY, "characters": {"a": 1}}, "characters", "a list of texts, not an object"),
+        ({**FOUND, "values": []}, "values", "'values' is empty"),
+        ({**FOUND, "values": ["a", " "]}, "values", "has an empty value (value 2)"),
+        ({**FOUND, "predicted": None}, "predicted", "'predicted' must be a list"),
+        ({**FOUND, "predicted": ["a", ""]}, "predicted", "has an empty value (value 2)"),
+        ({**FOUND, "predicted": ["a", 5]}, "predicted", "not 5 (value 2)"),
+        ({**FOUND, "predicted": [{"statement": "a"}]}, "predicted", "must hold texts"),
+        ({**FOUND, "predicted": '["a"]'}, "predicted", "is a list written as text"),
+        ({**FOUND, "category": 5}, "category", "must be a text, not a number"),
         ({**NORM, "judge": "Ann"}, "judge", "'judge' is reserved"),
         ({**NORM, "judge": {"name": "Ann"}}, "judge", "'judge' is reserved"),
     ],
@@ -138,7 +171,7 @@ def test_what_is_wrong_is_named(fields: dict[str, Any], field: str, says: str) -
 
 
 def test_two_keys_for_one_field_are_fine_when_they_agree() -> None:
-    assert built({**NORM, "situation": NORM["story"]}).data.story == NORM["story"]
+    assert built({**NORM, "situation": NORM["story"]}).text("story") == NORM["story"]
 
 
 def test_a_kind_that_is_asked_for_says_what_is_missing() -> None:
@@ -156,6 +189,7 @@ def test_a_kind_that_is_asked_for_says_what_is_missing() -> None:
         ),
         ({"story": "x", "questions": [{"name": "Ann"}]}, "attitude-detection item"),
         ({**STORY, **NORM}, "has both values and a rule of thumb"),
+        ({**STORY, **FOUND}, "may be of kind story, extraction: say which it is"),
         ({"premise": "x", "hypothesis": "y"}, "its fields are 'premise', 'hypothesis'"),
         ({}, "its fields are none"),
         ({f"k{n}": n for n in range(99)}, "'k11', …"),

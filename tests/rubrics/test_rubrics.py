@@ -57,6 +57,12 @@ NORM: dict[str, Any] = {
     "rule_of_thumb": "Take off your shoes before you enter a home.",
     "story": "Noa rang and walked across the rug in boots. Was that acceptable?",
 }
+EXTRACTION: dict[str, Any] = {
+    "id": "golden-3",
+    "values": ["Keeping: what one has found--Disagree", "Apples are good"],
+    "predicted": ["What is found goes back to its owner.", "Fruit is nice."],
+    "category": "ethical",
+}
 TEXTS: dict[Kind, dict[str, str]] = {
     "pair": {"premise": "Noa gave the host a plant.", "hypothesis": "Noa came with a gift."},
     "exchange": {"post": "Late again.", "reply": "How punctual these buses are!"},
@@ -70,6 +76,7 @@ LABELS = {"pair": "entailment", "exchange": "yes", "comparison": "1"}
 RECORDS = {
     "story": subject(STORY),
     "multiple": subject(MULTIPLE),
+    "extraction": subject(EXTRACTION),
     **{kind: Subject.of_texts(kind, kind, texts, LABELS[kind]) for kind, texts in TEXTS.items()},
     **{label: subject({**NORM, "label": label}) for label in ("yes", "no", "neutral")},
 }
@@ -159,6 +166,7 @@ def test_the_examples_are_valid_replies_about_their_own_text(name: str) -> None:
             texts=dict.fromkeys(TEXT_FIELDS, text),
             numbers=tuple(range(1, count + 1)) if rubric.reply != "Rewrites" else (),
             passages=count if rubric.reply == "Rewrites" else 0,
+            predicted=count if rubric.reply == "ValuesExtracted" else 0,
             evidence=(evidence.field, evidence.answers) if evidence else None,
         )
         with about(record):
@@ -294,10 +302,10 @@ def test_the_mark_stands_in_no_text_of_the_record(story: str, values: list[str])
 def test_a_text_that_holds_the_mark_gets_another_one() -> None:
     from judge import subject as module
 
-    mark = module._mark("abcd1234" + "0" * 24, ["no mark"])
+    mark = module.fence_mark("abcd1234" + "0" * 24, ["no mark"])
     assert mark == "abcd1234"
-    other = module._mark("abcd1234" + "0" * 24, [text_with("abcd1234")])
-    third = module._mark("abcd1234" + "0" * 24, [text_with("abcd1234"), text_with(other)])
+    other = module.fence_mark("abcd1234" + "0" * 24, [text_with("abcd1234")])
+    third = module.fence_mark("abcd1234" + "0" * 24, [text_with("abcd1234"), text_with(other)])
     assert len({mark, other, third}) == 3
 
 
@@ -349,6 +357,7 @@ VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\n
             ":5: fields: ",
             "story",
         ),
+        (VALUE.replace("SpeechesFound", "ValuesExtracted"), ":6: fields: ", "predicted"),
         (OWN + "needs: [mood]\n", ":15: needs: ", "'mood'"),
         (OWN + 'evidence: {field: value, answers: ["yes"]}\n', ":15: evidence: ", "'value'"),
         (OWN + "evidence: {field: story, answers: [ja]}\n", ":15: evidence: ", "'ja'"),
@@ -463,6 +472,7 @@ def test_files_and_folders_add_checks_and_a_built_in_name_replaces(tmp_path: Pat
         ("relevance", VALUE, "role judge about record"),
         ("consistency", OWN, "role judge about values"),
         ("insertion", OWN, "role rewrite about values"),
+        ("value_extraction", VALUE, "whose reply is ValuesExtracted"),
     ],
 )
 def test_a_replacement_must_do_the_work_of_what_it_replaces(

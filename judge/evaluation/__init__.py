@@ -1,0 +1,1 @@
+"""Measuring a model: the papers' benchmarks, from items to tables."""
