@@ -25,6 +25,7 @@ WORDS = {
     "rubric",
     "prompts",
     "rubricparts",
+    "task",
     "yamlplaces",
 }
 """Modules that rooms share; they may use one another, and of the rooms only what ALSO grants."""
@@ -32,6 +33,7 @@ WORDS = {
 DOWN = {
     "cli": {
         "calibration",
+        "evaluation",
         "run",
         "profiles",
         "graphs",
@@ -44,6 +46,7 @@ DOWN = {
         "stats",
     },
     "calibration": {"run", "profiles", "judging", "records", "stats"},
+    "evaluation": {"run", "judging", "backends", "replies", "records", "stats"},
     "run": {
         "profiles",
         "graphs",
@@ -79,6 +82,8 @@ ALSO = {
     ("run", "weights"): "the default judge is named in the catalog",
     ("backends", "weights"): "the local engine loads a file",
     ("stats", "weights"): "the sentence encoder loads a file",
+    ("evaluation", "settings"): "an evaluation is set up from them",
+    ("task", "backends"): "as prompts",
     ("prompts", "backends"): "messages are made in the form that backends take (base.py)",
 }
 """Arrows beyond the chain, each with its reason."""

@@ -7,6 +7,8 @@ A script is a list `replies`; the first entry whose conditions (`when`) all hold
         reply: {values: [...]}       # or a Jinja template that renders to JSON
       - when: {rubric: relevance}
         p_yes: 0.9                   # for the probability reading
+      - when: {rubric: quiz}
+        words: {a: 0.7, b: 0.2}      # the same, where the words are not yes and no
       - when: {vote: 1}
         error: rate-limited          # a kind of judge.errors.BackendError
         times: 2                     # only for the first two calls
@@ -24,7 +26,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from jinja2 import Template, TemplateError
@@ -76,6 +78,7 @@ class _Entry(BaseModel):
     reply: dict[str, Any] | str | None = None
     text: str | None = None
     p_yes: float | None = Field(default=None, gt=0, lt=1)
+    words: dict[str, Annotated[float, Field(gt=0, le=1)]] | None = Field(default=None, min_length=1)
     error: Literal[tuple(_ERRORS)] | None = None  # type: ignore[valid-type]
     finish_reason: Literal["stop", "length", "refusal"] = "stop"
     delay: float = Field(default=0.0, ge=0)
@@ -147,14 +150,18 @@ class ScriptedBackend:
 
 
 def _first_token(entry: _Entry, prompt: str) -> Completion:
-    if entry.p_yes is None:
-        raise errors.BadRequest("the script's entry has no p_yes for a probability reading")
+    chances = entry.words
+    if entry.p_yes is not None:
+        chances = {"Yes": entry.p_yes, "No": 1 - entry.p_yes}
+    if chances is None:
+        told = "the script's entry has neither p_yes nor words for a probability reading"
+        raise errors.BadRequest(told)
     return Completion(
-        text="Yes" if entry.p_yes >= 0.5 else "No",
-        finish_reason="length",
+        text=max(chances, key=chances.__getitem__),
+        finish_reason="refusal" if entry.finish_reason == "refusal" else "length",
         input_tokens=len(prompt) // 4,
         output_tokens=1,
-        first_token=(("Yes", math.log(entry.p_yes)), ("No", math.log1p(-entry.p_yes))),
+        first_token=tuple((word, math.log(chance)) for word, chance in chances.items()),
     )
 
 

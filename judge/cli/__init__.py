@@ -10,7 +10,19 @@ import typer
 from typer.core import TyperGroup
 
 from judge import __version__
-from judge.cli import agreement, cache, calibrate, models, plan, rubrics, validate, workflows
+from judge.cli import (
+    agreement,
+    cache,
+    calibrate,
+    compare,
+    evaluate,
+    models,
+    plan,
+    rubrics,
+    score,
+    validate,
+    workflows,
+)
 from judge.errors import JudgeError
 
 EPILOG = """**Examples**
@@ -56,6 +68,13 @@ app.command(
 app.command(
     "agreement", epilog=agreement.EPILOG, short_help="Say how far people agree with one another."
 )(agreement.command)
+app.command(
+    "evaluate", epilog=evaluate.EPILOG, short_help="Put a model through a paper's benchmark."
+)(evaluate.command)
+app.command(
+    "compare", epilog=compare.EPILOG, short_help="Say how two runs differ on the same items."
+)(compare.command)
+app.add_typer(score.app, name="score", help="Score answers that are at hand.")
 app.add_typer(cache.app, name="cache", help="Look after the replies on disk.")
 app.add_typer(models.app, name="models", help="Fetch and find local models.")
 app.add_typer(rubrics.app, name="rubrics", help="Read the questions that judges are asked.")

@@ -1,0 +1,54 @@
+"""Tables of results on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as Printed
+from rich.text import Text
+
+from judge.cli.calibration_tables import UNDEFINED, number
+from judge.stats.interval import Estimate
+
+if TYPE_CHECKING:
+    from judge.evaluation.tables import Cell, Table
+
+_WIDEST = 10_000
+
+
+def print_results(tables: Sequence[Table], *, stderr: bool = False) -> None:
+    """Print every table that has rows, each under its title, with its notes behind it.
+
+    An estimate is shown with its interval, and over how many items it is where these are not all.
+    """
+    # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
+    console = Console(stderr=stderr, highlight=False, markup=False, width=_WIDEST)
+    for place, table in enumerate(table for table in tables if table.rows):
+        console.print(*[""] if place else [], Text(table.title, style="bold"), sep="\n")
+        console.print(_printed(table), soft_wrap=True)
+        for note in table.notes:
+            console.print(Text(note, style="dim"), soft_wrap=True)
+
+
+def _printed(table: Table) -> Printed:
+    printed = Printed(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in table.heads:
+        printed.add_column(name, no_wrap=True)
+    for name in table.columns:
+        printed.add_column(name, justify="right", no_wrap=True)
+    for row in table.rows:
+        cells = (_told(row.cells.get(name)) for name in table.columns)
+        printed.add_row(*map(Text, row.labels), *map(Text, cells))
+    return printed
+
+
+def _told(cell: Cell) -> str:
+    if cell is None:
+        return UNDEFINED
+    if isinstance(cell, Estimate):
+        partly = f", {cell.n} of {cell.of}" if cell.n != cell.of else ""
+        return f"{number(cell)}{partly}"
+    return str(cell)

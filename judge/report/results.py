@@ -1,0 +1,147 @@
+"""The folder that `judge evaluate --tables` leaves: every table as CSV, JSON and figure."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from judge.errors import UsageError
+from judge.report.sheet import (
+    BLUE,
+    GREY,
+    PALE,
+    SMALL,
+    UNDEFINED,
+    Heading,
+    need_matplotlib,
+    save,
+    sheet,
+    short,
+    style,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from judge.evaluation.tables import Row, Table
+    from judge.stats.interval import Estimate
+
+MOST = 100
+"""Rows that a figure has room for."""
+
+
+def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) -> None:
+    """Write tables.json, and for each table NAME.csv and, if it is drawn, NAME.png and NAME.svg.
+
+    Raises:
+        UsageError: matplotlib is not installed, or the folder cannot be written to.
+    """
+    need_matplotlib()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        told = {
+            "benchmark": benchmark,
+            "model": model,
+            "tables": [table.as_json() for table in tables],
+        }
+        text = json.dumps(told, ensure_ascii=False, indent=1)
+        (folder / "tables.json").write_text(text + "\n", "utf-8")
+        for table in tables:
+            with (folder / f"{table.name}.csv").open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file, lineterminator="\n").writerows(table.as_rows())
+            heading = Heading(benchmark, model, table.title)
+            with style():
+                figure = draw(table, heading)
+                if figure is not None:
+                    save(figure, folder / table.name)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from error
+
+
+def draw(table: Table, heading: Heading) -> Figure | None:
+    """The table's figure; None where it has none, or nothing in it can be drawn.
+
+    Of more than `MOST` rows the first are drawn, and the note says how many are not.
+    """
+    if table.figure == "boxes":
+        rows = [row for row in table.rows if row.spread]
+        return _boxes(table, rows, heading) if rows else None
+    if table.figure == "bars":
+        drawn = table.drawn
+        rows = [row for row in table.rows if any(_value(row, name) is not None for name in drawn)]
+        return _bars(table, rows, heading) if rows else None
+    return None
+
+
+def _bars(table: Table, rows: Sequence[Row], heading: Heading) -> Figure:
+    kept = rows[:MOST]
+    figure = _sheet(table, rows, heading)
+    panels: Any = figure.subplots(1, len(table.drawn), sharey=True, squeeze=False)
+    for axes, name in zip(panels[0], table.drawn, strict=True):
+        for place, row in enumerate(kept):
+            _bar(axes, place, row.cells.get(name))
+        axes.set_xlabel(name)
+        axes.axvline(0, color=GREY, linewidth=0.8)
+        axes.grid(axis="x", color=PALE, linewidth=0.5, alpha=0.6)
+        axes.set_axisbelow(True)
+    _rows_named(panels[0][0], kept)
+    return figure
+
+
+def _bar(axes: Axes, place: int, cell: Any) -> None:
+    """A bar with its interval; where the number is undefined, a dash."""
+    if cell is None or cell.value is None:
+        axes.annotate(UNDEFINED, (0, place), va="center", size=SMALL, color=GREY)
+        return
+    axes.barh(place, cell.value, height=0.7, color=BLUE, alpha=0.55)
+    if cell.low is not None and cell.high is not None:
+        axes.hlines(place, cell.low, cell.high, color="black", linewidth=1.1)
+
+
+def _boxes(table: Table, rows: Sequence[Row], heading: Heading) -> Figure:
+    kept = rows[:MOST]
+    figure = _sheet(table, rows, heading)
+    axes = figure.subplots()
+    axes.boxplot(
+        [row.spread for row in kept],
+        positions=range(len(kept)),
+        orientation="horizontal",
+        widths=0.6,
+        medianprops={"color": BLUE},
+        flierprops={"markersize": 3, "markeredgecolor": GREY},
+    )
+    axes.grid(axis="x", color=PALE, linewidth=0.5, alpha=0.6)
+    axes.set_axisbelow(True)
+    _rows_named(axes, kept)
+    return figure
+
+
+def _sheet(table: Table, rows: Sequence[Row], heading: Heading) -> Figure:
+    kept = min(len(rows), MOST)
+    note = " ".join(table.notes)
+    if len(rows) > MOST:
+        note = f"{note} {len(rows) - MOST} further rows are in the table only.".strip()
+    width = 8.0 if len(table.drawn) < 3 else 3.0 * len(table.drawn)
+    return sheet(
+        heading,
+        f"by {', '.join(table.heads)}",
+        width=width,
+        height=0.26 * kept + 0.9,
+        note=note or None,
+    )
+
+
+def _rows_named(axes: Axes, rows: Sequence[Row]) -> None:
+    names = [short(", ".join(row.labels), 44) for row in rows]
+    axes.set_yticks(range(len(rows)), names)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+
+
+def _value(row: Row, name: str) -> float | None:
+    cell: Estimate | Any = row.cells.get(name)
+    return getattr(cell, "value", None)

@@ -1,0 +1,135 @@
+"""A task file: one question put to a model that is measured (rubrics/tasks/NAME.yaml).
+
+Rubrics are for judges; a task is for the model that a benchmark measures, which is to answer out of
+what it knows. As with a rubric the material comes first, fenced, and the question last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import string
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from importlib import resources
+from typing import Annotated
+
+from jinja2 import TemplateError, meta
+from pydantic import Field, ValidationError
+
+from judge.backends.base import Message, Prompt
+from judge.digest import digest
+from judge.errors import UsageError
+from judge.prompts import fence
+from judge.rubric import ENVIRONMENT, template
+from judge.rubricparts import Section, Text
+from judge.subject import fence_mark
+from judge.yamlplaces import complaint, read_mapping
+
+LETTERS = string.ascii_uppercase
+
+
+class Task(Section):
+    """One task.
+
+    `fields` are shown before the question, each in a fence, where the item has them. The question
+    is a template; it can name those fields in conditions, the short texts in `inserts` as they
+    stand, and `options`, the numbered or lettered list. `lettered` options are answered by letter,
+    others by their own words.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    title: Text
+    source: Text
+    fields: tuple[str, ...] = ()
+    inserts: tuple[str, ...] = ()
+    lettered: bool = False
+    question: Text
+    max_tokens: Annotated[int, Field(ge=1, le=32000)] = 400
+
+    @cached_property
+    def digest(self) -> str:
+        """12 hex digits over everything that can change an answer."""
+        body = self.model_dump_json(exclude={"title", "source"})
+        return hashlib.blake2b(f"{system_text()}\n{body}".encode(), digest_size=6).hexdigest()
+
+    def marks(self, options: Sequence[str]) -> tuple[str, ...]:
+        """What each option is answered with: a letter, or its own words."""
+        return tuple(LETTERS[: len(options)]) if self.lettered else tuple(options)
+
+    def prompt(self, texts: Mapping[str, str], options: Sequence[str] = ()) -> Prompt:
+        """The chat messages: system, then the material, then the question.
+
+        Raises:
+            KeyError: an insert that `texts` does not have.
+        """
+        parts = [*texts.values(), *options]
+        mark = fence_mark(digest(parts), parts)
+        shown = [fence(name, texts[name], mark) for name in self.fields if texts.get(name)]
+        listed = "\n".join(
+            f"{sign}. {option}" for sign, option in zip(self._signs(options), options, strict=True)
+        )
+        known = {
+            **{name: texts.get(name, "") for name in self.fields},
+            **{name: texts[name] for name in self.inserts},
+            "options": fence("options", listed, mark) if options else "",
+        }
+        asked = template(self.question).render(known)
+        system: Message = {"role": "system", "content": system_text()}
+        content = "\n\n".join((*shown, asked.strip()))
+        return Prompt([system, {"role": "user", "content": content}])
+
+    def _signs(self, options: Sequence[str]) -> Sequence[str]:
+        if self.lettered:
+            return LETTERS[: len(options)]
+        return [str(number) for number in range(1, len(options) + 1)]
+
+
+@lru_cache(maxsize=1)
+def system_text() -> str:
+    """The short system message that all tasks share (rubrics/tasks/_system.txt)."""
+    return (_folder() / "_system.txt").read_text("utf-8").strip()
+
+
+@lru_cache(maxsize=256)
+def load_task(name: str) -> Task:
+    """The task of this name that comes with the package.
+
+    Raises:
+        UsageError: there is none, or its file is wrong; with file, line and key.
+    """
+    file = _folder() / f"{name}.yaml"
+    if not file.is_file():
+        raise UsageError(f"no task is called {name!r}")
+    return parse_task(file.read_text("utf-8"), f"rubrics/tasks/{name}.yaml")
+
+
+def parse_task(text: str, name: str) -> Task:
+    """Read a task from YAML text; `name` stands for the file in messages. See `load_task`."""
+    data, lines = read_mapping(text, name)
+    try:
+        task = Task.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = tuple(str(part) for part in first["loc"])
+        raise UsageError(complaint(name, where, lines, first["msg"])) from error
+    known = {*task.fields, *task.inserts, "options"}
+    try:
+        used = meta.find_undeclared_variables(ENVIRONMENT.parse(task.question))
+        unknown = sorted(used - known)
+        if not unknown:
+            template(task.question).render(dict.fromkeys(known, "x"))
+    except TemplateError as error:
+        raise UsageError(complaint(name, ("question",), lines, f"template: {error}")) from error
+    if unknown:
+        problem = f"unknown variable {unknown[0]!r}; known are {', '.join(sorted(known))}"
+        raise UsageError(complaint(name, ("question",), lines, problem))
+    return task
+
+
+def task_names() -> tuple[str, ...]:
+    """The tasks that come with the package, sorted by name."""
+    return tuple(sorted(f.name[:-5] for f in _folder().iterdir() if f.name.endswith(".yaml")))
+
+
+def _folder() -> resources.abc.Traversable:
+    return resources.files("judge.rubrics") / "tasks"

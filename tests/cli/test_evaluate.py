@@ -1,0 +1,206 @@
+"""`judge evaluate` and `judge score` as a user types them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.evaluation.evaluating import benchmark_names
+
+from .typed import Typed
+
+STORIES = {
+    "1": ("Egypt", "Ann greeted everyone.", "yes"),
+    "2": ("Egypt", "Bo greeted nobody.", "no"),
+    "3": ("Japan", "Cy bought bread.", "neutral"),
+    "4": ("Japan", "Di bowed.", "yes"),
+}
+ROWS = [
+    {
+        "id": id,
+        "country": country,
+        "value": "Respect",
+        "rule_of_thumb": "Greet everyone.",
+        "story": story,
+        "label": label,
+    }
+    for id, (country, story, label) in STORIES.items()
+]
+SCRIPT: list[dict[str, Any]] = [
+    {"when": {"contains": "Bo greeted"}, "reply": {"answer": "no"}},
+    {"when": {"contains": "Cy bought"}, "text": "No comment.", "finish_reason": "refusal"},
+    {"when": {"contains": "Di bowed"}, "reply": {"answer": "maybe"}},
+    {"reply": {"answer": "yes"}},
+]
+ASK = ("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml")
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
+    typed = Typed(tmp_path, monkeypatch, capfd)
+    typed.write("rows.jsonl", ROWS)
+    typed.script("model.yaml", SCRIPT)
+    return typed
+
+
+def written(text: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def table(shell: Typed, folder: str, name: str) -> list[dict[str, str]]:
+    text = (shell.folder / folder / f"{name}.csv").read_text()
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_every_answer_is_a_line_with_the_rows_own_fields_and_what_came_of_it(asked: Typed) -> None:
+    done = asked(*ASK, "--condition", "rule-of-thumb", "--condition", "none")
+    lines = written(done.stdout)
+    assert [line["id"] for line in lines[:2]] == ["1/none", "1/rule-of-thumb"]
+    by_id = {line["id"]: line["judge"] for line in lines}
+    assert len(by_id) == 8
+    outcomes = {id: (told["outcome"], told["verdict"], told["score"]) for id, told in by_id.items()}
+    assert outcomes["1/rule-of-thumb"] == ("answered", "pass", 1.0)
+    assert outcomes["3/none"] == ("refused", "abstain", None)
+    assert outcomes["4/none"] == ("unreadable", "unreadable", None)
+    assert by_id["2/none"]["answer"] == "no"
+    assert done.returncode == 3, done.stderr
+    assert b"accuracy" in done.stderr
+
+
+def test_tables_go_to_standard_output_where_answers_go_to_a_file(asked: Typed) -> None:
+    done = asked(*ASK, "-o", "answers.jsonl", "--tables", "tables", "--json", "-q")
+    assert done.returncode == 3, done.stderr
+    assert done.stderr == b""
+    tables = json.loads(done.stdout)
+    kept = json.loads((asked.folder / "tables" / "tables.json").read_text())
+    assert kept["tables"] == tables
+    assert (kept["benchmark"], kept["model"]) == ("normad", "scripted:model.yaml")
+    by_context = table(asked, "tables", "normad-contexts")
+    row = next(row for row in by_context if row["context"] == "rule-of-thumb")
+    assert [row[name] for name in ("asked", "answered", "refused", "unreadable", "error")] == [
+        *("4", "2", "1", "1", "0")
+    ]
+    assert float(row["accuracy"]) == 0.5
+    assert (row["accuracy n"], row["accuracy of"]) == ("4", "4")
+    assert list((asked.folder / "tables").glob("*.png"))
+
+
+def test_the_tables_can_be_made_again_from_the_answers(asked: Typed) -> None:
+    first = asked(*ASK, "-o", "answers.jsonl", "--json", "-q")
+    again = asked("score", "answers", "answers.jsonl", "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout) == json.loads(first.stdout)
+
+
+def test_a_run_that_ends_early_is_gone_on_with(asked: Typed) -> None:
+    whole = asked(*ASK, "-o", "whole.jsonl", "-q", "--no-cache")
+    asked.script("model.yaml", SCRIPT)
+    stopped = asked(*ASK, "-o", "part.jsonl", "--max-calls", "5", "--no-cache")
+    assert stopped.returncode == 2
+    assert b"there are no tables yet" in stopped.stderr
+    assert stopped.stdout == b""
+    gone_on = asked(*ASK, "-o", "part.jsonl", "--resume", "-q", "--no-cache")
+    assert gone_on.stdout == whole.stdout
+    assert (asked.folder / "part.jsonl").read_bytes() == (asked.folder / "whole.jsonl").read_bytes()
+
+
+def test_a_finished_run_is_not_gone_on_with_under_another_model_or_benchmark(asked: Typed) -> None:
+    asked(*ASK, "-o", "answers.jsonl", "-q")
+    asked.script("other.yaml", [{"reply": {"answer": "no"}}])
+    words = (*ASK[:3], "-m", "scripted:other.yaml", "-o", "answers.jsonl", "--resume")
+    done = asked(*words)
+    assert done.returncode == 2
+    assert b"another fingerprint" in done.stderr
+    assert b"other.yaml" in done.stderr
+    refused = asked(*ASK, "-o", "answers.jsonl")
+    assert refused.returncode == 2
+    assert b"--resume" in refused.stderr
+
+
+def test_replies_are_cached(asked: Typed) -> None:
+    asked(*ASK, "-o", "one.jsonl", "-q")
+    again = asked(*ASK, "-o", "two.jsonl")
+    assert b" 0 calls" in again.stderr
+    one, two = (asked.folder / name for name in ("one.jsonl", "two.jsonl"))
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_a_row_that_cannot_be_read_becomes_a_line_and_keeps_no_other_from_being_asked(
+    asked: Typed,
+) -> None:
+    with (asked.folder / "rows.jsonl").open("a") as file:
+        file.write("{torn\n")
+        file.write(json.dumps({**ROWS[0], "id": "5", "label": "perhaps"}) + "\n")
+    done = asked(*ASK, "--condition", "none")
+    lines = written(done.stdout)
+    errors = [line["judge"]["error"] for line in lines if line["judge"]["verdict"] == "error"]
+    assert [error["line"] for error in errors] == [5, 6]
+    assert "perhaps" in errors[1]["message"]
+    assert len(lines) == 6
+    assert done.returncode == 3
+
+
+def test_a_model_without_a_reply_is_an_error_that_counts_in_no_mean(asked: Typed) -> None:
+    broken = {"when": {"contains": "Bo greeted"}, "error": "bad-request"}
+    asked.script("model.yaml", [broken, *SCRIPT])
+    done = asked(*ASK, "-o", "a.jsonl", "--condition", "none", "--tables", "t", "-q")
+    assert done.returncode == 3
+    (row,) = table(asked, "t", "normad-contexts")
+    assert (row["error"], row["accuracy n"], row["accuracy of"]) == ("1", "3", "4")
+    assert float(row["accuracy"]) == pytest.approx(1 / 3)
+
+
+def test_limit_and_sample_take_rows_with_all_their_conditions(asked: Typed) -> None:
+    words = ("--condition", "none", "--condition", "country")
+    limited = written(asked(*ASK, *words, "--limit", "2").stdout)
+    assert [line["row"] for line in limited] == ["1", "1", "2", "2"]
+    sampled = written(asked(*ASK, *words, "--sample", "2", "--seed", "3").stdout)
+    rows = [line["row"] for line in sampled]
+    assert len(rows) == 4
+    assert len(set(rows)) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("evaluate", "nothing", "rows.jsonl", "-m", "scripted:model.yaml"), b"no benchmark"),
+        (("evaluate", "normad", "rows.jsonl"), b"--model"),
+        (("evaluate", "normad", "-m", "scripted:model.yaml"), b"name the files"),
+        ((*ASK, "--condition", "mood"), b"country+value"),
+        ((*ASK, "--draws", "3"), b"asks each item once"),
+        ((*ASK, "--judge-model", "scripted:model.yaml"), b"scored by rules alone"),
+        ((*ASK, "-m", "scripted:yes.yaml"), b"the one model that is measured"),
+        ((*ASK[:2], "absent.jsonl", *ASK[3:]), b"absent.jsonl"),
+        ((*ASK, "--resume"), b"-o"),
+        ((*ASK, "--tables", "rows.jsonl"), b"name a folder"),
+        (("score", "answers", "rows.jsonl"), b"holds no answers"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_asked(
+    asked: Typed, words: tuple[str, ...], told: bytes
+) -> None:
+    done = asked(*words)
+    assert done.returncode == 2, done.stderr
+    assert told in done.stderr
+    assert done.stdout == b""
+
+
+@pytest.mark.parametrize("name", benchmark_names())
+def test_a_benchmark_says_what_it_asks(asked: Typed, name: str) -> None:
+    done = asked("evaluate", name, "--list")
+    assert done.returncode == 0, done.stderr
+    assert b"conditions: " in done.stdout
+    assert b"rubrics" not in done.stderr
+
+
+def test_a_first_token_is_read_where_the_model_is_asked_to(asked: Typed) -> None:
+    asked.script("first.yaml", [{"words": {"Yes": 0.5, "No": 0.25, "neutral": 0.25}}])
+    words = (*ASK[:3], "-m", "scripted:first.yaml", "--reading", "probability", "--limit", "1")
+    line = written(asked(*words, "--condition", "none").stdout)[0]
+    assert line["judge"]["answer"] == "yes"
+    assert line["judge"]["probabilities"] == {"yes": 0.5, "no": 0.25, "neutral": 0.25}

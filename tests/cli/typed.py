@@ -1,0 +1,40 @@
+"""`judge` in this process: as a user types it, without the second that a new process takes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.cli import main
+
+
+class Typed:
+    """The command in a folder of its own, with a cache of its own."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, captured: Any) -> None:
+        self.folder, self._patch, self._captured = folder, monkeypatch, captured
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("JUDGE_CACHE_DIR", str(folder / "cache"))
+
+    def script(self, name: str, replies: Sequence[Mapping[str, Any]]) -> None:
+        """A scripted model."""
+        (self.folder / name).write_text(json.dumps({"replies": replies}))
+
+    def write(self, name: str, records: Sequence[Mapping[str, Any]]) -> None:
+        """A file of JSON lines."""
+        text = "".join(json.dumps(record) + "\n" for record in records)
+        (self.folder / name).write_text(text)
+
+    def __call__(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+        self._patch.setattr("sys.argv", ["judge", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, told = self._captured.readouterr()
+        return subprocess.CompletedProcess(
+            words, int(ended.value.code or 0), out.encode(), told.encode()
+        )

@@ -1,0 +1,105 @@
+"""The columns that every benchmark's tables share, by hand and against scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge.evaluation.benchmark import Outcome, Result
+from judge.evaluation.measuring import CLASSES, measured
+from judge.evaluation.tables import Row
+from judge.stats.interval import Estimate
+
+LABELS = ("yes", "no", "neutral")
+
+
+def result(number: int, gold: str, given: str | None, outcome: Outcome = "answered") -> Result:
+    score = float(gold == given) if outcome == "answered" else None
+    return Result({"id": str(number), "gold": gold}, outcome, given, score)
+
+
+def value(row: Row, name: str) -> float | None:
+    cell = row.cells[name]
+    assert isinstance(cell, Estimate)
+    return cell.value
+
+
+def test_refused_and_unreadable_answers_are_not_right_and_errors_do_not_count() -> None:
+    row = measured(
+        ("all",),
+        [
+            result(1, "yes", "yes"),
+            result(2, "yes", "no"),
+            result(3, "no", None, "refused"),
+            result(4, "no", None, "unreadable"),
+            result(5, "no", None, "error"),
+        ],
+        classes=LABELS,
+    )
+    assert [row.cells[name] for name in CLASSES[:5]] == [5, 2, 1, 1, 1]
+    accuracy = row.cells["accuracy"]
+    assert isinstance(accuracy, Estimate)
+    assert (accuracy.value, accuracy.n, accuracy.of) == (0.25, 4, 5)
+    # yes: found 1 of 2; no: found 0 of 2, the two without an answer being missed.
+    assert value(row, "recall") == pytest.approx((0.5 + 0.0) / 2)
+    # yes: 1 of 1 answered yes; no: 0 of 1; neutral neither is nor is answered.
+    assert value(row, "precision") == pytest.approx((1.0 + 0.0) / 2)
+    # yes: 2 * 1 / (1 + 2); no: 0 / (1 + 2).
+    assert value(row, "F1") == pytest.approx((2 / 3 + 0.0) / 2)
+
+
+def test_a_class_that_is_never_answered_leaves_no_mean_precision() -> None:
+    row = measured(("x",), [result(1, "yes", "yes"), result(2, "no", "yes")], classes=LABELS)
+    assert value(row, "precision") is None
+    assert value(row, "recall") == pytest.approx(0.5)
+
+
+def test_nothing_is_undefined_and_not_0() -> None:
+    for results in ([], [result(1, "yes", None, "error")]):
+        row = measured(("x",), results, classes=LABELS)
+        assert [value(row, name) for name in CLASSES[5:]] == [None] * 4
+
+
+def test_an_answer_that_is_no_class_is_refused() -> None:
+    with pytest.raises(ValueError, match="maybe"):
+        measured(("x",), [result(1, "yes", "maybe")], classes=LABELS)
+
+
+def test_items_of_one_cluster_are_drawn_together() -> None:
+    results = [result(number, "yes", "yes" if number % 4 < 2 else "no") for number in range(40)]
+    alone = measured(("x",), results).cells["accuracy"]
+    paired = measured(("x",), results, cluster=lambda one: int(one.id) // 2).cells["accuracy"]
+    assert isinstance(alone, Estimate) and isinstance(paired, Estimate)
+    assert alone.low is not None and paired.low is not None
+    assert paired.low < alone.low
+
+
+Pairs = st.lists(
+    st.tuples(st.sampled_from(LABELS), st.sampled_from((*LABELS, None))), min_size=1, max_size=30
+)
+
+
+@given(pairs=Pairs)
+@settings(max_examples=40, deadline=None)
+def test_scikit_learn_finds_the_same(pairs: Sequence[tuple[str, str | None]]) -> None:
+    from sklearn.metrics import accuracy_score, f1_score, recall_score
+
+    results = [
+        result(number, gold, given, "answered" if given else "unreadable")
+        for number, (gold, given) in enumerate(pairs)
+    ]
+    row = measured(("x",), results, classes=LABELS)
+    gold, answers = [one for one, _ in pairs], [given or "none" for _, given in pairs]
+    occur = sorted({*gold, *answers} - {"none"})
+    there = sorted(set(gold))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert value(row, "accuracy") == pytest.approx(accuracy_score(gold, answers))
+        expected = recall_score(gold, answers, labels=there, average="macro", zero_division=0)
+        assert value(row, "recall") == pytest.approx(expected)
+        expected = f1_score(gold, answers, labels=occur, average="macro", zero_division=0)
+        assert value(row, "F1") == pytest.approx(expected)
