@@ -1,0 +1,244 @@
+"""`judge score`: answers that are at hand, beside what is right; one command a task."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from judge.cli import options as opt
+from judge.cli.evaluate import refuse_folder, show
+from judge.cli.extras import need_calibrate
+from judge.errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from judge.evaluation.tables import Table
+
+EPILOG = """**Examples**
+
+`judge score extraction predicted.jsonl gold.jsonl --votes 3 -o graded.jsonl`
+
+`judge score selection predicted.jsonl gold.jsonl --rule released`
+
+`judge score answers answers.jsonl --tables tables` — the tables of `judge evaluate` again
+
+`judge score outputs outputs.tsv eecc` — lexical variance and its like
+
+`judge score norms judged.jsonl` — what is in a set
+"""
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", epilog=EPILOG)
+
+Pred = Annotated[str, typer.Argument(metavar="PRED", help="What was predicted, by id.")]
+Gold = Annotated[str, typer.Argument(metavar="GOLD", help="What is right, by id.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")]
+Folder = Annotated[
+    Path | None, typer.Option("--tables", help="Folder for every table as CSV, JSON and figure.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+
+
+@app.command()
+def attitude(
+    pred: Pred,
+    gold: Gold,
+    as_json: Json = False,
+    tables: Folder = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Score attitude detection (CQ-Bench): accuracy and macro F1.
+
+    Also with severities merged, by option, and without the neutral stance.
+    """
+    from judge.evaluation.scoring import score_attitude
+
+    _begin(tables, overwrite)
+    _end(score_attitude(pred, gold), tables, as_json, "attitude", pred)
+
+
+@app.command()
+def selection(
+    pred: Pred,
+    gold: Gold,
+    rule: Annotated[
+        str, typer.Option(help="paper, or released: as the paper's own script counts.")
+    ] = "paper",
+    as_json: Json = False,
+    tables: Folder = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Score value selection (CQ-Bench): F1 of each item, and pooled.
+
+    Unreadable answers count as wrong; --rule released leaves them out, and says how many.
+    """
+    from judge.evaluation.scoring import score_selection
+
+    if rule not in ("paper", "released"):
+        raise UsageError(f"--rule {rule}: there are paper and released")
+    _begin(tables, overwrite)
+    made = score_selection(pred, gold, "released" if rule == "released" else "paper")
+    _end(made, tables, as_json, "selection", pred)
+
+
+@app.command()
+def extraction(
+    context: typer.Context,
+    pred: Pred,
+    gold: Gold,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Write graded lines here.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with OUT: keep what is finished, redo errors.")
+    ] = False,
+    as_json: Json = False,
+    tables: Folder = None,
+    overwrite: Overwrite = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+    model: opt.Model = None,
+    rubric: opt.Rubric = None,
+    reading: opt.Reading = None,
+    votes: opt.Votes = None,
+    all_votes: opt.AllVotes = False,
+    temperature: opt.Temperature = None,
+    seed: opt.Seed = None,
+    profile: opt.Profile = None,
+    concurrency: opt.Concurrency = None,
+    timeout: opt.Timeout = None,
+    max_calls: opt.MaxCalls = None,
+    max_cost: opt.MaxCost = None,
+    no_cache: opt.NoCache = False,
+    cache_dir: opt.CacheDir = None,
+) -> None:
+    """Score value extraction (CQ-Bench): judges credit each gold value 1, 0.5 or 0.
+
+    Graded lines go to OUT or to standard output, the recall to standard output or, beside lines,
+    to standard error. Exit codes are those of `judge validate`.
+    """
+    if resume and overwrite:
+        raise UsageError("--resume and --overwrite exclude each other")
+    _begin(tables, overwrite or resume)
+    gc.disable()
+    from judge.cli.closing import print_summary
+    from judge.cli.default_model import announce
+    from judge.cli.progress import watcher
+    from judge.evaluation.extractions import Extractions
+    from judge.run.job import Job, refuse_outputs
+    from judge.run.validate import validate_items
+
+    settings = opt.settings(context).model_copy(update={"workflow": "extraction", "check": ()})
+    job = Job(inputs=(pred, gold), out=out, resume=resume, overwrite=overwrite)
+    refuse_outputs(job)
+    found = Extractions.joined(pred, gold)
+    announce(settings, quiet=quiet)
+    with watcher(job, quiet=quiet) as watching:
+        report = validate_items(job, settings, watching, found.items(), found.take)
+    if report.finished:
+        _end(found.tables(), tables, as_json, "extraction", pred, beside=out is None)
+    if not quiet:
+        print_summary(report, None, None)
+    if report.fatal is not None:
+        typer.echo(f"judge: {report.fatal}", err=True)
+    raise typer.Exit(report.exit_code)
+
+
+@app.command()
+def answers(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="What `judge evaluate -o` wrote.")],
+    as_json: Json = False,
+    tables: Folder = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Make a benchmark's tables again from its answers."""
+    from judge.evaluation.evaluating import load_benchmark
+    from judge.evaluation.results import read_run
+
+    _begin(tables, overwrite)
+    name, results, others = read_run(run)
+    if others:
+        first = others[0]
+        told = f"{len(others)} line(s) hold no answer, the first is {first.source}:{first.line}"
+        typer.echo(f"judge: {told}", err=True)
+    _end(load_benchmark(name).tables(results), tables, as_json, name, run)
+
+
+@app.command()
+def outputs(
+    written: Annotated[str, typer.Argument(metavar="OUTPUTS", help="Texts in the released form.")],
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The released folder.")],
+    rule: Annotated[
+        str, typer.Option(help="paper, released (as the authors' scripts count), or distinct.")
+    ] = "paper",
+    as_json: Json = False,
+    tables: Folder = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Compare texts written for many nationalities (Extrinsic Evaluation of Cultural Competence).
+
+    Lexical variance within and across nationalities, top words, and how the likeness of texts
+    follows that of cultural values.
+    """
+    from judge.evaluation.eecc import analyse
+    from judge.stats.lexical_variance import Rule
+
+    rules: tuple[Rule, ...] = get_args(Rule)
+    chosen = next((one for one in rules if one == rule), None)
+    if chosen is None:
+        raise UsageError(f"--rule {rule}: there are {', '.join(rules)}")
+    _begin(tables, overwrite)
+    _end(analyse(written, folder, rule=chosen), tables, as_json, "eecc", written)
+
+
+@app.command()
+def norms(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="NORMS...", help="Norm records, judged or not.")
+    ],
+    as_json: Json = False,
+    tables: Folder = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Count a set of norms by cluster, label and subcategory (NormAd, table 2).
+
+    Of judged records only those that passed are counted.
+    """
+    from judge.evaluation.normad import records, statistics
+    from judge.records import Item
+
+    _begin(tables, overwrite)
+    found, unread = [], 0
+    for record in records(sources):
+        if isinstance(record, Item):
+            message = record.problem.message if record.problem else "there is no record"
+            typer.echo(f"judge: {record.source}:{record.line}: {message}", err=True)
+            unread += 1
+        else:
+            found.append(record[2])
+    _end(statistics(found), tables, as_json, "normad", sources[0])
+    if unread:
+        typer.echo(f"judge: {unread} line(s) could not be read", err=True)
+        raise typer.Exit(int(Exit.INCOMPLETE))
+
+
+def _begin(folder: Path | None, replace: bool) -> None:
+    need_calibrate("judge score")
+    refuse_folder(folder, replace)
+
+
+def _end(
+    made: list[Table],
+    folder: Path | None,
+    as_json: bool,
+    benchmark: str,
+    source: str,
+    *,
+    beside: bool = False,
+) -> None:
+    """Print the tables, and write them to the folder that was named."""
+    show(made, as_json=as_json, beside=beside)
+    if folder is not None:
+        from judge.report.results import write
+
+        write(made, folder, benchmark=benchmark, model=Path(source).name)

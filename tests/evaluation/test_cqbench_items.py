@@ -1,0 +1,388 @@
+"""CQ-Bench's items: which questions stories give, and which other options stand beside the gold."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge.errors import UsageError
+from judge.evaluation.benchmark import Choices
+from judge.evaluation.cqbench import benchmark
+from judge.evaluation.cqbench_distractors import (
+    Rule,
+    ShortPoolError,
+    ValueList,
+    distractors,
+    value_list,
+)
+from judge.evaluation.cqbench_items import TOPICS
+from judge.evaluation.cqbench_options import folded, is_neutral, merged
+from judge.records import Item, Value, ValueStatement, read
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "cqbench"
+STORIES, VALUES = str(FIXTURES / "stories.jsonl"), str(FIXTURES / "values.jsonl")
+EVERY = Choices(benchmark.conditions)
+
+
+def made(*sources: str, conditions: tuple[str, ...] = benchmark.conditions, seed: int = 0) -> Any:
+    """The fields of the items, and the problems beside them."""
+    items = list(benchmark.items(sources, Choices(conditions, seed)))
+    fields = [item.fields for item in items if item.fields is not None]
+    return fields, [item.problem.message for item in items if item.problem is not None]
+
+
+def asked(*sources: str, condition: str, seed: int = 0) -> list[dict[str, Any]]:
+    fields, problems = made(*sources, conditions=(condition,), seed=seed)
+    assert not problems
+    return list(fields)
+
+
+def write(path: Path, *lines: object) -> str:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(path)
+
+
+def statement(text: str, *options: str, topic: str = "SOCIAL VALUES") -> dict[str, str]:
+    listed = " ".join(f"{number}. {option}" for number, option in enumerate(options, 1))
+    return {"topic": topic, "q_id": "1", "q_content": text, "option": f" {listed} "}
+
+
+def test_the_fixtures_are_what_their_readme_says() -> None:
+    fields, problems = made(STORIES, VALUES)
+    assert not problems
+    assert len({one["id"] for one in fields}) == len(fields)
+    # Two values are contradicted, and nine stories are not of the multiple setting.
+    values = sum(len(item.fields["values"]) for item in read(STORIES) if item.fields)
+    counts = Counter(one["condition"] for one in fields)
+    assert counts["attitude"] == counts["attitude+steps"] == values - 2
+    assert {counts[name] for name in counts if name.startswith(("selection", "extraction"))} == {9}
+
+
+def test_multiple_stories_give_attitudes_of_their_characters_alone() -> None:
+    fields, _ = made(STORIES, VALUES)
+    multiple = [one for one in fields if one["setting"] == "multiple"]
+    assert {one["row"] for one in multiple} == {"cq-10", "cq-11", "cq-12"}
+    assert all(one["condition"].startswith("attitude") for one in multiple)
+    ana, boris = (one for one in multiple if one["id"] in ("cq-10/1/attitude", "cq-10/2/attitude"))
+    assert (ana["character"], ana["gold"]) == ("Ana", "Agree")
+    assert (boris["character"], boris["gold"]) == ("Boris", "Disagree")
+    assert all("character" not in one for one in fields if one["setting"] == "single")
+
+
+def test_contradicted_values_are_not_asked_about_but_stay_right_in_selection() -> None:
+    fields, _ = made(STORIES, VALUES)
+    about = [one["item"] for one in fields if one["condition"] == "attitude"]
+    assert "cq-04/1" in about
+    assert "cq-04/2" not in about
+    (selection,) = (one for one in fields if one["id"] == "cq-04/selection")
+    assert "A small lie to spare somebody's feelings is acceptable--Disagree" in selection["gold"]
+
+
+def test_dropped_values_are_asked_about_nowhere() -> None:
+    fields, _ = made(STORIES, VALUES)
+    praying = [
+        one
+        for one in fields
+        if one["row"] == "cq-03" and one.get("statement", "").startswith("Prayer")
+    ]
+    assert not praying
+    (selection,) = (one for one in fields if one["id"] == "cq-03/selection")
+    assert len(selection["gold"]) == 3
+
+
+def test_binary_asks_without_the_neutral_option_what_is_not_neutral() -> None:
+    found = asked(STORIES, VALUES, condition="attitude:binary")
+    assert found
+    assert not any(is_neutral(option) for one in found for option in one["options"])
+    assert all(len(one["options"]) == 2 for one in found)
+    plain = asked(STORIES, VALUES, condition="attitude")
+    sided = [o for o in plain if any(map(is_neutral, o["options"])) and not is_neutral(o["gold"])]
+    assert [one["item"] for one in found] == [one["item"] for one in sided]
+    assert len(sided) < len(plain)
+
+
+def test_selection_has_15_options_with_the_gold_among_them_in_the_lists_spelling() -> None:
+    for one in asked(STORIES, VALUES, condition="selection"):
+        assert len(set(map(folded, one["options"]))) == 15
+        assert set(one["gold"]) < set(one["options"])
+    # The file writes `agree`, the story `Agree`: two spellings would tell which is right.
+    (friends,) = (
+        option
+        for one in asked(STORIES, VALUES, condition="selection")
+        if one["row"] == "cq-02"
+        for option in one["gold"]
+        if option.startswith("Time with friends")
+    )
+    assert friends == "Time with friends matters more than a bigger salary--agree"
+
+
+def test_the_right_options_stand_anywhere_among_the_15() -> None:
+    places: Counter[int] = Counter()
+    for seed in range(30):
+        for one in asked(STORIES, VALUES, condition="selection", seed=seed):
+            places.update(one["options"].index(gold) for gold in one["gold"])
+    assert set(places) == set(range(15))
+    assert max(places.values()) < 3 * min(places.values())
+
+
+def test_no_other_attitude_to_a_contradicted_statement_is_offered() -> None:
+    for seed in range(20):
+        for rule in ("selection", "selection:released"):
+            found = asked(STORIES, VALUES, condition=rule, seed=seed)
+            (prayer,) = (one for one in found if one["row"] == "cq-08")
+            offered = [o for o in prayer["options"] if o.startswith("Prayer")]
+            assert offered == ["Prayer belongs in daily life--Disagree"]
+
+
+def test_a_dropped_value_is_offered_by_the_papers_rule_only() -> None:
+    dropped = "Prayer belongs in daily life--Disagree"
+
+    def offered(condition: str) -> int:
+        items = (asked(STORIES, VALUES, condition=condition, seed=seed) for seed in range(40))
+        return sum(dropped in o["options"] for found in items for o in found if o["row"] == "cq-03")
+
+    assert offered("selection") > 5
+    assert offered("selection:released") == 0
+
+
+def test_a_seed_gives_the_same_options_whatever_else_is_run() -> None:
+    alone = asked(STORIES, VALUES, condition="selection+steps", seed=3)
+    among = made(STORIES, VALUES, seed=3)[0]
+    assert alone == [one for one in among if one["condition"] == "selection+steps"]
+    plain = {one["row"]: one["options"] for one in among if one["condition"] == "selection"}
+    assert plain == {one["row"]: one["options"] for one in alone}
+    other = asked(STORIES, VALUES, condition="selection+steps", seed=4)
+    assert all(one["options"] != two["options"] for one, two in zip(alone, other, strict=True))
+
+
+def pool(statements: int) -> ValueList:
+    return ValueList(
+        "a.jsonl",
+        {
+            f"s{n}": ValueStatement(statement=f"S{n}", options=["Yes", "No"])
+            for n in range(statements)
+        },
+    )
+
+
+@settings(deadline=None)
+@given(st.integers(1, 8), st.integers(0, 2**16), st.booleans(), st.integers(0, 3))
+def test_distractors_are_never_gold_and_never_of_a_contradicted_statement(
+    gold: int, seed: int, released: bool, contradicted: int
+) -> None:
+    known = pool(14)
+    right = [(f"S{n}", "Yes") for n in range(gold)]
+    against = [Value(statement=f"s{n}", attitude="yes") for n in range(min(contradicted, gold))]
+    written = [Value(statement=f"S{n}", attitude="Yes") for n in range(gold + 2)]
+    rule: Rule = "released" if released else "paper"
+    found = distractors(
+        known, right, rule, random.Random(seed), original=written, contradicted=against
+    )
+    assert len(found) == len(set(found)) == 15 - gold
+    assert not set(found) & set(right)
+    assert not {s for s, _ in found} & {value.statement.upper() for value in against}
+    if released:
+        assert not {(f"S{gold}", "Yes"), (f"S{gold + 1}", "Yes")} & set(found)
+
+
+def test_a_pool_that_is_too_small_says_what_is_there_and_needed() -> None:
+    with pytest.raises(ShortPoolError, match=r"leaves 13 other .* 14 are needed"):
+        distractors(pool(7), [("S1", "Yes")], "paper", random.Random(0))
+    assert len(distractors(pool(8), [("S1", "Yes")], "paper", random.Random(0))) == 14
+    with pytest.raises(ShortPoolError, match="16 values"):
+        distractors(pool(20), [(f"S{n}", "Yes") for n in range(16)], "paper", random.Random(0))
+
+
+def test_a_short_pool_is_a_problem_of_the_story_and_the_rest_goes_on(tmp_path: Path) -> None:
+    values = write(tmp_path / "v.jsonl", statement("Work first", "Agree", "Disagree"))
+    stories = write(tmp_path / "s.jsonl", {"story": "A talk.", "values": ["Work first--agree"]})
+    fields, problems = made(stories, values)
+    assert [message.split(":")[0] for message in problems] == ["no selection can be made of it"] * 2
+    assert {one["condition"] for one in fields} == {
+        "attitude",
+        "attitude+steps",
+        "extraction+steps",
+    }
+
+
+def test_released_stories(tmp_path: Path) -> None:
+    values = write(
+        tmp_path / "v.jsonl",
+        statement("Jobs: men first", "agree", "Neither agree/disagree", "Disagree"),
+        statement("God matters", "Important", "Not important", topic="RELIGIOUS_VALUES"),
+        statement("Work", "Agree", "Disagree"),
+    )
+    path = tmp_path / "dataset_random_original.json"
+    story = {
+        "original_values": "Jobs: men first--disagree\nGod matters--important\nWork--agree",
+        "values": "Jobs: men first--disagree\nGod matters--important",
+        "story": "Ann, Bo, Cy and Di talk.",
+        "contradiction": {"God matters--important": ["Bo"]},
+    }
+    path.write_text(json.dumps([story, {**story, "contradiction": ["Work--agree"]}], indent=4))
+    found = asked(str(path), values, condition="attitude")
+    assert [(o["item"], o["gold"], o["category"]) for o in found] == [
+        ("dataset_random_original.json#2/1", "Disagree", "random"),
+        ("dataset_random_original.json#12/1", "Disagree", "random"),
+        ("dataset_random_original.json#12/2", "Important", "random"),
+    ]
+
+
+def test_nothing_is_contradicted_where_characters_differ_on_purpose(tmp_path: Path) -> None:
+    values = write(tmp_path / "v.jsonl", statement("Work first", "Agree", "Disagree"))
+    held = ["Ann:Work first--agree", "Bo:Work first--disagree"]
+    story = {"story": "Ann and Bo talk.", "values": held, "contradiction": held[:1]}
+    found = asked(write(tmp_path / "s.jsonl", story), values, condition="attitude")
+    assert [(o["character"], o["gold"]) for o in found] == [("Ann", "Agree"), ("Bo", "Disagree")]
+
+
+def test_released_questions_are_asked_as_they_are(tmp_path: Path) -> None:
+    question = {
+        "name": "Ann",
+        "value": "Jobs: men first",
+        "options": [" agree", " Disagree "],
+        "gold label": "disagree",
+    }
+    attitudes = write(
+        tmp_path / "a.jsonl",
+        {"story": "Ann talks.", "questions": [question, {**question, "name": "Jobs"}]},
+    )
+    selection = write(
+        tmp_path / "s.jsonl",
+        {"story": "Ann talks.", "options": ["a--yes", "b--no", "c--no"], "values": ["B--no"]},
+    )
+    fields, problems = made(attitudes, selection)
+    assert not problems
+    assert [(o["id"], o["setting"], o.get("character"), o["gold"]) for o in fields] == [
+        ("a.jsonl#1/1/attitude", "multiple", "Ann", "Disagree"),
+        ("a.jsonl#1/1/attitude+steps", "multiple", "Ann", "Disagree"),
+        ("a.jsonl#1/2/attitude", "single", None, "Disagree"),
+        ("a.jsonl#1/2/attitude+steps", "single", None, "Disagree"),
+        ("s.jsonl#1/selection", "single", None, ["b--no"]),
+        ("s.jsonl#1/selection+steps", "single", None, ["b--no"]),
+    ]
+
+
+def test_each_story_takes_the_value_file_that_knows_its_statements(tmp_path: Path) -> None:
+    first = write(tmp_path / "a.jsonl", *(statement(f"A{n}", "Yes", "No") for n in range(9)))
+    second = write(
+        tmp_path / "b.jsonl",
+        *(statement(f"B{n}", "Yes", "No", topic="  RELIGIOUS_VALUES") for n in range(9)),
+    )
+    stories = write(
+        tmp_path / "s.jsonl",
+        {"id": 1, "story": "A talk.", "values": ["B1--yes", "B2--no"]},
+        {"id": 2, "story": "A talk.", "values": ["A1--yes"]},
+    )
+    one, two = asked(first, second, stories, condition="selection")
+    assert {option[0] for option in one["options"]} == {"B"}
+    assert {option[0] for option in two["options"]} == {"A"}
+    assert (one["category"], two["category"]) == ("religious", "social")
+    (extraction, _) = asked(first, second, stories, condition="extraction+steps")
+    assert extraction["topics"] == ["religious"]
+
+
+def test_extraction_needs_no_value_file_and_the_other_tasks_do(tmp_path: Path) -> None:
+    stories = write(tmp_path / "s.jsonl", {"story": "A talk.", "values": "Work--agree\nGod--no"})
+    (one,) = asked(stories, condition="extraction+steps")
+    assert one["topics"] == list(TOPICS)
+    assert one["gold"] == ["Work--agree", "God--no"]
+    for condition in ("attitude", "selection"):
+        with pytest.raises(UsageError, match="value file"):
+            made(stories, conditions=(condition,))
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ({"story": "x", "values": ["Flying--agree"]}, "no such statement with such an attitude"),
+        ({"story": "x", "values": ["Voting should be a duty, not a choice--Maybe"]}, "no such"),
+        ({"story": "x"}, "field 'values' is missing"),
+        ({"story": "x", "values": []}, "is empty"),
+        ({"story": "x", "values": ["a--b"], "judge": {"verdict": "error"}}, "validate it again"),
+        (
+            {
+                "story": "x",
+                "values": ["a--b"],
+                "judge": {"verdict": "fail", "checks": [{"check": "length", "verdict": "fail"}]},
+            },
+            "for its length",
+        ),
+        ({"story": "x", "values": ["a--b"], "contradiction": 3}, "must be an object or a list"),
+        ({"story": "x", "values": ["a--b"], "contradiction": ["c"]}, "without an attitude"),
+        ({"story": "x", "questions": []}, "must be a list of questions"),
+        (
+            {"story": "x", "questions": [{"value": "a", "options": ["b"], "gold label": "c"}]},
+            "gold label 'c' is none of b",
+        ),
+        ({"story": "x", "questions": [{"value": "a"}]}, "question 1: field 'gold label'"),
+        ({"story": "x", "options": ["a--b", "A--b"], "values": ["a--b"]}, "an option twice"),
+        ({"story": "x", "options": ["a--b"], "values": ["c--d"]}, "none of the options"),
+    ],
+)
+def test_lines_that_give_no_question_say_why(tmp_path: Path, line: Any, says: str) -> None:
+    bad = write(tmp_path / "s.jsonl", line)
+    items = list(benchmark.items([bad, VALUES], EVERY))
+    problems = [item for item in items if item.problem is not None]
+    assert problems
+    assert all(item.fields is None and item.line == 1 for item in problems)
+    assert says in str(problems[0].problem and problems[0].problem.message)
+
+
+def test_value_files_alone_and_faulty_ones_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="value files only"):
+        made(VALUES)
+    lines = [statement("Work", "Agree", "Disagree"), statement("work.", "Yes", "No")]
+    items = [Item("v.jsonl", number, line) for number, line in enumerate(lines, 1)]
+    with pytest.raises(UsageError, match=r"v\.jsonl, line 2: .* with other attitudes"):
+        value_list("v.jsonl", items)
+    with pytest.raises(UsageError, match=r"v\.jsonl, line 1: .*q_content"):
+        value_list("v.jsonl", [Item("v.jsonl", 1, {"topic": "x"})])
+
+
+def test_the_same_id_twice_is_a_problem(tmp_path: Path) -> None:
+    line = {"id": "a", "story": "x", "values": ["Prayer belongs in daily life--Agree"]}
+    _, problems = made(write(tmp_path / "s.jsonl", line, line), VALUES, conditions=("attitude",))
+    assert problems == ["id 'a' was already on line 1"]
+
+
+def test_files_of_one_name_keep_their_rows_apart(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    line = {"story": "x", "values": ["Prayer belongs in daily life--Agree"]}
+    sources = [write(tmp_path / folder / "s.jsonl", line) for folder in ("a", "b")]
+    found = asked(*sources, VALUES, condition="attitude")
+    assert len({one["id"] for one in found}) == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        # The paper's own two examples (table 2, section 3.2).
+        ("Definitely should not have the right", "probably should not have the right ", True),
+        ("Not often", "not at all often", True),
+        ("Very often", "Not often", False),
+        ("Probably should have the right", "Probably should not have the right", False),
+        ("Agree", "agree", True),
+        ("Agree", "Neither agree nor disagree", False),
+    ],
+)
+def test_merged_options(one: str, other: str, same: bool) -> None:
+    assert (merged(one) == merged(other)) is same
+
+
+def test_neutral_in_every_spelling_of_the_value_files() -> None:
+    assert all(
+        map(
+            is_neutral, ["Neither agree nor disagree", " neither agree or disagree ", "Hard to say"]
+        )
+    )
+    assert is_neutral("neither agree/disagree")
+    assert not any(map(is_neutral, ["Agree", "Disagree", "Not often", "Not important"]))
