@@ -1,0 +1,213 @@
+"""CALI's lines: pairs rated by people of two countries, and the norms written down beside them.
+
+The released `data.tsv` holds premise, hypothesis, us_ratings and in_ratings, nothing more. What the
+diagnostic tasks need besides (CALI 5.2, D.2) was not released; it is read from the same lines, as
+JSON lines or in further columns, in a form of our own:
+
+- `norms`: what is the custom, by country: `{"us": "...", "in": "..."}`, one or both of them
+- `question`: asks for a custom, with `{country}` where the country's name belongs
+- `behavior`: what the norm is about (the rows of table 3)
+- `category`: the linguistic phenomenon (the rows of table 4)
+- `effect`: in place of ratings, what each country's norm does to the hypothesis:
+  `{"us": "more likely true"}`, or "less likely true", or "does not change"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from judge.errors import UsageError
+from judge.records import Item, read
+from judge.records.released.common import (
+    ENTAILMENT,
+    LabelError,
+    RecordNames,
+    listed,
+    literal,
+    one_of,
+    refused,
+    text_of,
+)
+from judge.records.values import clip
+from judge.stats.majority import Threshold, majority
+from judge.stats.scales import CONTRADICTION, NEUTRAL, ScaleMap
+from judge.stats.scales import ENTAILMENT as ENTAILED
+
+GROUPS = ("us", "in")
+"""The two groups that rated; ratings, norms and culture indicators go by these names."""
+
+LABEL_SETS = ("all", *GROUPS)
+"""The sets of labels of table 2: both groups' ratings together, and each group's own."""
+
+STRONG = Threshold(Fraction(3, 4))
+"""Section 3.6: pairs are kept where in one group at least this share gave the same label."""
+
+MORE, LESS, SAME = "more likely true", "less likely true", "does not change"
+EFFECTS = (MORE, LESS, SAME)
+"""The answers of the inference task (D.2): the norm strengthens, weakens, or changes nothing."""
+
+_RANK = {CONTRADICTION: 0, NEUTRAL: 1, ENTAILED: 2}
+_SCALE = ScaleMap()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a line stands: the item it was read from, and its name, which no other line has."""
+
+    id: str
+    item: Item
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line. `ratings` are mapped labels by group; None where the line has no such field."""
+
+    place: Place
+    premise: str | None = None
+    hypothesis: str | None = None
+    question: str | None = None
+    ratings: Mapping[str, Sequence[str]] | None = None
+    norms: Mapping[str, str] = field(default_factory=dict)
+    effects: Mapping[str, str] = field(default_factory=dict)
+    slices: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def labels(self) -> dict[str, str | None]:
+        """The majority label of each of LABEL_SETS, None where the ratings diverge (3.6)."""
+        rated = self.ratings or {}
+        pooled = [label for group in GROUPS for label in rated.get(group, ())]
+        return {
+            "all": majority(pooled),
+            **{group: majority(rated.get(group, ())) for group in GROUPS},
+        }
+
+    @property
+    def kept(self) -> bool:
+        """Whether the paper keeps the pair: one group at least agrees strongly (3.6)."""
+        rated = self.ratings or {}
+        return any(majority(rated.get(group, ()), STRONG) is not None for group in GROUPS)
+
+    def effect(self, group: str) -> str | None:
+        """What this group's norm does to the hypothesis; None where that is not known.
+
+        D.2 takes the difference between the groups' ratings: with its own norm in mind a group
+        finds the hypothesis more likely, less likely or as likely as the other group does.
+        """
+        if self.effects:
+            return self.effects.get(group)
+        (other,) = (name for name in GROUPS if name != group)
+        order = compared(self.labels[group], self.labels[other])
+        return None if order is None else (SAME, MORE, LESS)[order]
+
+
+def compared(first: str | None, second: str | None) -> int | None:
+    """1 where the first label holds its hypothesis for likelier than the second label does, -1
+    where for less likely, 0 where both are the same; None where one of them diverges."""
+    if first is None or second is None:
+        return None
+    return (_RANK[first] > _RANK[second]) - (_RANK[first] < _RANK[second])
+
+
+def label_of(rating: object, column: str) -> str:
+    """A rating as a label: E, N, C or their words, or 1 to 5.
+
+    On the scale 1 is contradiction, 3 neutral, 5 entailment (3.6). What 2 and 4 stand for depends
+    on the annotator, whom the released lists do not name: they are neutral, as for most.
+
+    Raises:
+        LabelError: none of these.
+    """
+    text = str(rating).strip()
+    if not isinstance(rating, bool) and text in ("1", "2", "3", "4", "5"):
+        return _SCALE.label(int(text))
+    return one_of(rating, ENTAILMENT, column)
+
+
+def read_rows(sources: Sequence[str]) -> Iterator[Row | Item]:
+    """The rows of all sources, in their order; a line that cannot be read with its problem.
+
+    Raises:
+        UsageError: a source that cannot be opened, or two of the same name: lines without an id
+            are named by file and line.
+    """
+    files = [Path(source).name for source in sources]
+    if twice := sorted({name for name in files if files.count(name) > 1}):
+        raise UsageError(f"two sources are called {twice[0]}: their lines could not be told apart")
+    with RecordNames() as names:
+        for item in (item for source in sources for item in read(source)):
+            if item.problem is not None or item.fields is None:
+                yield item
+                continue
+            try:
+                yield _row(names, item, item.fields)
+            except LabelError as error:
+                yield refused(item, error.problem)
+
+
+def _row(names: RecordNames, item: Item, fields: Mapping[str, Any]) -> Row:
+    folded = {key.strip().casefold(): content for key, content in fields.items()}
+    norms = _by_group(folded, "norms")
+    content: dict[str, Any]
+    if "question" in folded:
+        content = {"question": _question(folded, norms)}
+    else:
+        content = {"premise": text_of(folded, "premise"), **_pair(folded, norms)}
+    slices = {name: text_of(folded, name) for name in ("behavior", "category") if folded.get(name)}
+    place = Place(names.name(item, folded.get("id")), item)
+    return Row(place, norms=norms, slices=slices, **content)
+
+
+def _pair(folded: Mapping[str, Any], norms: Mapping[str, str]) -> dict[str, Any]:
+    if "hypothesis" not in folded:
+        if not norms:
+            raise LabelError("field 'hypothesis' is missing, and 'norms' too", "hypothesis")
+        return {}
+    pair: dict[str, Any] = {"hypothesis": text_of(folded, "hypothesis")}
+    if "effect" in folded:
+        given = _by_group(folded, "effect")
+        effects = {
+            name: one_of(text, {e: e for e in EFFECTS}, "effect") for name, text in given.items()
+        }
+        if stray := sorted(set(effects) - set(norms)):
+            raise LabelError(f"field 'effect' names {stray[0]!r}, which 'norms' does not", "effect")
+        return {**pair, "effects": effects}
+    return {**pair, "ratings": _ratings(folded)}
+
+
+def _ratings(folded: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    rated = {}
+    for group in GROUPS:
+        column = f"{group}_ratings"
+        if column not in folded:
+            raise LabelError(f"field {column!r} is missing", column)
+        rated[group] = tuple(label_of(one, column) for one in listed(folded[column], column))
+    if not any(rated.values()):
+        raise LabelError("fields 'us_ratings' and 'in_ratings' are both empty", "us_ratings")
+    return rated
+
+
+def _question(folded: Mapping[str, Any], norms: Mapping[str, str]) -> str:
+    question = text_of(folded, "question")
+    if not norms:
+        raise LabelError("field 'norms' is missing: it answers the question", "norms")
+    if len(norms) > 1 and "{country}" not in question:
+        raise LabelError("field 'question' must say {country}: it has two answers", "question")
+    return question
+
+
+def _by_group(folded: Mapping[str, Any], name: str) -> dict[str, str]:
+    """The texts under a field that maps countries to texts; none where the field is not there."""
+    content = folded.get(name)
+    found = literal(content) if isinstance(content, str) and content.strip() else content
+    if found is None or found == "":
+        return {}
+    if not isinstance(found, dict) or not found or not set(found) <= set(GROUPS):
+        raise LabelError(
+            f"field {name!r} must map us, in or both to a text, not {clip(content)}", name
+        )
+    return {group: text_of(found, group) for group in GROUPS if group in found}
