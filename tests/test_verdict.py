@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.verdict import Check, Edit, Finding, Judgement, Usage, Verdict, Vote, gravest
+from judge.verdict import (
+    Check,
+    Edit,
+    Extraction,
+    Finding,
+    Judgement,
+    Usage,
+    Verdict,
+    Vote,
+    gravest,
+)
 
 GRAVITY = [Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS]
 
@@ -50,7 +60,8 @@ def test_a_check_uses_what_its_votes_used_lost_ones_too() -> None:
 
 
 def test_what_a_finding_does_not_know_is_left_out() -> None:
-    assert Finding(Verdict.PASS).as_json() == {"verdict": "pass"}
+    assert Finding(Verdict.PASS, number=3).as_json() == {"verdict": "pass"}
+    assert Finding(Verdict.PASS, predicted=(1, 3)).as_json()["predicted"] == [1, 3]
     full = Finding(Verdict.FAIL, "v--Agree", "Ann", "no", "yes", "r", 0.12345678)
     assert full.as_json() == {
         "value": "v--Agree",
@@ -92,4 +103,14 @@ def test_a_judgement_as_it_is_written() -> None:
     assert shown["checks"][0]["verdict"] == "fail"
     assert shown["edits"][0]["values"] == ["v--Agree"]
     bare = Judgement(Verdict.PASS, "story").as_json({}, "")
-    assert not {"original", "dropped", "contradictions"} & set(bare)
+    assert not {"original", "dropped", "contradictions", "extraction"} & set(bare)
+
+
+def test_a_recall_is_over_what_is_settled_and_says_so() -> None:
+    found = Extraction((1.0, 0.5, 0.0, None), cut=2)
+    told = {"credits": [1.0, 0.5, 0.0, None], "recall": 0.5, "over": 3, "of": 4, "cut": 2}
+    assert found.as_json() == told
+    shown = Judgement(Verdict.FAIL, "extraction", extraction=found).as_json({}, "")
+    assert shown["extraction"] == told
+    assert Extraction((None,)).recall is None
+    assert Extraction((1.0, 1.0, 0.0)).as_json()["recall"] == 0.666667
