@@ -13,6 +13,7 @@ from click import Command, Group
 from judge.cli import app
 from judge.rubric import builtin
 from judge.settings import Settings
+from judge.task import task_names
 
 ROOT = Path(__file__).resolve().parents[1]
 AGAIN = "run python docs/make_reference.py"
@@ -39,9 +40,9 @@ def test_the_reference_names_every_command_and_option() -> None:
                     assert option in text, f"{path} {option} is missing: {AGAIN}"
 
 
-def test_the_reference_names_every_setting_and_rubric() -> None:
+def test_the_reference_names_every_setting_rubric_and_task() -> None:
     text = read("docs/reference.md")
-    for name in (*Settings.model_fields, *builtin()):
+    for name in (*Settings.model_fields, *builtin(), *task_names()):
         assert f"`{name}`" in text, f"{name} is missing: {AGAIN}"
 
 
