@@ -1,9 +1,11 @@
 """Makes docs/calibration.md and the profile that comes with the embedded model, by measuring.
 
-    python docs/make_calibration.py [--data ../shared/data] [--only NAME ...]
+    python docs/make_calibration.py [--data ../shared/data] [--only SET[:CHECK] ...]
 
 Puts the labelled fixtures and, where they are there, public data sets to the embedded local model.
-Replies come from the cache where they are in it; the first run takes some hours on two cores.
+Replies come from the cache where they are in it; the first run takes some hours on two cores. What
+is not measured, because of --only or for want of the data, stays as it stands on the page and in
+the profile.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +23,7 @@ from pathlib import Path
 from judge.calibration.calibrating import Job, calibrate
 from judge.calibration.outcome import Calibration, CheckReport
 from judge.cli.calibration_tables import number
-from judge.profiles import JudgeProfile, Profile
+from judge.profiles import JudgeProfile, Profile, shipped
 from judge.run.setup import DEFAULT_MODEL, Setup
 from judge.settings import resolve
 
@@ -82,6 +85,7 @@ SETS = (
             "abstraction",
             "value_derivation",
         ),
+        66,
     ),
     DataSet(
         "labelled/stories",
@@ -92,41 +96,97 @@ SETS = (
     DataSet("labelled/pairs", (f"{FIXTURES}/pairs.jsonl",), ("entailment",)),
     DataSet("labelled/replies", (f"{FIXTURES}/replies.jsonl",), ("irony",)),
     DataSet("labelled/outputs", (f"{FIXTURES}/outputs.jsonl",), ("preference",)),
+    DataSet("labelled/extractions", (f"{FIXTURES}/extractions.jsonl",), ("value_extraction",)),
 )
 
 
-async def measure(sets: Sequence[DataSet], data: Path, setup: Setup) -> list[Calibration]:
-    """One calibration a set, in their order."""
-    found = []
-    for one in sets:
-        sources = tuple(source.format(data=data) for source in one.sources)
-        job = Job(sources, one.checks, records=one.records)
-        print(f"{one.name}: {', '.join(one.checks)}", flush=True)
-        found.append(await calibrate(job, setup))
+UNITS = tuple(replace(one, checks=(check,)) for one in SETS for check in one.checks)
+"""Every set with every check of its own, which are measured one by one."""
+
+
+def key(unit: DataSet) -> str:
+    return f"{unit.name}, {unit.checks[0]}"
+
+
+def job(units: Sequence[DataSet], data: Path) -> Job:
+    """The units of one check together."""
+    named = {s.format(data=data): unit.records for unit in units for s in unit.sources}
+    return Job(tuple(named), units[0].checks, records_of=named)
+
+
+async def measure(units: Sequence[DataSet], data: Path, setup: Setup) -> dict[str, Fragment]:
+    """What the page says of each unit."""
+    found = {}
+    for unit in units:
+        print(key(unit), flush=True)
+        found[key(unit)] = fragment(unit, await calibrate(job([unit], data), setup))
     return found
 
 
-async def profile(sets: Sequence[DataSet], data: Path, setup: Setup) -> Profile:
-    """For each check a profile over all sets that have labels for it, without their keys."""
-    judges: list[JudgeProfile] = []
+def fitted_to(check: str) -> list[DataSet]:
+    """What a check's profile is fitted to: sets that people labelled, where there are any."""
+    units = [unit for unit in UNITS if check in unit.checks]
+    return [unit for unit in units if unit.public] or units
+
+
+async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile:
+    """A profile for each check, without its labels' keys; kept unless all that it is fitted to is
+    measured now."""
+    made: dict[str, JudgeProfile] = {check: one for check, (one,) in shipped().judges.items()}
     made_by = ""
-    for check in sorted({check for one in sets for check in one.checks}):
-        parts = [one for one in sets if check in one.checks]
-        sources = tuple(s.format(data=data) for one in parts for s in one.sources)
-        records = {s.format(data=data): one.records for one in parts for s in one.sources}
-        found = await calibrate(Job(sources, (check,), records_of=records), setup)
+    for check in dict.fromkeys(check for unit in units for check in unit.checks):
+        parts = fitted_to(check)
+        if not all(part in units for part in parts):
+            continue
+        found = await calibrate(job(parts, data), setup)
         assert found.profile is not None, found.refused
-        made_by = found.profile.made_by
-        judges += [one.model_copy(update={"labels": {}}) for one in found.profile.judges]
-    return Profile(made_by=made_by, judges=tuple(judges))
+        (one,) = found.profile.judges
+        made_by, made[check] = found.profile.made_by, one.model_copy(update={"labels": {}})
+    return Profile(made_by=made_by, judges=tuple(made[check] for check in sorted(made)))
 
 
 # ---------------------------------------------------------------- the page
 
 
-def page(sets: Sequence[DataSet], found: Sequence[Calibration], shipped: Profile) -> str:
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """What the page says of one unit: in the table, beside people, and of its questions."""
+
+    rows: tuple[str, ...]
+    beside: tuple[str, ...]
+    questions: tuple[str, ...]
+
+
+def fragment(unit: DataSet, found: Calibration) -> Fragment:
+    (report,) = found.checks
+    return Fragment(
+        tuple(_rows(unit, report)),
+        tuple(_beside_people(unit, report)),
+        tuple(_questions(unit, report)),
+    )
+
+
+def kept(text: str) -> dict[str, Fragment]:
+    """What a page made earlier says, by unit."""
+    found = {}
+    for unit in UNITS:
+        name, check = re.escape(unit.name), unit.checks[0]
+        rows = re.search(rf"^\| {name} \| [^|]+ \| {check} \|.*\n(\| \| .*\n)*", text, re.M)
+        beside = re.findall(rf"^- {name}, {check}, .*\n(?:  .*\n)*", text, re.M)
+        questions = re.search(rf"^\*\*{name}, {check}\*\*.*\n\n(- .*\n)*", text, re.M)
+        if rows and questions:
+            found[key(unit)] = Fragment(
+                tuple(rows[0].splitlines()),
+                tuple("".join(beside).splitlines()),
+                tuple(f"{questions[0].rstrip()}\n".split("\n")),
+            )
+    return found
+
+
+def page(found: Mapping[str, Fragment], made: Profile) -> str:
     """docs/calibration.md."""
     engine = version("xllamacpp")
+    known = [found[key(unit)] for unit in UNITS if key(unit) in found]
     lines = [
         "# How far the embedded judge agrees with labels",
         "",
@@ -138,31 +198,32 @@ def page(sets: Sequence[DataSet], found: Sequence[Calibration], shipped: Profile
         "Intervals are 95 %, bootstrapped over records. People gave labels only where the column",
         "says so; those of the project's authors say what the authors meant.",
         "",
-        *_table(sets, found),
+        *_HEAD,
+        *(line for one in known for line in one.rows),
         "",
-        *_beside_people(sets, found),
+        "## Beside people, and in the other order",
+        "",
+        *(line for one in known for line in one.beside),
+        "",
         "## The profile that comes with the model",
         "",
-        "Fitted, check by check, to one half of all these sets together; figures are of the other:",
+        "Fitted, check by check, to one half of the public sets that have labels for it, or of our",
+        "own where there is none; figures are of the other half:",
         "",
-        *_profile_table(shipped),
+        *_profile_table(made),
         "",
         "## What was asked, and how it was combined",
         "",
-        *_questions(sets, found),
+        *(line for one in known for line in one.questions),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(sets: Sequence[DataSet], found: Sequence[Calibration]) -> Iterator[str]:
-    yield (
-        "| data | labels by | check | fitted to | held out | | answered | accuracy | kappa | AUC "
-        "| calibration error |"
-    )
-    yield "|---|---|---|---|---|---|---|---|---|---|---|"
-    for one, calibration in zip(sets, found, strict=True):
-        for report in calibration.checks:
-            yield from _rows(one, report)
+_HEAD = (
+    "| data | labels by | check | fitted to | held out | | answered | accuracy | kappa | AUC "
+    "| calibration error |",
+    "|---|---|---|---|---|---|---|---|---|---|---|",
+)
 
 
 def _rows(one: DataSet, report: CheckReport) -> Iterator[str]:
@@ -184,38 +245,33 @@ def _rows(one: DataSet, report: CheckReport) -> Iterator[str]:
         place = "| | | | |"
 
 
-def _beside_people(sets: Sequence[DataSet], found: Sequence[Calibration]) -> Iterator[str]:
-    """Sets with several annotators an item, and checks whose alternatives have an order."""
-    yield "## Beside people, and in the other order"
-    yield ""
-    for one, calibration in zip(sets, found, strict=True):
-        for report in calibration.checks:
-            judge = report.judges[0]
-            if judge.people is not None:
-                people = judge.people
-                yield (
-                    f"- {one.name}, {report.check}, {people.human_human.n} held-out items that "
-                    f"several of {people.annotators} people annotated: two of them agree "
-                    f"{number(people.human_human)} of the time, one of them and the judge "
-                    f"{number(people.human_judge)}; beyond chance {number(people.human_kappa)} and "
-                    f"{number(people.judge_kappa)}."
-                )
-                if people.test is not None:
-                    yield (
-                        f"  Alternative annotator test (epsilon {people.test.epsilon}): winning "
-                        f"rate {people.test.winning_rate:.2f}, so the judge is "
-                        f"{'as good as' if people.test.passes else 'not shown to be as good as'} "
-                        "one of them."
-                    )
-            if judge.stability is not None and judge.stability.position is not None:
-                position = judge.stability.position
-                yield (
-                    f"- {one.name}, {report.check}, as it stands: another answer when the "
-                    f"alternatives change places {number(position.changed)} of the time; the first "
-                    f"place in both orders {number(position.first)}, the last "
-                    f"{number(position.last)}."
-                )
-    yield ""
+def _beside_people(one: DataSet, report: CheckReport) -> Iterator[str]:
+    """For several annotators an item, and for checks whose alternatives have an order."""
+    judge = report.judges[0]
+    if judge.people is not None:
+        people = judge.people
+        yield (
+            f"- {one.name}, {report.check}, {people.human_human.n} held-out items that "
+            f"several of {people.annotators} people annotated: two of them agree "
+            f"{number(people.human_human)} of the time, one of them and the judge "
+            f"{number(people.human_judge)}; beyond chance {number(people.human_kappa)} and "
+            f"{number(people.judge_kappa)}."
+        )
+        if people.test is not None:
+            yield (
+                f"  Alternative annotator test (epsilon {people.test.epsilon}): winning "
+                f"rate {people.test.winning_rate:.2f}, so the judge is "
+                f"{'as good as' if people.test.passes else 'not shown to be as good as'} "
+                "one of them."
+            )
+    if judge.stability is not None and judge.stability.position is not None:
+        position = judge.stability.position
+        yield (
+            f"- {one.name}, {report.check}, as it stands: another answer when the "
+            f"alternatives change places {number(position.changed)} of the time; the first "
+            f"place in both orders {number(position.first)}, the last "
+            f"{number(position.last)}."
+        )
 
 
 def _profile_table(shipped: Profile) -> Iterator[str]:
@@ -234,44 +290,40 @@ def _profile_table(shipped: Profile) -> Iterator[str]:
         )
 
 
-def _questions(sets: Sequence[DataSet], found: Sequence[Calibration]) -> Iterator[str]:
-    for one, calibration in zip(sets, found, strict=True):
-        for report in calibration.checks:
-            judge = report.judges[0]
-            tried = len(judge.fit.tried)
-            told = judge.fit.reason or f"{judge.fit.how}, the best of {tried} in cross-validation"
-            yield f"**{one.name}, {report.check}**: {told}."
-            yield ""
-            for question in judge.questions:
-                yield f"- {question}"
-            yield ""
+def _questions(one: DataSet, report: CheckReport) -> Iterator[str]:
+    judge = report.judges[0]
+    tried = len(judge.fit.tried)
+    told = judge.fit.reason or f"{judge.fit.how}, the best of {tried} in cross-validation"
+    yield f"**{one.name}, {report.check}**: {told}."
+    yield ""
+    for question in judge.questions:
+        yield f"- {question}"
+    yield ""
 
 
 async def run(options: argparse.Namespace) -> None:
-    sets = [
-        one
-        for one in SETS
-        if (not options.only or one.name in options.only)
-        and (options.data.is_dir() or not one.public)
+    units = [
+        unit
+        for unit in UNITS
+        if (not options.only or {unit.name, f"{unit.name}:{unit.checks[0]}"} & {*options.only})
+        and (options.data.is_dir() or not unit.public)
     ]
     setup = Setup.of(resolve({"model": (DEFAULT_MODEL,), "profile": "none"}))
     try:
-        found = await measure(sets, options.data, setup)
-        shipped = await profile(sets, options.data, setup)
+        found = await measure(units, options.data, setup)
+        made = await profile(units, options.data, setup)
     finally:
         await setup.aclose()
-    if options.only:
-        print("\n".join(_table(sets, found)))
-        return
-    PAGE.write_text(page(sets, found, shipped), "utf-8")
-    SHIPPED.write_text(json.dumps(shipped.model_dump(mode="json"), indent=1) + "\n", "utf-8")
+    before = kept(PAGE.read_text("utf-8")) if PAGE.exists() else {}
+    PAGE.write_text(page({**before, **found}, made), "utf-8")
+    SHIPPED.write_text(json.dumps(made.model_dump(mode="json"), indent=1) + "\n", "utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument(
-        "--only", nargs="*", default=[], help="only these sets; print, write nothing"
+        "--only", nargs="*", default=[], help="only these sets, or these checks of theirs"
     )
     asyncio.run(run(parser.parse_args()))
 

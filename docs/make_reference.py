@@ -11,9 +11,11 @@ import typer
 from typer.cli import get_docs_for_click
 
 from judge.cli import app
+from judge.evaluation.evaluating import benchmark_names, load_benchmark
 from judge.rubric import builtin
 from judge.run.setup import load_workflow, workflow_names
 from judge.settings import Settings
+from judge.task import load_task
 
 TARGET = Path(__file__).with_name("reference.md")
 
@@ -27,6 +29,7 @@ def reference() -> str:
         settings(),
         rubrics(),
         workflows(),
+        benchmarks(),
         get_docs_for_click(obj=command, ctx=context, name="judge", title="Commands", indent=1),
     ]
     text = "\n\n".join(part.strip() for part in parts) + "\n"
@@ -50,6 +53,19 @@ def rubrics() -> str:
     ]
     head = "# Rubrics\n\n| name | role | reply | needs | question | source |\n"
     return head + "|---|---|---|---|---|---|\n" + "\n".join(rows)
+
+
+def benchmarks() -> str:
+    parts = ["# Benchmarks"]
+    for name in benchmark_names():
+        one = load_benchmark(name)
+        asked = ", ".join(
+            f"`{c}`" + ("" if c in one.usual else " (when named)") for c in one.conditions
+        )
+        parts.append(f"## {name}\n\n{one.title}. Source: {one.source}.\n\nConditions: {asked}.")
+        rows = [f"| `{n}` | {load_task(n).title} | {load_task(n).source} |" for n in one.tasks]
+        parts.append("| task | question | source |\n|---|---|---|\n" + "\n".join(rows))
+    return "\n\n".join(parts)
 
 
 def workflows() -> str:
