@@ -21,24 +21,13 @@ ONE = Usage(replies=1, input_tokens=10, output_tokens=1)
 Rule = Callable[[Mapping[str, str], Sequence[str]], int | str]
 
 
-class Examined:
-    """Chooses what a rule says: a place, or a trouble. Notes each task and prompt."""
-
-    def __init__(self, rule: Rule, probabilities: tuple[float, ...] | None = None) -> None:
-        self.rule = rule
-        self.probabilities = probabilities
-        self.prompts: list[str] = []
-        self.tasks: list[str] = []
+class Unasked:
+    """A measured model that must not be asked; what a test asks for is overridden."""
 
     async def choose(
         self, task: str, texts: Mapping[str, str], options: Sequence[str], *, draw: int = 0
     ) -> Given:
-        self.tasks.append(task)
-        self.prompts.append(str(load_task(task).prompt(texts, options)[1]["content"]))
-        said = self.rule(texts, options)
-        if isinstance(said, int):
-            return Given(ONE, place=said, probabilities=self.probabilities)
-        return Given(ONE, "refused" if said == "refused" else "unreadable", "no answer in it")
+        raise AssertionError("nothing is chosen here")
 
     async def select(
         self,
@@ -56,6 +45,26 @@ class Examined:
 
     async def writes(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
         raise AssertionError("nothing is written here")
+
+
+class Examined(Unasked):
+    """Chooses what a rule says: a place, or a trouble. Notes each task and prompt."""
+
+    def __init__(self, rule: Rule, probabilities: tuple[float, ...] | None = None) -> None:
+        self.rule = rule
+        self.probabilities = probabilities
+        self.prompts: list[str] = []
+        self.tasks: list[str] = []
+
+    async def choose(
+        self, task: str, texts: Mapping[str, str], options: Sequence[str], *, draw: int = 0
+    ) -> Given:
+        self.tasks.append(task)
+        self.prompts.append(str(load_task(task).prompt(texts, options)[1]["content"]))
+        said = self.rule(texts, options)
+        if isinstance(said, int):
+            return Given(ONE, place=said, probabilities=self.probabilities)
+        return Given(ONE, "refused" if said == "refused" else "unreadable", "no answer in it")
 
 
 def usual(benchmark: Benchmark, seed: int = 0) -> Choices:

@@ -22,12 +22,15 @@ from judge.verdict import Usage
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cali"
 DATA, NORMS = str(FIXTURES / "data.tsv"), str(FIXTURES / "norms.jsonl")
+
+from .examinee import Unasked
+
 ONE = Usage(replies=1, input_tokens=10, output_tokens=1)
 
 Rule = Callable[[str, Mapping[str, str], Sequence[str]], Given]
 
 
-class ByRule:
+class ByRule(Unasked):
     """Answers what a function says; notes what was asked, as a prompt."""
 
     def __init__(self, rule: Rule) -> None:
@@ -38,17 +41,6 @@ class ByRule:
         self, task: str, texts: Mapping[str, str], options: Sequence[str], *, draw: int = 0
     ) -> Given:
         return self._given(task, texts, options)
-
-    async def select(
-        self,
-        task: str,
-        texts: Mapping[str, str],
-        options: Sequence[str],
-        count: int,
-        *,
-        draw: int = 0,
-    ) -> Given:
-        raise AssertionError("nothing is selected here")
 
     async def lists(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
         return self._given(task, texts, ())

@@ -23,9 +23,10 @@ from judge.task import load_task
 from judge.verdict import Usage
 
 from .eecc_folder import HOFSTEDE, STORY, output_line, put, write_folder
+from .examinee import Unasked
 
 
-class Writer:
+class Writer(Unasked):
     """Writes what a function of the prompt and the draw says."""
 
     def __init__(self, given: Given) -> None:
@@ -35,25 +36,6 @@ class Writer:
     async def writes(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
         self.asked.append((task, texts, draw))
         return self.given
-
-    async def choose(
-        self, task: str, texts: Mapping[str, str], options: Sequence[str], *, draw: int = 0
-    ) -> Given:
-        raise AssertionError("nothing is chosen here")
-
-    async def select(
-        self,
-        task: str,
-        texts: Mapping[str, str],
-        options: Sequence[str],
-        count: int,
-        *,
-        draw: int = 0,
-    ) -> Given:
-        raise AssertionError("nothing is selected here")
-
-    async def lists(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
-        raise AssertionError("nothing is listed here")
 
 
 FIELDS = {"condition": "qa", "prompt": "Explain sets to a Thai person in English.", "draw": 3}
