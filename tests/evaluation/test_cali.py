@@ -20,10 +20,10 @@ from judge.stats.interval import Estimate
 from judge.task import load_task
 from judge.verdict import Usage
 
+from .examinee import Unasked
+
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cali"
 DATA, NORMS = str(FIXTURES / "data.tsv"), str(FIXTURES / "norms.jsonl")
-
-from .examinee import Unasked
 
 ONE = Usage(replies=1, input_tokens=10, output_tokens=1)
 
