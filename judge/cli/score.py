@@ -29,6 +29,41 @@ EPILOG = """**Examples**
 `judge score norms judged.jsonl` — what is in a set
 """
 
+_ATTITUDE = """**Examples**
+
+`judge score attitude predicted.jsonl gold.jsonl`
+
+`judge score attitude answers.jsonl answers.jsonl --tables tables` — of `judge evaluate cqbench`
+"""
+_SELECTION = """**Examples**
+
+`judge score selection predicted.jsonl gold.jsonl`
+
+`judge score selection predicted.jsonl gold.jsonl --rule released`
+"""
+_EXTRACTION = """**Examples**
+
+`judge score extraction predicted.jsonl gold.jsonl --votes 3 -o graded.jsonl`
+
+`judge score extraction answers.jsonl answers.jsonl -m openai:gpt-4o` — of `judge evaluate cqbench`
+"""
+_ANSWERS = """**Examples**
+
+`judge score answers answers.jsonl --tables tables`
+"""
+_OUTPUTS = """**Examples**
+
+`judge score outputs outputs.tsv eecc`
+
+`judge score outputs outputs.tsv eecc --rule released`
+"""
+_NORMS = """**Examples**
+
+`judge score norms judged.jsonl`
+
+`judge score norms normad.csv --json`
+"""
+
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", epilog=EPILOG)
 
 Pred = Annotated[str, typer.Argument(metavar="PRED", help="What was predicted, by id.")]
@@ -40,7 +75,7 @@ Folder = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 
 
-@app.command()
+@app.command(epilog=_ATTITUDE)
 def attitude(
     pred: Pred,
     gold: Gold,
@@ -58,7 +93,7 @@ def attitude(
     _end(score_attitude(pred, gold), tables, as_json, "attitude", pred)
 
 
-@app.command()
+@app.command(epilog=_SELECTION)
 def selection(
     pred: Pred,
     gold: Gold,
@@ -82,7 +117,7 @@ def selection(
     _end(made, tables, as_json, "selection", pred)
 
 
-@app.command()
+@app.command(epilog=_EXTRACTION)
 def extraction(
     context: typer.Context,
     pred: Pred,
@@ -144,7 +179,7 @@ def extraction(
     raise typer.Exit(report.exit_code)
 
 
-@app.command()
+@app.command(epilog=_ANSWERS)
 def answers(
     run: Annotated[str, typer.Argument(metavar="RUN", help="What `judge evaluate -o` wrote.")],
     as_json: Json = False,
@@ -164,7 +199,7 @@ def answers(
     _end(load_benchmark(name).tables(results), tables, as_json, name, run)
 
 
-@app.command()
+@app.command(epilog=_OUTPUTS)
 def outputs(
     written: Annotated[str, typer.Argument(metavar="OUTPUTS", help="Texts in the released form.")],
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The released folder.")],
@@ -191,7 +226,7 @@ def outputs(
     _end(analyse(written, folder, rule=chosen), tables, as_json, "eecc", written)
 
 
-@app.command()
+@app.command(epilog=_NORMS)
 def norms(
     sources: Annotated[
         list[str], typer.Argument(metavar="NORMS...", help="Norm records, judged or not.")

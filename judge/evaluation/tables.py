@@ -68,7 +68,7 @@ class Table:
         }
 
     def as_rows(self) -> list[list[str | int | float | None]]:
-        """Heads and rows for CSV; an estimate takes five columns: NAME, NAME low, high, n and of."""
+        """Heads and rows for CSV; an estimate takes five columns (NAME, NAME low and so on)."""
         wide = {
             name
             for name in self.columns

@@ -395,7 +395,7 @@ def test_a_judge_that_gives_no_log_probabilities(typed: Typed) -> None:
 
 @pytest.mark.slow
 def test_interrupted_is_exit_code_130_and_goes_on_from_the_cache(judge: Shell) -> None:
-    judge.write("labels.jsonl", seeming(40))
+    judge.write("labels.jsonl", seeming(400))
     (judge.folder / "plain.yaml").write_text(PLAIN)
     judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.3}])
     words = ("calibrate", "labels.jsonl", "-m", "scripted:slow.yaml", *CHECK, "--concurrency", "2")

@@ -56,7 +56,7 @@ def test_out_is_never_lost_by_mistake(judge: Shell, typed: Any, capfd: Any) -> N
     run = ("validate", "n.jsonl", *ONE, "-o")
     refused = [
         (("out.jsonl",), "out.jsonl exists. Go on with it (--resume)"),
-        (("out.jsonl", "--resume"), "out.jsonl was not written by judge validate"),
+        (("out.jsonl", "--resume"), "out.jsonl was not written by judge,"),
         (("out.jsonl", "--resume", "--overwrite"), "exclude each other"),
         (("n.jsonl", "--overwrite"), "n.jsonl is the input"),
         (("no/such/out.jsonl",), "no/such/out.jsonl: cannot be written"),
@@ -125,8 +125,11 @@ def test_names_that_do_not_exist(judge: Shell, typed: Any, capfd: Any) -> None:
     run = ("validate", "n.jsonl", "-q", "-o", "o")
     yes = ("-m", "scripted:yes.yaml")
     for words, message in [
-        ((*yes, "--workflow", "tale"), "no workflow is called 'tale'; there are norm, story"),
-        ((*yes, "--check", "taste"), "--check taste: there is no such check. There are norm: rel"),
+        (
+            (*yes, "--workflow", "tale"),
+            "no workflow is called 'tale'; there are extraction, norm, story",
+        ),
+        ((*yes, "--check", "taste"), "--check taste: there is no such check. There are extraction"),
         ((*yes, "--rubric", "taste"), "taste: neither a file, a folder nor a built-in rubric"),
         (("-m", "yes.yaml"), "is not of the form provider:model"),
         (("-m", "oracle:x"), "unknown provider 'oracle'; known are"),
