@@ -61,7 +61,11 @@ class Settings(BaseSettings):
     profile: str | None = None
     min_words: int = Field(default=400, ge=0)
     reasks: int = Field(default=2, ge=0, le=10)
-    concurrency: int = Field(default=16, ge=1, le=4096)
+    engine: Literal["local", "batch", "ray"] = "local"
+    address: str | None = None
+    workers: int | None = Field(default=None, ge=1)
+    stage: Literal["cheap", "strong"] | None = None
+    concurrency: int = Field(default=16, ge=1, le=100_000)
     timeout: float = Field(default=120.0, gt=0)
     cache: bool = True
     cache_dir: Path | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from judge.settings import Settings
 
 _INPUT, _MODELS, _JUDGING = "Input", "Models", "Judging"
-_SPEED, _CACHE = "Speed and money", "Cache"
+_ENGINE, _SPEED, _CACHE = "Engine", "Speed and money", "Cache"
 
 Inputs = Annotated[
     list[str] | None,
@@ -178,6 +178,36 @@ MinWords = Annotated[
     int | None,
     typer.Option(
         min=0, help="Shorter stories are rejected. [default: 400]", rich_help_panel=_JUDGING
+    ),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        metavar="local|batch|ray",
+        help="Where the work is done: this process, providers' batch APIs, or a Ray cluster. "
+        "[default: local]",
+        rich_help_panel=_ENGINE,
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Of the Ray cluster, such as auto or HOST:PORT. [default: a Ray on this machine]",
+        rich_help_panel=_ENGINE,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Ray workers. [default: one for each free core]", rich_help_panel=_ENGINE
+    ),
+]
+Stage = Annotated[
+    str | None,
+    typer.Option(
+        metavar="cheap|strong",
+        help="Only the cheap model's readings; or, on what that wrote, only what they left open.",
+        rich_help_panel=_ENGINE,
     ),
 ]
 Concurrency = Annotated[

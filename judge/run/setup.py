@@ -8,11 +8,10 @@ from importlib import import_module
 from typing import Any
 
 from judge import plugins
-from judge.backends import build
 from judge.backends.base import Reading
 from judge.cache import ReplyCache, cache_dir
 from judge.errors import UsageError
-from judge.judging.budget import Budget, Price
+from judge.judging.budget import Budget
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
 from judge.judging.panel import Panel
@@ -29,6 +28,7 @@ from judge.run.calibrated import (
     reading_by,
     refuse_misfit,
 )
+from judge.run.clients import build_client, refuse_unpriced
 from judge.run.fingerprint import digests, fingerprint, parameters
 from judge.settings import Settings
 from judge.weights import catalog
@@ -113,7 +113,7 @@ class Setup:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
         for spec in setup.models if models is None else models:
             setup.client(spec)
-        setup._check_prices()
+        refuse_unpriced(settings, setup.clients.values())
         setup._check_profile()
         return setup
 
@@ -148,17 +148,7 @@ class Setup:
 
     def client(self, spec: str) -> Client:
         if spec not in self.clients:
-            price = self.settings.prices.get(spec)
-            self.clients[spec] = Client(
-                spec,
-                build(spec),
-                cache=self.cache,
-                budget=self.budget,
-                limit=self.settings.concurrency,
-                price=Price(price.input, price.output) if price else None,
-                reasks=self.settings.reasks,
-                timeout=self.settings.timeout,
-            )
+            self.clients[spec] = build_client(spec, self.settings, self.cache, self.budget)
         return self.clients[spec]
 
     def judge(self, check: str, spec: str) -> Judge:
@@ -381,14 +371,4 @@ class Setup:
             raise UsageError(
                 f"{self.profiles.told} speaks of {', '.join(sorted(self.profiles.judges))}; "
                 "nothing of that is asked here"
-            )
-
-    def _check_prices(self) -> None:
-        if self.settings.max_cost is None:
-            return
-        unpriced = [c.spec for c in self.clients.values() if not c.priced]
-        if unpriced:
-            raise UsageError(
-                f"--max-cost needs the price of {unpriced[0]}; put it in judge.toml:\n"
-                f'[prices."{unpriced[0]}"]\ninput = 1.0   # USD for a million tokens\noutput = 2.0'
             )

@@ -1,0 +1,47 @@
+"""The clients of a run's models, as its settings want them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from judge.backends import build
+from judge.cache import ReplyCache
+from judge.errors import UsageError
+from judge.judging.budget import Budget, Price
+from judge.judging.client import Client
+from judge.settings import Settings
+
+
+def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget: Budget) -> Client:
+    """The client of one model, with the run's cache, budget, price and limits around it.
+
+    Raises:
+        UsageError: the model cannot be used as named.
+    """
+    price = settings.prices.get(spec)
+    return Client(
+        spec,
+        build(spec),
+        cache=cache,
+        budget=budget,
+        limit=settings.concurrency,
+        price=Price(price.input, price.output) if price else None,
+        reasks=settings.reasks,
+        timeout=settings.timeout,
+    )
+
+
+def refuse_unpriced(settings: Settings, clients: Iterable[Client]) -> None:
+    """See that every model has a price where cost is limited.
+
+    Raises:
+        UsageError: one has none; says what to write where.
+    """
+    if settings.max_cost is None:
+        return
+    unpriced = [client.spec for client in clients if not client.priced]
+    if unpriced:
+        raise UsageError(
+            f"--max-cost needs the price of {unpriced[0]}; put it in judge.toml:\n"
+            f'[prices."{unpriced[0]}"]\ninput = 1.0   # USD for a million tokens\noutput = 2.0'
+        )
