@@ -56,7 +56,8 @@ def _lines(report: Report, fail_under: float | None, held: bool | None) -> list[
         )
     if summary.open:
         told.append(
-            f"{summary.open} of {summary.records} records are open: --stage strong goes on with them"
+            f"{summary.open} of {summary.records} records are open: "
+            "--stage strong goes on with them"
         )
     if held is not None:
         empty = "" if summary.records else " (there is no record)"

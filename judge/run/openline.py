@@ -48,6 +48,7 @@ def left_open(
         **judgement.as_json(bound.models, bound.fingerprint),
         "verdict": OPEN,
         _STAGE: {
+            "line": record.item.line,
             "seeded": cheap.backend.seeded,
             "replies": {key: _as_list(reply, words) for key, reply in heard.items()},
         },
@@ -56,7 +57,7 @@ def left_open(
 
 
 def carried(judgement: Mapping[str, Any], where: str) -> tuple[dict[str, Heard], bool]:
-    """(what the cheap model's calls brought, whether it takes seeds), from an open line's judgement.
+    """What the cheap model's calls brought, and whether it takes seeds; from an open judgement.
 
     Raises:
         UsageError: it is not as `left_open` wrote it.
@@ -70,6 +71,16 @@ def carried(judgement: Mapping[str, Any], where: str) -> tuple[dict[str, Heard],
             f"{where}: the replies that --stage cheap left there cannot be read ({error!r}); "
             "make that file anew"
         ) from error
+
+
+def first_line(judgement: Mapping[str, Any]) -> int | None:
+    """Where the record of an open or failed line stood in the first stage's input; None: unknown.
+
+    It names records without an id, and stands in what is said of faults.
+    """
+    told = judgement.get(_STAGE) or judgement.get("error")
+    line = told.get("line") if isinstance(told, dict) else None
+    return line if isinstance(line, int) else None
 
 
 def _words(context: Context) -> frozenset[str]:

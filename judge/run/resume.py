@@ -29,7 +29,8 @@ def side_file(out: Path) -> Path:
 class Kept:
     """The finished lines of an earlier run that wait for their record, found by content.
 
-    For one thread at a time. With `open_stands`, lines that the cheap stage left open are kept, too.
+    For one thread at a time. With `open_stands`, lines that the cheap stage left open are kept,
+    too.
     """
 
     def __init__(self, path: Path, *, open_stands: bool = False) -> None:

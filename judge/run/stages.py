@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from judge.cache import ReplyCache
-from judge.errors import JudgeError, UsageError
+from judge.errors import Exit, JudgeError, UsageError
 from judge.judging.budget import Budget
 from judge.judging.carried import Brought, Recorder, carrying
 from judge.judging.client import Client
@@ -27,14 +27,13 @@ from judge.run.calibrated import profiled_models, profiles_of
 from judge.run.clients import ClientBuilder, build_client, price_of
 from judge.run.job import Job, select
 from judge.run.lines import FINISHED, Line, made_by
-from judge.run.openline import carried, left_open
+from judge.run.openline import carried, first_line, left_open
 from judge.run.resume import refuse_other
 from judge.run.running import Report, Watcher, run
 from judge.run.setup import DEFAULT_MODEL, Bound, Setup
 from judge.run.validate import Validation, new_summary
 from judge.run.waiting import StrongModelNeeded, noting, waiting
 from judge.settings import Settings
-from judge.subject import Subject
 from judge.verdict import OPEN, Verdict
 
 
@@ -152,17 +151,15 @@ _REMEDY = "Use the settings and models of --stage cheap, or make that file anew"
 
 @dataclass(frozen=True, slots=True)
 class StagedItem(Item):
-    """A line that a cheap stage wrote. `fields` are the record's as it was read there.
+    """A line that a cheap stage wrote. `fields` and `line` are the record's as it was read there.
 
-    `own` are the line's own fields, `judgement` is what stands behind them.
+    `place` is where the line stands now, `own` are its own fields, `judgement` is what stands
+    behind them.
     """
 
+    place: str = ""
     own: Mapping[str, Any] = field(default_factory=dict)
     judgement: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def place(self) -> str:
-        return f"{self.source} line {self.line}"
 
     @property
     def marked(self) -> bool:
@@ -186,12 +183,18 @@ def _staged(item: Item) -> Item:
     if not (unreadable or marked) or not isinstance(original, dict):
         return item
     own = {key: value for key, value in item.fields.items() if key != RESERVED}
+    line, place = first_line(judgement) or item.line, f"{item.source} line {item.line}"
     read = {**own, **original}
-    return StagedItem(item.source, item.line, read, own=own, judgement=judgement)
+    return StagedItem(item.source, line, read, place=place, own=own, judgement=judgement)
 
 
 def _strong_stage(settings: Settings, ids: SeenIds, items: Iterator[Item]) -> Validation:
-    ahead, first = _read_ahead(map(_staged, items))
+    try:
+        ahead, first = _read_ahead(map(_staged, items))
+    except KeyboardInterrupt:
+        interrupted = JudgeError("interrupted before the first line of the input was there")
+        interrupted.exit_code = Exit.INTERRUPTED
+        raise interrupted from None
     if first is not None:
         _refuse_other_cheap(first, settings)
     setup = Setup.of(settings, build=_maybe_absent(first))

@@ -13,6 +13,8 @@ from judge.verdict import OPEN, Verdict
 EXPLICIT = "implicitness"
 """The check whose edits CQ-Bench's table 3 is about."""
 
+_VERDICTS = (*map(str, Verdict), OPEN)
+
 
 class Similarity(Protocol):
     """Cosine similarity of two texts, -1 to 1; None where one of them is blank."""
@@ -118,7 +120,7 @@ class Summary:
 
     @property
     def pass_rate(self) -> float | None:
-        """Passes over all records, undecided, unreadable and open ones included; None without records."""
+        """Passes over all records, also those without a verdict; None without records."""
         return self.verdicts[Verdict.PASS] / self.records if self.records else None
 
     def as_json(self) -> dict[str, Any]:
@@ -126,9 +128,7 @@ class Summary:
         shown = {
             "records": self.records,
             "kept": self.kept,
-            "verdicts": {
-                v: self.verdicts[v] for v in (*map(str, Verdict), OPEN) if self.verdicts[v]
-            },
+            "verdicts": {v: self.verdicts[v] for v in _VERDICTS if self.verdicts[v]},
             "pass_rate": {
                 "value": None if rate is None else round(rate, 6),
                 "passed": self.verdicts[Verdict.PASS],

@@ -3,7 +3,8 @@
 A judge of the panel that is asked there gives no answer of its own: it notes that it was asked, and
 lets the values pass, so that the workflow goes on along the way of a record that is fine and the
 cheap model reads every check on it. What comes out is thrown away, as soon as one was asked. A
-rewriter ends the run of the record: the text would change, and readings of the old one are of no use.
+rewriter ends the run of the record: the text would change, and readings of the old one would be of
+no use.
 """
 
 from __future__ import annotations
