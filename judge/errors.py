@@ -70,6 +70,12 @@ class Denied(BackendError):
     exit_code = Exit.UNAVAILABLE
 
 
+class NotHere(BackendError):
+    """The model is not on this machine; the record can be judged on one that has it."""
+
+    kind = "not-here"
+
+
 class BadRequest(BackendError):
     """The server rejects the call as such (HTTP 400, 413, 422); asking again is no use."""
 

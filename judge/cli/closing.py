@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from judge.verdict import Verdict
+from judge.verdict import OPEN, Verdict
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
@@ -31,7 +31,7 @@ def print_summary(report: Report, fail_under: float | None, held: bool | None) -
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     summary = report.summary
     table = Table(title="records", title_justify="left", box=None, pad_edge=False)
-    columns = [str(v) for v in Verdict]
+    columns = [str(v) for v in Verdict] + ([OPEN] if summary.open else [])
     table.add_column("check")
     for name in columns:
         table.add_column(name, justify="right")
@@ -53,6 +53,11 @@ def _lines(report: Report, fail_under: float | None, held: bool | None) -> list[
             f"{passed} of {summary.records} records pass ({rate:.1%}): "
             f"{summary.passed_at_once} at once, {summary.passed_after_edits} after edits "
             f"({summary.edits} edits, {summary.dropped} values dropped)"
+        )
+    if summary.open:
+        told.append(
+            f"{summary.open} of {summary.records} records are open: "
+            "--stage strong goes on with them"
         )
     if held is not None:
         empty = "" if summary.records else " (there is no record)"

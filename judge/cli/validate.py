@@ -110,6 +110,10 @@ def command(
     from judge.run.validate import validate
 
     settings = opt.settings(context)
+    if settings.stage is not None:
+        from judge.run.stages import refuse_misfit
+
+        refuse_misfit(settings, gated=fail_under is not None, dry_run=dry_run)
     job = Job(
         inputs=sources,
         out=out,

@@ -31,6 +31,7 @@ from judge.errors import (
     UsageError,
 )
 from judge.judging.budget import Budget, Price
+from judge.judging.carried import carrier
 from judge.judging.limiter import AdaptiveLimit
 from judge.judging.probe import probe
 from judge.replies import About, Reply, about
@@ -237,6 +238,11 @@ class Client:
                 "role": call.role,
             }
         )
+        if (carried := carrier()) is not None:
+            return await carried.reply(key, lambda: self._found_or_made(key, call, mode))
+        return await self._found_or_made(key, call, mode)
+
+    async def _found_or_made(self, key: str, call: Call, mode: Mode) -> Completion:
         while True:
             if (found := self._cached(key)) is not None:
                 return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from judge.backends.base import Call, Origin, Prompt, Reading
-from judge.errors import BackendError
+from judge.errors import BackendError, Denied, NotHere, Unreachable
 from judge.judging.budget import BudgetReached
 from judge.judging.client import Client
 from judge.judging.combining import Chances
@@ -17,6 +17,9 @@ from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
+
+_NO_VOTE_LOST = (Unreachable.kind, Denied.kind, NotHere.kind)
+"""Faults that end the run, or leave the record to another one, instead of costing a vote."""
 
 NOTHING_READ = "no word that answers the question is among the likeliest first tokens"
 
@@ -75,7 +78,8 @@ class Judge:
             numbers: the values to ask about (default: all of the record's).
 
         Raises:
-            BackendError: unreachable, denied or out of budget, which concerns the whole run.
+            BackendError: unreachable, denied or out of budget, which concerns the whole run; or
+                the model is not here, which concerns the whole record.
         """
         drawn = sampling or Sampling()
         asked = self.subjects(subject) if numbers is None else tuple(numbers)
@@ -95,7 +99,7 @@ class Judge:
                 return await self._probability_vote(subject, call, asked)
             return await self._structured_vote(subject, call, asked)
         except BackendError as error:
-            if error.kind in ("unreachable", "denied") or isinstance(error, BudgetReached):
+            if error.kind in _NO_VOTE_LOST or isinstance(error, BudgetReached):
                 raise
             return self._lost(call, asked, Verdict.ERROR, f"{error.kind}: {error}", Usage())
 

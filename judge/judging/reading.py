@@ -30,13 +30,18 @@ def word_chances(
     """
     mass = dict.fromkeys(words, 0.0)
     for token, logprob in tokens.items():
-        found = _WORD.search(token.strip().lower())
-        if found and found.group() in mass:
-            mass[found.group()] += math.exp(logprob)
+        if (word := spoken(token)) in mass:
+            mass[word] += math.exp(logprob)
     total = sum(mass.values())
     if total < LEAST_MASS:
         return None
     return tuple(share / total for share in mass.values())
+
+
+def spoken(token: str) -> str:
+    """The word that a token stands for, in lower case; empty where it has no letter or digit."""
+    found = _WORD.search(token.strip().lower())
+    return found.group() if found else ""
 
 
 @dataclass(frozen=True, slots=True)

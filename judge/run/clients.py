@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from judge.backends import build
 from judge.cache import ReplyCache
@@ -11,6 +11,9 @@ from judge.judging.budget import Budget, Price
 from judge.judging.client import Client
 from judge.settings import Settings
 
+ClientBuilder = Callable[[str, Settings, ReplyCache | None, Budget], Client]
+"""Makes the client of the model that is named."""
+
 
 def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget: Budget) -> Client:
     """The client of one model, with the run's cache, budget, price and limits around it.
@@ -18,17 +21,22 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
     Raises:
         UsageError: the model cannot be used as named.
     """
-    price = settings.prices.get(spec)
     return Client(
         spec,
         build(spec),
         cache=cache,
         budget=budget,
         limit=settings.concurrency,
-        price=Price(price.input, price.output) if price else None,
+        price=price_of(spec, settings),
         reasks=settings.reasks,
         timeout=settings.timeout,
     )
+
+
+def price_of(spec: str, settings: Settings) -> Price | None:
+    """What a model's tokens cost, as the settings have it; None where they do not say."""
+    price = settings.prices.get(spec)
+    return Price(price.input, price.output) if price else None
 
 
 def refuse_unpriced(settings: Settings, clients: Iterable[Client]) -> None:

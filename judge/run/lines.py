@@ -9,7 +9,7 @@ from typing import Any
 
 from judge.records import RESERVED, Item, Problem, Record, content_hash, dump_judged
 from judge.run.setup import Bound
-from judge.verdict import Judgement, Usage, Verdict
+from judge.verdict import OPEN, Judgement, Usage, Verdict
 from judge.workflow import Outcome
 
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
@@ -82,6 +82,10 @@ class Earlier:
     finished: bool
     judgement: Mapping[str, Any]
 
+    def stands(self, *, open_stands: bool = False) -> bool:
+        """Whether `--resume` keeps it; the cheap stage keeps what it left open, too."""
+        return self.finished or (open_stands and self.judgement["verdict"] == OPEN)
+
 
 def made_by(judgement: Mapping[str, Any]) -> Any:
     """The name of the workflow or benchmark that a judgement comes from."""
@@ -104,6 +108,8 @@ def earlier(text: bytes) -> Earlier | None:
     if not isinstance(judgement["verdict"], str) or not isinstance(original, dict):
         return None
     fields = {key: value for key, value in line.items() if key != RESERVED}
-    finished = judgement["verdict"] in FINISHED and isinstance(judgement.get("fingerprint"), str)
-    finished = finished and isinstance(made_by(judgement), str)
+    whole = isinstance(judgement.get("fingerprint"), str) and isinstance(made_by(judgement), str)
+    if judgement["verdict"] == OPEN and not whole:
+        return None
+    finished = judgement["verdict"] in FINISHED and whole
     return Earlier(content_hash({**fields, **original}), finished, judgement)

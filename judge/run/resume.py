@@ -29,11 +29,13 @@ def side_file(out: Path) -> Path:
 class Kept:
     """The finished lines of an earlier run that wait for their record, found by content.
 
-    For one thread at a time.
+    For one thread at a time. With `open_stands`, lines that the cheap stage left open are kept,
+    too.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, open_stands: bool = False) -> None:
         self.path = path
+        self._open_stands = open_stands
         self._file: IO[bytes] | None = None
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("PRAGMA journal_mode=OFF")
@@ -46,7 +48,7 @@ class Kept:
             return
         self._index.execute("BEGIN")
         for start, text in whole_lines(self.path):
-            if (found := earlier(text)) and found.finished:
+            if (found := earlier(text)) and found.stands(open_stands=self._open_stands):
                 row = (bytes.fromhex(found.key), start, len(text))
                 self._index.execute("INSERT INTO kept VALUES (?, ?, ?)", row)
         self._index.execute("COMMIT")
@@ -85,12 +87,14 @@ class Resumption:
 
     Used in steps, because which lines can stay is known only beside the input: `check` before
     anything is done, then `prefix` walks the finished lines from the top, `keep` says how many
-    bytes of them the input confirms, `kept` gives the others back by content.
+    bytes of them the input confirms, `kept` gives the others back by content. With `open_stands`,
+    lines that the cheap stage left open count as finished.
     """
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, *, open_stands: bool = False) -> None:
         self.out = out
-        self.kept = Kept(side_file(out))
+        self.kept = Kept(side_file(out), open_stands=open_stands)
+        self._open_stands = open_stands
 
     def check(self, mark_of: Callable[[str], Mark]) -> int:
         """How many lines of OUT are none of ours and will be left out.
@@ -106,15 +110,17 @@ class Resumption:
                 f"{self.out} was not written by judge, so --resume cannot go on with it; "
                 "name another file with -o"
             )
-        for mark, judgement in survey.judgements.items():
-            now = mark_of(made_by(judgement))
-            if mark != now.fingerprint:
-                raise UsageError(
-                    f"{self.out} was made under another fingerprint ({mark}, now "
-                    f"{now.fingerprint}). What differs: {_differences(judgement, now)}. "
-                    "Use the same settings, or start anew with --overwrite"
-                )
+        for judgement in survey.judgements.values():
+            refuse_other(
+                str(self.out),
+                judgement,
+                mark_of(made_by(judgement)),
+                "Use the same settings, or start anew with --overwrite",
+            )
         return survey.foreign
+
+    def _stands(self, found: Earlier) -> bool:
+        return found.stands(open_stands=self._open_stands)
 
     def _survey(self) -> Survey:
         survey = Survey()
@@ -127,7 +133,7 @@ class Resumption:
                 found = earlier(text)
                 survey.ours += found is not None
                 survey.foreign += found is None
-                if found and found.finished:
+                if found and self._stands(found):
                     survey.judgements.setdefault(found.judgement["fingerprint"], found.judgement)
             survey.foreign += _foreign_tail(path, end)
         return survey
@@ -138,7 +144,7 @@ class Resumption:
             return
         for _, text in whole_lines(self.out):
             found = earlier(text)
-            if found is None or not found.finished:
+            if found is None or not self._stands(found):
                 return
             yield text, found
 
@@ -151,7 +157,7 @@ class Resumption:
                     for _, text in whole_lines(self.kept.path):
                         file.write(text)
                 for start, text in whole_lines(self.out):
-                    if start >= size and (found := earlier(text)) and found.finished:
+                    if start >= size and (found := earlier(text)) and self._stands(found):
                         file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
@@ -177,6 +183,23 @@ def _foreign_tail(path: Path, start: int) -> bool:
         file.seek(start)
         tail = file.read(1)
     return bool(tail) and tail != b"{"
+
+
+def refuse_other(what: str, judgement: Mapping[str, Any], now: Mark, remedy: str) -> None:
+    """See that a finished line was made with what this run works with.
+
+    Args:
+        what: where the line stands; the message begins with it, and ends with `remedy`.
+
+    Raises:
+        UsageError: it has another fingerprint; names what differs.
+    """
+    mark = judgement["fingerprint"]
+    if mark != now.fingerprint:
+        raise UsageError(
+            f"{what} was made under another fingerprint ({mark}, now {now.fingerprint}). "
+            f"What differs: {_differences(judgement, now)}. {remedy}"
+        )
 
 
 def _differences(judgement: Mapping[str, Any], now: Mark) -> str:

@@ -291,7 +291,8 @@ class _Run:
         items = self.work.items()
         if not self.job.resume or self.job.out is None:
             return items
-        self.resumption = Resumption(self.job.out)
+        cheap = self.setup.settings.stage == "cheap"
+        self.resumption = Resumption(self.job.out, open_stands=cheap)
         if foreign := self.resumption.check(self.work.mark):
             self.watcher.left_out(foreign)
         return self._resumed(items, self.resumption)

@@ -28,7 +28,7 @@ from judge.run.calibrated import (
     reading_by,
     refuse_misfit,
 )
-from judge.run.clients import build_client, refuse_unpriced
+from judge.run.clients import ClientBuilder, build_client, refuse_unpriced
 from judge.run.fingerprint import digests, fingerprint, parameters
 from judge.settings import Settings
 from judge.weights import catalog
@@ -84,12 +84,18 @@ class Bound:
 
 @dataclass(slots=True)
 class Setup:
-    """A run's clients, built once and shared, and its workflows, bound when first needed."""
+    """A run's clients, built once and shared, and its workflows, bound when first needed.
+
+    `build` makes a client; `idle` names models that do not bound how many records are worked on at
+    once, because this run asks them nothing, or hardly anything.
+    """
 
     settings: Settings
     budget: Budget
     cache: ReplyCache | None
     profiles: Profiles = field(default_factory=Profiles)
+    build: ClientBuilder = build_client
+    idle: frozenset[str] = frozenset()
     clients: dict[str, Client] = field(default_factory=dict)
     _profiled: dict[str, dict[str, JudgeProfile]] = field(default_factory=dict)
     _bound: dict[str, Bound] = field(default_factory=dict)
@@ -97,7 +103,13 @@ class Setup:
     _added: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, settings: Settings, models: Sequence[str] | None = None) -> Setup:
+    def of(
+        cls,
+        settings: Settings,
+        models: Sequence[str] | None = None,
+        *,
+        build: ClientBuilder = build_client,
+    ) -> Setup:
         """Build the clients of these models, else of all that the settings name; read the rubrics.
 
         Raises:
@@ -107,7 +119,7 @@ class Setup:
         settings = profiled_models(settings, profiles)
         budget = Budget(settings.max_calls, settings.max_cost)
         rubrics, added = collect(settings.rubric)
-        setup = cls(settings, budget, None, profiles, _rubrics=rubrics, _added=added)
+        setup = cls(settings, budget, None, profiles, build, _rubrics=rubrics, _added=added)
         setup._check_checks()
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
@@ -135,20 +147,26 @@ class Setup:
         return {spec: price.model_dump() for spec, price in self.settings.prices.items()}
 
     @property
+    def strong(self) -> tuple[str, ...]:
+        """The models that judge, accept and rewrite, once each."""
+        return tuple(dict.fromkeys((*self.judges, *self.accepting, self.rewriter)))
+
+    @property
     def models(self) -> tuple[str, ...]:
         """Every model of the run, once, the cheap one of a cascade last."""
         cheap = (self.settings.cheap_model,) if self.settings.cheap_model else ()
-        return tuple(dict.fromkeys((*self.judges, *self.accepting, self.rewriter, *cheap)))
+        return tuple(dict.fromkeys((*self.strong, *cheap)))
 
     @property
     def slots(self) -> int:
         """Records worked on at once: the user's wish, within what every engine can hold."""
-        own = [c.backend.slots for c in self.clients.values() if c.backend.slots is not None]
+        busy = [client for spec, client in self.clients.items() if spec not in self.idle]
+        own = [c.backend.slots for c in busy if c.backend.slots is not None]
         return min([self.settings.concurrency, *own])
 
     def client(self, spec: str) -> Client:
         if spec not in self.clients:
-            self.clients[spec] = build_client(spec, self.settings, self.cache, self.budget)
+            self.clients[spec] = self.build(spec, self.settings, self.cache, self.budget)
         return self.clients[spec]
 
     def judge(self, check: str, spec: str) -> Judge:
@@ -188,12 +206,10 @@ class Setup:
             UsageError: no way of asking brought valid JSON, or the cheap model gives no
                 log-probabilities.
         """
-        cheap = self.settings.cheap_model
-        writing = {*self.judges, *self.accepting, self.rewriter}
-        for spec, client in self.clients.items():
-            if spec in writing:
-                await client.prepare()
-        if cheap is not None:
+        for spec in self.strong:
+            if spec in self.clients:
+                await self.clients[spec].prepare()
+        if (cheap := self.settings.cheap_model) is not None:
             await prove_logprobs(f"--cheap-model {cheap}", self.client(cheap))
 
     async def prepare_judges(self) -> None:
@@ -235,11 +251,13 @@ class Setup:
             min_words=self.settings.min_words,
             fail_fast=self.settings.fail_fast,
         )
+        cheap = self.settings.cheap_model
         models = {
             "judge": list(self.judges),
             "accept": list(self.accepting),
             "rewrite": self.rewriter,
-            "cheap": self.settings.cheap_model,
+            "cheap": cheap,
+            **({"cheap_identity": self._identity(cheap)} if cheap else {}),
             "settings": parameters(self.settings, context, self._profiled),
             "rubrics": digests(context),
         }
@@ -338,7 +356,10 @@ class Setup:
         return Rewriter(self._rubrics[name], self.client(self.rewriter), sampling)
 
     def _identities(self) -> dict[str, Any]:
-        return {spec: dict(self.client(spec).backend.identity()) for spec in sorted(self.models)}
+        return {spec: self._identity(spec) for spec in sorted(self.models)}
+
+    def _identity(self, spec: str) -> dict[str, Any]:
+        return dict(self.client(spec).backend.identity())
 
     def _check_checks(self) -> None:
         """Refuse, before anything is judged, a check that no workflow in question has."""

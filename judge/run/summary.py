@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from judge.stats.distinct import distinct_n, word_count
-from judge.verdict import Verdict
+from judge.verdict import OPEN, Verdict
 
 EXPLICIT = "implicitness"
 """The check whose edits CQ-Bench's table 3 is about."""
+
+_VERDICTS = (*map(str, Verdict), OPEN)
 
 
 class Similarity(Protocol):
@@ -112,8 +114,13 @@ class Summary:
         return self.verdicts[Verdict.ERROR] + self.verdicts[Verdict.UNREADABLE]
 
     @property
+    def open(self) -> int:
+        """Records that a cheap stage leaves to the strong one."""
+        return self.verdicts[OPEN]
+
+    @property
     def pass_rate(self) -> float | None:
-        """Passes over all records, undecided and unreadable ones included; None without records."""
+        """Passes over all records, also those without a verdict; None without records."""
         return self.verdicts[Verdict.PASS] / self.records if self.records else None
 
     def as_json(self) -> dict[str, Any]:
@@ -121,7 +128,7 @@ class Summary:
         shown = {
             "records": self.records,
             "kept": self.kept,
-            "verdicts": {v: self.verdicts[v] for v in map(str, Verdict) if self.verdicts[v]},
+            "verdicts": {v: self.verdicts[v] for v in _VERDICTS if self.verdicts[v]},
             "pass_rate": {
                 "value": None if rate is None else round(rate, 6),
                 "passed": self.verdicts[Verdict.PASS],

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from judge.errors import BackendError, JudgeError
-from judge.records import Item, Kind, Problem, SeenIds, build
+from judge.records import Item, Kind, Problem, Record, SeenIds, build
 from judge.run import lines
 from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
 from judge.run.replay import Replays
 from judge.run.running import Report, Watcher, run
-from judge.run.setup import Setup, load_workflow
+from judge.run.setup import Bound, Setup, load_workflow
 from judge.run.summary import SpeechStatistics, Summary
 from judge.settings import Settings
 from judge.subject import Subject
@@ -29,6 +29,10 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
         UsageError: nothing was judged: an input, output, model or setting that cannot be used.
     """
     refuse_unusable(job)
+    if settings.stage is not None:
+        from judge.run.stages import validate_stage
+
+        return validate_stage(job, settings, watcher)
     return validate_items(job, settings, watcher, select(job), lambda line: None)
 
 
@@ -45,9 +49,13 @@ def validate_items(
         UsageError: as `validate`.
     """
     setup = Setup.of(settings)
-    summary = Summary(SpeechStatistics(_encoder()))
     with SeenIds() as ids:
-        return run(job, _Validation(setup, ids, items, seen), summary, watcher)
+        return run(job, Validation(setup, ids, items, seen), new_summary(), watcher)
+
+
+def new_summary() -> Summary:
+    """An empty summary; it compares rewritten speech where the sentence encoder is here."""
+    return Summary(SpeechStatistics(_encoder()))
 
 
 def _encoder() -> Any:
@@ -56,7 +64,7 @@ def _encoder() -> Any:
     return SentenceEncoder() if SentenceEncoder.available() else None
 
 
-class _Validation:
+class Validation:
     """What validation does with each item."""
 
     def __init__(
@@ -98,7 +106,7 @@ class _Validation:
         if self.replays is not None and (line := self.replays.find(record, bound)) is not None:
             return line
         try:
-            outcome = await bound.workflow.run(Subject.of(record), bound.context)
+            line = await self.judged(record, bound)
         except BackendError as error:
             if error.kind in ("unreachable", "denied"):
                 raise
@@ -110,10 +118,18 @@ class _Validation:
             # others from being judged, now and again on every resume.
             _log.exception("record %s (line %d) was not judged", record.id, item.line)
             return lines.failed(record, "internal", f"{type(error).__name__}: {error}", bound)
-        line = lines.judged(record, outcome, bound)
         if self.replays is not None:
             await self.replays.keep(record, line, bound)
         return line
+
+    async def judged(self, record: Record, bound: Bound) -> Line:
+        """The line of a record that is taken through its workflow.
+
+        Raises:
+            BackendError: as `Workflow.run`.
+        """
+        outcome = await bound.workflow.run(Subject.of(record), bound.context)
+        return lines.judged(record, outcome, bound)
 
     def count(self, line: Line, report: Report) -> None:
         self._seen(line)
