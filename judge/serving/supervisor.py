@@ -202,8 +202,10 @@ class Supervisor:
         """Watch a server that answers, until it does no more; says how that came."""
         answered = time.monotonic()
         while True:
+            # `wait_for` of Python 3.11 may lose a cancellation that comes with the event.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._doubted.wait(), _LOOK_SECONDS)
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._doubted.wait()
             # What is in doubt from here on is not settled by an answer that was asked for before.
             self._doubted.clear()
             if (why := self._gone()) is not None:
