@@ -121,6 +121,7 @@ async def test_a_server_of_its_own_starts_at_the_first_call(
     assert not alive(entry["server"]) and not alive(entry["worker"])
 
 
+@pytest.mark.slow
 async def test_calls_that_are_lost_with_the_server_are_asked_again(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +136,7 @@ async def test_calls_that_are_lost_with_the_server_are_asked_again(
     assert asking.counters.retries > 0
 
 
+@pytest.mark.slow
 async def test_the_time_of_a_call_does_not_count_the_start(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
