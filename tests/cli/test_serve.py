@@ -48,7 +48,10 @@ def served(judge: Shell) -> Shell:
         pytest.skip(f"neither hub nor package index can be reached: {error}")
     judge.env = {k: v for k, v in judge.env.items() if not k.startswith("VLLM_")}
     judge.env |= {"JUDGE_SERVER": "llama.cpp", "JUDGE_SERVER_LOG": str(judge.folder / "log")}
-    judge.env |= {"JUDGE_SERVER_OPTIONS": "--context 1024", "OMP_WAIT_POLICY": "passive"}
+    judge.env |= {
+        "JUDGE_SERVER_OPTIONS": "--context 1024 --threads 1",
+        "OMP_WAIT_POLICY": "passive",
+    }
     if "JUDGE_MODELS_DIR" in os.environ:
         judge.env["JUDGE_MODELS_DIR"] = os.environ["JUDGE_MODELS_DIR"]
     (judge.folder / "polite.yaml").write_text(POLITE)
@@ -82,7 +85,7 @@ def post(url: str, key: str, **body: Any) -> Any:
 
 @pytest.mark.slow
 def test_a_server_that_is_killed_midway_changes_nothing(served: Shell) -> None:
-    served.write("n.jsonl", map(norm, range(20)))
+    served.write("n.jsonl", map(norm, range(14)))
     whole = served(*RUN, "-o", "whole")
     assert whole.returncode == 0, whole.stderr
     process = served.start(*RUN, "-o", "out")
@@ -93,7 +96,7 @@ def test_a_server_that_is_killed_midway_changes_nothing(served: Shell) -> None:
     assert process.returncode == 0, told
     assert b"was ended by SIGKILL; it is started again in 1 s (1 of 3)" in told
     assert [line["judge"]["verdict"] in ("pass", "fail") for line in lines(served.read("out"))] == (
-        [True] * 20
+        [True] * 14
     )
     assert served.read("out") == served.read("whole")
     pids = servers(served.folder / "log")
