@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
 from judge.digest import digest
 from judge.errors import UsageError
@@ -122,6 +122,19 @@ class Backend(Protocol):
 
     async def aclose(self) -> None:
         """Free what the backend holds."""
+        ...
+
+
+@runtime_checkable
+class Starting(Protocol):
+    """What a backend is besides whose server may have to be started first, which takes minutes."""
+
+    async def ready(self) -> None:
+        """Come back when a call can be answered. No call's time-out counts this wait.
+
+        Raises:
+            Denied: it never will.
+        """
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -21,8 +21,21 @@ _MOST_SAID = 65_536
 taken out before it is cut, and half of one would not be known for what it is."""
 
 
+class Way(Protocol):
+    """The way to a server; `server` names it without secrets."""
+
+    server: str
+
+    async def post(self, body: bytes) -> Answered: ...
+
+    async def aclose(self) -> None: ...
+
+
 class OpenAIBackend:
-    """One model behind an OpenAI-compatible server. `post` replaces the way to the server.
+    """One model behind an OpenAI-compatible server.
+
+    `way` is another way to the server than OPENAI_BASE_URL with OPENAI_API_KEY; `post` replaces
+    only how a request is sent on it.
 
     Raises:
         UsageError: OPENAI_API_KEY or OPENAI_BASE_URL is missing or cannot be used.
@@ -34,31 +47,27 @@ class OpenAIBackend:
     reading: Reading = "structured"
 
     def __init__(
-        self, name: str, *, post: Callable[[bytes], Awaitable[Answered]] | None = None
+        self,
+        name: str,
+        *,
+        post: Callable[[bytes], Awaitable[Answered]] | None = None,
+        way: Way | None = None,
     ) -> None:
         self._name = name
         # OpenAI's reasoning models refuse the older name of the limit, other servers the newer.
         self._counts_completion = False
-        url = os.environ.get("OPENAI_BASE_URL", "").strip() or _OWN_URL
-        key = os.environ.get("OPENAI_API_KEY", "").strip()
-        if not key and url == _OWN_URL:
-            raise errors.UsageError(
-                f"openai:{name}: OPENAI_API_KEY is not set. Set it, or name another server with "
-                "OPENAI_BASE_URL (a local one needs no key)"
-            )
-        if not (key.isascii() and key.isprintable()):
-            raise errors.UsageError("OPENAI_API_KEY holds characters that no key can hold")
-        try:
-            self._wire = Wire(url, _headers(key))
-        except errors.UsageError as error:
-            raise errors.UsageError(f"OPENAI_BASE_URL: {error}") from None
+        self._wire = way or _openai_wire(name)
         self._post = post or self._wire.post
 
     def identity(self) -> Mapping[str, str]:
         return {"provider": "openai", "model": self._name, "server": self._wire.server}
 
+    def arguments(self, call: Call, mode: Mode) -> dict[str, Any]:
+        """What is asked of the server, without the model's name."""
+        return openai_arguments(call, mode)
+
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        arguments = {"model": self._name, **openai_arguments(call, mode)}
+        arguments = {"model": self._name, **self.arguments(call, mode)}
         if self._counts_completion:
             arguments["max_completion_tokens"] = arguments.pop("max_tokens")
         try:
@@ -89,8 +98,33 @@ class OpenAIBackend:
         await self._wire.aclose()
 
 
-def _headers(key: str) -> dict[str, str]:
-    headers = {"Authorization": f"Bearer {key or 'none'}"}
+def wire(url: str, key: str, prefix: str, headers: Mapping[str, str] | None = None) -> Wire:
+    """The way to the server whose address and key $`prefix`_BASE_URL and $`prefix`_API_KEY hold.
+
+    Raises:
+        UsageError: one of them cannot be used; named in the message.
+    """
+    if not (key.isascii() and key.isprintable()):
+        raise errors.UsageError(f"{prefix}_API_KEY holds characters that no key can hold")
+    try:
+        return Wire(url, {"Authorization": f"Bearer {key or 'none'}", **(headers or {})})
+    except errors.UsageError as error:
+        raise errors.UsageError(f"{prefix}_BASE_URL: {error}") from None
+
+
+def _openai_wire(name: str) -> Wire:
+    url = os.environ.get("OPENAI_BASE_URL", "").strip() or _OWN_URL
+    key = os.environ.get("OPENAI_API_KEY", "").strip()
+    if not key and url == _OWN_URL:
+        raise errors.UsageError(
+            f"openai:{name}: OPENAI_API_KEY is not set. Set it, or name another server with "
+            "OPENAI_BASE_URL (a local one needs no key)"
+        )
+    return wire(url, key, "OPENAI", _headers())
+
+
+def _headers() -> dict[str, str]:
+    headers = {}
     for name, variable in (
         ("OpenAI-Organization", "OPENAI_ORG_ID"),
         ("OpenAI-Project", "OPENAI_PROJECT_ID"),

@@ -20,6 +20,7 @@ from judge.cli import (
     plan,
     rubrics,
     score,
+    serve,
     validate,
     workflows,
 )
@@ -74,6 +75,9 @@ app.command(
 app.command(
     "compare", epilog=compare.EPILOG, short_help="Say how two runs differ on the same items."
 )(compare.command)
+models.app.command(
+    "serve", epilog=serve.EPILOG, short_help="Start a model server, watch it, stop it."
+)(serve.command)
 app.add_typer(score.app, name="score", help="Score answers that are at hand.")
 app.add_typer(cache.app, name="cache", help="Look after the replies on disk.")
 app.add_typer(models.app, name="models", help="Fetch and find local models.")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from typing import Any, Literal
 import orjson
 from pydantic import ValidationError
 
-from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt
+from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt, Starting
 from judge.cache import ReplyCache
 from judge.digest import digest
 from judge.errors import (
@@ -106,11 +106,12 @@ class Client:
         self.limit = AdaptiveLimit(limit)
         self._cache = cache
         self._budget = budget
-        self._price = _NO_PRICE if spec.startswith(("local:", "scripted:")) else price
+        self._starting = backend if isinstance(backend, Starting) else None
         self._reasks = reasks
         self._backoff = backoff
         self._timeout = timeout if backend.slots is None else None
         self._identity = dict(backend.identity())
+        self._price = _NO_PRICE if _of_ours(spec, self._identity) else price
         self._mode = backend.modes[0] if len(backend.modes) == 1 else None
         self._preparing = asyncio.Lock()
         self._flights: dict[str, asyncio.Future[Completion]] = {}
@@ -285,6 +286,8 @@ class Client:
         for tried in range(1, MAX_TRIES + 1):
             era = 0
             try:
+                if self._starting is not None:
+                    await self._starting.ready()
                 async with self.limit.slot() as era:
                     self._budget.take()
                     self.counters.calls += 1
@@ -361,6 +364,12 @@ def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
         return Asked(None, usage, "refused", said)
     detail = f"the reply was cut off at {call.max_tokens} tokens"
     return Asked(None, usage, "truncated", detail)
+
+
+def _of_ours(spec: str, identity: Mapping[str, str]) -> bool:
+    """Whether nobody is paid for a call; a `vllm:` server at an address may be anyone's."""
+    own_server = spec.startswith("vllm:") and "server" not in identity
+    return own_server or spec.startswith(("local:", "scripted:"))
 
 
 def _too_long(seconds: float | None) -> bool:

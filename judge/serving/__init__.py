@@ -1,0 +1,1 @@
+"""Model servers that judge starts, watches and stops."""
