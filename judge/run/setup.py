@@ -19,6 +19,7 @@ from judge.judging.probe import prove_logprobs
 from judge.judging.rewriter import Rewriter
 from judge.profiles import JudgeProfile, Profiles
 from judge.rubric import Rubric, collect
+from judge.run.batching import records_in_flight, refuse_unbatched
 from judge.run.calibrated import (
     Errors,
     bond_of,
@@ -114,6 +115,7 @@ class Setup:
         for spec in setup.models if models is None else models:
             setup.client(spec)
         refuse_unpriced(settings, setup.clients.values())
+        refuse_unbatched(settings, setup.clients)
         setup._check_profile()
         return setup
 
@@ -143,6 +145,8 @@ class Setup:
     @property
     def slots(self) -> int:
         """Records worked on at once: the user's wish, within what every engine can hold."""
+        if self.settings.engine == "batch":
+            return records_in_flight(self.settings)
         own = [c.backend.slots for c in self.clients.values() if c.backend.slots is not None]
         return min([self.settings.concurrency, *own])
 
