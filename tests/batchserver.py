@@ -11,6 +11,7 @@ It is a process of its own. What it answers is a function of the request alone, 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -200,7 +201,7 @@ class _Served:
         self.state["batches"].append(batch)
         fails = self.first("create_fails")
         self.save()
-        await _sleep(self.planned.get("create_hangs", 0.0))
+        await asyncio.sleep(self.planned.get("create_hangs", 0.0))
         if fails:
             return web.json_response({"error": {"message": "lost"}}, status=500)
         return web.json_response(batch)
@@ -295,15 +296,8 @@ class _Served:
         return 200, completion(asked, agreeable(asked))
 
 
-async def _sleep(seconds: float) -> None:
-    import asyncio
-
-    await asyncio.sleep(seconds)
-
-
 def main() -> None:
     """Serve the folder in argv[1] at the port in argv[2] (0: any), and print the port."""
-    import asyncio
 
     async def serve() -> None:
         served = _Served(Path(sys.argv[1]))
@@ -317,7 +311,8 @@ def main() -> None:
         runner = web.AppRunner(app)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", int(sys.argv[2])).start()
-        print(runner.addresses[0][1], flush=True)
+        sys.stdout.write(f"{runner.addresses[0][1]}\n")
+        sys.stdout.flush()
         await asyncio.Event().wait()
 
     asyncio.run(serve())

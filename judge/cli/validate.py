@@ -179,8 +179,8 @@ def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:
     if report.batches:
         again = "with --resume" if out is not None else "run again"
         return (
-            f"{written}; {report.batches} batch(es) go on at the provider; the same command {again} "
-            "picks them up"
+            f"{written}; {report.batches} batch(es) go on at the provider; "
+            f"the same command {again} picks them up"
         )
     if out is not None:
         return f"{written}; the same command with --resume goes on from there"

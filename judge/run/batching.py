@@ -41,9 +41,7 @@ def batch_client(
     from judge.backends.batches.backend import BatchBackend
     from judge.judging.batched import BatchClient
 
-    backend = BatchBackend(
-        parse_model(spec)[1], folder=cache_dir(settings.cache_dir) / "batches"
-    )
+    backend = BatchBackend(parse_model(spec)[1], folder=cache_dir(settings.cache_dir) / "batches")
     return BatchClient(
         spec, backend, cache=cache, budget=budget, price=price, reasks=settings.reasks
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ class BatchAPI:
         """Send a file of request lines; gives its id there."""
         boundary = secrets.token_hex(16)
         head, tail = _parts(path.name, boundary)
-        size = len(head) + path.stat().st_size + len(tail)
+        size = len(head) + await asyncio.to_thread(lambda: path.stat().st_size) + len(tail)
         answered = await self._wire.fetch(
             "POST",
             "/files",

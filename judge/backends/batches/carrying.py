@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from judge import errors
 from judge.backends.batches.api import ENDED, Batch, BatchAPI, Gone
-from judge.backends.batches.journal import State, WaveFiles
+from judge.backends.batches.journal import State, WaveFiles, opened
 
 LONGEST_PAUSE = 600.0
 """Seconds between two tries of something that keeps failing."""
@@ -168,9 +168,7 @@ class Carrier:
             files.save(state)
             raise QueueFull(str(error)) from error
 
-    async def _ended(
-        self, files: WaveFiles, state: State, seen: Callable[[Batch], None]
-    ) -> Batch:
+    async def _ended(self, files: WaveFiles, state: State, seen: Callable[[Batch], None]) -> Batch:
         made = state.batch
         assert made is not None
         while True:
@@ -200,7 +198,7 @@ class Carrier:
 
     async def _download(self, files: WaveFiles, batch: Batch) -> None:
         beside = files.results.with_name(f"{files.results.name}.part")
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with opened(beside) as file:
             for one in filter(None, (batch.output_file, batch.error_file)):
                 await self._api.download(one, file.write)
                 file.write(b"\n")

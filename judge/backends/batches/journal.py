@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -85,7 +85,7 @@ class WaveFiles:
     def write(self, requests: Iterable[tuple[str, bytes]]) -> State:
         """A new wave of (id, body); its state is written last."""
         ids = []
-        with _opened(self.requests) as file:
+        with opened(self.requests) as file:
             for id, body in requests:
                 ids.append(id)
                 file.write(b'{"custom_id":"%s","method":"POST",' % id.encode())
@@ -217,13 +217,14 @@ def _line(line: bytes) -> dict[str, Any] | None:
     return told if isinstance(told, dict) else None
 
 
-def _opened(path: Path) -> Any:
+def opened(path: Path) -> BinaryIO:
+    """The file, empty, for its owner alone."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
 
 def _put(path: Path, content: bytes) -> None:
     beside = path.with_name(f"{path.name}.part")
-    with _opened(beside) as file:
+    with opened(beside) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

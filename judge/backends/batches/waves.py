@@ -14,7 +14,14 @@ from pathlib import Path
 
 from judge.backends.batches import journal
 from judge.backends.batches.api import Batch, BatchAPI
-from judge.backends.batches.carrying import LONGEST_PAUSE, Carrier, GivenUp, Invalid, Pace, QueueFull
+from judge.backends.batches.carrying import (
+    LONGEST_PAUSE,
+    Carrier,
+    GivenUp,
+    Invalid,
+    Pace,
+    QueueFull,
+)
 from judge.backends.batches.journal import Journal, Result, State, WaveFiles
 from judge.backends.wire import Answered
 from judge.errors import BadRequest, Denied, JudgeError, UsageError
@@ -151,7 +158,7 @@ class Waves:
         return await self._answer(*self._enqueued(key, body))
 
     def settled(self, wave: Wave) -> None:
-        """One more of a wave's results is kept elsewhere, or worth nothing; once all are, it goes."""
+        """One more of a wave's results is kept elsewhere, or is worth nothing; the last frees it."""
         wave.unsettled -= 1
         if wave.unsettled <= 0 and wave.state.fetched:
             self._forget(wave)
@@ -246,9 +253,9 @@ class Waves:
         try:
             await self._carry(wave)
         except (Invalid, BadRequest) as error:
+            self._break(Denied(str(error)))
             if isinstance(error, Invalid) or wave.state.batch is None:
                 self._forget(wave)
-            self._break(Denied(str(error)))
         except JudgeError as error:
             self._break(error)
         except OSError as error:
