@@ -112,10 +112,11 @@ class Setup:
         setup._check_checks()
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
-        for spec in setup.models if models is None else models:
+        asked = setup.models if models is None else models
+        refuse_unbatched(settings, asked)
+        for spec in asked:
             setup.client(spec)
         refuse_unpriced(settings, setup.clients.values())
-        refuse_unbatched(settings, setup.clients)
         setup._check_profile()
         return setup
 
