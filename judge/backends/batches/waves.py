@@ -158,7 +158,7 @@ class Waves:
         return await self._answer(*self._enqueued(key, body))
 
     def settled(self, wave: Wave) -> None:
-        """One more of a wave's results is kept elsewhere, or is worth nothing; the last frees it."""
+        """One more of a wave's results is kept elsewhere, or worth nothing; the last frees it."""
         wave.unsettled -= 1
         if wave.unsettled <= 0 and wave.state.fetched:
             self._forget(wave)
@@ -188,7 +188,7 @@ class Waves:
         elif len(waiting) == 1 and (name := waiting[0].state.batch):
             told = f"batch {name}: {done:,} of {total:,} done"
         else:
-            told = f"{len(waiting)} batches: {done:,} of {total:,} done"
+            told = f"{len(waiting)} batch(es): {done:,} of {total:,} done"
         trouble = self._carrier.trouble
         return f"{told} (trying again: {trouble})" if trouble else told
 
