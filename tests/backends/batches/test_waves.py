@@ -115,6 +115,7 @@ async def test_an_expired_batch_keeps_what_it_answered(server: BatchServer, tmp_
         assert good(outcomes) == [True, False, True, False]
         lost = outcomes[1]
         assert isinstance(lost, errors.ServerFault) and lost.retryable
+        assert "HTTP 408" in str(lost)
         assert all(good(await asked(backend, [calls[1], calls[3]])))
     assert set(server.paid().values()) == {1}
 
