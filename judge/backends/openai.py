@@ -15,7 +15,9 @@ from judge.backends.faults import scrubbed, status_error
 from judge.backends.shape import openai_arguments, strip_fence
 from judge.backends.wire import Answered, Wire
 
-_OWN_URL = "https://api.openai.com/v1"
+OWN_URL = "https://api.openai.com/v1"
+"""Where models are asked if $OPENAI_BASE_URL names no other server."""
+
 _MOST_SAID = 65_536
 """Characters of a complaint that are looked at. Many times what is told of it, because secrets are
 taken out before it is cut, and half of one would not be known for what it is."""
@@ -56,7 +58,7 @@ class OpenAIBackend:
         self._name = name
         # OpenAI's reasoning models refuse the older name of the limit, other servers the newer.
         self._counts_completion = False
-        self._wire = way or _openai_wire(name)
+        self._wire = way or openai_wire(name)
         self._post = post or self._wire.post
 
     def identity(self) -> Mapping[str, str]:
@@ -76,9 +78,9 @@ class OpenAIBackend:
             raise errors.BadRequest(
                 "the prompt holds half of a surrogate pair, which cannot be sent"
             ) from error
-        answered = await self._post(body)
+        answered = await self._answered(body, call)
         if answered.status >= 300:
-            said, code = _complaint(answered.body)
+            said, code = complaint(answered.body)
             if "max_completion_tokens" in said and not self._counts_completion:
                 self._counts_completion = True
                 return await self.complete(call, mode)
@@ -93,6 +95,9 @@ class OpenAIBackend:
                 f"the answer of {self._wire.server} is no chat completion: {_lacking(error)}"
             ) from error
         return replace(read, text=strip_fence(read.text)) if mode is Mode.JSON else read
+
+    async def _answered(self, body: bytes, call: Call) -> Answered:
+        return await self._post(body)
 
     async def aclose(self) -> None:
         await self._wire.aclose()
@@ -112,10 +117,15 @@ def wire(url: str, key: str, prefix: str, headers: Mapping[str, str] | None = No
         raise errors.UsageError(f"{prefix}_BASE_URL: {error}") from None
 
 
-def _openai_wire(name: str) -> Wire:
-    url = os.environ.get("OPENAI_BASE_URL", "").strip() or _OWN_URL
+def openai_wire(name: str) -> Wire:
+    """The way that OPENAI_BASE_URL and OPENAI_API_KEY name.
+
+    Raises:
+        UsageError: one of them is missing or cannot be used.
+    """
+    url = os.environ.get("OPENAI_BASE_URL", "").strip() or OWN_URL
     key = os.environ.get("OPENAI_API_KEY", "").strip()
-    if not key and url == _OWN_URL:
+    if not key and url == OWN_URL:
         raise errors.UsageError(
             f"openai:{name}: OPENAI_API_KEY is not set. Set it, or name another server with "
             "OPENAI_BASE_URL (a local one needs no key)"
@@ -134,7 +144,7 @@ def _headers() -> dict[str, str]:
     return headers
 
 
-def _complaint(body: bytes) -> tuple[str, str | None]:
+def complaint(body: bytes) -> tuple[str, str | None]:
     """(message, error code) of an answer that is no success, in OpenAI's form or any other."""
     try:
         told = orjson.loads(body)

@@ -10,10 +10,11 @@ import asyncio
 import os
 import ssl
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from judge.backends.faults import scrubbed, without_secrets
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to reach the server."""
+
+SILENCE_TIMEOUT = 300.0
+"""Seconds without a byte until a fetch is given up."""
 
 LONGEST_ANSWER = 64 * 1024 * 1024
 """Bytes; a server that sends more than this has lost its way."""
@@ -58,9 +62,10 @@ class Wire:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError("the address does not begin with http:// or https:// and a host")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        path = parts.path.rstrip("/") + "/chat/completions"
+        path = parts.path.rstrip("/")
         self.server = without_secrets(url)
-        self._url = urlunsplit((parts.scheme, host + port, path, parts.query, ""))
+        self._base = (parts.scheme, host + port, path, parts.query)
+        self._url = self._at("/chat/completions")
         self._headers = {"Content-Type": "application/json", **headers}
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -76,12 +81,62 @@ class Wire:
             Unreachable: no server was spoken to.
             ServerFault: the connection was lost, or the answer never ended or was too long.
         """
+        session = self._session or self._opened()
+        with self._faults():
+            async with session.post(self._url, data=body, proxy=self._proxy) as response:
+                return Answered(response.status, response.headers, await self._read(response))
+
+    async def fetch(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        data: bytes | AsyncIterator[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+        into: Callable[[bytes], object] | None = None,
+    ) -> Answered:
+        """One request to another `path` of the server, such as /batches.
+
+        `into` is given the body of a success piece by piece, however long it is; the answer's own
+        body is empty then.
+
+        Raises:
+            Unreachable, ServerFault: as `post`, and after `SILENCE_TIMEOUT` without a byte.
+        """
         import aiohttp
 
         session = self._session or self._opened()
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_TIMEOUT, sock_read=SILENCE_TIMEOUT
+        )
+        asked = session.request(
+            method,
+            self._at(path, query),
+            data=data,
+            headers=headers,
+            proxy=self._proxy,
+            timeout=timeout,
+        )
+        with self._faults():
+            async with asked as response:
+                if into is None or response.status >= 300:
+                    return Answered(response.status, response.headers, await self._read(response))
+                async for part in response.content.iter_any():
+                    into(part)
+                return Answered(response.status, response.headers, b"")
+
+    def _at(self, path: str, query: Mapping[str, str] | None = None) -> str:
+        scheme, place, base, own = self._base
+        asked = "&".join(filter(None, (own, urlencode(query or {}))))
+        return urlunsplit((scheme, place, base + path, asked, ""))
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        import aiohttp
+
         try:
-            async with session.post(self._url, data=body, proxy=self._proxy) as response:
-                return Answered(response.status, response.headers, await self._read(response))
+            yield
         except aiohttp.ClientSSLError as error:
             raise Unreachable(f"{self.server}: {scrubbed(error)}") from error
         except aiohttp.ClientConnectorError as error:

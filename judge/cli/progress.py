@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
+from judge.run.batching import batches_told
 from judge.run.running import Watcher
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 LOG_SECONDS = 10.0
 """Between two progress lines where standard error is no terminal."""
+
+BATCH_SECONDS = 600.0
+"""Between two that say the same while batches are waited for."""
 
 
 class Watching(Watcher):
@@ -83,7 +87,9 @@ def _told(summary: Summary, setup: Setup) -> str:
     calls = sum(c.calls for c in counters)
     hits = sum(c.cache_hits for c in counters)
     cost = f", {setup.budget.cost:.4f} USD" if setup.budget.cost else ""
-    return f"{verdicts or 'nothing yet'} | {calls} calls, {hits} from cache{cost}"
+    batches = batches_told(setup.settings, setup.clients.values())
+    more = f" | {batches}" if batches else ""
+    return f"{verdicts or 'nothing yet'} | {calls} calls, {hits} from cache{cost}{more}"
 
 
 class LogLines(Watching):
@@ -92,6 +98,7 @@ class LogLines(Watching):
     def __init__(self, total: int | None) -> None:
         self._total = total
         self._began = self._last = time.monotonic()
+        self._known = ""
 
     def wrote(self, summary: Summary, setup: Setup) -> None:
         self.tick(summary, setup)
@@ -100,10 +107,14 @@ class LogLines(Watching):
         now = time.monotonic()
         if now - self._last < LOG_SECONDS:
             return
-        self._last = now
+        known = _told(summary, setup)
+        waits = setup.settings.engine == "batch" and known == self._known
+        if waits and now - self._last < BATCH_SECONDS:
+            return
+        self._last, self._known = now, known
         of = f"/{self._total}" if self._total is not None else ""
         pace = (summary.records - summary.kept) / max(now - self._began, 1e-9)
-        told = f"{summary.records}{of} records, {pace:.2f}/s | {_told(summary, setup)}"
+        told = f"{summary.records}{of} records, {pace:.2f}/s | {known}"
         typer.echo(f"judge: {told}", err=True)
 
 

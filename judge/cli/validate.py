@@ -180,6 +180,12 @@ def _write_summary(path: Path, report: Report, fail_under: float | None, held: b
 
 def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:
     written = f"{report.summary.records} records are in {out or 'the output'}"
+    if report.batches:
+        again = "with --resume" if out is not None else "run again"
+        return (
+            f"{written}; {report.batches} batch(es) go on at the provider; "
+            f"the same command {again} picks them up"
+        )
     if out is not None:
         return f"{written}; the same command with --resume goes on from there"
     if settings.cache:

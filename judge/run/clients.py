@@ -9,6 +9,7 @@ from judge.cache import ReplyCache
 from judge.errors import UsageError
 from judge.judging.budget import Budget, Price
 from judge.judging.client import Client
+from judge.run.batching import batch_client, batched
 from judge.settings import Settings
 
 ClientBuilder = Callable[[str, Settings, ReplyCache | None, Budget], Client]
@@ -21,13 +22,16 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
     Raises:
         UsageError: the model cannot be used as named.
     """
+    price = price_of(spec, settings)
+    if batched(spec, settings):
+        return batch_client(spec, settings, cache, budget, price)
     return Client(
         spec,
         build(spec),
         cache=cache,
         budget=budget,
         limit=settings.concurrency,
-        price=price_of(spec, settings),
+        price=price,
         reasks=settings.reasks,
         timeout=settings.timeout,
     )

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from judge.errors import BackendError, Exit, JudgeError
 from judge.records import Item, content_hash
 from judge.run import lines
+from judge.run.batching import left_at_provider
 from judge.run.corrected import Corrections
 from judge.run.fingerprint import Mark
 from judge.run.interrupts import Interrupts
@@ -42,13 +43,17 @@ TICK_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Report:
-    """How a run ended: its exit code so far (the gate is the caller's), sums, and the reason."""
+    """How a run ended: its exit code so far (the gate is the caller's), sums, and the reason.
+
+    `batches` go on at a provider without it.
+    """
 
     summary: Summary
     seconds: float = 0.0
     interrupted: bool = False
     fatal: JudgeError | None = None
     broken_pipe: bool = False
+    batches: int = 0
     traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
     cost: float = 0.0
     replayed: int = 0
@@ -244,7 +249,11 @@ class _Run:
     # ------------------------------------------------------------ stopping
 
     def interrupt(self, again: bool) -> None:
-        """Stop reading and finish what is under way; `again`: stop now. From any thread."""
+        """Stop reading and finish what is under way; `again`: stop now. From any thread.
+
+        What is under way in batches may take a day, and goes on at the provider without us.
+        """
+        again = again or self.setup.settings.engine == "batch"
         self.report.interrupted = True
         if self._loop is None:
             self.brake.pulled = True
@@ -336,6 +345,9 @@ class _Run:
         self.report.replayed = self.work.replayed
         for spec, client in self.setup.clients.items():
             self.report.traffic[spec] = asdict(client.counters)
+        self.report.batches = left_at_provider(
+            self.setup.settings, self.setup.clients.values(), finished=self.report.finished
+        )
         await self.setup.aclose()
 
 

@@ -19,6 +19,7 @@ from judge.judging.probe import prove_logprobs
 from judge.judging.rewriter import Rewriter
 from judge.profiles import JudgeProfile, Profiles
 from judge.rubric import Rubric, collect
+from judge.run.batching import records_in_flight, refuse_unbatched
 from judge.run.calibrated import (
     Errors,
     bond_of,
@@ -123,7 +124,9 @@ class Setup:
         setup._check_checks()
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
-        for spec in setup.models if models is None else models:
+        asked = setup.models if models is None else models
+        refuse_unbatched(settings, asked)
+        for spec in asked:
             setup.client(spec)
         refuse_unpriced(settings, setup.clients.values())
         setup._check_profile()
@@ -160,6 +163,8 @@ class Setup:
     @property
     def slots(self) -> int:
         """Records worked on at once: the user's wish, within what every engine can hold."""
+        if self.settings.engine == "batch":
+            return records_in_flight(self.settings)
         busy = [client for spec, client in self.clients.items() if spec not in self.idle]
         own = [c.backend.slots for c in busy if c.backend.slots is not None]
         return min([self.settings.concurrency, *own])

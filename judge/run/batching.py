@@ -1,0 +1,102 @@
+"""`--engine batch`: which models it can ask, how many records are under way, what is left there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from judge.backends.base import parse_model
+from judge.cache import ReplyCache, cache_dir
+from judge.errors import UsageError
+from judge.judging.budget import Budget, Price
+from judge.judging.client import Client
+from judge.settings import Settings
+
+if TYPE_CHECKING:
+    from judge.backends.batches.waves import Waves
+    from judge.judging.batched import BatchClient
+
+IN_FLIGHT = 5_000
+"""Records under way where the user names no number: each of a record's waves takes as long as a
+batch does, and it is the records under way that fill one. A record takes some 60 kB of memory."""
+
+_BATCHED = "openai"
+_FREE = ("local", "transformers", "vllm", "scripted")
+"""Providers whose models are the user's own: they answer at once, whatever the engine."""
+
+
+def batched(spec: str, settings: Settings) -> bool:
+    """Whether this model is asked by batches."""
+    return settings.engine == "batch" and parse_model(spec)[0] == _BATCHED
+
+
+def batch_client(
+    spec: str, settings: Settings, cache: ReplyCache | None, budget: Budget, price: Price | None
+) -> BatchClient:
+    """The client of a model that is asked by batches; nothing is sent or written yet.
+
+    Raises:
+        UsageError: the model cannot be used as named.
+    """
+    from judge.backends.batches.backend import BatchBackend
+    from judge.judging.batched import BatchClient
+
+    backend = BatchBackend(parse_model(spec)[1], folder=cache_dir(settings.cache_dir) / "batches")
+    return BatchClient(
+        spec, backend, cache=cache, budget=budget, price=price, reasks=settings.reasks
+    )
+
+
+def refuse_unbatched(settings: Settings, models: Iterable[str]) -> None:
+    """See that `--engine batch` has something to do, and nothing that it would make dearer.
+
+    Raises:
+        UsageError: no model has a batch API, or one without is neither free nor the user's own.
+    """
+    if settings.engine != "batch":
+        return
+    if settings.workers is not None or settings.address is not None:
+        raise UsageError("--workers and --address go with --engine ray, not with --engine batch")
+    specs = list(models)
+    dear = [spec for spec in specs if parse_model(spec)[0] not in (_BATCHED, *_FREE)]
+    if dear:
+        raise UsageError(
+            f"--engine batch: {dear[0]} has no batch API that judge knows, and would be asked at "
+            "the price of single calls; name a model behind OpenAI's batch format (openai:..., "
+            "with OPENAI_BASE_URL), or use --engine local"
+        )
+    if not any(batched(spec, settings) for spec in specs):
+        raise UsageError(
+            f"--engine batch: none of the run's models ({', '.join(specs)}) has a batch API; name "
+            "one with --model openai:..., or leave --engine out"
+        )
+
+
+def records_in_flight(settings: Settings) -> int:
+    """How many records are under way at once: the user's number, else `IN_FLIGHT`."""
+    return settings.concurrency if "concurrency" in settings.model_fields_set else IN_FLIGHT
+
+
+def left_at_provider(settings: Settings, clients: Iterable[Client], *, finished: bool) -> int:
+    """How many batches go on at the provider; `finished`: the run has used what it sent."""
+    there = 0
+    for waves in _waves(settings, clients):
+        if finished:
+            waves.finish()
+        there += waves.there
+    return there
+
+
+def batches_told(settings: Settings, clients: Iterable[Client]) -> str:
+    """How the batches stand, for people; empty where there are none."""
+    return "; ".join(filter(None, (waves.told() for waves in _waves(settings, clients))))
+
+
+def _waves(settings: Settings, clients: Iterable[Client]) -> Iterator[Waves]:
+    if settings.engine != "batch":
+        return
+    from judge.judging.batched import BatchClient
+
+    for client in clients:
+        if isinstance(client, BatchClient):
+            yield client.batches.waves

@@ -1,0 +1,242 @@
+"""`judge validate --engine batch` as people run it, against a batch server that is a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from batchserver import KEY, BatchServer
+
+from .conftest import COMMAND
+from .typed import Typed
+
+NORMS = [
+    {
+        "id": f"n{number}",
+        "country": "japan",
+        "background": "- Guests take off their shoes at the door.\n- Gifts go from both hands.",
+        "value": "Respect for the home",
+        "rule_of_thumb": "Take off your shoes before you enter a home.",
+        "story": f"{'An odd guest' if number == 3 else 'A guest'} number {number} stopped there "
+        "and slipped off both shoes. Was it fine?",
+        "label": "yes",
+    }
+    for number in range(8)
+]
+CHECKS = ("--check", "relevance", "--check", "derivation")
+ROUNDS = 5
+"""The calls that the odd guest's norm needs one after another: regeneration and its acceptance."""
+
+
+class Runs:
+    """`judge validate` in a folder, on a server."""
+
+    def __init__(self, folder: Path, server: BatchServer) -> None:
+        self.folder, self.server = folder, server
+        text = "".join(json.dumps(norm) + "\n" for norm in NORMS)
+        (folder / "norms.jsonl").write_text(text)
+
+    def start(self, *flags: str, engine: str = "batch", **env: str) -> subprocess.Popen[bytes]:
+        kept = {n: v for n, v in os.environ.items() if not n.startswith(("JUDGE_", "OPENAI_"))}
+        own = {
+            "OPENAI_BASE_URL": self.server.url,
+            "OPENAI_API_KEY": KEY,
+            "JUDGE_BATCH_QUIET": "0.4",
+            "JUDGE_BATCH_POLL": "0.1",
+            "JUDGE_CACHE_DIR": str(self.folder / "cache"),
+        }
+        words = ("validate", "norms.jsonl", "-m", "openai:m", *CHECKS, "--engine", engine)
+        return subprocess.Popen(
+            [*COMMAND, *words, *flags],
+            cwd=self.folder,
+            env={**kept, **own, **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def __call__(self, *flags: str, engine: str = "batch", **env: str) -> tuple[int, str]:
+        """(exit code, what was told)."""
+        process = self.start(*flags, engine=engine, **env)
+        _, told = process.communicate(timeout=100)
+        return process.returncode, told.decode()
+
+    def killed(self, process: subprocess.Popen[bytes]) -> None:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+    def out(self, name: str = "out") -> bytes:
+        """What was written, but for the fingerprint, which knows the server's port."""
+        return re.sub(rb'"fingerprint":"\w+"', b"", (self.folder / name).read_bytes())
+
+    def journal(self, pattern: str) -> list[Path]:
+        return list((self.folder / "cache" / "batches").glob(f"*/{pattern}"))
+
+    def everything(self) -> bytes:
+        """All bytes of all files that runs left behind."""
+        return b"\n".join(p.read_bytes() for p in self.folder.rglob("*") if p.is_file())
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[BatchServer]:
+    with BatchServer(tmp_path / "server") as running:
+        yield running
+
+
+@pytest.fixture
+def judge(tmp_path: Path, server: BatchServer) -> Runs:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return Runs(folder, server)
+
+
+@pytest.fixture(scope="module")
+def online(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What the local engine writes, each call made by itself."""
+    folder = tmp_path_factory.mktemp("online")
+    with BatchServer(folder / "server") as server:
+        run = Runs(folder, server)
+        code, told = run("-o", "out", engine="local")
+        assert code == 0, told
+        assert not server.batches
+    return run.out()
+
+
+@pytest.mark.slow
+def test_the_same_bytes_in_few_batches(judge: Runs, server: BatchServer, online: bytes) -> None:
+    code, told = judge("-o", "out")
+    assert code == 0, told
+    assert judge.out() == online
+    assert len(server.batches) == ROUNDS, "as many as one record needs, not as all together do"
+    assert server.batches[0]["request_counts"]["total"] == len(NORMS)
+    assert set(server.paid().values()) == {1} and server.requests("online") == 0
+    assert [path.name for path in judge.journal("*")] == ["lock"], "all is in the cache"
+    assert KEY.encode() not in judge.everything()
+    # Resumed by the other engine, all lines stand: it is the same fingerprint.
+    code, told = judge("-o", "out", "--resume", engine="local")
+    assert code == 0 and "8 kept" in told, told
+    # Under another fingerprint no line is replayed; every reply is in the cache.
+    code, told = judge("-o", "again", "--rounds", "4", engine="local")
+    assert code == 0, told
+    assert server.requests("online") == 1, "the probe for the way to ask for JSON"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["creating", "polling", "downloaded"])
+def test_a_killed_run_goes_on(judge: Runs, server: BatchServer, online: bytes, point: str) -> None:
+    plans = {"creating": {"create_hangs": 60.0}, "polling": {"delay": 60.0}}
+    server.plan(**plans.get(point, {}))
+    # Long enough that the run is killed before it sends its second wave.
+    process = judge.start("-o", "out", JUDGE_BATCH_QUIET="3" if point == "downloaded" else "0.4")
+    if point == "creating":
+        server.wait_for(lambda: len(server.batches) == 1, "no batch is made")
+    elif point == "polling":
+        server.wait_for(lambda: server.requests("poll") > 0, "nobody looks at the batch")
+    else:
+        server.wait_for(lambda: bool(server.paid()), "the batch is not answered")
+        server.wait_for(lambda: not judge.journal("*.ids"), "the first wave is not done with")
+    judge.killed(process)
+    assert len(server.batches) == 1
+    if point == "polling":
+        state = json.loads((server.folder / "state.json").read_text())
+        state["batches"][0]["due"] = 0
+        server.kill()
+        (server.folder / "state.json").write_text(json.dumps(state))
+        server.start()
+    server.plan()
+    code, told = judge("-o", "out", "--resume")
+    assert code == 0, told
+    assert judge.out() == online
+    assert set(server.paid().values()) == {1}
+    assert len(server.batches) == ROUNDS
+
+
+@pytest.mark.slow
+def test_a_killed_server_and_failing_requests_lose_nothing(
+    judge: Runs, server: BatchServer, online: bytes
+) -> None:
+    server.plan(
+        delay=0.5,
+        polls_fail=1,
+        expire=1,
+        fail={"number 1 ": [500, 429], "number 2 ": [429]},
+    )
+    process = judge.start("-o", "out", "--no-cache")
+    server.wait_for(lambda: server.requests("poll") > 1, "nobody looks at the batch")
+    server.kill()
+    server.start()
+    _, told = process.communicate(timeout=100)
+    assert process.returncode == 0, told
+    assert judge.out() == online
+    assert set(server.paid().values()) == {1}
+    assert judge.journal("*.json") == [], "the run is at its end"
+
+
+@pytest.mark.slow
+def test_an_interrupt_stops_at_once_and_the_batch_goes_on(
+    judge: Runs, server: BatchServer, online: bytes
+) -> None:
+    server.plan(delay=5.0)
+    process = judge.start("-o", "out")
+    server.wait_for(lambda: server.requests("poll") > 0, "nobody looks at the batch")
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130, told
+    assert server.batches[0]["status"] == "in_progress", "nobody has waited for it"
+    assert b"stopping now" in told and b"Traceback" not in told
+    assert b"1 batch(es) go on at the provider" in told
+    assert b"the same command with --resume picks them up" in told
+    server.plan()
+    code, said = judge("-o", "out", "--resume")
+    assert code == 0, said
+    assert judge.out() == online and set(server.paid().values()) == {1}
+
+
+# ---------------------------------------------------------------- bad usage
+
+
+@pytest.fixture
+def typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Typed:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    typed = Typed(tmp_path, monkeypatch, capsys)
+    typed.script("yes.yaml", [{"p_yes": 0.9}])
+    typed.write("norms.jsonl", NORMS)
+    return typed
+
+
+@pytest.mark.parametrize(
+    ("models", "told"),
+    [
+        (("-m", "scripted:yes.yaml"), "none of the run's models (scripted:yes.yaml) has a batch"),
+        (
+            ("-m", "openai:m", "--rewrite-model", "langchain:fake:m"),
+            "langchain:fake:m has no batch API that judge knows",
+        ),
+        (("-m", "openai:m", "--workers", "2"), "--workers"),
+        (("-m", "openai:m", "--max-cost", "1"), "--max-cost needs the price of openai:m"),
+    ],
+)
+def test_what_cannot_be_batched_is_bad_usage(
+    typed: Typed, models: tuple[str, ...], told: str
+) -> None:
+    ran = typed("validate", "norms.jsonl", "--engine", "batch", *models)
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    assert told in ran.stderr.decode()
+    assert not (typed.folder / "cache" / "batches").exists()
+
+
+def test_plain_runs_do_not_load_the_batch_engine() -> None:
+    program = "import judge.run.validate, sys; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "judge.run.batching" in loaded and "judge.backends.batches.waves" not in loaded
