@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from judge import plugins
 from judge.backends.base import Reading
@@ -97,15 +97,22 @@ class Setup:
     _added: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, settings: Settings, models: Sequence[str] | None = None) -> Setup:
+    def of(
+        cls,
+        settings: Settings,
+        models: Sequence[str] | None = None,
+        budget: Budget | None = None,
+    ) -> Self:
         """Build the clients of these models, else of all that the settings name; read the rubrics.
+
+        `budget` is one that others spend from, too; None makes one from the settings.
 
         Raises:
             UsageError: a model, rubric, workflow, check or profile that cannot be used as named.
         """
         profiles = profiles_of(settings)
         settings = profiled_models(settings, profiles)
-        budget = Budget(settings.max_calls, settings.max_cost)
+        budget = budget or Budget(settings.max_calls, settings.max_cost)
         rubrics, added = collect(settings.rubric)
         setup = cls(settings, budget, None, profiles, _rubrics=rubrics, _added=added)
         setup._check_checks()

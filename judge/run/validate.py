@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 from judge.errors import BackendError, JudgeError
-from judge.records import Item, Kind, Problem, SeenIds, build
+from judge.records import Item, Kind, Problem, Record, SeenIds, build
 from judge.run import lines
+from judge.run.engines import refuse_stray
 from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
@@ -44,10 +45,20 @@ def validate_items(
     Raises:
         UsageError: as `validate`.
     """
-    setup = Setup.of(settings)
+    work_of = _work_of(settings)
     summary = Summary(SpeechStatistics(_encoder()))
     with SeenIds() as ids:
-        return run(job, _Validation(setup, ids, items, seen), summary, watcher)
+        return run(job, work_of(settings, ids, items, seen), summary, watcher)
+
+
+def _work_of(settings: Settings) -> Callable[..., Validation]:
+    """Where the engine that the settings name has its records judged."""
+    if settings.engine == "ray":
+        from judge.run.cluster import ClusterValidation
+
+        return ClusterValidation.of
+    refuse_stray(settings)
+    return Validation.of
 
 
 def _encoder() -> Any:
@@ -56,7 +67,7 @@ def _encoder() -> Any:
     return SentenceEncoder() if SentenceEncoder.available() else None
 
 
-class _Validation:
+class Validation:
     """What validation does with each item."""
 
     def __init__(
@@ -67,6 +78,17 @@ class _Validation:
         self.replays = Replays(setup.cache, setup.prices) if setup.cache else None
         chosen = setup.settings.workflow
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
+
+    @classmethod
+    def of(
+        cls, settings: Settings, ids: SeenIds, items: Iterator[Item], seen: Callable[[Line], None]
+    ) -> Self:
+        """The work of a run with these settings.
+
+        Raises:
+            UsageError: as `Setup.of`.
+        """
+        return cls(Setup.of(settings), ids, items, seen)
 
     @property
     def replayed(self) -> int:
@@ -94,6 +116,14 @@ class _Validation:
             return lines.bad_input(item, record)
         if (line := kept(item)) is not None:
             return line
+        return await self.judged(record)
+
+    async def judged(self, record: Record) -> Line:
+        """The output line for a record, from the setup alone: also where no input is read.
+
+        Raises:
+            BackendError: as `line`.
+        """
         bound = self.setup.bound(record.kind)
         if self.replays is not None and (line := self.replays.find(record, bound)) is not None:
             return line
@@ -108,7 +138,7 @@ class _Validation:
         except Exception as error:  # noqa: BLE001
             # A fault of ours, or of somebody's rubric or workflow: one record must not keep all
             # others from being judged, now and again on every resume.
-            _log.exception("record %s (line %d) was not judged", record.id, item.line)
+            _log.exception("record %s (line %d) was not judged", record.id, record.item.line)
             return lines.failed(record, "internal", f"{type(error).__name__}: {error}", bound)
         line = lines.judged(record, outcome, bound)
         if self.replays is not None:
