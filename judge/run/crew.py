@@ -191,7 +191,7 @@ class Crew:
     # ------------------------------------------------------------ one worker after another
 
     async def _serve(self) -> None:
-        while True:
+        while self._failure is None:
             hand = _Hand(self._hire())
             self._hands.append(hand)
             death: WorkerDied | None = None

@@ -12,7 +12,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +86,15 @@ class Ray:
             ) from error
         self._ray: Any = ray
         self._home: Path | None = None
+        self._hushed = ExitStack()
         self._settings = settings
         self._purse: Any = None
         if ray.is_initialized():
             raise UsageError("this process uses a Ray already; --engine ray needs one of its own")
         try:
+            # Ray writes there, whatever it is told, when a node or a worker is lost.
+            nowhere = self._hushed.enter_context(Path(os.devnull).open("w"))
+            self._hushed.enter_context(redirect_stdout(nowhere))
             self._join(settings)
             resources = ray.cluster_resources()
             self._gpus = gpus_each(settings, models, resources.get("GPU", 0.0))
@@ -127,6 +131,7 @@ class Ray:
         """Leave the user's cluster, or end our own; both without our workers."""
         with _signals_kept():
             self._ray.shutdown()
+        self._hushed.close()
         if self._home is not None:
             shutil.rmtree(self._home, ignore_errors=True)
 
