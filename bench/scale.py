@@ -32,7 +32,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from memory import record  # noqa: E402
+from memory import record
 
 ENGINES = {
     "local": (),

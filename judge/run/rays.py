@@ -93,8 +93,7 @@ class Ray:
             raise UsageError("this process uses a Ray already; --engine ray needs one of its own")
         try:
             # Ray writes there, whatever it is told, when a node or a worker is lost.
-            nowhere = self._hushed.enter_context(Path(os.devnull).open("w"))
-            self._hushed.enter_context(redirect_stdout(nowhere))
+            self._hushed.enter_context(_hushed())
             self._join(settings)
             resources = ray.cluster_resources()
             self._gpus = gpus_each(settings, models, resources.get("GPU", 0.0))
@@ -247,6 +246,12 @@ def _quieten() -> None:
     """Ray's messages are not about the records, and it is to report to nobody."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        yield
 
 
 @contextmanager
