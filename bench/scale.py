@@ -1,13 +1,13 @@
 """`judge validate --engine ray`: throughput from one worker to two, and the driver's memory.
 
-    python bench/scale.py [--throughput 2000] [--latency 0,50] [--records 100000] [--rounds 1]
+    python bench/scale.py [--throughput 4000] [--latency 0,50] [--records 100000] [--rounds 1]
 
 Three tables. The first runs the same generated norm records (bench/memory.py) through the local
 engine, one Ray worker and two, in turn, with a scripted judge that answers at once or after a
-latency; start-up (Ray's own and that of its workers) is measured by a run over 10 records and taken
-off. A judge that answers at once shows what the CPU bears: two workers and a driver want three
-cores. One with a latency shows what concurrency brings, 16 records at once for each worker. The
-outputs of all engines must be the same bytes.
+latency. The pace is that of the output from its first quarter to its end, when all workers are
+there; what went before the first line is told apart. A judge that answers at once shows what the
+CPU bears: two workers and a driver want three cores. One with a latency shows what concurrency
+brings, 16 records at once for each worker. The outputs of all engines must be the same bytes.
 
 The second table has the driver's peak memory by number of records, with two workers, and the CPU
 time that a record costs the driver: what bounds a cluster that is large enough. The third has what
@@ -40,7 +40,7 @@ ENGINES = {
     "2 Ray workers": ("--engine", "ray", "--workers", "2"),
 }
 FEW = 10
-"""Records of the run that shows what starting takes."""
+"""Records of the run that shows what CPU time starting takes."""
 
 # The process tells its own peak and CPU time, because those of Ray's processes are not its.
 DRIVER = """
@@ -61,11 +61,14 @@ finally:
 class Ran:
     """One run: wall seconds, the driver's CPU seconds and peak MB (of 1,000,000 bytes).
 
+    `start` is the seconds until the first line, `pace` records a second from the first quarter on;
     `digest` is over the output, `out_bytes` its size, `cache_bytes` that of the cache folder.
     """
 
     records: int
     wall: float
+    start: float
+    pace: float
     cpu: float
     peak_mb: float
     digest: str
@@ -90,27 +93,50 @@ def run(records: int, engine: Sequence[str], latency_ms: int = 0, *, cached: boo
         flags = ["in.jsonl", "-m", "scripted:yes.yaml", "--check", "relevance", "-o", "out.jsonl"]
         cache = ["--cache-dir", "cache"] if cached else ["--no-cache"]
         began = time.monotonic()
-        done = subprocess.run(
+        process = subprocess.Popen(
             [sys.executable, "-c", DRIVER, "validate", *flags, "-q", *cache, *engine],
             cwd=folder,
             env={k: v for k, v in os.environ.items() if not k.startswith("JUDGE_")},
-            capture_output=True,
-            check=False,
+            stderr=subprocess.PIPE,
         )
+        grown = _watched(process, folder / "out.jsonl")
         wall = time.monotonic() - began
-        if done.returncode:
-            raise RuntimeError(done.stderr.decode())
+        if process.returncode:
+            told = process.stderr.read() if process.stderr else b""
+            raise RuntimeError(told.decode())
         told = json.loads((folder / "driver.json").read_text())
         out, kept = folder / "out.jsonl", sorted((folder / "cache").glob("**/*"))
         return Ran(
             records,
             wall,
+            *_pace(grown, began, records),
             told["cpu"],
             told["peak_mb"],
             _digest(out, records),
             out.stat().st_size,
             sum(path.stat().st_size for path in kept if path.is_file()),
         )
+
+
+def _watched(process: subprocess.Popen[bytes], out: Path) -> list[tuple[float, int]]:
+    """Until the process ends: (time, bytes of the output) whenever it has grown."""
+    grown: list[tuple[float, int]] = []
+    while process.poll() is None:
+        size = out.stat().st_size if out.exists() else 0
+        if size > (grown[-1][1] if grown else 0):
+            grown.append((time.monotonic(), size))
+        time.sleep(0.02)
+    return grown
+
+
+def _pace(grown: Sequence[tuple[float, int]], began: float, records: int) -> tuple[float, float]:
+    """Seconds to the first line, and records a second from the first quarter to the end."""
+    if not grown:
+        return 0.0, 0.0
+    whole, ended = grown[-1][1], grown[-1][0]
+    since, had = next(point for point in grown if point[1] * 4 >= whole)
+    spent = max(ended - since, 1e-9)
+    return grown[0][0] - began, (whole - had) / whole * records / spent
 
 
 def _digest(out: Path, records: int) -> str:
@@ -126,26 +152,26 @@ def _digest(out: Path, records: int) -> str:
 
 
 def throughput(records: int, latency_ms: int, rounds: int) -> None:
-    """Records a second by engine, start-up taken off; engines take turns."""
+    """Records a second by engine; engines take turns."""
     paces: dict[str, list[float]] = {name: [] for name in ENGINES}
     starts: dict[str, list[float]] = {name: [] for name in ENGINES}
     digests = set()
     for _ in range(rounds):
         for name, engine in ENGINES.items():
-            few, many = run(FEW, engine, latency_ms), run(records, engine, latency_ms)
-            starts[name].append(few.wall)
-            paces[name].append((records - FEW) / (many.wall - few.wall))
-            digests.add(many.digest)
+            ran = run(records, engine, latency_ms)
+            starts[name].append(ran.start)
+            paces[name].append(ran.pace)
+            digests.add(ran.digest)
     if len(digests) != 1:
         raise RuntimeError("the engines' outputs differ")
     one = statistics.median(paces["1 Ray worker"])
     print(f"\n{records} records, a judge that takes {latency_ms} ms, {rounds} round(s)\n")
-    print(f"{'':15}  {'records/s':>22}  {'to one worker':>13}  {'start-up s':>10}")
+    print(f"{'':15}  {'records/s':>22}  {'to one worker':>13}  {'first line s':>12}")
     for name, found in paces.items():
         middle = statistics.median(found)
         spread = f"{middle:.0f} ({min(found):.0f} to {max(found):.0f})"
         start = statistics.median(starts[name])
-        print(f"{name:15}  {spread:>22}  {middle / one:>13.2f}  {start:>10.1f}")
+        print(f"{name:15}  {spread:>22}  {middle / one:>13.2f}  {start:>12.1f}")
     print("the three outputs are the same bytes", flush=True)
 
 
@@ -157,9 +183,8 @@ def memory(counts: Sequence[int]) -> None:
     for count in counts:
         ran = run(count, ENGINES["2 Ray workers"])
         each = (ran.cpu - few.cpu) / (count - FEW) * 1000
-        pace = (count - FEW) / (ran.wall - few.wall)
         print(
-            f"{count:>9}  {ran.peak_mb:>7.0f}  {ran.wall:>8.1f}  {pace:>9.0f}  {each:>11.2f}",
+            f"{count:>9}  {ran.peak_mb:>7.0f}  {ran.wall:>8.1f}  {ran.pace:>9.0f}  {each:>11.2f}",
             flush=True,
         )
 
@@ -177,7 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--throughput", type=int, default=2000, help="records; 0 leaves it out")
+    parser.add_argument("--throughput", type=int, default=4000, help="records; 0 leaves it out")
     parser.add_argument("--latency", default="0,50", help="milliseconds")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--records", default="100000", help="of the memory table; 0 leaves it out")
