@@ -13,7 +13,7 @@ from typer.cli import get_docs_for_click
 from judge.cli import app
 from judge.evaluation.evaluating import benchmark_names, load_benchmark
 from judge.rubric import builtin
-from judge.run.setup import load_workflow, workflow_names
+from judge.run.workflows import load_workflow, workflow_names
 from judge.settings import Settings
 from judge.task import load_task
 

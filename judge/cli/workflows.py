@@ -16,7 +16,7 @@ def list_() -> None:
 
     Example: `judge workflows list`
     """
-    from judge.run.setup import load_workflow, workflow_names
+    from judge.run.workflows import load_workflow, workflow_names
 
     for name in workflow_names():
         workflow = load_workflow(name)
@@ -35,7 +35,7 @@ def draw(
 
     Example: `judge workflows draw story -o story.svg`
     """
-    from judge.run.setup import load_graph
+    from judge.run.workflows import load_graph
 
     graph = load_graph(name)
     if out is None:

@@ -55,8 +55,6 @@ def refuse_unbatched(settings: Settings, models: Iterable[str]) -> None:
     """
     if settings.engine != "batch":
         return
-    if settings.workers is not None or settings.address is not None:
-        raise UsageError("--workers and --address go with --engine ray, not with --engine batch")
     specs = list(models)
     dear = [spec for spec in specs if parse_model(spec)[0] not in (_BATCHED, *_FREE)]
     if dear:

@@ -19,7 +19,8 @@ from judge.judging.voting import needed
 from judge.prompts import messages
 from judge.records import Problem, SeenIds, build
 from judge.run.job import Job, select
-from judge.run.setup import Bound, Setup, load_workflow
+from judge.run.setup import Bound, Setup
+from judge.run.workflows import load_workflow
 from judge.subject import Subject
 from judge.verdict import Usage
 

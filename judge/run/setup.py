@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
-from judge import plugins
 from judge.backends.base import Reading
 from judge.cache import ReplyCache, cache_dir
 from judge.errors import UsageError
@@ -31,42 +29,13 @@ from judge.run.calibrated import (
 )
 from judge.run.clients import ClientBuilder, build_client, refuse_unpriced
 from judge.run.fingerprint import digests, fingerprint, parameters
+from judge.run.workflows import load_workflow, workflow_names
 from judge.settings import Settings
 from judge.weights import catalog
 from judge.workflow import By, Context, Workflow
 
-_WORKFLOWS = "judge.workflows"
-
 DEFAULT_MODEL = f"local:{catalog.DEFAULT}"
 """The judge when no model is named anywhere."""
-
-
-def workflow_names() -> tuple[str, ...]:
-    """The workflows installed, sorted by name."""
-    return plugins.names(_WORKFLOWS)
-
-
-def load_workflow(name: str) -> Workflow:
-    """The workflow with this name.
-
-    Raises:
-        UsageError: there is none.
-    """
-    found: Workflow | None = plugins.load(_WORKFLOWS, name)
-    if found is None:
-        raise UsageError(f"no workflow is called {name!r}; there are {', '.join(workflow_names())}")
-    return found
-
-
-def load_graph(name: str) -> Any:
-    """The LangGraph graph of a workflow, or the `majority` graph that all of them vote with.
-
-    Raises:
-        UsageError: there is none of this name.
-    """
-    if name == "majority":
-        return import_module("judge.graphs.majority").graph
-    return load_workflow(name).graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +78,19 @@ class Setup:
         settings: Settings,
         models: Sequence[str] | None = None,
         *,
+        budget: Budget | None = None,
         build: ClientBuilder = build_client,
-    ) -> Setup:
+    ) -> Self:
         """Build the clients of these models, else of all that the settings name; read the rubrics.
+
+        `budget` is one that others spend from, too; None makes one from the settings.
 
         Raises:
             UsageError: a model, rubric, workflow, check or profile that cannot be used as named.
         """
         profiles = profiles_of(settings)
         settings = profiled_models(settings, profiles)
-        budget = Budget(settings.max_calls, settings.max_cost)
+        budget = budget or Budget(settings.max_calls, settings.max_cost)
         rubrics, added = collect(settings.rubric)
         setup = cls(settings, budget, None, profiles, build, _rubrics=rubrics, _added=added)
         setup._check_checks()

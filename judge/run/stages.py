@@ -114,13 +114,13 @@ class CheapStage(Validation):
         cheap = self._cheap
         await prove_logprobs(f"--cheap-model {cheap.spec}", cheap)
 
-    async def judged(self, record: Record, bound: Bound) -> Line:
+    async def through_workflow(self, record: Record, bound: Bound) -> Line:
         """The record's line as it is in one go, or left open."""
         recorder = Recorder()
         with carrying(recorder), noting() as asked:
             line: Line | None = None
             try:
-                line = await super().judged(record, self._waiting_for(bound))
+                line = await super().through_workflow(record, self._waiting_for(bound))
             except StrongModelNeeded:
                 pass
             except JudgeError:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 from judge.errors import BackendError, JudgeError
 from judge.records import Item, Kind, Problem, Record, SeenIds, build
 from judge.run import lines
+from judge.run.engines import refuse_stray
 from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
 from judge.run.replay import Replays
 from judge.run.running import Report, Watcher, run
-from judge.run.setup import Bound, Setup, load_workflow
+from judge.run.setup import Bound, Setup
 from judge.run.summary import SpeechStatistics, Summary
+from judge.run.workflows import load_workflow
 from judge.settings import Settings
 from judge.subject import Subject
 
@@ -28,6 +30,7 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     Raises:
         UsageError: nothing was judged: an input, output, model or setting that cannot be used.
     """
+    refuse_stray(settings)
     refuse_unusable(job)
     if settings.stage is not None:
         from judge.run.stages import validate_stage
@@ -48,9 +51,18 @@ def validate_items(
     Raises:
         UsageError: as `validate`.
     """
-    setup = Setup.of(settings)
+    work_of = _work_of(settings)
     with SeenIds() as ids:
-        return run(job, Validation(setup, ids, items, seen), new_summary(), watcher)
+        return run(job, work_of(settings, ids, items, seen), new_summary(), watcher)
+
+
+def _work_of(settings: Settings) -> Callable[..., Validation]:
+    """Where the engine that the settings name has its records judged."""
+    if settings.engine == "ray":
+        from judge.run.cluster import ClusterValidation
+
+        return ClusterValidation.of
+    return Validation.of
 
 
 def new_summary() -> Summary:
@@ -75,6 +87,17 @@ class Validation:
         self.replays = Replays(setup.cache, setup.prices) if setup.cache else None
         chosen = setup.settings.workflow
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
+
+    @classmethod
+    def of(
+        cls, settings: Settings, ids: SeenIds, items: Iterator[Item], seen: Callable[[Line], None]
+    ) -> Self:
+        """The work of a run with these settings.
+
+        Raises:
+            UsageError: as `Setup.of`.
+        """
+        return cls(Setup.of(settings), ids, items, seen)
 
     @property
     def replayed(self) -> int:
@@ -102,11 +125,19 @@ class Validation:
             return lines.bad_input(item, record)
         if (line := kept(item)) is not None:
             return line
+        return await self.judged(record)
+
+    async def judged(self, record: Record) -> Line:
+        """The output line for a record, from the setup alone: also where no input is read.
+
+        Raises:
+            BackendError: as `line`.
+        """
         bound = self.setup.bound(record.kind)
         if self.replays is not None and (line := self.replays.find(record, bound)) is not None:
             return line
         try:
-            line = await self.judged(record, bound)
+            line = await self.through_workflow(record, bound)
         except BackendError as error:
             if error.kind in ("unreachable", "denied"):
                 raise
@@ -116,13 +147,13 @@ class Validation:
         except Exception as error:  # noqa: BLE001
             # A fault of ours, or of somebody's rubric or workflow: one record must not keep all
             # others from being judged, now and again on every resume.
-            _log.exception("record %s (line %d) was not judged", record.id, item.line)
+            _log.exception("record %s (line %d) was not judged", record.id, record.item.line)
             return lines.failed(record, "internal", f"{type(error).__name__}: {error}", bound)
         if self.replays is not None:
             await self.replays.keep(record, line, bound)
         return line
 
-    async def judged(self, record: Record, bound: Bound) -> Line:
+    async def through_workflow(self, record: Record, bound: Bound) -> Line:
         """The line of a record that is taken through its workflow.
 
         Raises:

@@ -1,0 +1,279 @@
+"""`judge validate --engine ray` on a real Ray: two nodes on this machine, killed in many ways.
+
+The judge is scripted, and deadly where a test wants a worker killed: its provider lies in a folder
+that the nodes and the command have on their path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Shell, jsonl, lines, norm
+
+pytest.importorskip("ray")
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
+
+LIMIT = 300
+"""Seconds that a run may take on a machine that does much else."""
+
+DEADLY = '''
+"""A scripted judge that kills its process: always on one record, once on another."""
+import os, signal
+from pathlib import Path
+from judge.backends.scripted import ScriptedBackend
+
+class Deadly(ScriptedBackend):
+    async def complete(self, call, mode):
+        once = Path("died-once")
+        if "JUDGE_TEST_HARMLESS" not in os.environ:
+            if call.origin.record == "n7":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if call.origin.record == "n55" and not once.exists():
+                once.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return await super().complete(call, mode)
+'''
+
+
+class Nodes:
+    """A Ray of two nodes with one core and one pretended card each; one of them can be killed."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        self._size = {"num_cpus": 1, "num_gpus": 1, "include_dashboard": False}
+        self._cluster = Cluster(head_node_args=self._size, initialize_head=True)
+        self.address: str = self._cluster.address
+        self._second = self._cluster.add_node(**self._size)
+
+    def kill_second(self) -> None:
+        self._cluster.remove_node(self._second, allow_graceful=False)
+
+    def start_second(self) -> None:
+        self._second = self._cluster.add_node(**self._size)
+
+    def shutdown(self) -> None:
+        self._cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    plugin = tmp_path_factory.mktemp("plugin")
+    (plugin / "deadly.py").write_text(DEADLY)
+    about = plugin / "deadly-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: deadly\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[judge.backends]\ndeadly = deadly:Deadly\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(plugin))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        for name in [name for name in os.environ if name.startswith("JUDGE_")]:
+            patch.delenv(name)
+        started = Nodes()
+        try:
+            yield started
+        finally:
+            started.shutdown()
+
+
+@pytest.fixture
+def on_ray(nodes: Nodes, judge: Shell) -> Callable[..., subprocess.Popen[bytes]]:
+    """Starts the command on the two nodes."""
+    judge.env["PYTHONPATH"] = os.environ["PYTHONPATH"]
+
+    def start(*words: str) -> subprocess.Popen[bytes]:
+        engine = ("--engine", "ray", "--address", nodes.address)
+        return judge.start(*words, *engine, stdin=subprocess.DEVNULL)
+
+    return start
+
+
+def until(holds: Callable[[], Any], why: str) -> None:
+    end = time.monotonic() + LIMIT
+    while not holds():
+        assert time.monotonic() < end, why
+        time.sleep(0.05)
+
+
+def wait_for_lines(judge: Shell, name: str, count: int) -> None:
+    path = judge.folder / name
+    until(lambda: path.exists() and path.read_bytes().count(b"\n") >= count, "nothing is written")
+
+
+def slow_records(judge: Shell, count: int) -> tuple[str, ...]:
+    """Uneven records, one of them with an id that came before, one line that is none; the words."""
+    judge.script(
+        "slow.yaml",
+        [
+            {"when": {"contains": "number 3"}, "p_yes": 0.2, "delay": 0.6},
+            {"p_yes": 0.9, "delay": 0.3},
+        ],
+    )
+    records = jsonl([*map(norm, range(count)), norm(5)])
+    (judge.folder / "n.jsonl").write_bytes(records + b'{"torn": \n' + jsonl([norm(count)]))
+    check = ("--check", "relevance", "--concurrency", "4", "--rounds", "0", "-q")
+    return ("validate", "n.jsonl", "-m", "scripted:slow.yaml", *check)
+
+
+def test_a_node_is_killed_midway_and_nothing_is_lost(
+    nodes: Nodes, judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    run = slow_records(judge, 60)
+    local = judge(*run, "-o", "local", "--no-cache")
+    assert local.returncode == 3, local.stderr
+    process = on_ray(*run, "-o", "out", "--no-cache", "--summary", "sums")
+    wait_for_lines(judge, "out", 8)
+    nodes.kill_second()
+    try:
+        out, told = process.communicate(timeout=LIMIT)
+    finally:
+        nodes.start_second()
+    assert process.returncode == 3 and out == b"", told
+    assert b"a worker died" in told and b"Traceback" not in told
+    assert judge.read("out") == judge.read("local")
+    sums = json.loads(judge.read("sums"))
+    assert sums["records"] == 63 and sums["errors"] == {"bad-input": 1, "duplicate-id": 1}
+    assert sums["models"]["scripted:slow.yaml"]["calls"] >= 55, "what all workers did is summed"
+
+
+def test_processes_are_killed_and_a_record_that_kills_is_told(
+    judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    judge.script("yes.yaml", [{"p_yes": 0.9, "delay": 0.1}])
+    judge.write("n.jsonl", map(norm, range(60)))
+    run = ("validate", "n.jsonl", "-m", "deadly:yes.yaml", "--check", "relevance", "-q")
+    run += ("--concurrency", "4")
+    local = judge(
+        *run,
+        "-o",
+        "local",
+        "--no-cache",
+        env={"JUDGE_TEST_HARMLESS": "1", "PYTHONPATH": os.environ["PYTHONPATH"]},
+    )
+    assert local.returncode == 0, local.stderr
+    process = on_ray(*run, "-o", "out")
+    _, told = process.communicate(timeout=LIMIT)
+    assert process.returncode == 3, told
+    assert told.count(b"a worker died") >= 4 and (judge.folder / "died-once").exists()
+    found, wanted = judge.read("out").splitlines(), judge.read("local").splitlines()
+    assert len(found) == 60
+    assert [a for n, a in enumerate(found) if n != 7] == [b for n, b in enumerate(wanted) if n != 7]
+    lost = json.loads(found[7])
+    assert lost["id"] == "n7" and lost["judge"]["error"] == {
+        "type": "worker-died",
+        "line": 8,
+        "message": "the worker died each of the 3 times it judged this record",
+    }
+
+
+def test_the_driver_is_killed_and_the_run_goes_on(
+    judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    run = slow_records(judge, 40)
+    assert judge(*run, "-o", "local", "--no-cache").returncode == 3
+    first = on_ray(*run, "-o", "out")
+    wait_for_lines(judge, "out", 8)
+    first.kill()
+    first.communicate()
+    kept = judge.read("out").count(b"\n")
+    again = on_ray(*run, "-o", "out", "--resume", "--summary", "sums")
+    _, told = again.communicate(timeout=LIMIT)
+    assert again.returncode == 3, told
+    assert judge.read("out") == judge.read("local")
+    sums = json.loads(judge.read("sums"))
+    assert sums["kept"] >= kept - 2, "what stood was not judged again"
+    assert sums["models"]["scripted:slow.yaml"]["calls"] <= 42 - kept + 2
+
+
+def test_errors_end_the_run_as_they_do_here(
+    judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    judge.write("n.jsonl", map(norm, range(30)))
+    judge.script("denied.yaml", [{"error": "denied"}])
+    run = ("validate", "n.jsonl", "-q", "--check", "relevance", "--no-cache")
+    # A cheap model is tried before the first record; a judge's trouble may come with a record.
+    cheap = ("-m", "scripted:yes.yaml", "--cheap-model", "scripted:denied.yaml")
+    here = judge(*run, *cheap, "-o", "here")
+    process = on_ray(*run, *cheap, "-o", "there")
+    _, told = process.communicate(timeout=LIMIT)
+    assert (process.returncode, told.splitlines()[0]) == (4, here.stderr.splitlines()[0])
+    assert b"the model cannot be used: scripted denied" in told
+    assert not (judge.folder / "there").exists() or judge.read("there") == b""
+
+    capped = ("-m", "scripted:yes.yaml", "--max-calls", "11", "--summary", "sums")
+    process = on_ray(*run, *capped, "-o", "capped")
+    _, told = process.communicate(timeout=LIMIT)
+    assert process.returncode == 3, told
+    assert json.loads(judge.read("sums"))["models"]["scripted:yes.yaml"]["calls"] == 11
+    ends = [line["judge"]["error"] for line in lines(judge.read("capped"))]
+    assert ends.count(None) == 11 and len(ends) == 30
+    assert {end["message"] for end in ends if end} == {"--max-calls 11 is reached"}
+
+
+def test_a_worker_that_hosts_a_model_holds_a_card(nodes: Nodes, judge: Shell) -> None:
+    program = """
+import asyncio, sys, ray
+from judge.run.rays import Ray
+from judge.settings import resolve
+there = Ray(resolve({"engine": "ray", "address": sys.argv[1]}), ["vllm:big"])
+hired = [there.hire() for _ in range(there.workers)]
+async def placed():
+    return [await worker.where() for worker in hired]
+pids = asyncio.run(placed())
+seen = (there.workers, len(set(pids)), sum(n["Resources"].get("GPU", 0) for n in ray.nodes()
+    if n["Alive"]), ray.available_resources().get("GPU", 0))
+there.close()
+print(*seen)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, nodes.address],
+        cwd=judge.folder,
+        env=judge.env,
+        capture_output=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.stdout.split() == [b"2", b"2", b"2.0", b"0"], done
+
+
+def test_a_ray_of_our_own_is_gone_after_an_interrupt(judge: Shell) -> None:
+    judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.4}])
+    judge.write("n.jsonl", map(norm, range(400)))
+    run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", "--check", "relevance", "-o", "o")
+    process = judge.start(*run, "--engine", "ray", "--workers", "2", "--concurrency", "4")
+    wait_for_lines(judge, "o", 4)
+    ours = descendants(process.pid)
+    assert len(ours) > 3, "raylet, store and workers"
+    process.send_signal(signal.SIGINT)
+    out, told = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130 and out == b"", told
+    assert b"the same command with --resume goes on" in told and b"Traceback" not in told
+    judged = [line["id"] for line in lines(judge.read("o"))]
+    assert judged == [f"n{n}" for n in range(len(judged))] and len(judged) < 400
+    until(lambda: not any(map(alive, ours)), "processes of Ray are left behind")
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found += [child, *descendants(child)]
+    return found
+
+
+def alive(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
