@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -224,20 +225,24 @@ asyncio.run(main())
 @pytest.mark.parametrize("victim", ["judge", "guard"])
 def test_whoever_is_killed_no_server_stays(made: Path, victim: str) -> None:
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, "-c", STARTED], **pipes) as judge:
+    judge = subprocess.Popen([sys.executable, "-c", STARTED], **pipes)
+    try:
         assert judge.stdout is not None and judge.stdout.readline() == b"ready\n"
         (entry,) = starts(made)
         if victim == "judge":
             judge.kill()
+            wait_for(lambda: not alive(entry["worker"]), "its worker outlives its starter")
         else:
             status = Path(f"/proc/{entry['server']}/status").read_text()
             guard = int(status.partition("PPid:")[2].split()[0])
             assert guard != judge.pid
             os.kill(guard, signal.SIGKILL)
         wait_for(lambda: not alive(entry["server"]), "the server outlives its starter")
-        if victim == "judge":
-            wait_for(lambda: not alive(entry["worker"]), "its worker outlives it")
-        else:
-            # Nobody is left who knows of it: made-up workers do not end with their server.
-            os.kill(entry["worker"], signal.SIGKILL)
+    finally:
         judge.kill()
+        judge.communicate()
+        # Nobody is left who knows of a worker whose guard was killed.
+        for entry in starts(made):
+            for name in ("server", "worker"):
+                with suppress(ProcessLookupError):
+                    os.kill(entry[name], signal.SIGKILL)
