@@ -29,15 +29,15 @@ def test_the_strong_stage_needs_no_weights_where_nothing_is_edited(
             {
                 "model": (f"scripted:{FIXTURES / 'judge.yaml'}",),
                 "cheap_model": f"local:{SMALL}",
-                # A model at chance is seldom sure of anything.
-                "cheap_margin": 0.1,
-                "check": ("relevance", "leakage", "abstraction"),
+                # A model at chance must seldom count as sure.
+                "cheap_margin": 0.45,
+                "check": ("relevance", "abstraction"),
                 "rounds": 0,
                 "cache": False,
                 **more,
             }
         )
-        report = validate(Job([str(source)], Path(out), limit=4), settings, Watcher())
+        report = validate(Job([str(source)], Path(out), limit=2), settings, Watcher())
         assert report.exit_code == 0, report.fatal
         return report
 
@@ -53,5 +53,5 @@ def test_the_strong_stage_needs_no_weights_where_nothing_is_edited(
     assert all(line["models"]["cheap_identity"]["sha256"] for line in lines)
     spec = f"local:{SMALL}"
     asked = whole.traffic[spec]["calls"]
-    assert asked == cheap.traffic[spec]["calls"] == 12
+    assert asked == cheap.traffic[spec]["calls"] == 4
     assert strong.traffic[spec]["calls"] == 0

@@ -39,20 +39,23 @@ class Carrier(Protocol):
 class Recorder:
     """Notes what a record's calls bring, also that one brought no reply.
 
-    Faults that end the whole run are not noted: the record has no line then.
+    Two rubrics may put the same question. It is asked once, as with a cache: a model that would
+    say something else the second time must not settle one by a reply that is not carried.
     """
 
     def __init__(self) -> None:
         self.heard: dict[str, Heard] = {}
 
     async def reply(self, key: str, make: Make) -> Completion:
-        try:
-            completion = await make()
-        except BackendError as error:
-            self.heard[key[:KEY_DIGITS]] = error
-            raise
-        self.heard[key[:KEY_DIGITS]] = completion
-        return completion
+        short = key[:KEY_DIGITS]
+        if short not in self.heard:
+            try:
+                made: Heard = await make()
+            except BackendError as error:
+                made = error
+            # Another task of this record may have asked at the same time, and been heard first.
+            self.heard.setdefault(short, made)
+        return _given(self.heard[short])
 
 
 class Brought:
@@ -63,9 +66,13 @@ class Brought:
 
     async def reply(self, key: str, make: Make) -> Completion:
         heard = self._heard.get(key[:KEY_DIGITS])
-        if isinstance(heard, BackendError):
-            raise heard
-        return heard if heard is not None else await make()
+        return await make() if heard is None else _given(heard)
+
+
+def _given(heard: Heard) -> Completion:
+    if isinstance(heard, BackendError):
+        raise heard
+    return heard
 
 
 _carrier: ContextVar[Carrier | None] = ContextVar("carrier", default=None)

@@ -71,7 +71,7 @@ def validate_stage(job: Job, settings: Settings, watcher: Watcher) -> Report:
     """
     refuse_misfit(settings)
     settings = profiled_models(settings, profiles_of(settings))
-    stage = _cheap_stage if settings.stage == "cheap" else _strong_stage
+    stage = cheap_stage if settings.stage == "cheap" else strong_stage
     with SeenIds() as ids:
         return run(job, stage(settings, ids, select(job)), new_summary(), watcher)
 
@@ -83,7 +83,12 @@ def _unheard(line: Line) -> None:
 # ---------------------------------------------------------------- cheap
 
 
-def _cheap_stage(settings: Settings, ids: SeenIds, items: Iterator[Item]) -> Validation:
+def cheap_stage(settings: Settings, ids: SeenIds, items: Iterator[Item]) -> Validation:
+    """The work of the cheap stage on these items.
+
+    Raises:
+        UsageError: a model, rubric, workflow, check or profile that cannot be used as named.
+    """
     setup = Setup.of(settings, build=_known)
     setup.idle = frozenset(setup.strong) - {settings.cheap_model or ""}
     return CheapStage(setup, ids, items, _unheard)
@@ -188,7 +193,13 @@ def _staged(item: Item) -> Item:
     return StagedItem(item.source, line, read, place=place, own=own, judgement=judgement)
 
 
-def _strong_stage(settings: Settings, ids: SeenIds, items: Iterator[Item]) -> Validation:
+def strong_stage(settings: Settings, ids: SeenIds, items: Iterator[Item]) -> Validation:
+    """The work of the strong stage on these items; reads them up to the first that was staged.
+
+    Raises:
+        UsageError: as `cheap_stage`; or another cheap stage wrote that item.
+        JudgeError: interrupted while it waited for the input.
+    """
     try:
         ahead, first = _read_ahead(map(_staged, items))
     except KeyboardInterrupt:

@@ -115,7 +115,9 @@ def test_every_check_of_a_record_that_may_be_fine_is_read_at_once(typed: Typed) 
     strong = run(typed, "cheap.jsonl", "two.jsonl", "--stage", "strong", "--rounds", "0")
     assert read(typed, "two.jsonl") == read(typed, "one.jsonl")
     assert calls(strong, "cheap") == 0, "nothing that was carried is asked again"
-    assert calls(cheap, "cheap") == calls(whole, "cheap")
+    # Two rubrics put the same question about a norm, which a stage asks once.
+    norms = sum(record["id"].startswith("norm") for record in RECORDS)
+    assert calls(cheap, "cheap") == calls(whole, "cheap") - norms
 
 
 def test_open_lines_tell_what_they_wait_for_and_final_ones_do_not(typed: Typed) -> None:

@@ -38,6 +38,15 @@ async def test_what_was_noted_is_not_made_again_and_everything_else_is() -> None
     assert await brought.reply(OTHER, made) == READ and made.count == 3
 
 
+async def test_a_question_that_is_put_twice_has_one_answer() -> None:
+    recorder, other = Recorder(), Making(Completion("No"))
+    first, again = Making(READ), Making(Completion("No"))
+    assert await recorder.reply(KEY, first) == await recorder.reply(KEY, again) == READ
+    assert (first.count, again.count) == (1, 0)
+    at_once = await asyncio.gather(recorder.reply(OTHER, other), recorder.reply(OTHER, first))
+    assert at_once[0] == at_once[1] == await Brought(recorder.heard).reply(OTHER, again)
+
+
 async def test_a_call_that_brought_no_reply_brings_none_again() -> None:
     recorder, made = Recorder(), Making(ContextExceeded("too long"))
     for carrying_it in (recorder, Brought(recorder.heard)):
