@@ -195,14 +195,16 @@ async def test_the_errors_of_reading_come_last() -> None:
 
     async def work(number: int) -> int:
         if number == 0:
-            await asyncio.to_thread(freed.wait, 5)
+            await asyncio.to_thread(freed.wait, 60)
         return number
 
     pipeline: Pipeline[int, int] = Pipeline(work, slots=2, brake=brake, shelf=Shelf(), held=4)
 
     async def look() -> None:
-        await asyncio.sleep(0.2)
-        assert read == 500, "what waits for the first item holds up nothing"
+        async with asyncio.timeout(30):
+            while read < 500:
+                await asyncio.sleep(0.01)
+        assert not out, "what waits for the first item holds up nothing"
         freed.set()
 
     run = pipeline.run(feed(items(), brake), out.append)
