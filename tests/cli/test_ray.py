@@ -258,20 +258,26 @@ print(*seen)
     assert done.stdout.split() == [b"2", b"2", b"2.0", b"0"], done
 
 
-def test_a_ray_of_our_own_is_gone_after_an_interrupt(judge: Shell) -> None:
-    judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.4}])
+def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> None:
+    stuck = {"when": {"id": "n6"}, "p_yes": 0.9, "delay": 10 * LIMIT}
+    judge.script("stuck.yaml", [stuck, {"p_yes": 0.9, "delay": 0.2}])
     judge.write("n.jsonl", map(norm, range(400)))
-    run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", "--check", "relevance", "-o", "o")
+    run = ("validate", "n.jsonl", "-m", "scripted:stuck.yaml", "--check", "relevance", "-o", "o")
     process = judge.start(*run, "--engine", "ray", "--workers", "2", "--concurrency", "4")
-    wait_for_lines(judge, "o", 4)
+    wait_for_lines(judge, "o", 6)
     ours = descendants(process.pid)
     assert len(ours) > 3, "raylet, store and workers"
     process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(2)
+    process.send_signal(signal.SIGINT)
     out, told = process.communicate(timeout=LIMIT)
     assert process.returncode == 130 and out == b"", told
+    assert told.index(b"finishing what is under way") < told.index(b"stopping now")
     assert b"the same command with --resume goes on" in told and b"Traceback" not in told
     judged = [line["id"] for line in lines(judge.read("o"))]
-    assert judged == [f"n{n}" for n in range(len(judged))] and len(judged) < 400
+    assert judged[:6] == [f"n{n}" for n in range(6)] and "n6" not in judged
+    assert len(judged) < 400, "it read no further"
     until(lambda: not any(map(alive, ours)), "processes of Ray are left behind")
 
 
