@@ -64,6 +64,7 @@ DOWN = {
     "stepping": set(),
     "judging": {"backends", "cache", "replies", "rewrites"},
     "backends": set(),
+    "inference": set(),
     "cache": set(),
     "replies": set(),
     "rewrites": {"replies"},
@@ -81,6 +82,7 @@ ALSO = {
     ("run", "settings"): "a run is set up from them",
     ("run", "weights"): "the default judge is named in the catalog",
     ("backends", "weights"): "the local engine loads a file",
+    ("backends", "inference"): "the transformers backend puts its calls in line",
     ("stats", "weights"): "the sentence encoder loads a file",
     ("evaluation", "settings"): "an evaluation is set up from them",
     ("task", "backends"): "as prompts",
@@ -201,6 +203,8 @@ HEAVY = (
     "instructor",
     "pydantic",
     "xllamacpp",
+    "torch",
+    "transformers",
     "ray",
     "matplotlib",
     "scipy",
@@ -237,7 +241,16 @@ def test_a_run_whose_replies_are_valid_starts_without_instructor_and_openai(
     assert json.loads(done.stdout)["judge"]["verdict"] == "pass", done
     loaded = done.stderr.split()
     assert "langgraph" in loaded
-    unwanted = {"instructor", "openai", "langchain_openai", "aiohttp", "pyarrow", "numpy", "ray"}
+    unwanted = {
+        "instructor",
+        "openai",
+        "langchain_openai",
+        "aiohttp",
+        "pyarrow",
+        "numpy",
+        "ray",
+        "torch",
+    }
     assert sorted(unwanted & set(loaded)) == []
 
 

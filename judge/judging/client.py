@@ -48,6 +48,7 @@ LONGEST_WAIT = 120.0
 Trouble = Literal["truncated", "refused", "invalid"]
 
 _NO_PRICE = Price(0.0, 0.0)
+_OWN_ENGINES = ("local:", "scripted:", "transformers:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Client:
         self.limit = AdaptiveLimit(limit)
         self._cache = cache
         self._budget = budget
-        self._price = _NO_PRICE if spec.startswith(("local:", "scripted:")) else price
+        self._price = _NO_PRICE if spec.startswith(_OWN_ENGINES) else price
         self._reasks = reasks
         self._backoff = backoff
         self._timeout = timeout if backend.slots is None else None

@@ -19,16 +19,28 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
         UsageError: the model cannot be used as named.
     """
     price = settings.prices.get(spec)
+    backend = build(spec)
     return Client(
         spec,
-        build(spec),
+        backend,
         cache=cache,
         budget=budget,
-        limit=settings.concurrency,
+        limit=calls_at_once(settings, backend.slots),
         price=Price(price.input, price.output) if price else None,
         reasks=settings.reasks,
         timeout=settings.timeout,
     )
+
+
+def calls_at_once(settings: Settings, slots: int | None) -> int:
+    """--concurrency where it is given; else its default, or an engine's slots where they are more.
+
+    Args:
+        slots: of the engine (None: it has no number of its own).
+    """
+    if "concurrency" in settings.model_fields_set or slots is None:
+        return settings.concurrency
+    return max(settings.concurrency, slots)
 
 
 def refuse_unpriced(settings: Settings, clients: Iterable[Client]) -> None:

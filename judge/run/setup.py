@@ -28,7 +28,7 @@ from judge.run.calibrated import (
     reading_by,
     refuse_misfit,
 )
-from judge.run.clients import build_client, refuse_unpriced
+from judge.run.clients import build_client, calls_at_once, refuse_unpriced
 from judge.run.fingerprint import digests, fingerprint, parameters
 from judge.settings import Settings
 from judge.weights import catalog
@@ -142,9 +142,12 @@ class Setup:
 
     @property
     def slots(self) -> int:
-        """Records worked on at once: the user's wish, within what every engine can hold."""
+        """Records worked on at once: the user's wish, within what every engine can hold.
+
+        Without a wish, as many as the engines in this process ask for, to fill their batches.
+        """
         own = [c.backend.slots for c in self.clients.values() if c.backend.slots is not None]
-        return min([self.settings.concurrency, *own])
+        return min([calls_at_once(self.settings, max(own, default=None)), *own])
 
     def client(self, spec: str) -> Client:
         if spec not in self.clients:
