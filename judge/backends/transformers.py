@@ -1,4 +1,4 @@
-"""Models in this process: Hugging Face weights run by torch, in batches, on a card or a processor."""
+"""Models in this process: Hugging Face weights run by torch, in batches."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from judge.errors import BackendError, BadRequest, ContextExceeded, Denied, Serv
 if TYPE_CHECKING:
     from judge.inference.engine import Engine, Loaded
     from judge.inference.jobs import Answer, Job
+    from judge.inference.memory import Needs
 
 DEVICE = "JUDGE_TORCH_DEVICE"
 """The device: cpu, cuda or cuda:1; without it the first card, and the processor where none is."""
@@ -28,7 +29,6 @@ _RECORDS_ON_PROCESSOR = 32
 """In flight at once. More make fuller batches and longer turns of a model; a processor, which is
 busy with one batch for long, would finish its first record late."""
 
-_ROWS_FOR_A_TOKEN = 8
 _LIBRARIES = ("torch", "transformers", "llguidance")
 _numbers = count(1)
 
@@ -177,9 +177,7 @@ class TransformersBackend:
         if isinstance(error, LoadFailed):
             return Denied(f"{what}: {error}")
         if isinstance(error, TooLarge):
-            return BadRequest(
-                f"{what}: {error}, alone in its batch; take a smaller model or device"
-            )
+            return BadRequest(f"{what}: {error} alone; take a smaller model or more memory")
         if isinstance(error, BadSchema):
             return BadRequest(f"{what}: the schema cannot be followed: {error}")
         return ServerFault(f"{what}: {type(error).__name__}: {error}")
@@ -233,11 +231,17 @@ class TransformersBackend:
         """
         from judge.inference import memory
 
-        wanted = memory.needs(self._checkpoint, memory.bytes_of(self._dtype))
+        wanted = self._needs()
         try:
             memory.fit(self._checkpoint.name, wanted, memory.space_of(self._device))
         except memory.DoesNotFit as error:
             raise UsageError(f"transformers:{error}") from error
+
+    def _needs(self) -> Needs:
+        from judge.inference import memory
+
+        each = int(self._dtype.itemsize)
+        return memory.needs(self._checkpoint.shape, self._checkpoint.weight_bytes(each), each)
 
     def _load(self) -> Loaded:
         """Bring the model onto the device; on the engine's thread.
@@ -247,17 +251,18 @@ class TransformersBackend:
         """
         import torch
         from transformers import AutoModelForCausalLM
+        from transformers.utils import logging
 
         from judge.inference import attention, memory
-        from judge.inference.batching import Room
         from judge.inference.decoding import Grammars
         from judge.inference.engine import Loaded
         from judge.inference.held import HeldPrefixes
         from judge.inference.model import LoadedModel
 
-        wanted = memory.needs(self._checkpoint, memory.bytes_of(self._dtype))
+        wanted = self._needs()
         fit = memory.fit(self._checkpoint.name, wanted, memory.space_of(self._device))
         attention.register()
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         model: Any = AutoModelForCausalLM.from_pretrained(
             self._checkpoint.folder,
             local_files_only=True,
@@ -272,15 +277,9 @@ class TransformersBackend:
             context=self._checkpoint.context,
             ends=ends,
             grammars=Grammars(tokenizer, self._checkpoint.shape.vocab_size, ends),
-            held=HeldPrefixes(fit.kept_tokens // 2),
+            held=HeldPrefixes(memory.held_tokens(fit)),
         )
-        room = Room(
-            tokens=fit.batch_tokens,
-            prompts=memory.MOST_PROMPTS,
-            rows=_ROWS_FOR_A_TOKEN * fit.batch_tokens,
-            kept=max(memory.LEAST_TOKENS, fit.kept_tokens // 2),
-        )
-        return Loaded(loaded, room)
+        return Loaded(loaded, memory.room(fit))
 
 
 def device_named(wanted: str) -> str:
@@ -300,8 +299,8 @@ def device_named(wanted: str) -> str:
     cards = torch.cuda.device_count()
     if kind != "cuda" or not place.isdecimal() or int(place) >= cards:
         raise UsageError(
-            f"{DEVICE} is {wanted!r}; it must be cpu, or cuda:N with N below {cards}, the number of "
-            "cards here"
+            f"{DEVICE} is {wanted!r}; it must be cpu, or cuda:N with N below the number of cards "
+            f"that torch sees here, {cards}"
         )
     return f"cuda:{int(place)}"
 

@@ -120,17 +120,21 @@ class Engine:
                     if self._thread is not me:
                         return
                     self._changed.wait(_LOOK_SECONDS if self._seats else None)
-                name, seat = found
-            loaded = self._on_device(name, seat)
-            if loaded is None:
-                continue
-            with self._changed:
-                self._gathered(seat, loaded.room)
-                jobs = seat.line.take(loaded.room, loaded.model.covered)
-                seat.since = time.monotonic()
-            if jobs:
-                self._serve(loaded, jobs)
-            self._turns.worked(time.monotonic())
+            # In a frame of its own: a name for the model here would keep it while the next loads.
+            self._batch(*found)
+
+    def _batch(self, name: str, seat: _Seat) -> None:
+        """Serve one batch of a model."""
+        loaded = self._on_device(name, seat)
+        if loaded is None:
+            return
+        with self._changed:
+            self._gathered(seat, loaded.room)
+            jobs = seat.line.take(loaded.room, loaded.model.covered)
+            seat.since = time.monotonic()
+        if jobs:
+            self._serve(loaded, jobs)
+        self._turns.worked(time.monotonic())
 
     def _next(self) -> tuple[str, _Seat] | None:
         """The model to serve, if any; a model that has left is unloaded first."""
@@ -198,9 +202,7 @@ class Engine:
         if had and not poor:
             self._serve(loaded, jobs, poor=True)
         elif len(jobs) == 1:
-            jobs[0].done(
-                TooLarge(f"memory ran out over a prompt of {len(jobs[0].tokens):,} tokens")
-            )
+            jobs[0].done(TooLarge(_ran_out(jobs[0])))
         else:
             middle = len(jobs) // 2
             self._serve(loaded, jobs[:middle], poor=True)
@@ -215,6 +217,10 @@ def engine_of(device: str) -> Engine:
     """The one engine of a device in this process."""
     with _guard:
         return _engines.setdefault(device, Engine())
+
+
+def _ran_out(job: Job) -> str:
+    return f"memory ran out over a prompt of {len(job.tokens):,} tokens"
 
 
 def _is_out_of_memory(error: Exception) -> bool:

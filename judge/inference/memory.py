@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judge.inference.checkpoint import Checkpoint
+from judge.inference.batching import Room
 
 MOST_TOKENS = 16_384
-"""Evaluated in one pass. Matrix products of a 7B model gain nothing beyond (docs/decisions/0019)."""
+"""Evaluated in one pass. Rows enough for a 7B model's matrix products (docs/decisions/0019)."""
 
 LEAST_TOKENS = 1_024
 """With room for fewer in one pass a model counts as not fitting."""
 
 MOST_PROMPTS = 256
 """In one pass, because every prompt's logits take the width of the vocabulary."""
+
+_ROWS = 8
+"""Of keys that are looked at in a pass, for each token in it; gathered one layer at a time."""
 
 _MARGIN = 0.05
 """Of the whole device: what the driver, kernels' scratch space and fragmentation take."""
@@ -58,21 +61,21 @@ class Fit:
     kept_tokens: int
 
 
-def needs(checkpoint: Checkpoint, bytes_each: int) -> Needs:
-    """What a model takes with numbers of `bytes_each` bytes.
+def needs(shape: Any, weights: int, bytes_each: int) -> Needs:
+    """What a model of this configuration takes, its weights `weights` bytes, with numbers of
+    `bytes_each` bytes.
 
     A token in a pass: its hidden states and their copies in 32 bits, the three rows of the widest
     layer, queries, and keys gathered for every segment; an estimate from above.
     """
-    shape = checkpoint.shape
     heads = shape.num_attention_heads
     width = getattr(shape, "head_dim", None) or shape.hidden_size // heads
     groups = getattr(shape, "num_key_value_heads", None) or heads
     inner = getattr(shape, "intermediate_size", None) or 4 * shape.hidden_size
     kept = 2 * shape.num_hidden_layers * groups * width * bytes_each
-    row = 6 * shape.hidden_size + 3 * inner + 3 * heads * width + 16 * groups * width
+    row = 6 * shape.hidden_size + 3 * inner + 3 * heads * width + 2 * _ROWS * groups * width
     return Needs(
-        weights=checkpoint.weight_bytes(bytes_each),
+        weights=weights,
         kept=kept,
         working=row * bytes_each + 3 * 4 * shape.hidden_size + kept,
         logits=3 * 4 * MOST_PROMPTS * shape.vocab_size,
@@ -101,6 +104,21 @@ def fit(name: str, wanted: Needs, space: Space) -> Fit:
     if space.device == "cpu":
         spare = int(_HELD_ON_CPU * spare)
     return Fit(int(batch), int(spare // wanted.kept))
+
+
+def held_tokens(fit: Fit) -> int:
+    """How many tokens may be held between batches: half of what may be kept."""
+    return fit.kept_tokens // 2
+
+
+def room(fit: Fit) -> Room:
+    """What a batch may hold; the other half of what may be kept is for replies."""
+    return Room(
+        tokens=fit.batch_tokens,
+        prompts=MOST_PROMPTS,
+        rows=_ROWS * fit.batch_tokens,
+        kept=max(LEAST_TOKENS, fit.kept_tokens - held_tokens(fit)),
+    )
 
 
 def space_of(device: str) -> Space:
@@ -142,8 +160,3 @@ def _limit_of_group() -> tuple[int, int] | None:
 
 def _gib(count: int) -> str:
     return f"{count / _GIB:.2f} GiB"
-
-
-def bytes_of(dtype: Any) -> int:
-    """Bytes of one number of a torch dtype."""
-    return int(dtype.itemsize)

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Work:
-    """What a model has done: forward passes, tokens evaluated, prompts, and tokens written."""
+    """What a model has done: forward passes, prompts, and tokens written; of prompts the tokens
+    evaluated, and the pairs of tokens that looked at one another."""
 
     passes: int = 0
     tokens: int = 0
+    pairs: int = 0
     prompts: int = 0
     written: int = 0
 
@@ -128,6 +130,7 @@ class LoadedModel:
         import torch
 
         self.work.tokens += len(layout.tokens)
+        self.work.pairs += layout.pairs
         tokens, positions = torch.tensor([layout.tokens]), torch.tensor([layout.positions])
         return self._forward(tokens, positions, attending, torch.tensor(layout.ends))[0]
 

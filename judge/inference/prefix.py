@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 LEAST_SHARED = 16
 """Tokens. Less in common is evaluated again: a segment of its own would cost more than it saves."""
@@ -61,6 +62,11 @@ class Layout:
     @property
     def held_rows(self) -> int:
         return sum(length for _, length in self.held)
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of a token and one that it looks at, itself included."""
+        return sum(s.length * s.before + s.length * (s.length + 1) // 2 for s in self.segments)
 
     @property
     def shares(self) -> bool:
@@ -129,7 +135,7 @@ def _grow(
 def _runs(prompts: Sequence[Prompt], numbers: Sequence[int], depth: int) -> list[list[int]]:
     """Neighbours that share enough stay together."""
     runs = [[numbers[0]]]
-    for before, number in zip(numbers, numbers[1:], strict=False):
+    for before, number in pairwise(numbers):
         one, other = prompts[before].tokens, prompts[number].tokens
         shared = common(one, other, depth)
         if shared - depth >= LEAST_SHARED or shared == len(one) == len(other):

@@ -182,7 +182,14 @@ def test_the_kernel_for_differing_lengths_is_given_what_it_asks_for(
     from torch.nn.attention import varlen
 
     def by_definition(
-        query: Any, key: Any, value: Any, ends_q: Any, ends_k: Any, most_q: int, most_k: int, **kw: Any
+        query: Any,
+        key: Any,
+        value: Any,
+        ends_q: Any,
+        ends_k: Any,
+        most_q: int,
+        most_k: int,
+        **kw: Any,
     ) -> torch.Tensor:
         assert kw["enable_gqa"]
         assert ends_q.dtype == ends_k.dtype == torch.int32

@@ -14,7 +14,7 @@ PROMPTS = st.lists(
         st.lists(st.integers(0, 2), min_size=0, max_size=3),
         st.sampled_from([[7] * 20, [8] * 20, []]),
         st.lists(st.integers(0, 3), min_size=1, max_size=6),
-    ).map(lambda parts: sum(parts, [])),
+    ).map(lambda parts: [token for part in parts for token in part]),
     min_size=1,
     max_size=12,
 )

@@ -11,6 +11,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, Qwen2Config
 from transformers import Qwen2ForCausalLM as Qwen2
 
+# Threads of several test processes would wait for one another.
+torch.set_num_threads(1)
+
 LINES = (
     "It is polite to greet a guest. Ann told Bob that the best apple of all was hers.",
     "Does the story revolve around the rule of thumb? Answer Yes or No.",
