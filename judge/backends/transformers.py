@@ -227,7 +227,7 @@ class TransformersBackend:
         """See that the model fits before anything is judged; a card may hold another's by then.
 
         Raises:
-            UsageError: it does not, or its kind of attention is not known here.
+            UsageError: it does not.
         """
         from judge.inference import memory
 
@@ -248,6 +248,7 @@ class TransformersBackend:
 
         Raises:
             DoesNotFit: since the run was set up, others have taken the space.
+            CannotPack: it is of a kind that cannot be run here.
         """
         import torch
         from transformers import AutoModelForCausalLM
@@ -258,6 +259,7 @@ class TransformersBackend:
         from judge.inference.engine import Loaded
         from judge.inference.held import HeldPrefixes
         from judge.inference.model import LoadedModel
+        from judge.inference.proving import prove
 
         wanted = self._needs()
         fit = memory.fit(self._checkpoint.name, wanted, memory.space_of(self._device))
@@ -279,6 +281,7 @@ class TransformersBackend:
             grammars=Grammars(tokenizer, self._checkpoint.shape.vocab_size, ends),
             held=HeldPrefixes(memory.held_tokens(fit)),
         )
+        prove(loaded, model)
         return Loaded(loaded, memory.room(fit))
 
 

@@ -17,8 +17,8 @@ import torch
 from judge.backends.base import Call, Completion, Mode, Origin
 from judge.backends.transformers import TransformersBackend
 from judge.errors import BackendError, BadRequest, ContextExceeded, Denied, UsageError
+from judge.inference import attention, memory, proving
 from judge.inference import engine as engines
-from judge.inference import memory
 from judge.inference.engine import Engine
 from judge.inference.model import LoadedModel
 from judge.inference.turns import Turns
@@ -217,6 +217,31 @@ def test_out_of_memory_halves_the_batch_down_to_the_call_that_is_too_large(
         ask(backend, call("word " * 400))
 
 
+def test_a_kernel_that_aligns_otherwise_is_found_out_at_loading(
+    backend: TransformersBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As torch's own attention does where it calls the first query the first key's."""
+    alone = attention.PackedPrompts._one_by_one
+
+    def misaligned(self: Any, query: Any, key: Any, value: Any, scale: float, window: Any) -> Any:
+        return alone(self, query, key.roll(1, 2), value.roll(1, 2), scale, window)
+
+    monkeypatch.setattr(attention.PackedPrompts, "_one_by_one", misaligned)
+    with pytest.raises(Denied, match="from the library's own"):
+        ask(backend, call("Hello"))
+
+
+def test_layers_that_carry_a_state_are_refused(
+    backend: TransformersBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proving, "_KNOWN_LAYERS", {"sliding_attention"})
+    config = type(tiny.model("qwen").config)
+    assert "layer_types" in config(num_hidden_layers=1).to_dict()
+    model = tiny.model("qwen")
+    with pytest.raises(proving.CannotPack, match="full_attention"):
+        proving.prove(None, model)  # type: ignore[arg-type]
+
+
 def test_prompts_beyond_the_context_are_refused(backend: TransformersBackend) -> None:
     with pytest.raises(ContextExceeded, match="the model's context 2048"):
         ask(backend, call("word " * 3000))
@@ -285,6 +310,7 @@ def test_the_command_judges_with_it(folder: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
+    assert b"leaked" not in done.stderr and b"Loading" not in done.stderr
     lines = [json.loads(line)["judge"] for line in done.stdout.splitlines()]
     assert len(lines) == 3
     for line in lines:
