@@ -64,7 +64,8 @@ DOWN = {
     "workflow": {"stepping", "judging"},
     "stepping": set(),
     "judging": {"backends", "cache", "replies", "rewrites"},
-    "backends": {"serving"},
+    "backends": {"inference", "serving"},
+    "inference": set(),
     "serving": set(),
     "cache": set(),
     "replies": set(),
@@ -204,6 +205,8 @@ HEAVY = (
     "instructor",
     "pydantic",
     "xllamacpp",
+    "torch",
+    "transformers",
     "ray",
     "matplotlib",
     "scipy",
@@ -240,7 +243,16 @@ def test_a_run_whose_replies_are_valid_starts_without_instructor_and_openai(
     assert json.loads(done.stdout)["judge"]["verdict"] == "pass", done
     loaded = done.stderr.split()
     assert "langgraph" in loaded
-    unwanted = {"instructor", "openai", "langchain_openai", "aiohttp", "pyarrow", "numpy", "ray"}
+    unwanted = {
+        "instructor",
+        "openai",
+        "langchain_openai",
+        "aiohttp",
+        "pyarrow",
+        "numpy",
+        "ray",
+        "torch",
+    }
     assert sorted(unwanted & set(loaded)) == []
 
 

@@ -49,6 +49,7 @@ LONGEST_WAIT = 120.0
 Trouble = Literal["truncated", "refused", "invalid"]
 
 _NO_PRICE = Price(0.0, 0.0)
+_OWN_ENGINES = ("local:", "scripted:", "transformers:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +370,7 @@ def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
 def _of_ours(spec: str, identity: Mapping[str, str]) -> bool:
     """Whether nobody is paid for a call; a `vllm:` server at an address may be anyone's."""
     own_server = spec.startswith("vllm:") and "server" not in identity
-    return own_server or spec.startswith(("local:", "scripted:"))
+    return own_server or spec.startswith(_OWN_ENGINES)
 
 
 def _too_long(seconds: float | None) -> bool:

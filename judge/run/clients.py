@@ -25,12 +25,13 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
     price = price_of(spec, settings)
     if batched(spec, settings):
         return batch_client(spec, settings, cache, budget, price)
+    backend = build(spec)
     return Client(
         spec,
-        build(spec),
+        backend,
         cache=cache,
         budget=budget,
-        limit=settings.concurrency,
+        limit=calls_at_once(settings, backend.slots),
         price=price,
         reasks=settings.reasks,
         timeout=settings.timeout,
@@ -41,6 +42,17 @@ def price_of(spec: str, settings: Settings) -> Price | None:
     """What a model's tokens cost, as the settings have it; None where they do not say."""
     price = settings.prices.get(spec)
     return Price(price.input, price.output) if price else None
+
+
+def calls_at_once(settings: Settings, slots: int | None) -> int:
+    """--concurrency where it is given; else its default, or an engine's slots where they are more.
+
+    Args:
+        slots: of the engine (None: it has no number of its own).
+    """
+    if "concurrency" in settings.model_fields_set or slots is None:
+        return settings.concurrency
+    return max(settings.concurrency, slots)
 
 
 def refuse_unpriced(settings: Settings, clients: Iterable[Client]) -> None:

@@ -207,6 +207,8 @@ class _Run:
                 if opened is not None:
                     opened.close()
             await self._close(began)
+            # At exit some libraries (nanobind's) tell of all that was never collected.
+            gc.unfreeze()
         return self.report
 
     async def _prepared(self) -> bool:

@@ -27,7 +27,7 @@ from judge.run.calibrated import (
     reading_by,
     refuse_misfit,
 )
-from judge.run.clients import ClientBuilder, build_client, refuse_unpriced
+from judge.run.clients import ClientBuilder, build_client, calls_at_once, refuse_unpriced
 from judge.run.fingerprint import digests, fingerprint, parameters
 from judge.run.workflows import load_workflow, workflow_names
 from judge.settings import Settings
@@ -134,12 +134,15 @@ class Setup:
 
     @property
     def slots(self) -> int:
-        """Records worked on at once: the user's wish, within what every engine can hold."""
+        """Records worked on at once: the user's wish, within what every engine can hold.
+
+        Without a wish, as many as the engines in this process ask for, to fill their batches.
+        """
         if self.settings.engine == "batch":
             return records_in_flight(self.settings)
         busy = [client for spec, client in self.clients.items() if spec not in self.idle]
         own = [c.backend.slots for c in busy if c.backend.slots is not None]
-        return min([self.settings.concurrency, *own])
+        return min([calls_at_once(self.settings, max(own, default=None)), *own])
 
     def client(self, spec: str) -> Client:
         if spec not in self.clients:

@@ -1,0 +1,1 @@
+"""The engine under `transformers:`: batches of prompts through a model in this process."""
