@@ -181,14 +181,11 @@ async def test_a_task_cancelled_before_its_first_step_frees_its_place() -> None:
 
 
 async def test_the_errors_of_reading_come_last() -> None:
-    read = 0
-    freed = threading.Event()
+    all_read, freed = threading.Event(), threading.Event()
 
     def items() -> Iterator[int]:
-        nonlocal read
-        for number in range(500):
-            read += 1
-            yield number
+        yield from range(500)
+        all_read.set()
         raise OSError("the disk is gone")
 
     brake, out = Brake(), list[int]()
@@ -201,9 +198,7 @@ async def test_the_errors_of_reading_come_last() -> None:
     pipeline: Pipeline[int, int] = Pipeline(work, slots=2, brake=brake, shelf=Shelf(), held=4)
 
     async def look() -> None:
-        async with asyncio.timeout(30):
-            while read < 500:
-                await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(all_read.wait, 30)
         assert not out, "what waits for the first item holds up nothing"
         freed.set()
 
