@@ -114,7 +114,7 @@ def command(
     from judge.cli.calibration_tables import print_tables
     from judge.cli.default_model import announce
 
-    settings = opt.settings(context).model_copy(update={"profile": "none", "check": ()})
+    settings = opt.settings_here(context).model_copy(update={"profile": "none", "check": ()})
     job = Job(
         sources=labels,
         checks=tuple(check or ()),

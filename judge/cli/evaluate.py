@@ -107,7 +107,7 @@ def command(
         raise UsageError("--resume and --overwrite exclude each other")
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
-    settings = opt.settings(context)
+    settings = opt.settings_here(context)
     refuse_folder(tables, overwrite or resume)
     job = Job(
         inputs=sources,

@@ -255,6 +255,19 @@ def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[st
     raise typer.Exit(int(Exit.USAGE))
 
 
+def settings_here(context: typer.Context) -> Settings:
+    """The settings of a command that works in this process, in one go.
+
+    Raises:
+        UsageError: as `settings`; or an engine or a stage is set that only `judge validate` knows.
+    """
+    from judge.run.engines import refuse_validation_only
+
+    found = settings(context)
+    refuse_validation_only(found, context.info_name or "this command")
+    return found
+
+
 def settings(context: typer.Context) -> Settings:
     """The settings of a run: the command's flags that carry a setting's name, above other sources.
 

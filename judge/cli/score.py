@@ -163,7 +163,7 @@ def extraction(
     from judge.run.job import Job, refuse_outputs
     from judge.run.validate import validate_items
 
-    settings = opt.settings(context).model_copy(update={"workflow": "extraction", "check": ()})
+    settings = opt.settings_here(context).model_copy(update={"workflow": "extraction", "check": ()})
     job = Job(inputs=(pred, gold), out=out, resume=resume, overwrite=overwrite)
     refuse_outputs(job)
     found = Extractions.joined(pred, gold)

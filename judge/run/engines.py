@@ -20,3 +20,18 @@ def refuse_stray(settings: Settings) -> None:
                 f"{flag} {value} speaks of Ray workers, and the engine is {settings.engine}; "
                 "add --engine ray"
             )
+
+
+def refuse_validation_only(settings: Settings, command: str) -> None:
+    """See that nothing is set that another command than `judge validate` would not heed.
+
+    Raises:
+        UsageError: naming the setting.
+    """
+    for name, value in (("engine", settings.engine), ("stage", settings.stage)):
+        if value in ("ray", "cheap", "strong"):
+            raise UsageError(
+                f"{name} = {value} is for judge validate, and {command} would not heed it: take "
+                f"JUDGE_{name.upper()} out of the environment, or {name} out of judge.toml"
+            )
+    refuse_stray(settings)
