@@ -106,10 +106,12 @@ def command(
     # Imports make a million objects that all stay; the collector would look through them again and
     # again. The run turns it on.
     gc.disable()
+    from judge.run.engines import refuse_stray
     from judge.run.job import Job, refuse_unusable
     from judge.run.validate import validate
 
     settings = opt.settings(context)
+    refuse_stray(settings)
     if settings.stage is not None:
         from judge.run.stages import refuse_misfit
 

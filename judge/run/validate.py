@@ -9,7 +9,6 @@ from typing import Any, Self
 from judge.errors import BackendError, JudgeError
 from judge.records import Item, Kind, Problem, Record, SeenIds, build
 from judge.run import lines
-from judge.run.engines import refuse_stray
 from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
@@ -30,7 +29,6 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     Raises:
         UsageError: nothing was judged: an input, output, model or setting that cannot be used.
     """
-    refuse_stray(settings)
     refuse_unusable(job)
     if settings.stage is not None:
         from judge.run.stages import validate_stage
