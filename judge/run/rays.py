@@ -28,6 +28,9 @@ ON_GPUS = ("vllm", "transformers")
 JOIN_SECONDS = 10.0
 """How long an address may take to answer at all."""
 
+WORKERS_A_CORE = 4
+"""Most workers for each core of a Ray of our own."""
+
 STORE_BYTES = 256 * 1024 * 1024
 """Shared memory of a Ray of our own: messages of more than 100 kB pass through it."""
 
@@ -67,6 +70,21 @@ def workers_for(
         told = f"the Ray cluster has {has} and a worker takes {each}: it holds {most} workers"
         raise UsageError(f"{told}, not {wanted or 1}; {advice}")
     return wanted or max(1, fitting(free))
+
+
+def own_cores(wanted: int | None, cores: int) -> int:
+    """The cores that a Ray of our own claims to have, so that the workers wanted find room.
+
+    Raises:
+        UsageError: so many workers would only keep one another waiting.
+    """
+    most = cores * WORKERS_A_CORE
+    if (wanted or 1) > most:
+        raise UsageError(
+            f"--workers {wanted}: a worker is a process, and this machine's {cores} cores take "
+            f"{most} of them at most; --concurrency has more calls under way at once"
+        )
+    return max(cores, wanted or 1)
 
 
 class Ray:
@@ -144,7 +162,7 @@ class Ray:
             # Ray's sockets lie in there, and their paths must be short.
             short = "/tmp" if Path("/tmp").is_dir() else None
             self._home = Path(tempfile.mkdtemp(prefix="judge-ray-", dir=short))
-            cores = max(os.cpu_count() or 1, settings.workers or 1)
+            cores = own_cores(settings.workers, os.cpu_count() or 1)
             more = {"num_cpus": cores, "include_dashboard": False, "_temp_dir": str(self._home)}
             more["object_store_memory"] = STORE_BYTES
         try:

@@ -9,8 +9,7 @@ import pytest
 
 from judge.errors import UsageError
 from judge.run.cluster import for_workers
-from judge.run.engines import refuse_stray
-from judge.run.rays import Ray, gpus_each, refuse_unreachable, workers_for
+from judge.run.rays import Ray, gpus_each, own_cores, refuse_unreachable, workers_for
 from judge.settings import resolve
 
 
@@ -78,10 +77,10 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
         Ray(resolve({"engine": "ray"}), ["scripted:x"])
 
 
-@pytest.mark.parametrize(("name", "value"), [("address", "auto"), ("workers", 2)])
-def test_a_flag_of_ray_without_ray_is_refused(name: str, value: object) -> None:
-    with pytest.raises(UsageError, match=f"--{name} {value} speaks of Ray.*add --engine ray"):
-        refuse_stray(resolve({name: value}))
+def test_a_ray_of_our_own_holds_no_more_than_the_machine_can_bear() -> None:
+    assert (own_cores(None, 2), own_cores(1, 2), own_cores(8, 2)) == (2, 2, 8)
+    with pytest.raises(UsageError, match="--workers 9: .* 2 cores take 8 of them at most"):
+        own_cores(9, 2)
 
 
 def test_a_cache_folder_means_the_same_wherever_the_worker_is() -> None:
