@@ -79,7 +79,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_ray_of_our_own_holds_no_more_than_the_machine_can_bear() -> None:
     assert (own_cores(None, 2), own_cores(1, 2), own_cores(8, 2)) == (2, 2, 8)
-    with pytest.raises(UsageError, match="--workers 9: .* 2 cores take 8 of them at most"):
+    with pytest.raises(UsageError, match=r"--workers 9: .* 2 cores take 8 of them at most"):
         own_cores(9, 2)
 
 
