@@ -104,12 +104,14 @@ def test_lines_instead_of_a_bar_where_there_is_no_terminal(
 
     from judge.cli.progress import LOG_SECONDS, LogLines
     from judge.run.summary import SpeechStatistics, Summary
+    from judge.settings import Settings
 
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     watcher = LogLines(total=100)
     summary = Summary(SpeechStatistics(None))
-    setup = cast(Any, SimpleNamespace(clients={}, budget=SimpleNamespace(cost=0.0)))
+    budget = SimpleNamespace(cost=0.0)
+    setup = cast(Any, SimpleNamespace(settings=Settings(), clients={}, budget=budget))
     for _ in range(40):
         summary.add({"verdict": "pass"})
         now[0] += LOG_SECONDS / 10
@@ -142,13 +144,15 @@ def test_a_record_that_takes_long_shows_signs_of_life(monkeypatch: pytest.Monkey
     from judge.cli import progress
     from judge.judging.client import Counters
     from judge.run.summary import SpeechStatistics, Summary
+    from judge.settings import Settings
 
     now = [0.0]
     said: list[str] = []
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(progress.typer, "echo", lambda text, err: said.append(text))
     client = SimpleNamespace(counters=Counters(calls=7))
-    setup: Any = SimpleNamespace(clients={"m": client}, budget=SimpleNamespace(cost=0.0))
+    budget = SimpleNamespace(cost=0.0)
+    setup: Any = SimpleNamespace(settings=Settings(), clients={"m": client}, budget=budget)
     lines, summary = progress.LogLines(4), Summary(SpeechStatistics(None))
     for now[0] in (1.0, 9.0, 11.0, 12.0, 25.0):
         lines.tick(summary, setup)
