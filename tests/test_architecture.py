@@ -20,6 +20,7 @@ WORDS = {
     "errors",
     "digest",
     "evidence",
+    "locking",
     "subject",
     "verdict",
     "rubric",

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from judge.errors import Exit, JudgeError, UsageError
+from judge.locking import lock
 
 
 class Sink:
@@ -66,7 +67,7 @@ class FileSink(Sink):
             super().__init__(os.open(path, flags, 0o666), str(path))
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
-        if not _lock(self._descriptor):
+        if not lock(self._descriptor):
             os.close(self._descriptor)
             raise UsageError(f"another run is writing to {path}: let it end, or name another file")
 
@@ -77,21 +78,6 @@ class FileSink(Sink):
 
     def close(self) -> None:
         os.close(self._descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    """Whether the lock could be had; file systems and systems without locks count as yes."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def refuse_existing(path: Path, flag: str = "-o") -> None:

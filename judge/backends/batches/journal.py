@@ -26,6 +26,7 @@ import orjson
 
 from judge.backends.batches.api import ENDPOINT
 from judge.errors import UsageError
+from judge.locking import lock
 
 KEPT_SECONDS = 30 * 24 * 3600.0
 """How long a wave that nobody asks for stays; providers keep its files as long."""
@@ -126,7 +127,7 @@ class Journal:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder.chmod(0o700)
         descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        if not _locked(descriptor):
+        if not lock(descriptor):
             os.close(descriptor)
             raise UsageError(
                 f"another run has batches of this model under way ({self.folder}): let it end, "
@@ -229,18 +230,3 @@ def _put(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
-
-
-def _locked(descriptor: int) -> bool:
-    """Whether the lock could be had; systems and file systems without locks count as yes."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
