@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import settings
+
+# Test processes share the cores: an engine's threads that spin while they wait keep others waiting.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # A machine that does something else meanwhile must not fail a property.
 settings.register_profile("judge", deadline=None)
