@@ -8,6 +8,7 @@ given its replies, so its lines are those of one go (docs/decisions/0023-stages.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,8 @@ from judge.run.validate import Validation, new_summary
 from judge.run.waiting import StrongModelNeeded, noting, waiting
 from judge.settings import Settings
 from judge.verdict import OPEN, Verdict
+
+_log = logging.getLogger(__name__)
 
 
 def refuse_misfit(settings: Settings, *, gated: bool = False, dry_run: bool = False) -> None:
@@ -131,9 +134,11 @@ class CheapStage(Validation):
             except JudgeError:
                 raise
             except Exception:
-                # Somebody's workflow may stumble over an answer that was only assumed.
+                # Somebody's workflow may stumble over an answer that was only assumed; if it is a
+                # fault, the strong stage meets it again, and tells it in the record's line.
                 if not asked:
                     raise
+                _log.debug("record %s is left open", record.id, exc_info=True)
         if line is not None and not asked:
             return line
         return left_open(record, asked, recorder.heard, bound, self._cheap)
