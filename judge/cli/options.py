@@ -214,7 +214,8 @@ Concurrency = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Most calls and records under way at once. [default: 16]",
+        help="Most calls and records under way at once. [default: 16; 5,000 with --engine batch, "
+        "1,024 on a card and 32 on a processor with transformers:]",
         rich_help_panel=_SPEED,
     ),
 ]
