@@ -25,8 +25,8 @@ def rows(table: str) -> dict[str, str]:
     """
     found = _between(table).search(PAGE.read_text(encoding="utf-8"))
     assert found, f"{PAGE.name} has no table {table}"
-    cells = [line.strip("| ").split(" | ", 1) for line in found[2].splitlines()[2:]]
-    return {fault: seen for fault, seen in cells}
+    cells = (line.strip("| ").split(" | ", 1) for line in found[2].splitlines()[2:])
+    return dict(cells)
 
 
 def write(seen: Mapping[str, Iterable[tuple[str, str]]]) -> None:
