@@ -74,6 +74,18 @@ class BatchServer:
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())
 
+    def finish(self) -> None:
+        """Let all batches come to their end now; it is away for a moment, if it was there."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self.kill()
+        state = read(self.folder / "state.json", {"batches": []})
+        for batch in state["batches"]:
+            batch["due"] = 0
+        put(self.folder / "state.json", state)
+        self.plan()
+        self.start()
+
     def kill(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
@@ -282,6 +294,8 @@ class _Served:
                 batch[f"{kind}_file_id"] = self.file("\n".join(map(json.dumps, made)).encode())
         batch["request_counts"] |= {"completed": len(good), "failed": len(bad)}
         batch["status"] = {"complete": "completed", "expire": "expired"}.get(ending, "cancelled")
+        # Before it is noted: a server that is killed in between must not answer them again.
+        self.save()
         self.note("paid", *paid)
 
     def outcome(self, request: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:

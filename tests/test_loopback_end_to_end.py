@@ -377,7 +377,7 @@ def test_a_call_that_hangs_is_given_up_and_made_again(judge: Runner) -> None:
 
 def test_no_more_calls_at_once_than_wanted(judge: Runner) -> None:
     def slow(asked: Asked) -> Answer:
-        return says(agreeable(asked).text, delay=0.05)
+        return says(agreeable(asked).text, delay=0.3)
 
     many = [NORMS[0] | {"id": f"m{n}", "story": f"{NORMS[0]['story']} ({n})"} for n in range(12)]
     with Loopback(slow, key=KEY) as server:

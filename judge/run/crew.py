@@ -22,6 +22,9 @@ from judge.run.worker import Done
 ATTEMPTS = 3
 """Deaths of workers that one record may be party to."""
 
+LOST_IN_A_ROW = 100
+"""Records given up with nothing judged between, after which it is the workers that are at fault."""
+
 CHUNK = 64
 """Most records in one message: a message has its price, and so has waiting for one to fill."""
 
@@ -124,6 +127,7 @@ class Crew:
         self._failure: Exception | None = None
         self._numbers = 0
         self._deaths = 0
+        self._lost = 0
 
     async def start(self) -> None:
         """Hire everybody; returns when the first is ready.
@@ -238,7 +242,7 @@ class Crew:
     async def _take(self, hand: _Hand) -> None:
         while True:
             done = await hand.worker.take()
-            self._deaths = 0
+            self._deaths = self._lost = 0
             self._took(done)
             for number, outcome in done.lines:
                 line = hand.mine.pop(number).line
@@ -264,12 +268,17 @@ class Crew:
                 self._put(parcel)
                 continue
             self._deaths = 0
+            self._lost += 1
             parcel.line.set_exception(
                 RecordLost(f"the worker died each of the {ATTEMPTS} times it judged this record")
             )
-        if self._deaths > 5 + 2 * self._count:
-            told = f"{self._deaths} workers died, one after another, with nothing judged between"
-            self._fail(CrewError(f"{told}; the last: {death}"))
+        if self._lost > LOST_IN_A_ROW:
+            told = f"workers died of {self._lost} records, one after another"
+        elif self._deaths > 5 + 2 * self._count:
+            told = f"{self._deaths} workers died, one after another"
+        else:
+            return
+        self._fail(CrewError(f"{told}, with nothing judged between; the last: {death}"))
 
     # ------------------------------------------------------------ when it goes wrong
 

@@ -185,6 +185,7 @@ class _Run:
         self._loop = asyncio.get_running_loop()
         began = time.monotonic()
         sink: Sink | None = None
+        streamed = False
         try:
             items = self._items()
             sink = self._sink()
@@ -200,13 +201,14 @@ class _Run:
                 gc.enable()
                 self.watcher.began(self.setup)
                 await self._stream(items, sink)
+                streamed = True
                 if self.report.finished and self._aside is not None:
                     self._aside.unlink(missing_ok=True)
         finally:
             for opened in (sink, self.review):
                 if opened is not None:
                     opened.close()
-            await self._close(began)
+            await self._close(began, streamed=streamed)
             # At exit some libraries (nanobind's) tell of all that was never collected.
             gc.unfreeze()
         return self.report
@@ -339,7 +341,8 @@ class _Run:
             return False
         return self.work.readable(item)
 
-    async def _close(self, began: float) -> None:
+    async def _close(self, began: float, *, streamed: bool) -> None:
+        """Sum up and free everything; `streamed`: the stream ended, by itself or as it was told."""
         if self.resumption is not None:
             self.resumption.kept.close()
         self.report.seconds = time.monotonic() - began
@@ -348,7 +351,9 @@ class _Run:
         for spec, client in self.setup.clients.items():
             self.report.traffic[spec] = asdict(client.counters)
         self.report.batches = left_at_provider(
-            self.setup.settings, self.setup.clients.values(), finished=self.report.finished
+            self.setup.settings,
+            self.setup.clients.values(),
+            finished=streamed and self.report.finished,
         )
         await self.setup.aclose()
 

@@ -190,7 +190,8 @@ def _staged(item: Item) -> Item:
     verdict, original = judgement.get("verdict"), judgement.get("original") or {}
     unreadable = verdict == Verdict.ERROR and "fingerprint" not in judgement
     marked = isinstance(judgement.get("fingerprint"), str) and isinstance(made_by(judgement), str)
-    if not (unreadable or marked) or not isinstance(original, dict):
+    told = isinstance(verdict, str) and isinstance(original, dict)
+    if not (told and (unreadable or marked)):
         return item
     own = {key: value for key, value in item.fields.items() if key != RESERVED}
     line, place = first_line(judgement) or item.line, f"{item.source} line {item.line}"

@@ -6,7 +6,6 @@ import asyncio
 import math
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -91,9 +90,8 @@ def backend(weights: Path) -> Iterator[LocalBackend]:
 
 
 def test_construction_loads_nothing(weights: Path) -> None:
-    started = time.perf_counter()
     local: Backend = LocalBackend(str(weights))
-    assert time.perf_counter() - started < 0.2
+    assert "_engine" not in vars(local)
     assert (local.modes, local.slots, local.reading) == ((Mode.JSON_SCHEMA,), 1, "probability")
     asyncio.run(local.aclose())
 
@@ -241,16 +239,14 @@ def test_file_that_is_no_model(tmp_path: Path) -> None:
 async def test_event_loop_goes_on_and_calls_can_be_cancelled(backend: LocalBackend) -> None:
     endless = Call([{"role": "user", "content": "Write a long story."}], max_tokens=6000)
     task = asyncio.create_task(backend.complete(endless, Mode.JSON_SCHEMA))
-    ticks = 0
     for _ in range(20):
         await asyncio.sleep(0.02)
-        ticks += 1
+    # Had the loop stood still, the call would be at its end by now.
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert ticks == 20
     short = Call([{"role": "user", "content": "Hello"}], max_tokens=1)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         assert (await backend.complete(short, Mode.JSON_SCHEMA)).output_tokens == 1
 
 

@@ -13,7 +13,7 @@ from loopback import Loopback, chances, says
 from serving.made_vllm import alive, put, starts
 
 from judge.backends import build
-from judge.backends.base import Call, Mode
+from judge.backends.base import Call, Mode, Starting
 from judge.backends.vllm import VLLMBackend
 from judge.errors import Denied, ServerFault, UsageError
 from judge.judging.budget import Budget, Price
@@ -136,22 +136,9 @@ async def test_calls_that_are_lost_with_the_server_are_asked_again(
     assert asking.counters.retries > 0
 
 
-@pytest.mark.slow
-async def test_the_time_of_a_call_does_not_count_the_start(
-    made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backend = VLLMBackend("m")
-    start = backend._own.supervisor._start if backend._own else None
-    assert start is not None
-
-    def late() -> None:
-        asyncio.get_running_loop().call_later(1.5, start)
-
-    monkeypatch.setattr(backend._own.supervisor if backend._own else None, "_start", late)
-    asking = client(backend, timeout=1.4)
-    answer, _ = await asking.first_token(QUESTION)
-    await asking.aclose()
-    assert "Yes" in answer and asking.counters.calls == 1
+def test_its_start_is_not_in_the_time_of_a_call(made: Path) -> None:
+    # What the client makes of that: tests/judging/test_client.py.
+    assert isinstance(VLLMBackend("m"), Starting)
 
 
 async def test_a_server_that_is_lost_for_good_ends_the_run(

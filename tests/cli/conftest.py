@@ -16,7 +16,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 COMMAND = (sys.executable, "-m", "judge")
 COUNTING = '''
 """The command line with a scripted judge that notes each call that is begun, and each that ends."""
-import os, sys
+import asyncio, os, sys
 from judge.backends.scripted import ScriptedBackend
 from judge.cli import main
 
@@ -25,6 +25,8 @@ answer = ScriptedBackend.complete
 
 async def complete(self, call, mode):
     os.write(log, b"begun\\n")
+    if call.origin.record == os.environ["CALL_HELD"]:
+        await asyncio.Event().wait()
     completion = await answer(self, call, mode)
     os.write(log, b"ended\\n")
     return completion
@@ -63,14 +65,18 @@ class Shell:
             [*COMMAND, *words], cwd=self.folder, env=self.env, **{**pipes, **more}
         )
 
-    def counting(self, *words: str) -> subprocess.Popen[bytes]:
-        """Started with every model call noted in `calls.log`."""
+    def counting(self, *words: str, held: str = "") -> subprocess.Popen[bytes]:
+        """Started with every model call noted in `calls.log`; those about `held` do not end."""
         driver = self.folder / "counting.py"
         driver.write_text(COUNTING)
         return subprocess.Popen(
             [sys.executable, str(driver), *words],
             cwd=self.folder,
-            env={**self.env, "CALL_LOG": str(self.folder / "calls.log")},
+            env={
+                **self.env,
+                "CALL_LOG": str(self.folder / "calls.log"),
+                "CALL_HELD": held,
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

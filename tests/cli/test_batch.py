@@ -114,8 +114,9 @@ def test_the_same_bytes_in_few_batches(judge: Runs, server: BatchServer, online:
     code, told = judge("-o", "out")
     assert code == 0, told
     assert judge.out() == online
-    assert len(server.batches) == ROUNDS, "as many as one record needs, not as all together do"
-    assert server.batches[0]["request_counts"]["total"] == len(NORMS)
+    # As many as one record needs; one more for each time that the machine stood still, and never as
+    # many as there are requests.
+    assert ROUNDS <= len(server.batches) < len(server.paid())
     assert set(server.paid().values()) == {1} and server.requests("online") == 0
     assert [path.name for path in judge.journal("*")] == ["lock"], "all is in the cache"
     assert KEY.encode() not in judge.everything()
@@ -145,16 +146,16 @@ def test_what_a_cheap_stage_left_open_is_one_batch(judge: Runs, server: BatchSer
     assert (judge.folder / "two").read_bytes() == (judge.folder / "one").read_bytes()
     open_lines = (judge.folder / "cheap").read_bytes().count(b'"verdict":"open"')
     assert 0 < open_lines < len(NORMS)
-    assert server.batches[0]["request_counts"]["total"] == open_lines
+    assert sum(batch["request_counts"]["total"] for batch in server.batches) == open_lines
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["creating", "polling", "downloaded"])
 def test_a_killed_run_goes_on(judge: Runs, server: BatchServer, online: bytes, point: str) -> None:
-    plans = {"creating": {"create_hangs": 60.0}, "polling": {"delay": 60.0}}
+    plans = {"creating": {"create_hangs": 600.0}, "polling": {"delay": 600.0}}
     server.plan(**plans.get(point, {}))
     # Long enough that the run is killed before it sends its second wave.
-    process = judge.start("-o", "out", JUDGE_BATCH_QUIET="3" if point == "downloaded" else "0.4")
+    process = judge.start("-o", "out", JUDGE_BATCH_QUIET="10" if point == "downloaded" else "0.4")
     if point == "creating":
         server.wait_for(lambda: len(server.batches) == 1, "no batch is made")
     elif point == "polling":
@@ -164,18 +165,12 @@ def test_a_killed_run_goes_on(judge: Runs, server: BatchServer, online: bytes, p
         server.wait_for(lambda: not judge.journal("*.ids"), "the first wave is not done with")
     judge.killed(process)
     assert len(server.batches) == 1
-    if point == "polling":
-        state = json.loads((server.folder / "state.json").read_text())
-        state["batches"][0]["due"] = 0
-        server.kill()
-        (server.folder / "state.json").write_text(json.dumps(state))
-        server.start()
-    server.plan()
+    server.finish()
     code, told = judge("-o", "out", "--resume")
     assert code == 0, told
     assert judge.out() == online
     assert set(server.paid().values()) == {1}
-    assert len(server.batches) == ROUNDS
+    assert ROUNDS <= len(server.batches) < len(server.paid())
 
 
 @pytest.mark.slow
@@ -203,17 +198,17 @@ def test_a_killed_server_and_failing_requests_lose_nothing(
 def test_an_interrupt_stops_at_once_and_the_batch_goes_on(
     judge: Runs, server: BatchServer, online: bytes
 ) -> None:
-    server.plan(delay=5.0)
+    server.plan(delay=600.0)
     process = judge.start("-o", "out")
     server.wait_for(lambda: server.requests("poll") > 0, "nobody looks at the batch")
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told
     assert server.batches[0]["status"] == "in_progress", "nobody has waited for it"
     assert b"stopping now" in told and b"Traceback" not in told
     assert b"1 batch(es) go on at the provider" in told
     assert b"the same command with --resume picks them up" in told
-    server.plan()
+    server.finish()
     code, said = judge("-o", "out", "--resume")
     assert code == 0, said
     assert judge.out() == online and set(server.paid().values()) == {1}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import random
 import signal
 import subprocess
+import termios
 import time
+from typing import IO
 
 import pytest
 
@@ -32,26 +35,35 @@ def wait_for_calls(judge: Shell, count: int) -> None:
         time.sleep(0.02)
 
 
+def wait_until_read(pipe: IO[bytes]) -> None:
+    """Come back when nothing that was written into a pipe is left in it."""
+    until = time.monotonic() + 60
+    while any(fcntl.ioctl(pipe.fileno(), termios.FIONREAD, bytes(4))):
+        assert time.monotonic() < until, "nobody reads"
+        time.sleep(0.02)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_once_finishes_what_is_under_way(judge: Shell, number: signal.Signals) -> None:
     judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.5}])
-    judge.write("n.jsonl", map(norm, range(40)))
+    # Far more than are done before the signal, however late that comes.
+    judge.write("n.jsonl", map(norm, range(800)))
     run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", *CHECK, "-o", "o", "-q")
     process = judge.counting(*run, "--concurrency", "4")
     wait_for_lines(judge, "o", 4)
     process.send_signal(number)
-    _, told = process.communicate(timeout=20)
+    _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told
     begun, ended = judge.calls()
-    assert begun == ended == len(lines(judge.read("o"))) < 40, "calls under way were finished"
+    assert begun == ended == len(lines(judge.read("o"))) < 800, "calls under way were finished"
     assert b"finishing what is under way" in told
     assert b"the same command with --resume goes on" in told
 
 
 @pytest.mark.slow
 def test_twice_stops_at_once(judge: Shell) -> None:
-    judge.script("stuck.yaml", [{"when": {"id": "n0"}, "p_yes": 0.9}, {"p_yes": 0.9, "delay": 60}])
+    judge.script("stuck.yaml", [{"when": {"id": "n0"}, "p_yes": 0.9}, {"p_yes": 0.9, "delay": 600}])
     judge.write("n.jsonl", map(norm, range(40)))
     process = judge.counting("validate", "n.jsonl", "-m", "scripted:stuck.yaml", *CHECK, "-o", "o")
     wait_for_calls(judge, 3)
@@ -60,10 +72,8 @@ def test_twice_stops_at_once(judge: Shell) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(1)
     process.send_signal(signal.SIGINT)
-    began = time.monotonic()
-    _, told = process.communicate(timeout=20)
-    # About a second on an idle machine; far from the 60 that the calls would take on any.
-    assert time.monotonic() - began < 10
+    # Far less than the calls would take.
+    _, told = process.communicate(timeout=100)
     assert process.returncode == 130 and b"stopping now" in told and b"Traceback" not in told
     assert [line["id"] for line in lines(judge.read("o"))] == ["n0"]
 
@@ -78,9 +88,9 @@ def test_an_idle_standard_input_does_not_hold_the_process(
     assert process.stdin is not None
     process.stdin.write(json.dumps(norm(0)).encode() + b"\n")
     process.stdin.flush()
-    time.sleep(4)
+    wait_until_read(process.stdin)
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
+    assert process.wait(60) == 130
     assert process.stderr is not None
     told = process.stderr.read()
     assert b"Fatal" not in told and b"Traceback" not in told, told
@@ -114,7 +124,7 @@ def test_killed_again_and_again(judge: Shell, cache: bool) -> None:
             with (judge.folder / "out").open("ab") as out:
                 out.write(b'{"id": "n99", "story": "torn off he')
     last = judge.counting(*run, "-o", "out", "--resume")
-    _, told = last.communicate(timeout=60)
+    _, told = last.communicate(timeout=100)
     assert last.returncode == 0, told
     assert judge.read("out") == judge.read("whole")
     assert not (judge.folder / "out.resume").exists()
@@ -129,8 +139,7 @@ def test_killed_again_and_again(judge: Shell, cache: bool) -> None:
 
 @pytest.mark.slow
 def test_killed_while_all_wait_for_one(judge: Shell) -> None:
-    slow = {"when": {"contains": "number 0 "}, "p_yes": 0.9, "delay": 5}
-    judge.script("one.yaml", [slow, {"p_yes": 0.9}])
+    judge.script("one.yaml", [{"p_yes": 0.9}])
     judge.write("n.jsonl", map(norm, range(400)))
     run = (
         "validate",
@@ -143,7 +152,7 @@ def test_killed_while_all_wait_for_one(judge: Shell) -> None:
         "-o",
         "out",
     )
-    process = judge.counting(*run)
+    process = judge.counting(*run, held="n0")
     wait_for_lines(judge, "out.resume", 400 - 1 - HELD)
     assert judge.read("out") == b"", "the first record is still under way"
     process.kill()
@@ -152,7 +161,7 @@ def test_killed_while_all_wait_for_one(judge: Shell) -> None:
     assert begun == 400
 
     last = judge.counting(*run, "--resume")
-    _, told = last.communicate(timeout=60)
+    _, told = last.communicate(timeout=100)
     assert last.returncode == 0, told
     assert [line["id"] for line in lines(judge.read("out"))] == [f"n{n}" for n in range(400)]
     assert not (judge.folder / "out.resume").exists()

@@ -118,6 +118,8 @@ def slow_records(judge: Shell) -> tuple[str, ...]:
     judge.script(
         "slow.yaml",
         [
+            # The run is under way until this one is done, however late somebody is killed.
+            {"when": {"contains": "number 43"}, "p_yes": 0.9, "delay": 6.0},
             {"when": {"contains": "number 3"}, "p_yes": 0.2, "delay": 0.5},
             {"p_yes": 0.9, "delay": 0.25},
         ],
@@ -277,7 +279,6 @@ def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> No
     assert b"the same command with --resume goes on" in told and b"Traceback" not in told
     judged = [line["id"] for line in lines(judge.read("o"))]
     assert judged[:6] == [f"n{n}" for n in range(6)] and "n6" not in judged
-    assert len(judged) < 400, "it read no further"
     until(lambda: not any(map(alive, ours)), "processes of Ray are left behind")
 
 

@@ -391,6 +391,15 @@ def test_records_that_no_cheap_stage_wrote_are_judged_in_one_go(typed: Typed) ->
     assert "its first record was not written by --stage cheap" in done.stderr.decode()
 
 
+def test_a_line_that_only_looks_staged_is_judged_as_in_one_go(typed: Typed) -> None:
+    run(typed, "in.jsonl", "cheap.jsonl", "--stage", "cheap", "--limit", "2")
+    text = read(typed, "cheap.jsonl").replace(b'"verdict":"open"', b'"verdict":["open"]')
+    (typed.folder / "cheap.jsonl").write_bytes(text)
+    run(typed, "in.jsonl", "one.jsonl", "--limit", "2")
+    run(typed, "cheap.jsonl", "two.jsonl", "--stage", "strong")
+    assert read(typed, "two.jsonl") == read(typed, "one.jsonl")
+
+
 def test_damaged_replies_are_told(typed: Typed) -> None:
     run(typed, "in.jsonl", "cheap.jsonl", "--stage", "cheap", "--limit", "2")
     text = read(typed, "cheap.jsonl").replace(b'["length",', b'["broken",')

@@ -95,7 +95,7 @@ def test_an_out_that_another_run_writes_is_refused(judge: Shell, typed: Any, cap
 def test_limit_sample_and_unordered(judge: Shell, typed: Any) -> None:
     judge.write("n.jsonl", map(norm, range(60)))
     judge.script(
-        "uneven.yaml", [{"when": {"id": "n0"}, "p_yes": 0.9, "delay": 0.3}, {"p_yes": 0.9}]
+        "uneven.yaml", [{"when": {"id": "n0"}, "p_yes": 0.9, "delay": 1.0}, {"p_yes": 0.9}]
     )
     run = ("validate", "n.jsonl", "-m", "scripted:uneven.yaml", "--check", "relevance", "-q")
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judge.judging import limiter
 from judge.judging.limiter import AdaptiveLimit
 
 
@@ -94,7 +97,7 @@ def test_never_more_run_than_the_limit_and_all_come_to_an_end(
             if end == "cancelled":
                 await turns(length)
                 task.cancel()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await asyncio.gather(*tasks, return_exceptions=True)
         assert peak <= most
         assert limit.running == running == 0
@@ -158,16 +161,16 @@ async def test_first_come_first_served() -> None:
 
 async def test_retry_after_holds_all_calls_back() -> None:
     limit = AdaptiveLimit(8)
+    began = time.monotonic()
     limit.refused(0.15, 0)
     limit.refused(0.05, 0)
-    began = time.monotonic()
 
     async def call() -> float:
         async with limit.slot():
             return time.monotonic() - began
 
-    waits = await asyncio.gather(*(call() for _ in range(4)))
-    assert min(waits) >= 0.14 and max(waits) < 1
+    async with asyncio.timeout(60):
+        assert min(await asyncio.gather(*(call() for _ in range(4)))) >= 0.15
 
 
 async def test_a_pause_asked_for_while_calls_wait_holds_them_too() -> None:
@@ -185,7 +188,11 @@ async def test_a_pause_asked_for_while_calls_wait_holds_them_too() -> None:
     assert await waiting >= 0.09
 
 
-async def test_cancelled_in_the_pause_the_next_one_still_goes() -> None:
+async def test_cancelled_in_the_pause_the_next_one_still_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(limiter, "time", SimpleNamespace(monotonic=lambda: now[0]))
     limit = AdaptiveLimit(1)
     done: list[str] = []
 
@@ -199,7 +206,8 @@ async def test_cancelled_in_the_pause_the_next_one_still_goes() -> None:
         limit.refused(0.05, era)
     await turns()
     tasks[0].cancel()
-    async with asyncio.timeout(2):
+    now[0] = 1.0
+    async with asyncio.timeout(60):
         await asyncio.gather(*tasks, return_exceptions=True)
     assert done == ["b", "c"]
 
@@ -216,7 +224,7 @@ async def test_cancelled_with_the_place_just_given_it_goes_to_the_next() -> None
         tasks = [asyncio.create_task(call(name)) for name in "ab"]
         await turns()
     tasks[0].cancel()
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(60):
         await asyncio.gather(*tasks, return_exceptions=True)
     assert done == ["b"] and limit.running == 0
 

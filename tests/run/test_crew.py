@@ -11,7 +11,7 @@ import pytest
 from judge.errors import Denied, JudgeError
 from judge.records import Item
 from judge.run import crew as module
-from judge.run.crew import ATTEMPTS, Crew, CrewError, RecordLost, WorkerDied
+from judge.run.crew import ATTEMPTS, LOST_IN_A_ROW, Crew, CrewError, RecordLost, WorkerDied
 from judge.run.worker import Done
 
 
@@ -85,7 +85,7 @@ async def judge_all(crew: Crew, count: int) -> list[bytes | BaseException]:
     await crew.start()
     try:
         asked = (crew.judged(item(number)) for number in range(count))
-        return await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 30)
+        return await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 100)
     finally:
         await crew.close()
 
@@ -121,6 +121,14 @@ async def test_many_such_records_in_a_row(count: int) -> None:
     staff = Staff(lambda line: line < 5)
     found = await judge_all(staff.crew(count), 20)
     assert [isinstance(one, RecordLost) for one in found] == [True] * 5 + [False] * 15
+
+
+async def test_workers_that_survive_no_record_end_the_run() -> None:
+    staff = Staff(lambda line: True)
+    found = await judge_all(staff.crew(), LOST_IN_A_ROW + 50)
+    assert sum(isinstance(one, RecordLost) for one in found) == LOST_IN_A_ROW + 1
+    ends = [one for one in found if isinstance(one, CrewError)]
+    assert len(ends) == 49 and "workers died of 101 records, one after another" in str(ends[0])
 
 
 async def test_a_worker_that_cannot_begin_ends_the_run_with_its_error() -> None:

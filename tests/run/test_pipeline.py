@@ -67,7 +67,7 @@ class Watch:
         self.out.append(number)
 
     async def run(self) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await self.pipeline.run(feed(iter(range(len(self.lengths))), self.brake), self.emit)
 
 
@@ -154,7 +154,7 @@ async def test_one_slow_item_holds_up_neither_work_nor_memory() -> None:
         return number
 
     pipeline = Pipeline(work, slots=4, brake=brake, shelf=shelf, held=10)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await pipeline.run(feed(iter(range(501)), brake), out.append)
     assert out == list(range(501)) and not shelf.lying
 
@@ -175,7 +175,7 @@ async def test_a_task_cancelled_before_its_first_step_frees_its_place() -> None:
         watch.brake.stop_now()
         yield 1
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await watch.pipeline.run(items(), watch.emit)
     assert watch.out == [] and watch.begun == 0
 
@@ -198,7 +198,7 @@ async def test_the_errors_of_reading_come_last() -> None:
     pipeline: Pipeline[int, int] = Pipeline(work, slots=2, brake=brake, shelf=Shelf(), held=4)
 
     async def look() -> None:
-        assert await asyncio.to_thread(all_read.wait, 30)
+        assert await asyncio.to_thread(all_read.wait, 60)
         assert not out, "what waits for the first item holds up nothing"
         freed.set()
 

@@ -112,6 +112,8 @@ def main() -> None:
     # As vLLM's engine is: another process, here one that has also left the group.
     sleeping = [sys.executable, "-c", "import time; time.sleep(600)"]
     worker = subprocess.Popen(sleeping, start_new_session=True)
+    if "MADE_DEAF" in told:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     entry = {"argv": sys.argv, "server": os.getpid(), "worker": worker.pid}
     life = len(starts(folder)) + 1
     with (folder / "starts").open("a") as log:
@@ -122,7 +124,6 @@ def main() -> None:
         sys.stderr.write("CUDA out of memory\n")
         sys.exit(int(told["MADE_EXIT"]))
     if "MADE_DEAF" in told:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         time.sleep(600)
     if "MADE_ANSWERS" in told and life <= int(told.get("MADE_LIVES", "1")):
         _Server.dies_after = int(told["MADE_ANSWERS"])

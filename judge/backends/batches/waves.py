@@ -284,7 +284,7 @@ class Waves:
                     pause = min(2 * pause, LONGEST_PAUSE)
         await asyncio.to_thread(wave.load)
         wave.ended.set()
-        if wave.ours:
+        if wave.ours and wave.failure is None:
             wave.state.delivered = True
             wave.files.save(wave.state)
 
@@ -340,7 +340,10 @@ class Waves:
     def _break(self, error: JudgeError) -> None:
         """No wave goes on: the run ends, and need not wait a day for the others to tell it so."""
         self._broken = self._broken or error
-        forming = [self._forming] if self._forming else []
+        # Nobody would be there for the answers of what is not sent yet.
+        if self._timer is not None:
+            self._timer.cancel()
+        forming, self._forming = [self._forming] if self._forming else [], None
         for wave in [*self._waves.values(), *forming]:
             if not wave.ended.is_set():
                 wave.failure = error

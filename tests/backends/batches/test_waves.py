@@ -58,6 +58,8 @@ async def asked(
         return completion
 
     async with asyncio.timeout(60):
+        # Once it is open, all calls are there before the loop turns: they are together for sure.
+        await backend.waves.open()
         return list(await asyncio.gather(*map(one, calls)))
 
 
@@ -159,6 +161,19 @@ async def test_a_refused_batch_says_why_and_leaves_nothing(
     assert left(tmp_path) == []
 
 
+async def test_what_was_collected_when_a_batch_is_refused_is_not_sent(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_BATCH_REQUESTS", "2")
+    monkeypatch.setenv("JUDGE_BATCH_QUIET", "600")
+    server.plan(refuse=["invalid_model", "m cannot be batched"])
+    async with opened(tmp_path) as backend:
+        outcomes = await asked(backend, [call(n) for n in range(3)])
+        assert all(isinstance(outcome, errors.Denied) for outcome in outcomes)
+        assert backend.waves.told() == "" and server.requests("create") == 1
+    assert left(tmp_path) == []
+
+
 @pytest.mark.slow
 async def test_a_full_queue_is_waited_for_in_smaller_waves(
     server: BatchServer, tmp_path: Path
@@ -190,7 +205,7 @@ async def test_a_server_that_stays_away_is_given_up_and_loses_nothing(
     server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_BATCH_PATIENCE", "0.5")
-    server.plan(delay=0.5)
+    server.plan(delay=600.0)
     async with opened(tmp_path) as backend:
         asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
         await until(lambda: server.requests("poll") > 0)
@@ -198,21 +213,20 @@ async def test_a_server_that_stays_away_is_given_up_and_loses_nothing(
         for outcome in await asking:
             assert isinstance(outcome, errors.Unreachable) and not outcome.retryable
         assert backend.waves.there == 1
-    server.start()
+    server.finish()
     async with opened(tmp_path) as backend:
         assert all(good(await asked(backend, [call(2), call(1)])))
     assert sizes(server) == [2] and set(server.paid().values()) == {1}
 
 
 async def test_a_server_that_comes_back_is_waited_for(server: BatchServer, tmp_path: Path) -> None:
-    server.plan(delay=0.3)
+    server.plan(delay=600.0)
     async with opened(tmp_path) as backend:
         asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
         await until(lambda: server.requests("poll") > 0)
         server.kill()
-        await asyncio.sleep(0.2)
-        assert "trying again" in backend.waves.told()
-        server.start()
+        await until(lambda: "trying again" in backend.waves.told())
+        server.finish()
         assert all(good(await asking))
     assert sizes(server) == [2] and set(server.paid().values()) == {1}
 
@@ -261,11 +275,12 @@ async def test_a_wave_is_forgotten_when_its_replies_are_kept_elsewhere(
 async def test_another_runs_wave_stays_until_it_is_asked_for(
     server: BatchServer, tmp_path: Path
 ) -> None:
-    server.plan(delay=0.3)
+    server.plan(delay=600.0)
     async with opened(tmp_path) as backend:
         asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
         await until(lambda: server.requests("poll") > 0)
         asking.cancel()
+    server.finish()
     async with opened(tmp_path) as backend:
         await backend.waves.open()
         assert backend.waves.there == 1 and backend.waves.told() == ""
