@@ -89,9 +89,7 @@ class TransformersBackend:
         kind = torch.cuda.get_device_name(self._device) if on_card else "cpu"
         return {
             "provider": "transformers",
-            "model": self._checkpoint.folder.name
-            if os.sep in self._checkpoint.name
-            else self._checkpoint.name,
+            "model": self._checkpoint.title,
             "sha256": self._checkpoint.sha256,
             "engine": checkpoint.engine_version(),
             "numbers": str(self._dtype).removeprefix("torch."),

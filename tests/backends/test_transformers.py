@@ -19,7 +19,7 @@ import torch
 from judge.backends.base import Call, Completion, Mode, Origin
 from judge.backends.transformers import TransformersBackend
 from judge.errors import BackendError, BadRequest, ContextExceeded, Denied, UsageError
-from judge.inference import attention, memory, proving
+from judge.inference import attention, checkpoint, memory, proving
 from judge.inference import engine as engines
 from judge.inference.engine import Engine
 from judge.inference.jobs import Job
@@ -114,6 +114,15 @@ def test_identity_names_what_answers_depend_on(
     assert (backend.seeded, backend.reading, backend.slots) == (True, "probability", 32)
     other = TransformersBackend(str(tiny.save(tmp_path / folder.name, seed=1)))
     assert {k for k in known if known[k] != other.identity()[k]} == {"sha256"}
+
+
+def test_a_model_of_the_hub_goes_by_its_name_there(
+    folder: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A snapshot's folder is called by the hash of its commit.
+    monkeypatch.setattr(checkpoint, "_cached", lambda name: folder)
+    found = TransformersBackend("made-up/model").identity()
+    assert (found["model"], folder.name) == ("made-up/model", "tiny")
 
 
 def test_two_models_take_turns_and_all_is_done(
