@@ -90,7 +90,7 @@ def backend(weights: Path) -> Iterator[LocalBackend]:
 
 
 def test_construction_loads_nothing(weights: Path) -> None:
-    local = LocalBackend(str(weights))
+    local: Backend = LocalBackend(str(weights))
     assert "_engine" not in vars(local)
     assert (local.modes, local.slots, local.reading) == ((Mode.JSON_SCHEMA,), 1, "probability")
     asyncio.run(local.aclose())
