@@ -49,34 +49,19 @@ PEAKS = {
 }
 """Dense bfloat16 multiplications and additions a second, from the makers' data sheets."""
 
+COLUMNS = (
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "max_position_embeddings",
+)
 SHAPES = {
-    "llama-3-8b": LlamaConfig(
-        vocab_size=128_256,
-        hidden_size=4096,
-        intermediate_size=14_336,
-        num_hidden_layers=32,
-        num_attention_heads=32,
-        num_key_value_heads=8,
-        max_position_embeddings=8192,
-    ),
-    "qwen2.5-7b": Qwen2Config(
-        vocab_size=152_064,
-        hidden_size=3584,
-        intermediate_size=18_944,
-        num_hidden_layers=28,
-        num_attention_heads=28,
-        num_key_value_heads=4,
-        max_position_embeddings=32_768,
-    ),
-    "small": LlamaConfig(
-        vocab_size=8192,
-        hidden_size=512,
-        intermediate_size=1536,
-        num_hidden_layers=4,
-        num_attention_heads=8,
-        num_key_value_heads=2,
-        max_position_embeddings=4096,
-    ),
+    "llama-3-8b": (LlamaConfig, 128_256, 4096, 14_336, 32, 32, 8, 8192),
+    "qwen2.5-7b": (Qwen2Config, 152_064, 3584, 18_944, 28, 28, 4, 32_768),
+    "small": (LlamaConfig, 8192, 512, 1536, 4, 8, 2, 4096),
 }
 
 
@@ -117,9 +102,11 @@ def build(shape: str, device: str, dtype: torch.dtype) -> Any:
     """A model of random weights, made on the device."""
     attention.register()
     torch.manual_seed(0)
+    kind, *sizes = SHAPES[shape]
+    config = kind(**dict(zip(COLUMNS, sizes, strict=True)))
     with torch.device(device):
         model = AutoModelForCausalLM.from_config(
-            SHAPES[shape], dtype=dtype, attn_implementation=attention.NAME
+            config, dtype=dtype, attn_implementation=attention.NAME
         )
     return model.eval()
 

@@ -135,6 +135,9 @@ def _pace(grown: Sequence[tuple[float, int]], began: float, records: int) -> tup
         return 0.0, 0.0
     whole, ended = grown[-1][1], grown[-1][0]
     since, had = next(point for point in grown if point[1] * 4 >= whole)
+    if had == whole:
+        # So few records that all lines came at once.
+        since, had = began, 0
     spent = max(ended - since, 1e-9)
     return grown[0][0] - began, (whole - had) / whole * records / spent
 

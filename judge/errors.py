@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes of every command (README, "Exit codes")."""
+    """Exit codes of every command (README, "Output")."""
 
     OK = 0
     GATE = 1

@@ -60,14 +60,18 @@ def test_options_in_readme_and_guide_exist() -> None:
             assert option in known | elsewhere, f"{name}: {option}"
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/guide.md"]
+PAGES = sorted(
+    str(page.relative_to(ROOT)) for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
 )
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_links_and_paths_lead_somewhere(name: str) -> None:
     text, folder = read(name), (ROOT / name).parent
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
         assert (folder / target).exists(), f"{name}: {target}"
-    for target in re.findall(r"`((?:judge|graphs|rubrics|fixtures|bench|docs)/[\w./-]*)", text):
+    rooms = "judge|graphs|rubrics|fixtures|bench|docs|tests"
+    for target in re.findall(rf"`((?:{rooms})/[\w./-]*)(?![\w*])", text):
         assert (ROOT / target.rstrip(".")).exists(), f"{name}: {target}"
 
 

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from judge.backends.base import Call, Completion, Mode, Reading
-from judge.backends.shape import openai_arguments
+from judge.backends.shape import openai_arguments, refuse_half_pairs
 from judge.errors import BackendError, BadRequest, ContextExceeded, Denied, ServerFault, UsageError
 from judge.serving.llama_cpp import BATCH_TOKENS, CONTEXT_TOKENS, engine_parameters
 from judge.weights import store
@@ -73,6 +73,7 @@ class LocalBackend:
         """
         if call.schema is not None and mode is not Mode.JSON_SCHEMA:
             raise BadRequest(f"local models take JSON schemas only, not {mode.value}")
+        refuse_half_pairs(call)
         stop = threading.Event()
         loop = asyncio.get_running_loop()
         try:

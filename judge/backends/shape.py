@@ -6,11 +6,27 @@ import json
 from typing import Any
 
 from judge.backends.base import Call, Mode
+from judge.errors import BadRequest
 
 _JSON_REQUEST = (
     "Reply with one JSON object and nothing else, no code fence and no remark. It must follow this "
     "JSON schema:\n"
 )
+
+
+def refuse_half_pairs(call: Call) -> None:
+    """See that the prompt can be written as UTF-8.
+
+    Raises:
+        BadRequest: it holds half of a surrogate pair, as a JSON file may.
+    """
+    try:
+        for message in call.messages:
+            message["content"].encode()
+    except UnicodeEncodeError as error:
+        raise BadRequest(
+            "the prompt holds half of a surrogate pair, which cannot be sent"
+        ) from error
 
 
 def strip_fence(text: str) -> str:

@@ -8,12 +8,14 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from judge.backends.base import Call, Completion, Message, Mode, Reading
+from judge.backends.shape import refuse_half_pairs
 from judge.errors import BackendError, BadRequest, ContextExceeded, Denied, ServerFault, UsageError
 
 if TYPE_CHECKING:
@@ -87,9 +89,7 @@ class TransformersBackend:
         kind = torch.cuda.get_device_name(self._device) if on_card else "cpu"
         return {
             "provider": "transformers",
-            "model": self._checkpoint.folder.name
-            if os.sep in self._checkpoint.name
-            else self._checkpoint.name,
+            "model": self._checkpoint.title,
             "sha256": self._checkpoint.sha256,
             "engine": checkpoint.engine_version(),
             "numbers": str(self._dtype).removeprefix("torch."),
@@ -106,6 +106,7 @@ class TransformersBackend:
         """
         if call.schema is not None and mode is not Mode.JSON_SCHEMA:
             raise BadRequest(f"transformers models take JSON schemas only, not {mode.value}")
+        refuse_half_pairs(call)
         if not self._seated:
             self._engine.seat(self._seat, self._load)
             self._seated = True
@@ -337,7 +338,8 @@ def _teller(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Answer]) -> 
             future.set_result(outcome)
 
     def told(outcome: Answer | Exception) -> None:
-        if not loop.is_closed():
+        # A loop that was closed in the meantime has nobody waiting; other models' calls go on.
+        with suppress(RuntimeError):
             loop.call_soon_threadsafe(tell, outcome)
 
     return told

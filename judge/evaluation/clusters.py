@@ -47,13 +47,28 @@ COUNTRIES = tuple(sorted(_CLUSTER_OF))
 """The 75 countries, in lower case with underscores."""
 
 
+def _folded(name: str) -> str:
+    return _BETWEEN.sub("_", unicodedata.normalize("NFKC", name).strip().casefold())
+
+
+_SPELLED = {_folded(name): name for name in CLUSTERS}
+
+
 def cluster_of(country: str) -> str | None:
     """The country's cluster; None for a country that is not among the 75.
 
     Case, and whether blanks, hyphens or underscores stand between the words, do not matter.
     """
-    folded = _BETWEEN.sub("_", unicodedata.normalize("NFKC", country).strip().casefold())
+    folded = _folded(country)
     return _CLUSTER_OF.get(_OTHER_NAMES.get(folded, folded))
+
+
+def cluster_name(written: str) -> str:
+    """One of the eight clusters in the paper's spelling; any other name as it is written.
+
+    The map's makers write `English-Speaking` and `West & South Asia`.
+    """
+    return _SPELLED.get(_folded(written.replace("&", " and ")), written)
 
 
 def country_name(country: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from judge.evaluation.benchmark import Answer, Benchmark, Choices, MeasuredModel
-from judge.evaluation.clusters import cluster_of, country_name
+from judge.evaluation.clusters import cluster_name, cluster_of, country_name
 from judge.evaluation.normad_tables import CONDITIONS, LABELS, statistics_of, tables
 from judge.evaluation.tables import Table
 from judge.records import RESERVED, Item, NormRecord, Problem, build, read
@@ -149,7 +149,9 @@ def _own(norm: NormRecord, field: str) -> str | None:
 
 
 def _cluster(norm: NormRecord) -> str | None:
-    return norm.cluster or (cluster_of(norm.country) if norm.country else None)
+    if norm.cluster:
+        return cluster_name(norm.cluster)
+    return cluster_of(norm.country) if norm.country else None
 
 
 def _asked(name: str, item: Item, norm: NormRecord, condition: str) -> Item:

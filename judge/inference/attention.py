@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,22 +22,26 @@ _FLASH_WIDEST = 256
 _FLASH_CAPABILITY = (8, 0)
 
 
-class Attending(Protocol):
-    """What a forward pass looks at, layer by layer.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one layer asks for.
 
     Queries, keys and values are (batch, heads, tokens, width); keys have one head for each group of
     query heads. `window` is how far back a token sees, itself counted (None: to the beginning).
     """
 
-    def attend(
-        self,
-        layer: int,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        scale: float,
-        window: int | None,
-    ) -> Tensor:
+    layer: int
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    scale: float
+    window: int | None
+
+
+class Attending(Protocol):
+    """What a forward pass looks at, layer by layer."""
+
+    def attend(self, asked: Asked) -> Tensor:
         """The attention's output, as (batch, tokens, heads, width)."""
         ...
 
@@ -65,7 +70,8 @@ def _forward(
     if softcap is not None or s_aux is not None:
         raise NotImplementedError("attention with capped scores or sinks")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return attending.attend(module.layer_idx, query, key, value, scale, sliding_window), None
+    asked = Asked(module.layer_idx, query, key, value, scale, sliding_window)
+    return attending.attend(asked), None
 
 
 Layers = Sequence[tuple["Tensor", "Tensor"]]
@@ -110,28 +116,20 @@ class PackedPrompts:
         ends = torch.tensor([queries, keys]).cumsum(1).to(torch.int32)
         self._ends_of_queries, self._ends_of_keys = ends.to(device)
 
-    def attend(
-        self,
-        layer: int,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        scale: float,
-        window: int | None,
-    ) -> Tensor:
+    def attend(self, asked: Asked) -> Tensor:
         import torch
 
+        key, value = asked.key, asked.value
         if self._keep:
             self.made.append((key, value))
         if self._held:
-            parts = [(layers[layer], length) for layers, length in self._held]
+            parts = [(layers[asked.layer], length) for layers, length in self._held]
             key = torch.cat([*(k[:, :, :length] for (k, _), length in parts), key], 2)
             value = torch.cat([*(v[:, :, :length] for (_, v), length in parts), value], 2)
         if self._rows is not None:
             key, value = key.index_select(2, self._rows), value.index_select(2, self._rows)
-        if flash_takes(query):
-            return self._at_once(query, key, value, scale, window)
-        return self._one_by_one(query, key, value, scale, window)
+        seen = replace(asked, key=key, value=value)
+        return self._at_once(seen) if flash_takes(asked.query) else self._one_by_one(seen)
 
     def rows(self, layer: int, path: Sequence[Span], count: int) -> tuple[Tensor, Tensor]:
         """The keys and values of the first `count` tokens on a prompt's path."""
@@ -148,47 +146,44 @@ class PackedPrompts:
             values.append(value[:, :, begin - offset : end - offset])
         return torch.cat(keys, 2)[:, :, :count], torch.cat(values, 2)[:, :, :count]
 
-    def _at_once(
-        self, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None
-    ) -> Tensor:
+    def _at_once(self, asked: Asked) -> Tensor:
         from torch.nn.attention.varlen import varlen_attn
 
         out = varlen_attn(
-            query[0].transpose(0, 1),
-            key[0].transpose(0, 1),
-            value[0].transpose(0, 1),
+            asked.query[0].transpose(0, 1),
+            asked.key[0].transpose(0, 1),
+            asked.value[0].transpose(0, 1),
             self._ends_of_queries,
             self._ends_of_keys,
             *self._longest,
-            scale=scale,
-            window_size=(-1, 0) if window is None else (window - 1, 0),
+            scale=asked.scale,
+            window_size=(-1, 0) if asked.window is None else (asked.window - 1, 0),
             enable_gqa=True,
         )
         assert not isinstance(out, tuple)
         return out.unsqueeze(0)
 
-    def _one_by_one(
-        self, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None
-    ) -> Tensor:
+    def _one_by_one(self, asked: Asked) -> Tensor:
         import torch
         from torch.nn.functional import scaled_dot_product_attention
 
+        window = asked.window
         outs, q, k = [], 0, 0
         for queries, keys in self._counts:
             mask = None
             if queries < keys or window is not None:
-                seen = torch.ones(queries, keys, dtype=torch.bool, device=query.device)
+                seen = torch.ones(queries, keys, dtype=torch.bool, device=asked.query.device)
                 mask = seen.tril(keys - queries)
                 if window is not None:
                     mask = mask.triu(keys - queries - window + 1)
             outs.append(
                 scaled_dot_product_attention(
-                    query[:, :, q : q + queries],
-                    key[:, :, k : k + keys],
-                    value[:, :, k : k + keys],
+                    asked.query[:, :, q : q + queries],
+                    asked.key[:, :, k : k + keys],
+                    asked.value[:, :, k : k + keys],
                     attn_mask=mask,
                     is_causal=mask is None,
-                    scale=scale,
+                    scale=asked.scale,
                     enable_gqa=True,
                 )
             )
@@ -229,22 +224,15 @@ class GrowingReplies:
             self._keys.append(keys)
             self._values.append(values)
 
-    def attend(
-        self,
-        layer: int,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        scale: float,
-        window: int | None,
-    ) -> Tensor:
+    def attend(self, asked: Asked) -> Tensor:
         import torch
         from torch.nn.functional import scaled_dot_product_attention
 
-        keys, values = self._keys[layer], self._values[layer]
+        query, window = asked.query, asked.window
+        keys, values = self._keys[asked.layer], self._values[asked.layer]
         each = torch.arange(len(self.lengths), device=query.device)
-        keys[each, :, self.lengths] = key[:, :, 0]
-        values[each, :, self.lengths] = value[:, :, 0]
+        keys[each, :, self.lengths] = asked.key[:, :, 0]
+        values[each, :, self.lengths] = asked.value[:, :, 0]
         places = torch.arange(keys.shape[2], device=query.device)
         last = self.lengths[:, None]
         mask = places <= last
@@ -253,7 +241,7 @@ class GrowingReplies:
         # The heads of a group ask for the same keys: as rows of one query these need no repeating.
         grouped = query.reshape(query.shape[0], keys.shape[1], -1, query.shape[3])
         out = scaled_dot_product_attention(
-            grouped, keys, values, attn_mask=mask[:, None, None], scale=scale
+            grouped, keys, values, attn_mask=mask[:, None, None], scale=asked.scale
         )
         return out.reshape(query.shape).transpose(1, 2)
 

@@ -32,6 +32,12 @@ class Checkpoint:
     name: str
     folder: Path
 
+    @property
+    def title(self) -> str:
+        """The hub's name, or the folder's own: where it lies makes no other model of it."""
+        given = Path(self.name).expanduser() == self.folder
+        return self.folder.absolute().name if given else self.name
+
     @cached_property
     def config(self) -> Any:
         """The model's configuration, as the library reads it.

@@ -60,6 +60,7 @@ class Engine:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._loaded: tuple[str, Loaded] | None = None
+        self._serving: str | None = None
         self.loads: list[str] = []
         """The models in the order in which they were loaded."""
 
@@ -102,7 +103,7 @@ class Engine:
             if self._seats.pop(name, None) is None:
                 return
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._loaded is None or self._loaded[0] != name)
+            self._changed.wait_for(lambda: not self._has(name))
             thread = self._thread if not self._seats else None
             if thread is not None:
                 self._thread = None
@@ -110,16 +111,23 @@ class Engine:
         if thread is not None:
             thread.join()
 
+    def _has(self, name: str) -> bool:
+        """Whether a model is on the device, or may be by the end of the batch that runs."""
+        return self._serving == name or (self._loaded is not None and self._loaded[0] == name)
+
     # ------------------------------------------------------------ on the engine's thread
 
     def _run(self) -> None:
         me = threading.current_thread()
         while True:
             with self._changed:
+                self._serving = None
+                self._changed.notify_all()
                 while (found := self._next()) is None:
                     if self._thread is not me:
                         return
                     self._changed.wait(_LOOK_SECONDS if self._seats else None)
+                self._serving = found[0]
             # In a frame of its own: a name for the model here would keep it while the next loads.
             self._batch(*found)
 

@@ -47,7 +47,7 @@ def engine_parameters(path: Path, context: int) -> Any:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The command line of this module, documented in docs/guide.md."""
+    """The command line of this module, documented in docs/engines/vllm.md."""
     parser = argparse.ArgumentParser(prog="python -m judge.serving.llama_cpp")
     parser.add_argument("--model", type=Path, required=True, help="a .gguf file")
     parser.add_argument("--host", default="127.0.0.1")

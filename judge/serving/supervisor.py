@@ -180,6 +180,8 @@ class Supervisor:
                 await asyncio.sleep(pause)
         except OSError as error:
             self._failure = f"{self.name} cannot be started: {error}"
+        except Exception as error:  # noqa: BLE001 - told to all that wait, who would wait for ever
+            self._failure = f"{self.name} is watched no more: {type(error).__name__}: {error}"
         finally:
             self._settled.set()
 

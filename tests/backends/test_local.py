@@ -146,6 +146,11 @@ def test_schema_that_cannot_be_followed(backend: LocalBackend) -> None:
         ask(backend, "Hello", schema=broken)
 
 
+def test_half_a_surrogate_pair_is_a_bad_request(backend: LocalBackend) -> None:
+    with pytest.raises(BadRequest, match="half of a surrogate pair"):
+        ask(backend, "a \ud800 b")
+
+
 def test_other_modes_are_refused(backend: LocalBackend) -> None:
     call = Call([{"role": "user", "content": "Hello"}], schema={"type": "object"})
     with pytest.raises(BadRequest, match="tools"):

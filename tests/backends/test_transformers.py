@@ -7,7 +7,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,10 @@ import torch
 from judge.backends.base import Call, Completion, Mode, Origin
 from judge.backends.transformers import TransformersBackend
 from judge.errors import BackendError, BadRequest, ContextExceeded, Denied, UsageError
-from judge.inference import attention, memory, proving
+from judge.inference import attention, checkpoint, memory, proving
 from judge.inference import engine as engines
 from judge.inference.engine import Engine
+from judge.inference.jobs import Job
 from judge.inference.model import LoadedModel
 from judge.inference.turns import Turns
 from tests.inference import tiny
@@ -113,6 +116,15 @@ def test_identity_names_what_answers_depend_on(
     assert {k for k in known if known[k] != other.identity()[k]} == {"sha256"}
 
 
+def test_a_model_of_the_hub_goes_by_its_name_there(
+    folder: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A snapshot's folder is called by the hash of its commit.
+    monkeypatch.setattr(checkpoint, "_cached", lambda name: folder)
+    found = TransformersBackend("made-up/model").identity()
+    assert (found["model"], folder.name) == ("made-up/model", "tiny")
+
+
 def test_two_models_take_turns_and_all_is_done(
     folder: Path, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +193,35 @@ def test_needs_are_those_of_the_files_and_the_configuration(backend: Transformer
     assert halved.kept_tokens < whole.kept_tokens
 
 
+def test_whoever_leaves_while_its_model_is_loaded_waits_until_it_is_gone(engine: Engine) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def load() -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        raise MemoryError("no room")
+
+    told: list[Any] = []
+    engine.seat("other", load)
+    engine.seat("leaving", load)
+    engine.announce("leaving")
+    engine.submit("leaving", Job([1], told.append))
+    assert begun.wait(60)
+    leaving = threading.Thread(target=engine.leave, args=("leaving",))
+    leaving.start()
+    leaving.join(0.2)
+    assert leaving.is_alive(), "its memory is not free yet"
+    go_on.set()
+    leaving.join(60)
+    assert not leaving.is_alive() and isinstance(told[0], engines.LoadFailed)
+    engine.leave("other")
+
+
+def test_half_a_surrogate_pair_is_a_bad_request(backend: TransformersBackend) -> None:
+    with pytest.raises(BadRequest, match="half of a surrogate pair"):
+        ask(backend, call("a \ud800 b"))
+
+
 def test_space_taken_since_the_beginning_ends_the_run(
     backend: TransformersBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,8 +264,9 @@ def test_a_kernel_that_aligns_otherwise_is_found_out_at_loading(
     """As torch's own attention does where it calls the first query the first key's."""
     alone = attention.PackedPrompts._one_by_one
 
-    def misaligned(self: Any, query: Any, key: Any, value: Any, scale: float, window: Any) -> Any:
-        return alone(self, query, key.roll(1, 2), value.roll(1, 2), scale, window)
+    def misaligned(self: Any, asked: attention.Asked) -> Any:
+        moved = replace(asked, key=asked.key.roll(1, 2), value=asked.value.roll(1, 2))
+        return alone(self, moved)
 
     monkeypatch.setattr(attention.PackedPrompts, "_one_by_one", misaligned)
     with pytest.raises(Denied, match="from the library's own"):

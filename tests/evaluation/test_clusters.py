@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.evaluation.clusters import CLUSTERS, COUNTRIES, cluster_of, country_name
+from judge.evaluation.clusters import CLUSTERS, COUNTRIES, cluster_name, cluster_of, country_name
 from judge.evaluation.regions import REGIONS, region_of
 
 from .examinee import public
@@ -87,3 +87,17 @@ def test_regions_have_the_papers_numbers_of_questions() -> None:
 def test_a_country_outside_the_45_has_no_region() -> None:
     assert region_of("Fiji") is None
     assert region_of(" south korea") == "East Asia"
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("English-Speaking", "English Speaking"),
+        ("West & South Asia", "West and South Asia"),
+        ("west and  south asia", "West and South Asia"),
+        ("African-Islamic", "African-Islamic"),
+        ("Island", "Island"),
+    ],
+)
+def test_a_cluster_has_one_name_however_it_is_written(written: str, name: str) -> None:
+    assert cluster_name(written) == name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from typing import Any
 
@@ -83,6 +84,24 @@ def test_probabilities_are_those_of_prompts_one_by_one(kind: str, window: int | 
         listed = torch.tensor([chance for _, chance in found.listed])
         assert torch.allclose(listed, alone[[token for token, _ in found.listed]], atol=1e-4)
         assert torch.allclose(listed, alone.topk(20).values, atol=1e-4)
+
+
+def test_a_probability_hardly_depends_on_what_is_in_the_batch() -> None:
+    """docs/engines/transformers.md quotes the bound."""
+    asked, net = prompts(stories=16, questions=5), tiny.model()
+    known = answer(loaded(net), [job(*one) for one in asked])
+    draw = random.Random(1)
+    for size, hold, share in ((7, 0, True), (30, 5000, True), (1, 5000, True), (80, 0, False)):
+        model, order = loaded(net, hold=hold, share=share), list(range(len(asked)))
+        draw.shuffle(order)
+        for begin in range(0, len(order), size):
+            part = order[begin : begin + size]
+            for number, found in zip(
+                part, answer(model, [job(*asked[n]) for n in part]), strict=True
+            ):
+                alone = {token: math.exp(chance) for token, chance in known[number].listed}
+                for token, chance in found.listed:
+                    assert math.exp(chance) == pytest.approx(alone[token], abs=1e-5)
 
 
 def test_a_shared_prefix_goes_through_the_model_once() -> None:

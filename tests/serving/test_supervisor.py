@@ -177,6 +177,19 @@ async def test_a_program_that_cannot_run(made: Path) -> None:
     await watched.it.aclose()
 
 
+async def test_what_nobody_foresaw_is_told_and_nobody_waits_for_ever(made: Path) -> None:
+    def unable(told: str) -> None:
+        raise RuntimeError("the one who is told has gone")
+
+    supervisor = Supervisor(Served(Kind.VLLM, "m"), key=None, log=made / "log", told=unable)
+    for _ in range(2):
+        async with asyncio.timeout(60):
+            with pytest.raises(Denied, match="watched no more: RuntimeError: the one who is told"):
+                await supervisor.ready()
+        supervisor.doubt()
+    await supervisor.aclose()
+
+
 async def test_a_log_that_cannot_be_written(made: Path) -> None:
     (made / "log").mkdir()
     watched = Watched(made)
