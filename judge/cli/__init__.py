@@ -18,6 +18,7 @@ from judge.cli import (
     evaluate,
     models,
     plan,
+    report,
     rubrics,
     score,
     serve,
@@ -75,6 +76,9 @@ app.command(
 app.command(
     "compare", epilog=compare.EPILOG, short_help="Say how two runs differ on the same items."
 )(compare.command)
+app.command(
+    "report", epilog=report.EPILOG, short_help="Make a page of judged records, for people."
+)(report.command)
 models.app.command(
     "serve", epilog=serve.EPILOG, short_help="Start a model server, watch it, stop it."
 )(serve.command)
