@@ -24,6 +24,9 @@ MOST = 100
 _PROSE = 80
 """A text of more characters, or of several lines, is set as prose."""
 
+_SCROLLED = 8_000
+"""A text of more characters has a window of its own."""
+
 _STORIES = frozenset({"story", "situation"})
 _NONE = "–"
 
@@ -52,11 +55,13 @@ def cut(members: Sequence[S], make: Callable[[S], T]) -> Cut[T]:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the record: as prose (`pieces`, `of` as in Text), a list, or a short text."""
+    """A field of the record: a text in pieces (`of` as in Text), a list of texts, or other JSON."""
 
     name: Text
     pieces: Sequence[Piece] = ()
     of: int | None = None
+    prose: bool = False
+    long: bool = False
     items: Cut[Text] | None = None
     text: Text | None = None
 
@@ -155,17 +160,16 @@ def entry(line: Line, number: int, classes: str) -> Entry:
     contradictions = cut(judged.contradictions, made.finding)
     # Last, so that the texts are marked with the quotes of all findings.
     shown = {name: made.field(("now", name), content) for name, content in own[:MOST]}
-    id = next((shown[key].text for key in shown if normalise(key) == "id"), None)
-    in_order = [shown[key] for key in line.fields if key in shown and normalise(key) != "id"]
+    in_order = [shown[key] for key in line.fields if key in shown]
     return Entry(
         number=number,
         source=line.source,
         line=line.number,
-        id=id,
+        id=_id(line.fields, room),
         judged=judged,
         reason=made.maybe(judged.reason),
-        facts=Cut([one for one in in_order if not one.pieces], len(own[MOST:])),
-        prose=[one for one in shown.values() if one.pieces],
+        facts=Cut([one for one in in_order if not one.prose], len(own[MOST:])),
+        prose=[one for one in shown.values() if one.prose],
         original=cut(
             list(judged.original.items()), lambda pair: made.field(("before", pair[0]), pair[1])
         ),
@@ -177,6 +181,12 @@ def entry(line: Line, number: int, classes: str) -> Entry:
         message=made.maybe(judged.error.message if judged.error else None),
         classes=classes,
     )
+
+
+def _id(fields: Mapping[str, Any], room: Room) -> Text | None:
+    """What the record calls itself, if it does."""
+    found = next((one for key, one in fields.items() if normalise(key) == "id"), None)
+    return room.text(str(found), Room.LEAST) if isinstance(found, str | int | float) else None
 
 
 class _Maker:
@@ -196,9 +206,9 @@ class _Maker:
         name = self._room.text(place[1], Room.LEAST)
         text = self._texts.get(place)
         if text is not None:
-            if len(text.shown) > _PROSE or "\n" in text.shown:
-                return Field(name, pieces=self._quotes.marked(place), of=text.of)
-            return Field(name, text=text)
+            prose = len(text.shown) > _PROSE or "\n" in text.shown
+            long = len(text.shown) > _SCROLLED
+            return Field(name, self._quotes.marked(place), text.of, prose, long)
         if isinstance(content, list) and content and all(isinstance(one, str) for one in content):
             return Field(name, items=cut(content, self.short))
         return Field(name, text=self.short(json.dumps(content, ensure_ascii=False)))
