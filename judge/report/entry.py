@@ -18,8 +18,8 @@ CHARACTERS = 120_000
 LONG, SHORT = LIMIT, 2_000
 """Characters shown of a record's or a rewriter's text, and of any other."""
 
-MOST = 100
-"""Fields, items of a list, checks, edits and the like that are shown of one record."""
+MOST, PARTS = 100, 1_000
+"""Members that are shown of any list of one record, and of all its lists together."""
 
 _PROSE = 80
 """A text of more characters, or of several lines, is set as prose."""
@@ -46,11 +46,6 @@ class Cut(Sequence[T]):
 
     def __len__(self) -> int:
         return len(self.members)
-
-
-def cut(members: Sequence[S], make: Callable[[S], T]) -> Cut[T]:
-    """The first `MOST` members, each as `make` shows it."""
-    return Cut([make(one) for one in members[:MOST]], len(members[MOST:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,31 +151,37 @@ def entry(line: Line, number: int, classes: str) -> Entry:
         any(text.of for text in texts.values()) or len(own) > MOST,
     )
     made = _Maker(room, quotes, texts)
-    checks = cut(judged.checks, made.check)
-    contradictions = cut(judged.contradictions, made.finding)
+    checks = made.cut(judged.checks, made.check)
+    contradictions = made.cut(judged.contradictions, made.finding)
     # Last, so that the texts are marked with the quotes of all findings.
     shown = {name: made.field(("now", name), content) for name, content in own[:MOST]}
-    in_order = [shown[key] for key in line.fields if key in shown]
+    id = _id(line.fields, room)
+    in_order = [shown[key] for key in line.fields if key in shown and not _told(key, id)]
     return Entry(
         number=number,
         source=line.source,
         line=line.number,
-        id=_id(line.fields, room),
+        id=id,
         judged=judged,
         reason=made.maybe(judged.reason),
         facts=Cut([one for one in in_order if not one.prose], len(own[MOST:])),
         prose=[one for one in shown.values() if one.prose],
-        original=cut(
+        original=made.cut(
             list(judged.original.items()), lambda pair: made.field(("before", pair[0]), pair[1])
         ),
         checks=checks,
-        edits=cut(judged.edits, made.edit),
-        dropped=cut(judged.dropped, made.short),
+        edits=made.cut(judged.edits, made.edit),
+        dropped=made.cut(judged.dropped, made.short),
         contradictions=contradictions,
         credits=_credits(judged.extraction),
         message=made.maybe(judged.error.message if judged.error else None),
         classes=classes,
     )
+
+
+def _told(key: str, id: Text | None) -> bool:
+    """Whether a field stands in the heading already."""
+    return normalise(key) == "id" and id is not None and id.of is None
 
 
 def _id(fields: Mapping[str, Any], room: Room) -> Text | None:
@@ -195,6 +196,13 @@ class _Maker:
     def __init__(self, room: Room, quotes: Quotes, texts: Mapping[Place, Text]) -> None:
         self._room, self._quotes, self._texts = room, quotes, texts
         self._anchored: set[int | None] = {None}
+        self._parts = PARTS
+
+    def cut(self, members: Sequence[S], make: Callable[[S], T]) -> Cut[T]:
+        """The first members, each as `make` shows it."""
+        most = min(MOST, self._parts)
+        self._parts -= min(most, len(members))
+        return Cut([make(one) for one in members[:most]], len(members[most:]))
 
     def short(self, text: str) -> Text:
         return self._room.text(text, SHORT)
@@ -210,7 +218,7 @@ class _Maker:
             long = len(text.shown) > _SCROLLED
             return Field(name, self._quotes.marked(place), text.of, prose, long)
         if isinstance(content, list) and content and all(isinstance(one, str) for one in content):
-            return Field(name, items=cut(content, self.short))
+            return Field(name, items=self.cut(content, self.short))
         return Field(name, text=self.short(json.dumps(content, ensure_ascii=False)))
 
     def check(self, check: Check) -> ShownCheck:
@@ -219,8 +227,8 @@ class _Maker:
             self._room.text(check.check, Room.LEAST),
             self.maybe(check.reason),
             probability(check.probability),
-            cut(check.findings, self.finding),
-            cut(check.votes, lambda vote: vote),
+            self.cut(check.findings, self.finding),
+            self.cut(check.votes, lambda vote: vote),
             _tally(check.votes),
         )
 
@@ -243,7 +251,7 @@ class _Maker:
         before, after = (self._room.text(text, LONG) for text in (edit.before, edit.after))
         return ShownEdit(
             edit,
-            cut(edit.values, self.short),
+            self.cut(edit.values, self.short),
             changes(before.shown, after.shown),
             max(before.of or 0, after.of or 0) or None,
         )

@@ -24,7 +24,7 @@ from judge.report import overview
 from judge.report.entry import SHORT, entry
 from judge.report.judged import Foreign, Line, parsed
 from judge.report.overview import RESULTS, Overview
-from judge.report.text import Room, plain, visible
+from judge.report.text import Room, plain, short, visible
 
 if TYPE_CHECKING:
     from judge.report.judged import Judged
@@ -148,6 +148,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         finalize=visible,
     )
+    made.filters["short"] = short
     made.globals |= {"plain": plain, "percent": overview.percent, "between": overview.between}
     made.globals |= {"OUTCOMES": overview.OUTCOMES, "MOST": overview.MOST}
     return made

@@ -66,6 +66,11 @@ def visible(content: object) -> Markup:
     return Markup("").join([*parts, escape(text[end:])])
 
 
+def short(name: str) -> str:
+    """A name's first characters, where the whole of it is not needed to know it."""
+    return name if len(name) <= Room.LEAST else f"{name[: Room.LEAST]}…"
+
+
 _MARK = Markup('<span class="unseen">{}</span>')
 
 
