@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import sys
 from typing import Annotated, Any
 
@@ -106,6 +107,9 @@ def _root(
 
 def main() -> None:
     """The console script."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names and ids may hold what has no UTF-8 form; it is printed as JSON escapes it.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except JudgeError as error:
