@@ -73,7 +73,7 @@ DOWN = {
     "rewrites": {"replies"},
     "records": set(),
     "stats": set(),
-    "report": set(),
+    "report": {"run", "records", "stats"},
     "weights": set(),
     "settings": set(),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import sys
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from judge.cli import (
     evaluate,
     models,
     plan,
+    report,
     rubrics,
     score,
     serve,
@@ -75,6 +77,9 @@ app.command(
 app.command(
     "compare", epilog=compare.EPILOG, short_help="Say how two runs differ on the same items."
 )(compare.command)
+app.command(
+    "report", epilog=report.EPILOG, short_help="Make a page of judged records, for people."
+)(report.command)
 models.app.command(
     "serve", epilog=serve.EPILOG, short_help="Start a model server, watch it, stop it."
 )(serve.command)
@@ -102,6 +107,9 @@ def _root(
 
 def main() -> None:
     """The console script."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names and ids may hold what has no UTF-8 form; it is printed as JSON escapes it.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except JudgeError as error:

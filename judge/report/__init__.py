@@ -1,1 +1,1 @@
-"""What a person looks at: pictures of workflows and of calibrations."""
+"""What a person looks at: pictures of workflows and of calibrations, a page of judged records."""

@@ -22,8 +22,10 @@ def write(found: Calibration, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         report = json.dumps(found.as_json(), ensure_ascii=False, indent=1)
-        (folder / "report.json").write_text(report + "\n", "utf-8")
-        with (folder / "disagreements.jsonl").open("w", encoding="utf-8") as file:
+        # A surrogate without its other half has no UTF-8; so written it is what JSON escapes it to.
+        (folder / "report.json").write_text(report + "\n", "utf-8", "backslashreplace")
+        told = folder / "disagreements.jsonl"
+        with told.open("w", encoding="utf-8", errors="backslashreplace") as file:
             for check in found.checks:
                 for judge in check.judges:
                     for one in judge.disagreements:

@@ -17,6 +17,7 @@ from judge.report.sheet import (
     UNDEFINED,
     Heading,
     need_matplotlib,
+    printable,
     save,
     sheet,
     short,
@@ -49,9 +50,11 @@ def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) 
             "tables": [table.as_json() for table in tables],
         }
         text = json.dumps(told, ensure_ascii=False, indent=1)
-        (folder / "tables.json").write_text(text + "\n", "utf-8")
+        # A surrogate without its other half has no UTF-8; so written it is what JSON escapes it to.
+        (folder / "tables.json").write_text(text + "\n", "utf-8", "backslashreplace")
         for table in tables:
-            with (folder / f"{table.name}.csv").open("w", newline="", encoding="utf-8") as file:
+            path = folder / f"{table.name}.csv"
+            with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
                 csv.writer(file, lineterminator="\n").writerows(table.as_rows())
             heading = Heading(benchmark, model, table.title)
             with style():
@@ -84,7 +87,7 @@ def _bars(table: Table, rows: Sequence[Row], heading: Heading) -> Figure:
     for axes, name in zip(panels[0], table.drawn, strict=True):
         for place, row in enumerate(kept):
             _bar(axes, place, row.cells.get(name))
-        axes.set_xlabel(name)
+        axes.set_xlabel(printable(name))
         axes.axvline(0, color=GREY, linewidth=0.8)
         axes.grid(axis="x", color=PALE, linewidth=0.5, alpha=0.6)
         axes.set_axisbelow(True)

@@ -1,0 +1,71 @@
+"""`judge report`: what was judged, as a page that a person reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judge.cli import options as opt
+from judge.errors import Exit
+
+if TYPE_CHECKING:
+    from judge.report.overview import Overview
+
+EPILOG = """**Examples**
+
+`judge report judged.jsonl -o page.html` — counts, then the records, failed ones first
+
+`judge validate stories.jsonl | tee judged.jsonl | judge report -o page.html`
+
+`jq -c 'select(.label == "neutral")' judged.jsonl | judge report -o page.html --limit 1000`
+
+The page is one file without scripts, and asks nothing of any network.
+
+**Exit codes**: 0 all lines are on the page or counted there; 2 bad usage; 3 some lines could not
+be read as output of `judge validate`, and stand on the page by themselves.
+"""
+
+
+def command(
+    context: typer.Context,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[OUT]...",
+            help="What `judge validate` wrote, also .gz and .zst; - reads stdin.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Write the page here instead of standard output."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the page.")] = False,
+    limit: Annotated[
+        int, typer.Option(min=0, help="Show the first N records of each verdict; all count.")
+    ] = 200,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No closing line.")] = False,
+) -> None:
+    """Make a page out of judged records: counts with intervals, then the records to look at.
+
+    Each record comes with its checks, votes, evidence marked in the text, and rewrites word by
+    word. Nothing that stands in a record can act on the page.
+    """
+    sources = opt.inputs_or_stdin(inputs, context)
+    from judge.report.publishing import publish
+
+    made = publish(sources, out, overwrite=overwrite, limit=limit)
+    if not quiet:
+        typer.echo(f"judge: {_closing(made, out)}", err=True)
+    if made.foreign:
+        told = f"{made.foreign} line(s) could not be read as output of judge validate"
+        typer.echo(f"judge: {told}: see the end of the page", err=True)
+        raise typer.Exit(int(Exit.INCOMPLETE))
+
+
+def _closing(made: Overview, out: Path | None) -> str:
+    shown = ", ".join(f"{row.shown} of {row.count} {row.result}" for row in made.rows)
+    where = f"wrote {out}" if out is not None else "wrote the page"
+    return f"{where}: {made.lines} records; shown: {shown or 'none'}"

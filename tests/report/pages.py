@@ -1,0 +1,229 @@
+"""Judged lines made by hand, the page about them, and what a parser of HTML finds on it."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html.parser import HTMLParser
+from typing import Any
+
+from judge.records import Item
+from judge.report.page import write_page
+
+VOID = frozenset({"meta", "input", "br", "img", "link", "hr", "path", "rect"})
+
+PAYLOADS = (
+    "<script>{js}</script>",
+    "</script><script>{js}</script>",
+    "</style><script>{js}</script>",
+    "</title><script>{js}</script>",
+    "</textarea></select></table></details><script>{js}</script>",
+    "<!--><script>{js}</script>",
+    "--><script>{js}</script><!--",
+    "<!--",
+    "]]><script>{js}</script>",
+    "<![CDATA[<script>{js}</script>",
+    "<img src={url} onerror='{js}'>",
+    "<img/src=x/onerror={js}>",
+    "\"><svg onload='{js}'>",
+    "'><svg/onload='{js}'>",
+    "<svg><script>{js}</script></svg>",
+    "<svg><animate onbegin='{js}' attributeName=x dur=1s>",
+    "<math><mtext><table><mglyph><style><img src={url} onerror='{js}'>",
+    "<body onload='{js}'>",
+    "<details open ontoggle='{js}'>",
+    "<input autofocus onfocus='{js}'>",
+    "<iframe src='{url}'></iframe>",
+    "<iframe srcdoc='<script>{js}</script>'></iframe>",
+    "<object data='{url}'></object><embed src='{url}'>",
+    "<link rel=stylesheet href='{url}'>",
+    "<style>@import '{url}'; body {{ background: url({url}) }}</style>",
+    "<meta http-equiv=refresh content='0;url={url}'>",
+    "<base href='{url}'>",
+    "<form action='{url}'><button>Go</button></form>",
+    "<a href='javascript:{js}'>here</a>",
+    "javascript:{js}",
+    "data:text/html,<script>{js}</script>",
+    "[here](javascript:{js})",
+    "&lt;script&gt;{js}&lt;/script&gt;",
+    "&#60;script&#62;{js}&#60;/script&#62;",
+    "\\u003cscript\\u003e{js}\\u003c/script\\u003e",
+    "＜script＞{js}＜/script＞",
+    "<scr\x00ipt>{js}</scr\x00ipt>",
+    "<\x00script>{js}</script>",
+    "<script\x0c>{js}</script\x0c>",
+    "\x1b[31m\x07\x08\x7f\x9b31m",
+    "\u202etpircs\u202c \u2066\u2067\u2069 \u200b\u2060\ufeff",
+    "a\ud800b\udfffc",
+    "\U000e0068\U000e0069",
+    "{{{{7*7}}}} {{% for x in y %}} {{# comment #}} ${{7*7}} <%= 7*7 %>",
+    "{{{{ ''.__class__.__mro__ }}}}",
+    "` onmouseover={js} `",
+    '" onmouseover="{js}" x="',
+    "' onmouseover='{js}' x='",
+    "\r\n\r\nHTTP/1.1 200 OK\r\n",
+    "\u2028{js}\u2029",
+    "<xmp><plaintext>",
+    "<noscript><p title='</noscript><script>{js}</script>'>",
+    '=HYPERLINK("{url}")',
+)
+"""Texts that would act if a page let them: `{js}` is what they run, `{url}` what they ask for."""
+
+
+def payloads(url: str) -> list[str]:
+    """Each payload with a script that a browser test would notice."""
+    script = f'document.title="PWNED";fetch("{url}script")'
+    return [one.format(js=script, url=url) for one in PAYLOADS]
+
+
+def check(name: str = "relevance", verdict: str = "pass", **more: Any) -> dict[str, Any]:
+    vote = {"verdict": verdict, "model": "scripted:a.yaml", "seed": 0, "temperature": 0.0}
+    made: dict[str, Any] = {
+        "check": name,
+        "by": "steering",
+        "verdict": verdict,
+        "probability": None,
+        "round": 1,
+        "votes": [] if verdict == "skipped" else [vote],
+        "findings": [],
+        "reason": None,
+        "rubric": "0123456789ab",
+    }
+    return made | more
+
+
+def judged(verdict: str = "pass", *checks: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "verdict": verdict,
+        "workflow": "norm",
+        "reason": None,
+        "checks": list(checks),
+        "edits": [],
+        "usage": {"replies": 1, "input_tokens": 10, "output_tokens": 2, "cost_usd": None},
+        "models": {"judge": ["scripted:a.yaml"], "settings": {"seed": 0}},
+        "fingerprint": "f1",
+        "error": None,
+    }
+    return made | more
+
+
+def record(verdict: str = "pass", *checks: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """An output line: fields of the record and of its judgement, told apart by name."""
+    own = {"id": "n1", "rule_of_thumb": "Greet people.", "story": "He comes in and greets Bo."}
+    fields = {key: more.pop(key) for key in list(more) if key in (*own, "raw", "values")}
+    return {**own, **fields, "judge": judged(verdict, *checks, **more)}
+
+
+def full(text: str) -> dict[str, Any]:
+    """A line that holds `text` wherever a line can hold a text."""
+    finding = {
+        "verdict": "fail",
+        "value": text,
+        "character": text,
+        "quote": text,
+        "answer": text,
+        "reason": text,
+        "probability": 0.25,
+    }
+    vote = {"verdict": "fail", "model": text, "seed": 1, "temperature": 0.7, "reason": text}
+    edit = {"round": 1, "check": text, "character": text, "values": [text], "model": text}
+    return {
+        "id": text,
+        "story": f"It begins. {text} It ends. And it goes on for as long as prose takes to be set.",
+        text: text,
+        "values": [text, text],
+        "nested": {"a": [{"b": text}]},
+        "judge": judged(
+            "fail",
+            check(text, "fail", by=text, findings=[finding], votes=[vote], reason=text),
+            workflow=text,
+            reason=text,
+            edits=[{**edit, "before": text, "after": ""}, {**edit, "before": "", "after": text}],
+            original={"story": text, text: [text]},
+            dropped=[text],
+            contradictions=[finding],
+            models={"judge": [text], text: {text: text}},
+            fingerprint=text,
+            error={"type": text, "message": text, "line": 3, "field": text},
+        ),
+    }
+
+
+def items(lines: Iterable[Mapping[str, Any] | str], source: str = "out.jsonl") -> Iterable[Item]:
+    """The lines as a reader gives them; a text is one that cannot be read."""
+    from judge.records import Problem
+
+    for number, line in enumerate(lines, 1):
+        if isinstance(line, str):
+            yield Item(source, number, None, line, Problem(f"not JSON: {line}"))
+        else:
+            yield Item(source, number, dict(line))
+
+
+def page(lines: Iterable[Mapping[str, Any] | str], limit: int = 200, source: str = "o") -> str:
+    file = io.StringIO()
+    write_page(items(lines, source), file, sources=[source], limit=limit)
+    return file.getvalue()
+
+
+class Seen(HTMLParser):
+    """What stands on a page: texts, and every element with its attributes.
+
+    `text` is all text but styles and the numbers that quotes get.
+    """
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.comments: list[str] = []
+        self.style = ""
+        self._texts: list[str] = []
+        self._open: list[tuple[str, str]] = []
+        self.feed(html)
+        self.close()
+
+    @property
+    def text(self) -> str:
+        return "".join(self._texts)
+
+    @property
+    def words(self) -> str:
+        """The text with every stretch of white space as one blank."""
+        return re.sub(r"\s+", " ", self.text)
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append((tag, dict(attrs).get("class") or ""))
+        if tag in ("td", "th", "p", "li", "dt", "dd", "div", "h3", "h4", "summary", "tr"):
+            self._texts.append("\n")
+
+    def handle_startendtag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self._open, f"</{tag}> closes nothing"
+            assert self._open[-1][0] == tag, f"</{tag}> closes {self._open[-1][0]}"
+            self._open.pop()
+
+    def handle_comment(self, data: str) -> None:
+        self.comments.append(data)
+
+    def handle_data(self, data: str) -> None:
+        if any(tag == "style" for tag, _ in self._open):
+            self.style += data
+        elif not any(tag == "sup" or name == "number" for tag, name in self._open):
+            self._texts.append(data)
+
+
+def rows(html: str, heading: str) -> list[list[str]]:
+    """The rows of the first table behind a heading, each cell's text in one line."""
+    table = html[html.index(f"<h2>{heading}</h2>") :]
+    table = table[table.index("<table") : table.index("</table>")]
+    found = []
+    for row in re.findall(r"(?s)<tr>(.*?)</tr>", table):
+        cells = re.findall(r"(?s)<t[hd][^>]*>(.*?)</t[hd]>", row)
+        found.append([Seen(f"<div>{cell}</div>").words.strip() for cell in cells])
+    return found

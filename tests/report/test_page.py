@@ -1,0 +1,343 @@
+"""The page about judged records: its counts, what it shows, and that no text acts on it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import re
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge.errors import UsageError
+from judge.report.page import write_page
+from judge.report.text import LIMIT, changes, plain, visible
+from tests.report.pages import Seen, check, full, items, judged, page, payloads, record, rows
+
+PLAIN = """
+    head title style body header main h1 h2 h3 h4 h5 h6 thead tbody tr caption fieldset legend label
+    summary dl dt ol ul code sup del ins br
+"""
+ALLOWED = {
+    "html": {"lang"},
+    "meta": {"charset", "http-equiv", "content", "name"},
+    "a": {"class", "href"},
+    "section": {"class", "id"},
+    "p": {"class", "dir", "lang"},
+    "li": {"dir", "lang"},
+    "dd": {"class"},
+    "bdi": {"lang"},
+    "span": {"class"},
+    "b": {"class"},
+    "div": {"class", "dir", "lang"},
+    "table": {"class"},
+    "th": {"scope"},
+    "td": {"class", "aria-hidden", "dir", "lang"},
+    "svg": {"class", "width", "height", "aria-hidden"},
+    "rect": {"class", "width", "height"},
+    "path": {"d"},
+    "form": {"class", "aria-label"},
+    "input": {"type", "id", "checked", "autocomplete"},
+    "select": {"id", "autocomplete"},
+    "option": {"value", "dir"},
+    "article": {"class"},
+    "details": {"class", "open"},
+    "mark": {"class"},
+    "blockquote": {"dir", "lang", "id"},
+    **{tag: set[str]() for tag in PLAIN.split()},
+}
+"""Every element that the templates make, with its attributes."""
+
+CSS = (Path(__file__).parents[2] / "judge/report/page.css").read_text()
+CLASSES = set(re.findall(r"\.([a-z]+)", CSS))
+VERDICTS = {"pass", "fail", "abstain", "unreadable", "error", "skipped", "open"}
+
+
+def assert_only_ours(seen: Seen) -> None:
+    """Nothing on the page but what the templates make, and nothing of a record in an attribute."""
+    assert seen.comments == []
+    for tag, attributes in seen.elements:
+        assert tag in ALLOWED, tag
+        assert set(attributes) <= ALLOWED[tag], (tag, attributes)
+        for name in (attributes.get("class") or "").split():
+            assert name in CLASSES | VERDICTS | {"split", "edited"} or re.fullmatch(r"k\d+", name)
+        if "href" in attributes:
+            assert re.fullmatch(r"#(records|foreign|r\d+q\d+)", attributes["href"] or "")
+        assert re.fullmatch(
+            r"records|foreign|check|(show|only)-[a-z]+|r\d+q\d+", attributes.get("id") or "check"
+        )
+        assert re.fullmatch(r"\d*", attributes.get("value") or "")
+
+
+def shown(text: str) -> str:
+    return plain(text.replace("\r\n", "\n"))
+
+
+def test_counts_shares_and_intervals() -> None:
+    lines = [
+        *(record("pass", check(), check("leakage", "skipped")) for _ in range(6)),
+        record("fail", check(verdict="fail"), check("leakage")),
+        # Asked again after a rewrite: the last time counts.
+        record("fail", check(verdict="pass"), check(verdict="fail", round=2), check("leakage")),
+        record("unreadable", check(verdict="unreadable"), check("leakage", "abstain")),
+        {"raw": "{", "judge": {"verdict": "error", "error": {"type": "bad-input", "message": "m"}}},
+    ]
+    html = page(lines)
+    # Wilson's 95 % limits of 2, 1 and 6 in 10.
+    assert [row[:4] for row in rows(html, "Verdicts")[1:]] == [
+        ["fail", "2", "20.0%", "5.7% to 51.0%"],
+        ["error", "1", "10.0%", "1.8% to 40.4%"],
+        ["unreadable", "1", "10.0%", "1.8% to 40.4%"],
+        ["pass", "6", "60.0%", "31.3% to 83.2%"],
+    ]
+    head, *body = rows(html, "Checks")
+    assert head[1:7] == ["pass", "fail", "abstain", "unreadable", "error", "skipped"]
+    # Wilson's limits of 6 in 9 and of 2 in 3: what was skipped was not made.
+    assert body == [
+        ["relevance", "6", "2", "0", "1", "0", "0", "66.7%", "35.4% to 87.9%"],
+        ["leakage", "2", "0", "1", "0", "0", "6", "66.7%", "20.8% to 93.9%"],
+    ]
+    words = Seen(html).words
+    assert "10 records, 6 of them pass: 60.0% (95% interval 31.3% to 83.2%)." in words
+    assert "rest on 9 replies, of 90 tokens read and 18 written" in words
+    assert "bad-input 1" in words
+
+
+def test_a_run_over_nothing_has_a_page_and_no_shares() -> None:
+    seen = Seen(page([]))
+    assert "0 records." in seen.words
+    assert "There are no records." in seen.words
+    assert "%" not in seen.text
+    assert_only_ours(seen)
+
+
+def test_failed_records_come_first_and_as_many_as_asked() -> None:
+    verdicts = ["pass", "open", "fail", "pass", "abstain", "error", "fail", "unreadable", "fail"]
+    html = page([record(v, id=f"r{n}") for n, v in enumerate(verdicts)], limit=2)
+    told = Seen(html[html.index('<section id="records">') :].replace("</main>", "")[:-16]).words
+    assert re.findall(r"\br\d\b", told) == ["r2", "r6", "r5", "r7", "r4", "r1", "r0", "r3"]
+    assert "fail the first 2 of 3" in told
+    assert "pass all 2" in told
+
+
+def test_lines_that_judge_did_not_write_count_for_nothing() -> None:
+    strange: list[Any] = [
+        record(),
+        '{"torn": <b>',
+        {"id": "x"},
+        {"judge": {"verdict": "<script>"}},
+        {"judge": judged(checks="none")},
+        {"judge": judged("pass", check(probability=7.0))},
+        {"judge": {"benchmark": "normad", "verdict": "pass"}},
+    ]
+    html = page(strange, limit=4)
+    seen = Seen(html)
+    assert rows(html, "Verdicts")[1][1] == "1"
+    assert "6 further lines could not be read" in seen.words
+    assert "The first 4 of 6." in seen.words
+    assert '{"torn": <b>' in seen.text
+    assert "judge.verdict: Input should be" in seen.words
+    assert "judge.checks: Input should be a valid tuple" in seen.words
+    assert_only_ours(seen)
+    with pytest.raises(UsageError, match="none of the 6 line"):
+        page(strange[1:])
+
+
+def test_several_fingerprints_are_told() -> None:
+    one = [record(), record("fail")]
+    assert "fingerprints" not in Seen(page(one)).words
+    words = Seen(page([*one, record(fingerprint="f2", workflow="story")])).words
+    assert "These records have 2 fingerprints" in words
+    assert "Workflow norm 2 records: 1 pass, 1 fail" in words
+    assert "Workflow story 1 record: 1 pass" in words
+    many = Seen(page([record(fingerprint=f"f{n}") for n in range(100)])).words
+    assert "have 40 or more fingerprints" in many
+    assert "and 60 records that were judged in further ways" in many
+
+
+def test_quotes_are_marked_where_they_stand() -> None:
+    story = "First he laughed. Then he greeted Bo – and left. " + "More was not said. " * 5
+    findings = [
+        {"verdict": "pass", "quote": "Then he greeted Bo - and left."},
+        {"verdict": "fail", "quote": "greeted Bo"},
+        {"verdict": "fail", "quote": "greeted Bo"},
+        {"verdict": "fail", "quote": "He never came at all, nor did she."},
+    ]
+    html = page([record("fail", check(verdict="fail", findings=findings), story=story)])
+    assert (
+        'First he laughed. <mark class="for">Then he </mark><mark class="against">greeted Bo</mark>'
+        '<sup><bdi><a href="#r1q2">2</a></bdi></sup><mark class="for"> – and left.</mark>'
+        '<sup><bdi><a href="#r1q1">1</a></bdi></sup> More'
+    ) in html
+    assert html.count('id="r1q1"') == html.count('id="r1q2"') == 1
+    assert "This quote does not stand in the text." in Seen(html).words
+
+
+def test_quotes_of_what_was_rewritten_say_so() -> None:
+    edit = {"round": 1, "check": "c", "values": [], "before": "It was rude.", "after": "He bowed."}
+    gone = [{"verdict": "fail", "quote": quote} for quote in ("It was rude.", "He bowed.")]
+    old = {"story": "He came. It was rude."}
+    told = record(
+        "pass", check(findings=gone[:1]), edits=[edit], story="He came. He bowed.", original=old
+    )
+    html = page([told])
+    before = html[html.index("Before it was rewritten") :]
+    assert '<mark class="against">It was rude.</mark>' in before
+    del told["judge"]["original"]
+    assert "stood in the text before it was rewritten" in Seen(page([told])).words
+
+
+def test_rewrites_are_shown_word_by_word() -> None:
+    found = changes("He gave the old man a cup of tea.", "He gave the old woman two cups of tea.")
+    assert [(one.kind, one.text) for one in found] == [
+        ("same", "He gave the old "),
+        ("gone", "man a cup"),
+        ("new", "woman two cups"),
+        ("same", " of tea."),
+    ]
+    whole = changes("One thing was so.", "Quite another happened elsewhere!")
+    assert [one.kind for one in whole] == ["gone", "new"]
+    assert [(one.kind, one.text) for one in changes("", "new")] == [("new", "new")]
+    assert [one.kind for one in changes("w " * 5000, "w " * 5000)] == ["gone", "new"]
+
+
+@given(st.text("ab c.猫", max_size=30), st.text("ab c.猫", max_size=30))
+def test_changes_lose_nothing(before: str, after: str) -> None:
+    found = changes(before, after)
+    assert "".join(one.text for one in found if one.kind != "new") == before
+    assert "".join(one.text for one in found if one.kind != "gone") == after
+
+
+def test_votes_edits_and_losses_are_on_the_page() -> None:
+    votes = [
+        {"verdict": v, "model": m, "seed": n, "temperature": 0.7, "reason": r}
+        for n, (v, m, r) in enumerate([("pass", "m:a", None), ("unreadable", "m:b", "cut off")])
+    ]
+    finding = {"verdict": "fail", "value": "Thrift--Agree", "character": "Ann", "reason": "Spends."}
+    html = page(
+        [
+            record(
+                "abstain",
+                check(verdict="abstain", votes=votes, probability=0.9999, by="accepting"),
+                dropped=["Greed--Agree"],
+                contradictions=[finding],
+                extraction={"credits": [1, 0.5, None], "recall": 0.75, "over": 2, "of": 3},
+            )
+        ]
+    )
+    words = Seen(html).words
+    for told in (
+        "relevance accepting P(pass) >0.999 2 votes: 1 pass, 1 unreadable",
+        "unreadable m:b 1 0.7 cut off",
+        "Values dropped Greed--Agree",
+        "Thrift--Agree character: Ann Spends.",
+        "recall 0.750 over 2 of 3 gold values; credits 1, 0.5, –",
+        "Votes differ in 1 record.",
+    ):
+        assert told in words, told
+    assert 'class="record abstain k0 split"' in html
+
+
+def test_what_cannot_be_seen_is_named() -> None:
+    assert plain("a\x00\u202eb\u200b\tc\n\ud800\U000e0041") == (
+        "aU+0000U+202EbU+200B\tc\nU+D800U+E0041"
+    )
+    # Joiners that shape letters or emoji stay; one that hides between Latin letters does not.
+    assert plain("می‌خواهم 👩‍🚀") == "می‌خواهم 👩‍🚀"
+    assert plain("pass\u200dword") == "passU+200Dword"
+    assert visible("<b>\x07") == '&lt;b&gt;<span class="unseen">U+0007</span>'
+    assert len(visible("x" * (LIMIT + 1))) < LIMIT + 60
+
+
+def test_a_huge_record_stays_small() -> None:
+    huge = full("y" * 3_000_000)
+    huge["judge"]["checks"] *= 500
+    html = page([huge, record("fail", story="word " * 100_000)])
+    assert len(html) < 3_000_000
+    words = Seen(html).words
+    assert "[500000 characters in all]" in words
+    assert "and 400 more checks, not shown" in words
+
+
+def test_right_to_left_texts_stand_by_themselves() -> None:
+    html = page([record("fail", story="سلّم سامي على جدّه. " * 6, rule_of_thumb="من الأدب")])
+    assert '<div class="prose" dir="auto" lang="">سلّم' in html
+    assert '<div dir="auto" lang="">من الأدب</div>' in html
+
+
+def test_only_the_pages_own_style_is_allowed() -> None:
+    html = page([full("x"), record()])
+    seen = Seen(html)
+    assert_only_ours(seen)
+    digest = base64.b64encode(hashlib.sha256(seen.style.encode()).digest()).decode()
+    policy = next(a["content"] for t, a in seen.elements if a.get("http-equiv"))
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    assert "url(" not in seen.style and "@import" not in seen.style
+
+
+def test_hostile_texts_are_texts() -> None:
+    texts = payloads("http://127.0.0.1:9/")
+    seen = Seen(page([*map(full, texts), *texts], source="<script>.jsonl"))
+    assert_only_ours(seen)
+    for text in texts:
+        assert seen.text.count(shown(text)) >= 10, text
+
+
+ANY = st.text(st.characters(exclude_categories=()), max_size=60)
+PIECES = st.sampled_from([*payloads("x"), "<", ">", "&", '"', "'", "{{", "}}", "</", "<!--", "\r"])
+
+
+@settings(max_examples=60)
+@given(st.one_of(ANY, st.lists(st.one_of(ANY, PIECES), max_size=4).map("".join)))
+def test_any_text_anywhere_comes_back_as_text(text: str) -> None:
+    seen = Seen(page([full(text), record("fail", check(verdict="fail", reason=text)), text]))
+    assert_only_ours(seen)
+    assert seen.text.count(shown(text)) >= 10
+
+
+def test_the_same_lines_give_the_same_page() -> None:
+    lines = [full("a"), record(), "torn"]
+    assert page(lines) == page(lines)
+
+
+def test_lines_are_not_held() -> None:
+    def many(count: int) -> Any:
+        return items(record(story=f"{n} " * 5_000, id=str(n)) for n in range(count))
+
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        write_page(many(count), io.StringIO(), sources=["o"], limit=2)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(10)
+    few, lots = peak(50), peak(500)
+    # 450 more lines of some 15 kB would be 6 MB.
+    assert lots - few < 1_000_000
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_colours_can_be_told_apart(dark: bool) -> None:
+    """WCAG 2.2, 1.4.3: 4.5 to 1 for text."""
+    block = CSS[CSS.index("prefers-color-scheme: dark") :] if dark else CSS
+    colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block[: block.index("}")]))
+
+    def light(name: str) -> float:
+        parts = [int(colours[name][place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        parts = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    texts = ["ink", "soft", "link", "pass", "fail", "abstain", "unreadable", "error", "open"]
+    pairs = [(text, ground) for text in (*texts, "skipped") for ground in ("paper", "card")]
+    pairs += [("ink", ground) for ground in ("for", "against", "ins", "del")]
+    for text, ground in [*pairs, ("unseen-ink", "unseen")]:
+        high, low = sorted((light(text), light(ground)), reverse=True)
+        assert (high + 0.05) / (low + 0.05) >= 4.5, (text, ground)
