@@ -25,6 +25,7 @@ from judge.cli import (
     workflows,
 )
 from judge.errors import JudgeError
+from judge.masking import guard_process, masked
 
 EPILOG = """**Examples**
 
@@ -102,10 +103,11 @@ def _root(
 
 def main() -> None:
     """The console script."""
+    guard_process()
     try:
         app()
     except JudgeError as error:
-        typer.echo(f"judge: {error}", err=True)
+        typer.echo(f"judge: {masked(str(error))}", err=True)
         sys.exit(int(error.exit_code))
     finally:
         gc.enable()
