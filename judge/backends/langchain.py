@@ -114,15 +114,22 @@ def _build(name: str) -> BaseChatModel:
     head, _, model = name.partition(":")
     try:
         if "." in head:
-            module, _, symbol = head.rpartition(".")
-            built: BaseChatModel = getattr(import_module(module), symbol)(
-                **({"model": model} if model else {})
-            )
-            return built
+            return _chat_model(head)(**({"model": model} if model else {}))
         return _initialised(name)
     except Exception as error:
         why = f"{type(error).__name__}: {scrubbed(error)}"
         raise errors.UsageError(f"langchain:{name}: cannot be built: {why}") from error
+
+
+def _chat_model(dotted: str) -> type[BaseChatModel]:
+    """A class by its name; whatever else has that name is not called."""
+    from langchain_core.language_models import BaseChatModel
+
+    module, _, symbol = dotted.rpartition(".")
+    found = getattr(import_module(module), symbol)
+    if not (isinstance(found, type) and issubclass(found, BaseChatModel)):
+        raise TypeError(f"{dotted} is no chat model of LangChain's")
+    return found
 
 
 def _initialised(name: str) -> BaseChatModel:

@@ -75,7 +75,8 @@ def _stream(client: httpx.Client, url: str, file: WeightsFile, part: Path, repor
                 if stream.tell() > file.size:
                     part.unlink()
                     raise WrongBytes(
-                        f"{without_secrets(url)} is longer than the {file.size} bytes expected of {file.name}"
+                        f"{without_secrets(url)} is longer than the {file.size} bytes expected "
+                        f"of {file.name}"
                     )
                 report(stream.tell(), f"from {httpx.URL(url).host}")
     if held(part) < file.size:
