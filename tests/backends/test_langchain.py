@@ -102,8 +102,8 @@ async def test_a_fake_of_langchains_own_by_its_class_path(monkeypatch: pytest.Mo
     from langchain_core.language_models import fake_chat_models
 
     class Built(fake_chat_models.FakeListChatModel):
-        responses: list[str] = ['{"a": "1"}', '{"a": "2"}']
-        model: str = ""
+        def __init__(self, model: str) -> None:
+            super().__init__(responses=['{"a": "1"}', '{"a": "2"}'])
 
     monkeypatch.setattr(fake_chat_models, "Built", Built, raising=False)
     backend = LangChainBackend("langchain_core.language_models.fake_chat_models.Built:x")
