@@ -110,4 +110,6 @@ def main() -> None:
         typer.echo(f"judge: {masked(str(error))}", err=True)
         sys.exit(int(error.exit_code))
     finally:
+        # Typer has put a hook for tracebacks of its own in place of ours.
+        guard_process()
         gc.enable()
