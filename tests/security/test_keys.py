@@ -155,7 +155,8 @@ def test_secrets_in_the_address(
     def loud(asked: Asked) -> Answer:
         """Repeats the password where it stands alone, and in base64."""
         if "number 1" in asked.prompt:
-            return fails(400, f"no: {PASSWORD} Basic {basic} http://ann:{PASSWORD}@h/")
+            given = asked.headers.get("Authorization")
+            return fails(400, f"no: {PASSWORD} {given} http://ann:{PASSWORD}@h/")
         seen = f"{asked.headers.get('Authorization')} {PASSWORD}"
         return says({"quote": None, "reason": seen, "answer": "yes"})
 

@@ -67,7 +67,7 @@ def test_a_run_over_a_cache_full_of_pickles(typed: Typed) -> None:
             for place in (cache, cache.parent):
                 (place / "bomb.val").write_bytes(bomb)
             assert typed(*RUN).stdout == whole.stdout
-            for words in (("stats",), ("prune", "--older-than", "0s"), ("clear",)):
+            for words in (("stats",), ("prune", "--older-than", "0s"), ("clear", "--yes")):
                 typed("cache", *words)
             typed(*RUN)
             assert (typed.folder / "bomb.val").exists(), "files outside are not deleted"
@@ -176,7 +176,7 @@ def test_templates_do_not_get_out_of_their_sandbox(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert parse(rubric("Is it? {{ label }}"), "p.yaml"), "the rubric itself is fine"
-    with pytest.raises(UsageError, match="template"):
+    with pytest.raises(UsageError, match="template|unknown variable"):
         parse(rubric(escape), "p.yaml")
     task = f"name: t\ntitle: t\nsource: s\nfields: [story]\nquestion: {json.dumps(escape)}\n"
     with pytest.raises((UsageError, TypeError)):
@@ -190,7 +190,9 @@ def test_scripts_do_not_get_out_of_their_sandbox(typed: Typed) -> None:
         typed.script("m.yaml", [{"reply": escape}])
         done = typed(*RUN, "--no-cache", "-q", "--limit", "1")
         lines = [json.loads(line) for line in done.stdout.splitlines()]
-        assert [line["judge"]["verdict"] for line in lines] == ["error"], (escape, done.stdout)
+        # Some render to nothing, which is no reply.
+        assert lines[0]["judge"]["verdict"] in ("error", "unreadable"), (escape, done.stdout)
+        assert b"<class" not in done.stdout and b"<function" not in done.stdout, escape
     assert not (typed.folder / "boom").exists()
 
 
@@ -228,15 +230,9 @@ FORBIDDEN = {"eval", "exec", "compile", "__import__"}
 LOADERS = {
     *("pickle.load", "pickle.loads", "pickle.Unpickler", "torch.load", "yaml.unsafe_load"),
     *("yaml.full_load", "yaml.load_all", "np.load", "numpy.load", "joblib.load", "marshal.loads"),
-    *(
-        "dill.load",
-        "dill.loads",
-        "shelve.open",
-        "os.system",
-        "os.popen",
-        "asyncio.create_subprocess_shell",
-    ),
-    *("ssl._create_unverified_context", "cloudpickle.load", "cloudpickle.loads"),
+    *("dill.load", "dill.loads", "shelve.open", "os.system", "os.popen"),
+    *("cloudpickle.load", "cloudpickle.loads", "asyncio.create_subprocess_shell"),
+    "ssl._create_unverified_context",
 }
 ALLOWED = {("judge/run/worker.py", "pickle.loads")}
 """A worker tries on its own error whether another process could read it."""

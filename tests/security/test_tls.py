@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from langchain_openai.chat_models import _client_utils
 
 from judge import errors
 from judge.backends.base import Call, Mode
@@ -92,6 +93,10 @@ def url(certificate: Path, had: list[str], monkeypatch: pytest.MonkeyPatch) -> I
     address = f"https://127.0.0.1:{server.server_address[1]}"
     for name in OFF:
         monkeypatch.delenv(name, raising=False)
+    # It keeps its clients, and with them whom they trust, for as long as the process lives.
+    for kept in vars(_client_utils).values():
+        if hasattr(kept, "cache_clear"):
+            kept.cache_clear()
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setenv("OPENAI_BASE_URL", f"{address}/v1")
     monkeypatch.setenv("HF_ENDPOINT", address)
@@ -122,7 +127,7 @@ async def refused_by_all(folder: Path, why: str = "certificate") -> None:
         with pytest.raises(errors.Unreachable) as caught:
             await asked(kind)
         assert kind is LangChainBackend or why in str(caught.value)
-    with pytest.raises(SourceUnreachable, match="(?i)certificate"):
+    with pytest.raises(SourceUnreachable, match=r"(?i)certificate"):
         fetched(folder)
 
 
