@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-import site
 import subprocess
 import sys
 import tempfile
@@ -78,17 +77,24 @@ def closure(name: str, extras: Iterable[str] = ()) -> dict[str, Distribution]:
 # ---------------------------------------------------------------- licences
 
 
-def licences(packages: Mapping[str, Distribution], rules: Mapping[str, Any]) -> list[str]:
-    """A line for each package that comes under a licence that is not allowed, or under none."""
-    allowed, known = set(rules["allow"]), rules["known"]
-    wrong = []
+def licences(
+    packages: Mapping[str, Distribution], rules: Mapping[str, Any]
+) -> tuple[list[str], list[str]]:
+    """(findings, warnings): packages under a licence that is not allowed, or under none that a
+    program can read; and those that are accepted by name."""
+    allowed, known, accepted = set(rules["allow"]), rules["known"], rules["accepted"]
+    wrong, warnings = [], []
     for name, package in sorted(packages.items()):
         told = known.get(name) or expression(package.metadata)
         if told is None:
             wrong.append(f"{name} {package.version}: no licence that a program can read")
         elif not permitted(told, allowed):
-            wrong.append(f"{name} {package.version}: {told} is not among those allowed")
-    return wrong
+            line = f"{name} {package.version}: {told} is not among those allowed"
+            if name in accepted:
+                warnings.append(f"{line}; accepted: {accepted[name]}")
+            else:
+                wrong.append(line)
+    return wrong, warnings
 
 
 def expression(metadata: Any) -> str | None:
@@ -199,8 +205,9 @@ def audit(tools: Path) -> Mapping[str, Any] | str:
         out = Path(folder) / "report.json"
         command = [str(tools / "bin" / "pip-audit"), "-f", "json", "-o", str(out)]
         command += ["--progress-spinner", "off", "--skip-editable", "--timeout", "10"]
-        for place in site.getsitepackages():
-            command += ["--path", place]
+        for place in sys.path:
+            if place.endswith("-packages"):
+                command += ["--path", place]
         try:
             ended = subprocess.run(
                 command, capture_output=True, text=True, timeout=AUDIT_SECONDS, check=False
@@ -244,7 +251,9 @@ def main() -> int:
     wanted, say = sys.argv[1], _say
     if wanted == "licences":
         packages = closure("judge", EXTRAS)
-        findings = licences(packages, rules["licences"])
+        findings, warnings = licences(packages, rules["licences"])
+        for warning in warnings:
+            say(f"WARNING: {warning}")
         say(f"{len(packages)} packages, {len(findings)} under licences that are not allowed")
     elif wanted == "advisories":
         found = audit(Path(sys.argv[2]))

@@ -61,13 +61,15 @@ def test_options_in_readme_and_guide_exist() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/guide.md"]
+    "name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/guide.md"]
 )
 def test_links_and_paths_lead_somewhere(name: str) -> None:
     text, folder = read(name), (ROOT / name).parent
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
         assert (folder / target).exists(), f"{name}: {target}"
-    for target in re.findall(r"`((?:judge|graphs|rubrics|fixtures|bench|docs)/[\w./-]*)", text):
+    for target in re.findall(
+        r"`((?:judge|graphs|rubrics|fixtures|bench|docs|tests)/[\w./-]*)", text
+    ):
         assert (ROOT / target.rstrip(".")).exists(), f"{name}: {target}"
 
 
