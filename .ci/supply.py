@@ -263,7 +263,8 @@ def main() -> int:
         findings, warnings = advisories(found, rules.get("ignore", ()), date.today())
         for warning in warnings:
             say(f"WARNING: {warning}")
-        say(f"{len(found['dependencies'])} packages, {len(findings)} known vulnerabilities")
+        asked = sum("skip_reason" not in one for one in found["dependencies"])
+        say(f"{asked} packages looked up, {len(findings)} known vulnerabilities")
     else:
         out = Path(sys.argv[3])
         say(f"{sbom(Path(sys.argv[2]), out, closure('judge', EXTRAS))} parts in {out}")
