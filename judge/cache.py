@@ -13,18 +13,28 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import diskcache
 import platformdirs
-from diskcache.core import MODE_RAW, UNKNOWN
+from diskcache.core import DEFAULT_SETTINGS, METADATA, MODE_RAW, UNKNOWN
 
 from judge.errors import UsageError
 
 _NO_LIMIT = 1 << 50
+_OWN_SETTINGS: Mapping[str, Any] = {
+    "disk_min_file_size": _NO_LIMIT,
+    "size_limit": _NO_LIMIT,
+    "eviction_policy": "none",
+    # Nothing here expires, and looking for what has takes longer than storing.
+    "cull_limit": 0,
+    # The file's pages stay out of our memory; the system keeps the warm ones.
+    "sqlite_mmap_size": 0,
+    "sqlite_cache_size": 2048,
+}
 
 
 class TextDisk(diskcache.Disk):  # type: ignore[misc]
@@ -76,18 +86,10 @@ class ReplyCache:
         self._waiting: list[tuple[str, str, str | None]] = []
         self._commit: asyncio.Future[None] | None = None
         with self._usable():
+            _drop_strange_settings(folder / "cache.db")
+            # Every setting is given, so that none of the folder's own counts.
             self._cache = diskcache.Cache(
-                str(folder),
-                disk=TextDisk,
-                disk_min_file_size=_NO_LIMIT,
-                size_limit=_NO_LIMIT,
-                eviction_policy="none",
-                # Nothing here expires, and looking for what has takes longer than storing.
-                cull_limit=0,
-                # The file's pages stay out of our memory; the system keeps the warm ones.
-                sqlite_mmap_size=0,
-                sqlite_cache_size=2048,
-                timeout=60,
+                str(folder), disk=TextDisk, timeout=60, **{**DEFAULT_SETTINGS, **_OWN_SETTINGS}
             )
 
     def get(self, key: str) -> dict[str, Any] | None:
@@ -176,3 +178,22 @@ class ReplyCache:
         if self._waiting:
             self._flush()
         self._cache.close()
+
+
+def _drop_strange_settings(database: Path) -> None:
+    """Take out what diskcache never writes: each row would become an attribute or a pragma."""
+    if not database.is_file():
+        return
+    with closing(sqlite3.connect(database, timeout=60)) as opened:
+        if not opened.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchall():
+            return
+        known = {**DEFAULT_SETTINGS, **METADATA}
+        rows = opened.execute("SELECT rowid, key, value FROM Settings").fetchall()
+        strange = [
+            (row,)
+            for row, key, value in rows
+            if key not in known or (key in METADATA and not isinstance(value, int))
+        ]
+        if strange:
+            opened.executemany("DELETE FROM Settings WHERE rowid = ?", strange)
+            opened.commit()

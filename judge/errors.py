@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from judge.masking import masked
+
 
 class Exit(IntEnum):
     """Exit codes of every command (README, "Output")."""
@@ -27,7 +29,7 @@ class UsageError(JudgeError):
 
 
 class BackendError(JudgeError):
-    """A model call that brought no reply.
+    """A model call that brought no reply. The message is kept without secrets.
 
     `retryable` says whether the same call may succeed later; `retry_after` is the server's own
     wish in seconds, where it gave one.
@@ -37,7 +39,7 @@ class BackendError(JudgeError):
     retryable = False
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
+        super().__init__(masked(message))
         self.retry_after = retry_after
 
 

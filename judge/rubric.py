@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 from jinja2 import StrictUndefined, Template, TemplateError, meta
-from jinja2.sandbox import SandboxedEnvironment
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import Field, ValidationError, model_validator
 
 from judge.errors import UsageError
@@ -52,7 +52,7 @@ TEXT_FIELDS = (
 )
 """Fields that a rubric may show, in the order in which a prompt shows them."""
 
-ENVIRONMENT = SandboxedEnvironment(
+ENVIRONMENT = ImmutableSandboxedEnvironment(
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
 )
 """What questions are rendered in: a sandbox, where an unknown variable is an error."""

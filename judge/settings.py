@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,6 +22,7 @@ from judge.errors import UsageError
 
 TOML = "judge.toml"
 PREFIX = "JUDGE_"
+_KEY = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
 Words = Annotated[tuple[str, ...], NoDecode]
 
 
@@ -106,7 +108,13 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
         first = error.errors()[0]
         place = _place(given, tuple(map(str, first["loc"])))
         told = first["msg"]
-        if first["type"] == "extra_forbidden":
+        if first["type"] == "extra_forbidden" and _KEY.search(str(first["loc"][-1])):
+            told = (
+                "keys and passwords are read from the environment alone (OPENAI_API_KEY, "
+                "VLLM_API_KEY, ...), never from a file: take it out, and if others may have seen "
+                "the file, replace it"
+            )
+        elif first["type"] == "extra_forbidden":
             told = f"there is no such setting; there are {', '.join(sorted(Settings.model_fields))}"
         raise UsageError(f"{place}: {told}") from error
     except SettingsError as error:

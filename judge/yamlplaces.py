@@ -11,6 +11,8 @@ from judge.errors import UsageError
 
 Place = tuple[str, ...]
 
+_PYTHON = "tag:yaml.org,2002:python/"
+
 # Written in C where it is there; else the rubrics take a tenth of a second to read.
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
@@ -19,7 +21,8 @@ def read_mapping(text: str, name: str) -> tuple[dict[str, Any], dict[Place, int]
     """A YAML mapping with every scalar as text, and each key's line by its path.
 
     Raises:
-        UsageError: bad YAML, no mapping, or a key that stands twice; `name` stands for the file.
+        UsageError: bad YAML, no mapping, a tag, or a key that stands twice; `name` stands
+            for the file.
     """
     try:
         node, data = _parsed(text)
@@ -30,12 +33,23 @@ def read_mapping(text: str, name: str) -> tuple[dict[str, Any], dict[Place, int]
         raise UsageError(f"{name}:1: not valid YAML: {error}") from error
     if not isinstance(data, dict):
         raise UsageError(f"{name}:1: a rubric is a mapping of keys, not {type(data).__name__}")
+    if "!" in text:
+        _refuse_tags(text, name)
     lines: dict[Place, int] = {}
     for place, line, is_key in _lines(node):
         if is_key and place in lines:
             raise UsageError(f"{name}:{line}: {'.'.join(place)}: this key stands here twice")
         lines.setdefault(place, line)
     return data, lines
+
+
+def _refuse_tags(text: str, name: str) -> None:
+    """Every scalar is text here: a tag would be passed over, and whoever wrote it misled."""
+    for event in yaml.parse(text, Loader=_LOADER):
+        tag = getattr(event, "tag", None) or ""
+        if tag.startswith(("!", _PYTHON)) and tag != "!":
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise UsageError(f"{name}:{line}: YAML tags are not read; take {tag} out")
 
 
 def _parsed(text: str) -> tuple[Any, Any]:

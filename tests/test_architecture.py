@@ -21,6 +21,7 @@ WORDS = {
     "digest",
     "evidence",
     "locking",
+    "masking",
     "subject",
     "verdict",
     "rubric",

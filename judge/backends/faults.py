@@ -2,52 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import re
-from base64 import b64encode
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from urllib.parse import unquote, urlsplit, urlunsplit
 
 from judge import errors
+from judge.masking import masked
 
 _LONGEST = 300
-_LEAST_SECRET = 8
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)$")
-_USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
-
-
-def without_secrets(url: str) -> str:
-    """The address without user, password, query and fragment."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
 
 
 def scrubbed(text: object) -> str:
-    """One line of at most 300 characters, without the secrets that this process was given.
-
-    Servers and libraries repeat what was sent to them. Taken out are the values of all environment
-    variables whose names end in KEY, TOKEN, SECRET, PASSWORD or CREDENTIALS, and user names and
-    passwords in addresses, those of $OPENAI_BASE_URL also where they stand alone or in base64.
-    """
-    told = " ".join(str(text).split())
-    for secret in sorted(_secrets(), key=len, reverse=True):
-        told = told.replace(secret, "[secret]")
-    return _USERINFO.sub("", told)[:_LONGEST]
-
-
-def _secrets() -> set[str]:
-    given = {v.strip() for name, v in os.environ.items() if _SECRET_NAME.search(name.upper())}
-    try:
-        parts = urlsplit(os.environ.get("OPENAI_BASE_URL", ""))
-    except ValueError:
-        return {secret for secret in given if len(secret) >= _LEAST_SECRET}
-    login = parts.netloc.rpartition("@")[0]
-    given |= {parts.password or "", parts.query, *re.findall(r"=([^&]+)", parts.query)}
-    given |= {unquote(parts.password or ""), b64encode(unquote(login).encode()).decode()}
-    return {secret for secret in given if len(secret) >= _LEAST_SECRET}
+    """One line of at most 300 characters, without secrets (`judge.masking.masked`)."""
+    return masked(" ".join(str(text).split()))[:_LONGEST]
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

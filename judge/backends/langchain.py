@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from judge import errors
 from judge.backends.base import Call, Completion, Mode, Reading
-from judge.backends.faults import scrubbed, status_error, without_secrets
+from judge.backends.faults import scrubbed, status_error
 from judge.backends.shape import strip_fence, tool, with_schema_in_words
+from judge.masking import veiled, without_secrets
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -113,15 +114,22 @@ def _build(name: str) -> BaseChatModel:
     head, _, model = name.partition(":")
     try:
         if "." in head:
-            module, _, symbol = head.rpartition(".")
-            built: BaseChatModel = getattr(import_module(module), symbol)(
-                **({"model": model} if model else {})
-            )
-            return built
+            return _chat_model(head)(**({"model": model} if model else {}))
         return _initialised(name)
     except Exception as error:
         why = f"{type(error).__name__}: {scrubbed(error)}"
         raise errors.UsageError(f"langchain:{name}: cannot be built: {why}") from error
+
+
+def _chat_model(dotted: str) -> type[BaseChatModel]:
+    """A class by its name; whatever else has that name is not called."""
+    from langchain_core.language_models import BaseChatModel
+
+    module, _, symbol = dotted.rpartition(".")
+    found = getattr(import_module(module), symbol)
+    if not (isinstance(found, type) and issubclass(found, BaseChatModel)):
+        raise TypeError(f"{dotted} is no chat model of LangChain's")
+    return found
 
 
 def _initialised(name: str) -> BaseChatModel:
@@ -145,7 +153,7 @@ def _completion(answer: AIMessage) -> Completion:
     refusal = answer.additional_kwargs.get("refusal")
     usage = answer.usage_metadata
     return Completion(
-        text=str(refusal) if refusal else strip_fence(text),
+        text=veiled(str(refusal) if refusal else strip_fence(text)),
         finish_reason="refusal"
         if refusal or reason in _REFUSED
         else "length"

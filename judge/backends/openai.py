@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any, Protocol
 
 import orjson
@@ -14,6 +16,9 @@ from judge.backends.base import Call, Completion, Mode, Reading
 from judge.backends.faults import scrubbed, status_error
 from judge.backends.shape import openai_arguments, strip_fence
 from judge.backends.wire import Answered, Wire
+from judge.masking import without_secrets
+
+_log = logging.getLogger(__name__)
 
 OWN_URL = "https://api.openai.com/v1"
 """Where models are asked if $OPENAI_BASE_URL names no other server."""
@@ -112,9 +117,22 @@ def wire(url: str, key: str, prefix: str, headers: Mapping[str, str] | None = No
     if not (key.isascii() and key.isprintable()):
         raise errors.UsageError(f"{prefix}_API_KEY holds characters that no key can hold")
     try:
-        return Wire(url, {"Authorization": f"Bearer {key or 'none'}", **(headers or {})})
+        made = Wire(url, {"Authorization": f"Bearer {key or 'none'}", **(headers or {})})
     except errors.UsageError as error:
         raise errors.UsageError(f"{prefix}_BASE_URL: {error}") from None
+    if made.open_to_all and (key or without_secrets(url) != url.rstrip("/")):
+        _warn_of_plain_http(prefix, made.server)
+    return made
+
+
+@cache
+def _warn_of_plain_http(prefix: str, server: str) -> None:
+    _log.warning(
+        "judge: %s_BASE_URL: key and records go to %s over http://, where everybody on the way can "
+        "read them; use https:// unless the network is your own",
+        prefix,
+        server,
+    )
 
 
 def openai_wire(name: str) -> Wire:

@@ -30,7 +30,7 @@ from typing import Annotated, Any, Literal
 
 import yaml
 from jinja2 import Template, TemplateError
-from jinja2.sandbox import SandboxedEnvironment
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge import errors
@@ -178,4 +178,4 @@ def _text(entry: _Entry, call: Call, prompt: str) -> str:
 
 @lru_cache(maxsize=256)
 def _compiled(source: str) -> Template:
-    return SandboxedEnvironment().from_string(source)
+    return ImmutableSandboxedEnvironment().from_string(source)

@@ -213,7 +213,7 @@ class TransformersBackend:
 
         try:
             tokenizer = AutoTokenizer.from_pretrained(
-                self._checkpoint.folder, local_files_only=True
+                self._checkpoint.folder, local_files_only=True, trust_remote_code=False
             )
         except (OSError, ValueError, KeyError) as error:
             raise Denied(f"transformers:{self._checkpoint.name}: no tokenizer: {error}") from error
@@ -269,6 +269,10 @@ class TransformersBackend:
         model: Any = AutoModelForCausalLM.from_pretrained(
             self._checkpoint.folder,
             local_files_only=True,
+            # Code of the model's own is never run, and nobody is asked whether it may be; a .bin
+            # beside the safetensors is a pickle.
+            trust_remote_code=False,
+            use_safetensors=True,
             dtype=self._dtype,
             attn_implementation=attention.NAME,
         )

@@ -13,12 +13,15 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, urlencode, urljoin, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
-from judge.backends.faults import scrubbed, without_secrets
-from judge.errors import ServerFault, Unreachable, UsageError
+from judge.backends.faults import scrubbed
+from judge.errors import Denied, ServerFault, Unreachable, UsageError
+from judge.masking import Veil, of_address, without_secrets
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -31,6 +34,11 @@ SILENCE_TIMEOUT = 300.0
 
 LONGEST_ANSWER = 64 * 1024 * 1024
 """Bytes; a server that sends more than this has lost its way."""
+
+_PATH = "/chat/completions"
+_MOVED = frozenset((301, 302, 303, 307, 308))
+_SAME_METHOD = frozenset((307, 308))
+_MOST_MOVES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +53,12 @@ class Answered:
 class Wire:
     """The way to one address. `server` is that address without secrets.
 
+    `open_to_all` says that what is sent leaves this machine unencrypted.
+
     A user name and password in the address are sent as HTTP's basic authentication; the proxies
     that the environment names (HTTPS_PROXY, NO_PROXY, ...) are used. Certificates are always
     verified, against SSL_CERT_FILE or SSL_CERT_DIR where those are set, else against certifi's.
+    What the server repeats of the secrets in the address and the headers, it is not heard to say.
 
     Raises:
         UsageError: the address cannot be used.
@@ -57,21 +68,27 @@ class Wire:
         try:
             parts = urlsplit(url)
             port = f":{parts.port}" if parts.port is not None else ""
-        except ValueError as error:
-            raise UsageError(f"the address cannot be used: {scrubbed(error)}") from None
+        except ValueError:
+            # The library's own words hold the part that it stumbled over, which may be a password.
+            raise UsageError(
+                "the address cannot be used: host or port is none. In a user name or password, "
+                "characters such as / @ : ? # are written as %2F %40 %3A %3F %23"
+            ) from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError("the address does not begin with http:// or https:// and a host")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         path = parts.path.rstrip("/")
         self.server = without_secrets(url)
         self._base = (parts.scheme, host + port, path, parts.query)
-        self._url = self._at("/chat/completions")
+        self._url = self._at(_PATH)
         self._headers = {"Content-Type": "application/json", **headers}
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
+        self._veil = Veil({*of_address(url), *_credentials(self._headers)})
         self._secure = parts.scheme == "https"
         self._proxy = None if proxy_bypass(host) else getproxies().get(parts.scheme)
+        self.open_to_all = not self._secure and not _loopback(parts.hostname)
         self._session: ClientSession | None = None
 
     async def post(self, body: bytes) -> Answered:
@@ -80,11 +97,35 @@ class Wire:
         Raises:
             Unreachable: no server was spoken to.
             ServerFault: the connection was lost, or the answer never ended or was too long.
+            Denied: the server sends its callers to another one; nothing is sent there.
         """
         session = self._session or self._opened()
-        with self._faults():
-            async with session.post(self._url, data=body, proxy=self._proxy) as response:
-                return Answered(response.status, response.headers, await self._read(response))
+        for _ in range(_MOST_MOVES):
+            with self._faults():
+                async with session.post(
+                    self._url, data=body, proxy=self._proxy, allow_redirects=False
+                ) as response:
+                    if response.status not in _MOVED or "Location" not in response.headers:
+                        read = await self._read(response)
+                        return Answered(response.status, response.headers, read)
+                    place, status = response.headers["Location"], response.status
+            self._move(place, status)
+        raise Denied(f"{self.server} sends its callers from one address to the next")
+
+    def _move(self, place: str, status: int) -> None:
+        """Go by a redirection within the server; another server gets neither text nor key."""
+        try:
+            target = urljoin(self._url, place)
+            there, here = urlsplit(target), urlsplit(self._url)
+            bare = without_secrets(target).removesuffix(_PATH)
+        except ValueError:
+            raise Denied(f"{self.server} sends its callers nowhere (HTTP {status})") from None
+        if status not in _SAME_METHOD or (there.scheme, there.netloc) != (here.scheme, here.netloc):
+            raise Denied(
+                f"{self.server} sends its callers on to {bare} (HTTP {status}). Neither records "
+                "nor key are sent there; if that is the right address, name it instead"
+            )
+        self._url = target
 
     async def fetch(
         self,
@@ -117,13 +158,17 @@ class Wire:
             headers=headers,
             proxy=self._proxy,
             timeout=timeout,
+            # The key goes to no other host; neither do records.
+            allow_redirects=data is None,
         )
         with self._faults():
             async with asked as response:
                 if into is None or response.status >= 300:
                     return Answered(response.status, response.headers, await self._read(response))
+                heard = self._veil.piecewise(into)
                 async for part in response.content.iter_any():
-                    into(part)
+                    heard(part)
+                heard.end()
                 return Answered(response.status, response.headers, b"")
 
     def _at(self, path: str, query: Mapping[str, str] | None = None) -> str:
@@ -156,7 +201,7 @@ class Wire:
             and told <= LONGEST_ANSWER
             and "Content-Encoding" not in response.headers
         ):
-            return await response.read()
+            return self._veil.over(await response.read())
         parts: list[bytes] = []
         size = 0
         async for part in response.content.iter_any():
@@ -166,7 +211,7 @@ class Wire:
                     f"{self.server}: the answer is longer than {LONGEST_ANSWER} bytes"
                 )
             parts.append(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return self._veil.over(parts[0] if len(parts) == 1 else b"".join(parts))
 
     def _opened(self) -> ClientSession:
         import aiohttp
@@ -198,9 +243,36 @@ def _refusal(error: OSError) -> str:
     return os.strerror(number) if number else scrubbed(error)
 
 
-def _verified() -> ssl.SSLContext:
-    if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
-        return ssl.create_default_context()
-    import certifi
+def _loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
-    return ssl.create_default_context(cafile=certifi.where())
+
+def _credentials(headers: Mapping[str, str]) -> Iterator[str]:
+    """What stands behind the scheme: the key of `Bearer KEY`."""
+    yield headers.get("Authorization", "").partition(" ")[2]
+
+
+def _verified() -> ssl.SSLContext:
+    """Whom to trust; nothing in the environment turns the verification off.
+
+    Raises:
+        Unreachable: SSL_CERT_FILE names no file of certificates, or SSL_CERT_DIR no folder.
+    """
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if not (file or folder):
+        import certifi
+
+        return ssl.create_default_context(cafile=certifi.where())
+    if folder and not Path(folder).is_dir():
+        raise Unreachable(f"SSL_CERT_DIR ({folder}) is no folder")
+    context = ssl.create_default_context()
+    if file:
+        try:
+            # OpenSSL reads it by itself, and says nothing where it cannot.
+            context.load_verify_locations(file)
+        except OSError as error:
+            raise Unreachable(f"SSL_CERT_FILE ({file}) holds no certificates: {error}") from error
+    return context

@@ -27,6 +27,7 @@ from judge.cli import (
     workflows,
 )
 from judge.errors import JudgeError
+from judge.masking import guard_process, masked
 
 EPILOG = """**Examples**
 
@@ -110,10 +111,13 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names and ids may hold what has no UTF-8 form; it is printed as JSON escapes it.
         sys.stdout.reconfigure(errors="backslashreplace")
+    guard_process()
     try:
         app()
     except JudgeError as error:
-        typer.echo(f"judge: {error}", err=True)
+        typer.echo(f"judge: {masked(str(error))}", err=True)
         sys.exit(int(error.exit_code))
     finally:
+        # Typer has put a hook for tracebacks of its own in place of ours.
+        guard_process()
         gc.enable()

@@ -89,6 +89,32 @@ def show_path(name: Name = None) -> None:
     typer.echo(found)
 
 
+@app.command("verify")
+def verify_models(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Names; all weights that are here if none.")
+    ] = None,
+) -> None:
+    """Read weights whole and compare their SHA-256 with the pinned one; exit 2 if one is wrong."""
+    from judge.weights import store
+    from judge.weights.catalog import CATALOG
+
+    wrong = []
+    for name in names or [name for name in CATALOG if store.path(name) is not None]:
+        if store.path(name) is None:
+            raise UsageError(f"the weights {name} are not in {store.weights_dir()}")
+        for file in CATALOG[name].files:
+            right = store.proved(CATALOG[name], file, again=True)
+            place = store.file_path(CATALOG[name], file)
+            typer.echo(f"{'right' if right else 'WRONG'}  {file.sha256}  {place}")
+            wrong += [] if right else [name]
+    if wrong:
+        raise UsageError(
+            f"{', '.join(sorted(set(wrong)))}: not the bytes that the catalog pins; `judge models "
+            "pull NAME` fetches them anew"
+        )
+
+
 def fetch(name: str, source: Origin = Origin.AUTO) -> Path:
     """Fetch weights as `judge.weights.fetch.pull` does, with the progress on standard error."""
     from judge.weights.fetch import pull

@@ -18,6 +18,7 @@ from judge.evaluation.selection import first_rows, sampled_rows
 from judge.judging.budget import BudgetReached
 from judge.judging.judge import Sampling
 from judge.judging.probe import prove_logprobs
+from judge.masking import masked
 from judge.records import Item, Problem, SeenIds
 from judge.run import lines
 from judge.run.fingerprint import Mark, fingerprint
@@ -188,7 +189,7 @@ class _Evaluation:
         except Exception as error:  # noqa: BLE001
             # One item that a benchmark stumbles over must not keep all others from being asked.
             _log.exception("item %s was not asked", item.fields.get("id"))
-            return _failed(item, "internal", f"{type(error).__name__}: {error}", mark)
+            return _failed(item, "internal", masked(f"{type(error).__name__}: {error}"), mark)
 
     def count(self, line: Line, report: Report) -> None:
         found = result_of(json.loads(line.text))

@@ -48,7 +48,9 @@ class Checkpoint:
         from transformers import AutoConfig
 
         try:
-            return AutoConfig.from_pretrained(self.folder, local_files_only=True)
+            return AutoConfig.from_pretrained(
+                self.folder, local_files_only=True, trust_remote_code=False
+            )
         except (OSError, ValueError, KeyError) as error:
             raise UsageError(f"transformers:{self.name}: {_first_line(error)}") from error
 

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeGuard
 
 import orjson
+from pydantic import BaseModel, ValidationError
 
 from judge.cache import ReplyCache
 from judge.digest import digest
@@ -43,7 +44,7 @@ class Replays:
         if found is None:
             return None
         judgement, changed = found.get("judgement"), found.get("changed")
-        if not (isinstance(judgement, dict) and isinstance(changed, dict)):
+        if not (isinstance(changed, dict) and _whole(judgement)):
             return None
         self.count += 1
         judgement["models"] = bound.models
@@ -69,6 +70,45 @@ class Replays:
                 "record": content_hash(record.fields),
             }
         )
+
+
+class _Check(BaseModel):
+    check: str
+    verdict: Verdict
+    votes: list[dict[str, Any]]
+
+
+class _Edit(BaseModel):
+    check: str
+    before: str
+    after: str
+    values: list[str]
+
+
+class _Usage(BaseModel):
+    replies: int
+    input_tokens: int
+    output_tokens: int
+
+
+class _Judgement(BaseModel):
+    """What the run itself reads of a judgement."""
+
+    verdict: Literal[tuple(FINISHED)]  # type: ignore[valid-type]
+    checks: list[_Check]
+    edits: list[_Edit]
+    usage: _Usage
+    dropped: list[Any] = []
+    error: None = None
+
+
+def _whole(judgement: object) -> TypeGuard[dict[str, Any]]:
+    """Whether it is a judgement at all: others may write to the folder."""
+    try:
+        _Judgement.model_validate(judgement)
+    except ValidationError:
+        return False
+    return True
 
 
 def _as_text(value: Mapping[str, Any]) -> str:

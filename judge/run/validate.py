@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from judge.errors import BackendError, JudgeError
+from judge.masking import masked
 from judge.records import Item, Kind, Problem, Record, SeenIds, build
 from judge.run import lines
 from judge.run.fingerprint import Mark
@@ -146,7 +147,8 @@ class Validation:
             # A fault of ours, or of somebody's rubric or workflow: one record must not keep all
             # others from being judged, now and again on every resume.
             _log.exception("record %s (line %d) was not judged", record.id, record.item.line)
-            return lines.failed(record, "internal", f"{type(error).__name__}: {error}", bound)
+            told = masked(f"{type(error).__name__}: {error}")
+            return lines.failed(record, "internal", told, bound)
         if self.replays is not None:
             await self.replays.keep(record, line, bound)
         return line

@@ -17,6 +17,7 @@ from pathlib import Path
 from judge.errors import Exit, JudgeError
 from judge.judging.budget import Budget, BudgetReached
 from judge.judging.client import Counters
+from judge.masking import guard_process
 from judge.records import Item, Problem, SeenIds, build
 from judge.run import lines
 from judge.run.setup import Setup
@@ -139,6 +140,7 @@ class Worker:
 
     async def begin(self) -> JudgeError | None:
         """Build everything and reach every model; the error that keeps it from that, if any."""
+        guard_process()
         _enter(self._folder)
         try:
             budget = LeasedBudget(self._lease) if self._lease is not None else None

@@ -67,8 +67,14 @@ class Served:
         """See that the server is installed and, for llama.cpp, that the weights are here.
 
         Raises:
-            UsageError: one is missing; says what to install.
+            UsageError: one is missing; says what to install. Or an option holds a key.
         """
+        if given := next(filter(_gives_key, self.options), None):
+            raise UsageError(
+                f"{given.partition('=')[0]} puts a key on a command line, which every user of this "
+                f"machine can read, and into the output's settings: set {KEY_VARIABLE} (or "
+                "HF_TOKEN) in the environment instead"
+            )
         if self.kind is Kind.VLLM:
             if _vllm() is None:
                 raise UsageError(
@@ -124,6 +130,12 @@ class Served:
         if self.context is not None:
             words += ["--context", str(self.context)]
         return [*words, *self.options]
+
+
+def _gives_key(option: str) -> bool:
+    """Whether it is one of vLLM's options for a key, also with _ for - or cut short."""
+    name = option.partition("=")[0].replace("_", "-")
+    return len(name) > 4 and any(known.startswith(name) for known in ("--api-key", "--hf-token"))
 
 
 def _vllm() -> str | None:

@@ -57,7 +57,7 @@ def _pull(owner: Entry, folder: Path, progress: Progress, source: SourceName) ->
     done = 0
     for file in owner.files:
         target = store.file_path(owner, file)
-        if not (target.is_file() and target.stat().st_size == file.size):
+        if not (target.is_file() and store.proved(owner, file)):
             _fetch(file, target, _report(progress, done, owner.size), source)
         done += file.size
     # The download of a pull that was killed may have gone on and left its folder a second time.

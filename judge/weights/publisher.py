@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from judge.masking import masked, without_secrets
 from judge.weights.catalog import WeightsFile
 from judge.weights.source import Report, SourceUnreachable, WrongBytes, cut, held
 
@@ -39,6 +40,7 @@ def fetch(file: WeightsFile, part: Path, report: Report) -> None:
     if file.url is None:
         raise SourceUnreachable(f"{file.name} is not published as a file of its own")
     url = address(file.url)
+    said = without_secrets(url)
     timeout = httpx.Timeout(_STALL_SECONDS, connect=_CONNECT_SECONDS)
     with httpx.Client(follow_redirects=True, timeout=timeout) as client:
         failures = 0
@@ -47,11 +49,12 @@ def fetch(file: WeightsFile, part: Path, report: Report) -> None:
             try:
                 _stream(client, url, file, part, report)
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-                raise SourceUnreachable(f"cannot reach {url}: {error}") from error
+                raise SourceUnreachable(f"cannot reach {said}: {masked(str(error))}") from error
             except httpx.HTTPError as error:
                 failures = 1 if held(part) > before else failures + 1
                 if failures == _TRIES:
-                    raise SourceUnreachable(f"{url} keeps breaking off: {error}") from error
+                    told = f"{said} keeps breaking off: {masked(str(error))}"
+                    raise SourceUnreachable(told) from error
                 time.sleep(0.25 * 2**failures)
 
 
@@ -63,7 +66,7 @@ def _stream(client: httpx.Client, url: str, file: WeightsFile, part: Path, repor
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     with client.stream("GET", url, headers=headers) as response:
         if response.status_code not in (httpx.codes.OK, httpx.codes.PARTIAL_CONTENT):
-            raise SourceUnreachable(f"{url} answers HTTP {response.status_code}")
+            raise SourceUnreachable(f"{without_secrets(url)} answers HTTP {response.status_code}")
         if not _continues(response, start):
             cut(part, 0)
         with part.open("ab") as stream:
@@ -72,7 +75,8 @@ def _stream(client: httpx.Client, url: str, file: WeightsFile, part: Path, repor
                 if stream.tell() > file.size:
                     part.unlink()
                     raise WrongBytes(
-                        f"{url} is longer than the {file.size} bytes expected of {file.name}"
+                        f"{without_secrets(url)} is longer than the {file.size} bytes expected "
+                        f"of {file.name}"
                     )
                 report(stream.tell(), f"from {httpx.URL(url).host}")
     if held(part) < file.size:

@@ -101,10 +101,11 @@ async def test_json_in_words_from_a_model_without_tools() -> None:
 async def test_a_fake_of_langchains_own_by_its_class_path(monkeypatch: pytest.MonkeyPatch) -> None:
     from langchain_core.language_models import fake_chat_models
 
-    def built(**_: str) -> BaseChatModel:
-        return fake_chat_models.FakeListChatModel(responses=['{"a": "1"}', '{"a": "2"}'])
+    class Built(fake_chat_models.FakeListChatModel):
+        def __init__(self, model: str) -> None:
+            super().__init__(responses=['{"a": "1"}', '{"a": "2"}'])
 
-    monkeypatch.setattr(fake_chat_models, "Built", built, raising=False)
+    monkeypatch.setattr(fake_chat_models, "Built", Built, raising=False)
     backend = LangChainBackend("langchain_core.language_models.fake_chat_models.Built:x")
     texts = [(await backend.complete(CALL, Mode.JSON)).text for _ in range(2)]
     assert texts == ['{"a": "1"}', '{"a": "2"}']

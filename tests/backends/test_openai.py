@@ -17,8 +17,9 @@ from routed import routed
 
 from judge import errors
 from judge.backends.base import Call, Message, Mode
-from judge.backends.faults import retry_after, scrubbed, without_secrets
+from judge.backends.faults import retry_after, scrubbed
 from judge.backends.openai import OpenAIBackend
+from judge.masking import without_secrets
 
 KEY = "sk-test-0123456789abcdef"
 URL = "http://models.test/v1"

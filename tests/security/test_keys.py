@@ -1,0 +1,456 @@
+"""No key is left anywhere: files, cache, journal, temporary files, output, command lines."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from batchserver import KEY as BATCH_KEY
+from batchserver import BatchServer
+from cli.conftest import COMMAND, norm
+from cli.typed import Typed
+from loopback import Answer, Asked, Loopback, fails, says
+from serving import made_vllm
+
+from judge.masking import Veil, masked
+
+from .trail import KEY, assert_clean, left
+
+PASSWORD = "hunter2-Zq8wLm40"
+JUDGE = ("validate", "n.jsonl", "-m", "openai:m", "--check", "polite", "--rubric", "polite.yaml")
+POLITE = """
+name: polite
+title: Is it polite?
+source: "made up"
+kinds: [norm]
+role: judge
+about: record
+fields: [rule_of_thumb, story]
+reply: YesNo
+verdict: {pass: "yes"}
+readings:
+  structured: {max_tokens: 60, question: "Is it polite? Give a reason, then answer."}
+  probability: {steps: [{question: "Is it polite? Answer Yes or No.", "yes": "yes", "no": "no"}]}
+"""
+
+
+def echoing(asked: Asked) -> Answer:
+    """A reply that repeats the key, as a debugging proxy makes a model do."""
+    seen = asked.headers.get("Authorization", "")
+    if asked.schema_name != "YesNo":
+        return says({"answer": "yes"})
+    return says({"quote": None, "reason": f"sent with {seen} ({KEY})", "answer": "yes"})
+
+
+def failing(asked: Asked) -> Answer:
+    """Errors that repeat the key, each record's in another way."""
+    seen = asked.headers.get("Authorization", "")
+    turn = next((n for n in range(4) if f"number {n}" in asked.prompt), 4)
+    faults = [
+        fails(400, f"bad header {seen}"),
+        fails(422, f"?api_key={KEY}&x=1"),
+        fails(413, "key " + quote(KEY, safe="")),
+        Answer(status=400, body=f"<html>{KEY}</html>".encode(), content_type="text/html"),
+    ]
+    return echoing(asked) if turn == 4 else faults[turn]
+
+
+@pytest.fixture
+def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
+    """The command, in a folder that holds temporary files, too, with the key in the environment."""
+    made = Typed(tmp_path, monkeypatch, capfd)
+    for name in [name for name in os.environ if name.startswith(("OPENAI_", "VLLM_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    made.write("n.jsonl", [norm(number) for number in range(5)])
+    (tmp_path / "polite.yaml").write_text(POLITE)
+    return made
+
+
+@pytest.fixture
+def echo() -> Iterator[Loopback]:
+    with Loopback(echoing) as server:
+        yield server
+
+
+def sent(server: Loopback) -> set[str]:
+    return {call.headers.get("Authorization", "") for call in server.calls}
+
+
+def test_a_reply_that_repeats_the_key_is_kept_without_it(
+    typed: Typed, echo: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", echo.url)
+    kept = ("-o", "out.jsonl", "--summary", "sum.json", "--review", "review.jsonl")
+    done = typed(*JUDGE, *kept)
+    assert done.returncode == 0, done.stderr
+    again = typed(*JUDGE, "--overwrite", *kept)
+    trail = left(typed.folder, done.stdout, done.stderr, again.stdout, again.stderr)
+    assert sent(echo) == {f"Bearer {KEY}"}
+    assert b"sent with Bearer [secret] ([secret])" in trail, "or there was nothing to mask"
+    assert_clean(trail)
+
+
+def test_errors_that_repeat_the_key_are_told_without_it(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Loopback(failing) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        done = typed(*JUDGE, "-o", "out.jsonl", "--summary", "sum.json")
+    assert done.returncode == 3, done.stderr
+    trail = left(typed.folder, done.stdout, done.stderr)
+    assert trail.count(b"[secret]") >= 4
+    assert_clean(trail)
+
+
+@pytest.mark.parametrize("model", ["openai:m", "langchain:openai:m"])
+def test_a_server_that_refuses_the_key_and_repeats_it(
+    typed: Typed, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(asked: Asked) -> Answer:
+        return fails(401, f"Incorrect API key provided: {KEY}. {asked.headers}")
+
+    with Loopback(refusing, scripted_probe=True) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        done = typed(*JUDGE[:2], "-m", model, *JUDGE[4:], "-o", "out.jsonl", "--summary", "s.json")
+        assert server.count
+    assert done.returncode == 4 and b"refuses the key" in done.stderr
+    assert_clean(left(typed.folder, done.stdout, done.stderr))
+
+
+def test_replies_through_langchain(
+    typed: Typed, echo: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", echo.url)
+    done = typed(*JUDGE[:2], "-m", "langchain:openai:m", *JUDGE[4:], "-o", "out.jsonl")
+    assert done.returncode == 0, done.stderr
+    trail = left(typed.folder, done.stdout, done.stderr)
+    assert b"[secret]" in trail
+    assert_clean(trail)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["http://ann:{password}@{place}", "http://{place}?api_key={password}&v=1"],
+    ids=["login", "query"],
+)
+@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "VLLM_BASE_URL"])
+def test_secrets_in_the_address(
+    typed: Typed, written: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    basic = base64.b64encode(f"ann:{PASSWORD}".encode()).decode()
+
+    def loud(asked: Asked) -> Answer:
+        """Repeats the password where it stands alone, and in base64."""
+        if "number 1" in asked.prompt:
+            given = asked.headers.get("Authorization")
+            return fails(400, f"no: {PASSWORD} {given} http://ann:{PASSWORD}@h/")
+        seen = f"{asked.headers.get('Authorization')} {PASSWORD}"
+        return says({"quote": None, "reason": seen, "answer": "yes"})
+
+    with Loopback(loud) as server:
+        place = server.url.removeprefix("http://")
+        monkeypatch.setenv(variable, written.format(password=PASSWORD, place=place))
+        model = "openai:m" if variable.startswith("OPENAI") else "vllm:m"
+        words = ("-m", model, *JUDGE[4:], "--reading", "structured")
+        done = typed(*JUDGE[:2], *words, "-o", "out.jsonl", "--summary", "s.json")
+    assert done.returncode == 3, done.stderr
+    trail = left(typed.folder, done.stdout, done.stderr)
+    assert b"[secret]" in trail
+    assert_clean(trail, (KEY, PASSWORD, basic))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://ann:hunter2-Zq8wLm40/x@127.0.0.1:1/v1", "http://ann:hunter2-Zq8wLm40?@[::1/v1"],
+)
+def test_an_address_that_cannot_be_used_is_not_told(
+    typed: Typed, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    done = typed(*JUDGE)
+    assert done.returncode == 2 and b"OPENAI_BASE_URL: the address cannot be used" in done.stderr
+    assert_clean(left(typed.folder, done.stdout, done.stderr), (PASSWORD,))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*JUDGE, "--dry-run"),
+        ("plan", *JUDGE[1:]),
+        ("calibrate", "labels.jsonl", *JUDGE[2:], "-o", "calibrated", "--draws", "20"),
+        ("evaluate", "normad", "rows.jsonl", "-m", "openai:m", "-o", "a.jsonl", "--tables", "t"),
+    ],
+    ids=lambda words: words[0] + ("" if len(words) < 10 else " -o"),
+)
+def test_other_commands(
+    typed: Typed, echo: Loopback, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", echo.url)
+    typed.write(
+        "labels.jsonl",
+        [{**norm(n), "labels": {"polite": "yes" if n % 2 else "no"}} for n in range(12)],
+    )
+    typed.write("rows.jsonl", [{**norm(n), "country": "Egypt", "value": "Re"} for n in range(3)])
+    done = typed(*words)
+    assert done.returncode in (0, 3), done.stderr
+    assert_clean(left(typed.folder, done.stdout, done.stderr))
+
+
+# ---------------------------------------------------------------- other hosts
+
+
+def test_neither_key_nor_records_follow_a_redirection_to_another_server(
+    typed: Typed, echo: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for status in (301, 302, 303, 307, 308):
+        place = f"{echo.url}/chat/completions?api_key={quote(KEY, safe='')}"
+        moved = Answer(status=status, headers={"Location": place}, body=b"")
+        with Loopback(lambda asked, moved=moved: moved, scripted_probe=True) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+            done = typed(*JUDGE, "--no-cache")
+            assert server.count == 1
+        assert done.returncode == 4
+        assert f"sends its callers on to {echo.url} (HTTP {status})".encode() in done.stderr
+        assert_clean(done.stdout + done.stderr)
+    assert echo.count == 0
+
+
+def test_a_redirection_within_the_server_is_followed(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def script(asked: Asked) -> Answer:
+        if asked.number == 1:
+            again = {"Location": "/v1/chat/completions?where=here"}
+            return Answer(status=307, headers=again, body=b"")
+        return says('{"ready": "yes"}') if asked.probe else echoing(asked)
+
+    with Loopback(script, scripted_probe=True) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert typed(*JUDGE).returncode == 0
+    with Loopback(
+        lambda asked: Answer(status=307, headers={"Location": "/v1/chat/completions"}, body=b""),
+        scripted_probe=True,
+    ) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        done = typed(*JUDGE, "--no-cache")
+    assert done.returncode == 4 and b"from one address to the next" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "warned"),
+    [
+        ("http://models.test/v1", KEY, True),
+        ("http://10.0.0.7:8000/v1", KEY, True),
+        ("http://ann:p@models.test/v1", "", True),
+        ("http://models.test/v1", "", False),
+        ("http://127.0.0.1:8000/v1", KEY, False),
+        ("http://[::1]:8000/v1", KEY, False),
+        ("http://localhost:8000/v1/", KEY, False),
+        ("https://models.test/v1", KEY, False),
+    ],
+)
+def test_a_key_without_encryption_is_warned_of_once(
+    url: str, key: str, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    from judge.backends import openai
+
+    openai._warn_of_plain_http.cache_clear()
+    for _ in range(2):
+        openai.wire(url, key, "OPENAI")
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == warned
+    assert not warned or "OPENAI_BASE_URL: key and records go to http://" in told[0]
+    assert_clean("".join(told).encode())
+
+
+# ---------------------------------------------------------------- files of settings
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'openai_api_key = "{KEY}"',
+        f'OPENAI_API_KEY = "{KEY}"',
+        f'token = "{KEY}"',
+        f'[prices."openai:m"]\ninput = 1.0\noutput = 1.0\napi_key = "{KEY}"',
+    ],
+)
+def test_a_key_in_judge_toml_is_refused(typed: Typed, line: str) -> None:
+    (typed.folder / "judge.toml").write_text(line + "\n")
+    done = typed(*JUDGE)
+    assert done.returncode == 2
+    assert b"from the environment alone (OPENAI_API_KEY" in done.stderr
+    assert b"judge.toml (" in done.stderr
+    assert_clean(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize(
+    "option", [f"--api-key={KEY}", "--api-key", "--api_key", "--api-k", "--hf-token"]
+)
+def test_a_key_among_a_servers_options_is_refused(
+    typed: Typed, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_SERVER_OPTIONS", f"--seed 3 {option} {KEY}")
+    validated = typed("validate", "n.jsonl", "-m", "vllm:m")
+    monkeypatch.delenv("JUDGE_SERVER_OPTIONS")
+    served = typed("models", "serve", "m", "--", option, KEY)
+    for done in (validated, served):
+        assert done.returncode == 2 and b"VLLM_API_KEY" in done.stderr
+        assert_clean(left(typed.folder, done.stdout, done.stderr))
+
+
+# ---------------------------------------------------------------- whole processes
+
+CRASHING = """
+import os, sys
+from judge.backends.openai import OpenAIBackend
+from judge.cli import closing, main
+whole = OpenAIBackend.complete
+
+async def complete(self, call, mode):
+    if "number 2" in str(call.messages):
+        raise RuntimeError("sent Authorization: Bearer " + os.environ["OPENAI_API_KEY"])
+    return await whole(self, call, mode)
+
+def broken(*_, **__):
+    raise RuntimeError("closing with " + os.environ["OPENAI_API_KEY"])
+
+OpenAIBackend.complete = complete
+for name in [n for n in vars(closing) if callable(getattr(closing, n)) and n.startswith("print")]:
+    setattr(closing, name, broken)
+main()
+"""
+
+
+def started(folder: Path, *words: str, **env: str) -> subprocess.Popen[bytes]:
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("JUDGE_", "OPENAI_", "VLLM_"))}
+    (folder / "tmp").mkdir(exist_ok=True)
+    own = {"JUDGE_CACHE_DIR": str(folder / "cache"), "TMPDIR": str(folder / "tmp")}
+    return subprocess.Popen(
+        words,
+        cwd=folder,
+        env={**kept, **own, **env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.mark.slow
+def test_a_crash_in_the_middle(typed: Typed, echo: Loopback) -> None:
+    words = (sys.executable, "-c", CRASHING, *JUDGE, "-o", "out.jsonl", "--summary", "s.json")
+    env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": echo.url}
+    process = started(typed.folder, *words, **env, PYTHONDEVMODE="1", OPENAI_LOG="debug")
+    out, told = process.communicate(timeout=100)
+    trail = left(typed.folder, out, told)
+    assert b"Bearer [secret]" in told and b"Traceback" in told, told
+    assert_clean(trail)
+
+
+@pytest.mark.slow
+def test_langchain_with_its_debug_log(typed: Typed, echo: Loopback) -> None:
+    words = (*COMMAND, *JUDGE[:2], "-m", "langchain:openai:m", *JUDGE[4:], "--limit", "1")
+    env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": echo.url, "OPENAI_LOG": "debug"}
+    out, told = started(typed.folder, *words, **env).communicate(timeout=100)
+    assert echo.count, told
+    assert_clean(left(typed.folder, out, told))
+
+
+@pytest.mark.slow
+def test_a_batch_that_waits(typed: Typed, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The journal, seen while the provider works."""
+    with BatchServer(tmp_path_factory.mktemp("server")) as server:
+        server.plan(delay=600.0)
+        env = {
+            "OPENAI_API_KEY": BATCH_KEY,
+            "OPENAI_BASE_URL": server.url,
+            "JUDGE_BATCH_QUIET": "0.2",
+            "JUDGE_BATCH_POLL": "0.1",
+        }
+        words = (*COMMAND, *JUDGE, "--engine", "batch", "-o", "out.jsonl")
+        process = started(typed.folder, *words, **env)
+        server.wait_for(lambda: server.requests("poll") > 0, "no batch is looked at")
+        command_line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        trail = left(typed.folder, command_line)
+        process.send_signal(signal.SIGINT)
+        out, told = process.communicate(timeout=100)
+        refused = started(typed.folder, *words, "--resume", **(env | {"OPENAI_API_KEY": KEY}))
+        out_refused, told_refused = refused.communicate(timeout=100)
+    assert b"batch_1" in trail, "the journal is there"
+    assert refused.returncode == 4, told_refused
+    assert_clean(left(typed.folder, trail, out, told, out_refused, told_refused), (BATCH_KEY, KEY))
+
+
+@pytest.mark.slow
+def test_a_served_model(typed: Typed) -> None:
+    """Command lines of judge, its guard and the server; the log is the server's own affair."""
+    path = f"{made_vllm.put(typed.folder / 'bin')}{os.pathsep}{os.environ['PATH']}"
+    env = {"VLLM_API_KEY": KEY, "PATH": path, "MADE_VLLM": str(typed.folder)}
+    process = started(typed.folder, *COMMAND, "models", "serve", "m", "--log", "log", **env)
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline()
+        lines = [p.read_bytes() for p in Path("/proc").glob("[0-9]*/cmdline") if _ours(p)]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, told = process.communicate(timeout=100)
+    assert len(lines) >= 3, lines
+    log = typed.folder / "log"
+    assert log.stat().st_mode & 0o077 == 0
+    log.unlink()
+    assert_clean(left(typed.folder, address, out, told, *lines))
+
+
+def _ours(place: Path) -> bool:
+    try:
+        return b"serve\0m\0" in place.read_bytes()
+    except OSError:
+        return False
+
+
+# ---------------------------------------------------------------- the mask itself
+
+
+def test_what_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_PASSWD", "correct horse battery")
+    monkeypatch.setenv("HTTPS_PROXY", f"http://ann:{PASSWORD}/x@proxy.test:3128")
+    monkeypatch.setenv("HF_ENDPOINT", "https://hub.test:8443/@mirror/models")
+    told = masked(f"correct horse battery; {PASSWORD}; {PASSWORD}/x; hub.test:8443/@mirror/models")
+    assert told == "[secret]; [secret]; [secret]; hub.test:8443/@mirror/models"
+
+
+def test_a_secret_that_comes_in_pieces() -> None:
+    text = f"a {KEY} b {KEY[:-1]} c {KEY}".encode()
+    whole = Veil([KEY]).over(text)
+    assert whole.count(b"[secret]") == 2
+    for size in (1, 2, 5, 17, len(text)):
+        parts: list[bytes] = []
+        heard = Veil([KEY]).piecewise(parts.append)
+        for start in range(0, len(text), size):
+            heard(text[start : start + size])
+        heard.end()
+        assert b"".join(parts) == whole, size
+
+
+def test_short_keys_leave_replies_alone() -> None:
+    assert Veil(["not-needed"]).over(b"help was not-needed") == b"help was not-needed"
+
+
+def test_the_trail_is_searched_for_every_form(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("nothing")
+    for told in (KEY, quote(KEY, safe=""), json.dumps({"k": KEY})):
+        with pytest.raises(AssertionError):
+            assert_clean(left(tmp_path, told.encode()))

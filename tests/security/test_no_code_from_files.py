@@ -1,0 +1,313 @@
+"""Nothing that lies in a file runs: caches, journals, rubrics, scripts, model folders."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pickle
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.conftest import norm
+from cli.typed import Typed
+
+from judge.backends.base import Call, Mode, Origin
+from judge.backends.scripted import ScriptedBackend
+from judge.cache import ReplyCache
+from judge.errors import BadRequest, UsageError
+from judge.rubric import parse
+from judge.task import parse_task
+
+from .test_keys import POLITE
+
+ROOT = Path(__file__).parents[2]
+RUN = ("validate", "n.jsonl", "-m", "scripted:m.yaml", "--check", "polite")
+RUN = (*RUN, "--rubric", "polite.yaml", "--reading", "structured")
+
+
+class Bomb:
+    """Creates a file when unpickled."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (self.target,))
+
+
+@pytest.fixture
+def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
+    made = Typed(tmp_path, monkeypatch, capfd)
+    made.write("n.jsonl", [norm(number) for number in range(2)])
+    made.script("m.yaml", [{"reply": {"quote": None, "reason": "so", "answer": "yes"}}])
+    (tmp_path / "polite.yaml").write_text(POLITE)
+    return made
+
+
+# ---------------------------------------------------------------- the cache folder
+
+
+def sql(folder: Path, text: str, *values: object) -> list[Any]:
+    with sqlite3.connect(folder / "cache.db") as database:
+        return database.execute(text, values).fetchall()
+
+
+def test_a_run_over_a_cache_full_of_pickles(typed: Typed) -> None:
+    """Every row and every file of the folder is a pickle, of whatever mode and raw."""
+    whole = typed(*RUN)
+    assert whole.returncode == 0, whole.stderr
+    target, cache = typed.folder / "boom", typed.folder / "cache"
+    bomb = pickle.dumps(Bomb(target))
+    keys = [key for (key,) in sql(cache, "SELECT key FROM Cache")]
+    assert len(keys) >= 4
+    for mode, raw, name in ((4, 1, None), (4, 0, None), (4, 1, "bomb.val"), (3, 1, "../bomb.val")):
+        change = "UPDATE Cache SET mode = ?, raw = ?, filename = ?, value = ?"
+        sql(cache, change, mode, raw, name, None if name else bomb)
+        for place in (cache, cache.parent):
+            (place / "bomb.val").write_bytes(bomb)
+        assert typed(*RUN).stdout == whole.stdout
+        for words in (("stats",), ("prune", "--older-than", "0s"), ("clear", "--yes")):
+            typed("cache", *words)
+        typed(*RUN)
+        assert (typed.folder / "bomb.val").exists(), "files outside are not deleted"
+    assert not target.exists()
+    pickle.loads(bomb)
+    assert target.exists(), "the bomb itself must work, or this test proves nothing"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("disk", "judge.evil.Disk"),
+        ("disk_strange", 1),
+        ("get", "not callable"),
+        ("_sql", "not callable"),
+        ("disk_pickle_protocol", "x"),
+        ("disk_min_file_size", 0),
+        ("sqlite_writable_schema", 1),
+        ("sqlite_journal_mode = off; --", 1),
+        ("eviction_policy", "nonsense"),
+        ("size_limit", 1),
+        ("size", "many"),
+        ("count", None),
+    ],
+)
+def test_planted_settings_do_not_count(tmp_path: Path, key: str, value: object) -> None:
+    made = ReplyCache(tmp_path)
+    made.set("a", {"a": 1})
+    made.close()
+    sql(tmp_path, "INSERT OR REPLACE INTO Settings VALUES (?, ?)", key, value)
+    again = ReplyCache(tmp_path)
+    again.set("b", {"b": "x" * 100_000})
+    assert (again.get("a"), again.get("b")) == ({"a": 1}, {"b": "x" * 100_000})
+    assert again.stats().entries == 2 and again.clear() == 2
+    again.close()
+    assert not list(tmp_path.rglob("*.val"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"verdict": ["pass"]},
+        {"verdict": "nonsense"},
+        {"checks": [5]},
+        {"checks": [{"check": "polite"}]},
+        {"usage": 5},
+        {"edits": [{}]},
+        None,
+    ],
+    ids=str,
+)
+def test_a_forged_record_of_no_known_shape_is_judged_again(
+    typed: Typed, change: dict[str, Any] | None
+) -> None:
+    whole = typed(*RUN)
+    cache = typed.folder / "cache"
+    rows = sql(cache, "SELECT key, value FROM Cache WHERE tag = 'record'")
+    assert len(rows) == 2
+    for key, text in rows:
+        told = json.loads(text)
+        told["judgement"] = {} if change is None else {**told["judgement"], **change}
+        sql(cache, "UPDATE Cache SET value = ? WHERE key = ?", json.dumps(told), key)
+    again = typed(*RUN)
+    assert (again.returncode, again.stdout) == (0, whole.stdout), again.stderr
+
+
+# ---------------------------------------------------------------- rubrics, tasks, scripts
+
+ESCAPES = [
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    "{{ ''['__class__']['__base__'] }}",
+    "{{ ''|attr('__class__')|attr('__mro__') }}",
+    "{{ ''|attr('\\x5f\\x5fclass\\x5f\\x5f') }}",
+    "{{ cycler.__init__.__globals__.os.system('touch boom') }}",
+    "{{ lipsum.__globals__['os'].popen('touch boom').read() }}",
+    "{{ joiner.__init__.__globals__['__builtins__'] }}",
+    "{{ namespace.__init__.__globals__ }}",
+    "{{ self._TemplateReference__context }}",
+    "{{ self.__init__.__globals__ }}",
+    "{{ '{0.__class__.__mro__}'.format('') }}",
+    "{{ ('{0.__class__}'|attr('format'))('') }}",
+    "{{ ['{0.__class__.__init__.__globals__}']|map('format', self)|list|first }}",
+    "{% set f = '{0.__class__}'.format %}{{ f('') }}",
+    "{{ '{x.__class__}'.format_map({'x': ''}) }}",
+    "{{ (1).__class__.__base__ }}",
+    "{% for x in ().__class__.__base__.__subclasses__() %}{{ x }}{% endfor %}",
+    "{% include '/etc/passwd' %}",
+    "{% import 'os' as os %}{{ os.system('touch boom') }}",
+    "{% extends 'judge.yaml' %}",
+    "{{ (lambda: 1)() }}",
+    "{{ __import__('os').system('touch boom') }}",
+    "{% do [].append(1) %}",
+    "{{ url_for.__globals__ }}",
+    "{{ range.__class__.__call__ }}",
+    "{{ dict.__base__.__subclasses__() }}",
+]
+
+
+def rubric(question: str) -> str:
+    return POLITE.replace('"Is it polite? Give a reason, then answer."', json.dumps(question))
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_templates_do_not_get_out_of_their_sandbox(
+    escape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse(rubric("Is it? {{ label }}"), "p.yaml"), "the rubric itself is fine"
+    with pytest.raises(UsageError, match=r"template|unknown variable"):
+        parse(rubric(escape), "p.yaml")
+    task = f"name: t\ntitle: t\nsource: s\nfields: [story]\nquestion: {json.dumps(escape)}\n"
+    with pytest.raises((UsageError, TypeError)):
+        parse_task(task, "t.yaml")
+    assert not list(tmp_path.iterdir())
+
+
+async def test_scripts_do_not_get_out_of_their_sandbox(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"values": ["a"], "story": "s"}
+    call = Call([{"role": "user", "content": "?"}], origin=Origin(fields=lambda: fields))
+    for escape in (*ESCAPES, "{{ values.append('x') }}", "{{ values.clear() }}"):
+        typed.script("m.yaml", [{"reply": escape}])
+        try:
+            told = (await ScriptedBackend("m.yaml").complete(call, Mode.JSON)).text
+        except BadRequest:
+            continue
+        # The first step out gives what is undefined, which is shown as nothing.
+        assert told == "" or "Undefined" in told, (escape, told)
+    assert fields["values"] == ["a"]
+    assert not (tmp_path / "boom").exists()
+
+
+TAGS = [
+    "!!python/object/apply:os.system ['touch boom']",
+    "!!python/object/new:os.system ['touch boom']",
+    "!!python/name:os.system x",
+    "!!python/module:os x",
+    "!!python/tuple [a, b]",
+    "!mine text",
+]
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_yaml_tags_are_refused(typed: Typed, tag: str) -> None:
+    with pytest.raises(UsageError, match=r"p.yaml:3: YAML tags are not read"):
+        parse(POLITE.replace("title: Is it polite?", f"title: {tag}"), "p.yaml")
+    (typed.folder / "m.yaml").write_text(f"replies:\n  - reply: {tag}\n")
+    done = typed(*RUN)
+    assert done.returncode == 2 and b"m.yaml" in done.stderr and b"Traceback" not in done.stderr
+    assert not (typed.folder / "boom").exists()
+
+
+def test_what_is_named_like_a_model_and_is_none_is_not_called(typed: Typed) -> None:
+    for name in ("os.system:touch boom", "subprocess.Popen:touch boom", "builtins.open:boom"):
+        done = typed(*RUN[:3], f"langchain:{name}", *RUN[4:])
+        assert done.returncode == 2 and b"no chat model of LangChain's" in done.stderr
+    assert not (typed.folder / "boom").exists()
+
+
+# ---------------------------------------------------------------- our own source
+
+SOURCES = sorted([*(ROOT / "judge").rglob("*.py"), *(ROOT / "graphs").rglob("*.py")])
+FORBIDDEN = {"eval", "exec", "compile", "__import__"}
+LOADERS = {
+    *("pickle.load", "pickle.loads", "pickle.Unpickler", "torch.load", "yaml.unsafe_load"),
+    *("yaml.full_load", "yaml.load_all", "np.load", "numpy.load", "joblib.load", "marshal.loads"),
+    *("dill.load", "dill.loads", "shelve.open", "os.system", "os.popen"),
+    *("cloudpickle.load", "cloudpickle.loads", "asyncio.create_subprocess_shell"),
+    "ssl._create_unverified_context",
+}
+ALLOWED = {("judge/run/worker.py", "pickle.loads")}
+"""A worker tries on its own error whether another process could read it."""
+
+
+def wrongs(tree: ast.Module) -> list[tuple[str, int]]:
+    """What a module does that would run code from data, or trust whoever answers."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            named = {f"{node.module}.{alias.name}" for alias in node.names}
+            found += [(name, node.lineno) for name in named & LOADERS]
+        if isinstance(node, ast.Attribute) and node.attr in ("CERT_NONE", "check_hostname"):
+            found.append((node.attr, node.lineno))
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        given = {k.arg: ast.unparse(k.value) for k in node.keywords if k.arg}
+        if name in FORBIDDEN or name in LOADERS:
+            found.append((name, node.lineno))
+        if name == "yaml.load" and given.get("Loader") not in ("_LOADER", "yaml.BaseLoader"):
+            found.append((name, node.lineno))
+        for key, values in BAD_WORDS.items():
+            if given.get(key) in values:
+                found.append((f"{key}={given[key]}", node.lineno))
+        if name.endswith(".from_pretrained") and given.get("trust_remote_code") != "False":
+            found.append((f"{name} without trust_remote_code=False", node.lineno))
+        if "AutoModel" in name and given.get("use_safetensors") != "True":
+            found.append((f"{name} without use_safetensors=True", node.lineno))
+    return found
+
+
+BAD_WORDS = {
+    "shell": {"True"},
+    "verify": {"False"},
+    "ssl": {"False"},
+    "allow_pickle": {"True"},
+    "trust_remote_code": {"True"},
+    "trust_env": {"True"},
+    "weights_only": {"False"},
+}
+
+
+def test_the_package_runs_nothing_out_of_data() -> None:
+    found = {
+        (str(path.relative_to(ROOT)), what)
+        for path in SOURCES
+        for what, _ in wrongs(ast.parse(path.read_text("utf-8")))
+    }
+    assert found == ALLOWED
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "eval('1')",
+        "pickle.load(f)",
+        "from pickle import loads",
+        "torch.load(f)",
+        "yaml.load(f, Loader=yaml.Loader)",
+        "yaml.load(f)",
+        "subprocess.run('x', shell=True)",
+        "httpx.get(u, verify=False)",
+        "session.get(u, ssl=False)",
+        "np.load(f, allow_pickle=True)",
+        "context.check_hostname = False",
+        "AutoTokenizer.from_pretrained(f)",
+        "AutoModelForCausalLM.from_pretrained(f, trust_remote_code=False)",
+    ],
+)
+def test_the_search_finds(line: str) -> None:
+    assert wrongs(ast.parse(line))

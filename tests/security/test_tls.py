@@ -1,0 +1,172 @@
+"""Certificates are verified, whatever the environment says but for whom to trust."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from langchain_openai.chat_models import _client_utils
+
+from judge import errors
+from judge.backends.base import Call, Mode
+from judge.backends.langchain import LangChainBackend
+from judge.backends.openai import OpenAIBackend
+from judge.weights import publisher
+from judge.weights.catalog import WeightsFile
+from judge.weights.source import SourceUnreachable
+
+OFF = {
+    "PYTHONHTTPSVERIFY": "0",
+    "CURL_CA_BUNDLE": "",
+    "REQUESTS_CA_BUNDLE": "",
+    "SSL_CERT_FILE": "",
+    "SSL_CERT_DIR": "",
+    "NODE_TLS_REJECT_UNAUTHORIZED": "0",
+    "GIT_SSL_NO_VERIFY": "1",
+    "HF_HUB_DISABLE_SSL_VERIFICATION": "1",
+}
+"""What turns verification off in one program or another."""
+
+CALL = Call([{"role": "user", "content": "Is it so?"}])
+ANSWER = (
+    b'{"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0,'
+    b' "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}], "usage": '
+    b'{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}'
+)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with cert.pem and key.pem for 127.0.0.1, which nobody signed."""
+    folder = tmp_path_factory.mktemp("tls")
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    name = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    try:
+        subprocess.run([*made, *files, *name], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("makes a certificate with openssl")
+    return folder
+
+
+@pytest.fixture
+def had() -> list[str]:
+    """The requests that reached the server."""
+    return []
+
+
+@pytest.fixture
+def url(certificate: Path, had: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server with that certificate, to which every way of judge's leads."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            had.append(self.path)
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(ANSWER)))
+            self.end_headers()
+            self.wfile.write(ANSWER)
+
+        def do_GET(self) -> None:
+            had.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "4")
+            self.end_headers()
+            self.wfile.write(b"GGUF")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+
+    class Quiet(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """A handshake that the caller breaks off is what these tests are about."""
+
+    server = Quiet(("127.0.0.1", 0), Handler)
+    server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    address = f"https://127.0.0.1:{server.server_address[1]}"
+    for name in OFF:
+        monkeypatch.delenv(name, raising=False)
+    # It keeps its clients, and with them whom they trust, for as long as the process lives.
+    for kept in vars(_client_utils).values():
+        if hasattr(kept, "cache_clear"):
+            kept.cache_clear()
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{address}/v1")
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    yield address
+    server.shutdown()
+    server.server_close()
+    thread.join(10)
+
+
+async def asked(kind: type[OpenAIBackend] | type[LangChainBackend]) -> str:
+    backend = kind("m" if kind is OpenAIBackend else "openai:m")
+    try:
+        return (await backend.complete(CALL, Mode.JSON)).text
+    finally:
+        await backend.aclose()
+
+
+def fetched(folder: Path) -> bytes:
+    part = folder / "w.part"
+    there = "https://huggingface.co/a/b/resolve/main/w.gguf"
+    publisher.fetch(WeightsFile("w.gguf", 4, "", there, ()), part, lambda done, what: None)
+    return part.read_bytes()
+
+
+async def refused_by_all(folder: Path, why: str = "certificate") -> None:
+    for kind in (OpenAIBackend, LangChainBackend):
+        with pytest.raises(errors.Unreachable) as caught:
+            await asked(kind)
+        assert kind is LangChainBackend or why in str(caught.value)
+    with pytest.raises(SourceUnreachable, match=r"(?i)certificate"):
+        fetched(folder)
+
+
+@pytest.mark.parametrize("names", [*([name] for name in OFF), list(OFF)], ids="+".join)
+async def test_nothing_in_the_environment_turns_it_off(
+    url: str, had: list[str], tmp_path: Path, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in names:
+        monkeypatch.setenv(name, OFF[name])
+    await refused_by_all(tmp_path)
+    assert had == [], "nothing was sent"
+
+
+async def test_an_authority_of_ones_own_is_named_by_ssl_cert_file(
+    url: str, tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
+    assert await asked(OpenAIBackend) == "yes"
+    assert await asked(LangChainBackend) == "yes"
+    assert fetched(tmp_path) == b"GGUF"
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"], ids=["missing", "rubbish"])
+async def test_a_file_without_certificates_trusts_nobody_and_is_named(
+    url: str, had: list[str], tmp_path: Path, content: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "authorities.pem"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    with pytest.raises(errors.Unreachable, match=r"SSL_CERT_FILE \(.*authorities.pem\)"):
+        await asked(OpenAIBackend)
+    monkeypatch.delenv("SSL_CERT_FILE")
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "none"))
+    with pytest.raises(errors.Unreachable, match=r"SSL_CERT_DIR \(.*none\) is no folder"):
+        await asked(OpenAIBackend)
+    assert had == []
