@@ -24,6 +24,7 @@ from judge.cli import (
     validate,
     workflows,
 )
+from judge.cli.stderr import unfailing
 from judge.errors import JudgeError
 
 EPILOG = """**Examples**
@@ -102,6 +103,7 @@ def _root(
 
 def main() -> None:
     """The console script."""
+    unfailing()
     try:
         app()
     except JudgeError as error:

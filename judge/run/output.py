@@ -1,7 +1,8 @@
 """Where output lines go.
 
 A file only ever grows by whole lines, each written with one call; a torn last line (the machine
-went down in the middle of it) is cut off on resume.
+went down in the middle of it) is cut off on resume. Whoever deletes, replaces or shortens it under
+the run is noticed within a second or two, and what can be saved is saved.
 """
 
 from __future__ import annotations
@@ -10,10 +11,17 @@ import os
 import select
 import stat
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
-from judge.errors import Exit, JudgeError, UsageError
+from judge.errors import Exit, JudgeError, UsageError, unwritable
 from judge.locking import lock
+
+LOOK_SECONDS = 1.0
+"""Between two looks at whether OUT still is what it was."""
+
+_COPY = 1 << 20
 
 
 class Sink:
@@ -40,9 +48,14 @@ class Sink:
             except BrokenPipeError:
                 raise
             except OSError as error:
-                told = JudgeError(f"{self._name} cannot be written further: {error.strerror}")
-                told.exit_code = Exit.UNAVAILABLE
-                raise told from error
+                raise unwritable(f"{self._name} cannot be written further", error) from error
+
+    def look(self) -> None:
+        """See that what was written is still there.
+
+        Raises:
+            JudgeError: it is not; says what happened, and where what could be saved lies now.
+        """
 
     def close(self) -> None:
         """Nothing more will be written."""
@@ -59,9 +72,17 @@ class StreamSink(Sink):
 
 
 class FileSink(Sink):
-    """A file, locked while it is open, so that no two runs write to it."""
+    """A file, locked while it is open, so that no two runs write to it.
 
-    def __init__(self, path: Path) -> None:
+    Lines that stood in it when it was deleted or replaced are saved to the end of `aside`, where
+    there is one.
+    """
+
+    def __init__(self, path: Path, aside: Path | None = None) -> None:
+        self._path, self._aside = path, aside
+        self._size: int | None = None
+        self._lost = False
+        self._looked = time.monotonic()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         try:
             super().__init__(os.open(path, flags, 0o666), str(path))
@@ -70,13 +91,82 @@ class FileSink(Sink):
         if not lock(self._descriptor):
             os.close(self._descriptor)
             raise UsageError(f"another run is writing to {path}: let it end, or name another file")
+        self._regular = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
+        self._reading = self._opened_to_read() if self._regular else None
+
+    def _opened_to_read(self) -> int | None:
+        """The very file once more, to save it from should it be deleted."""
+        with suppress(OSError):
+            opened = os.open(self._path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            if os.path.sameopenfile(opened, self._descriptor):
+                return opened
+            os.close(opened)
+        return None
 
     def empty(self) -> None:
         """Throw away what the file holds."""
-        if stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+        if self._regular:
             os.ftruncate(self._descriptor, 0)
 
+    def write(self, line: bytes) -> None:
+        if not self._regular:
+            super().write(line)
+            return
+        if self._size is None:
+            self._size = os.fstat(self._descriptor).st_size
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self.look()
+        try:
+            super().write(line)
+        except JudgeError:
+            # The beginning of a line would keep other programs from reading the file.
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, self._size)
+            raise
+        self._size += len(line)
+
+    def look(self) -> None:
+        self._looked = time.monotonic()
+        if self._lost or not self._regular:
+            return
+        here = os.fstat(self._descriptor)
+        try:
+            there: os.stat_result | None = self._path.stat()
+        except FileNotFoundError:
+            there = None
+        except OSError:
+            # A server of files that does not answer now says nothing about the file.
+            return
+        if there is None or not os.path.samestat(here, there):
+            what = "deleted or moved away" if there is None else "replaced by another file"
+            raise self._gone(what, self._saved())
+        if self._size is not None and here.st_size != self._size:
+            how = "shortened" if here.st_size < self._size else "written to by another program"
+            raise self._gone(how, "--resume judges again what is not in it")
+
+    def _gone(self, what: str, rest: str) -> JudgeError:
+        self._lost = True
+        told = JudgeError(f"{self._path} was {what} while this run was writing to it; {rest}")
+        told.exit_code = Exit.UNAVAILABLE
+        return told
+
+    def _saved(self) -> str:
+        """Copy the file's lines to the end of `aside`; says where they are now."""
+        if self._aside is None or self._reading is None:
+            return "--resume writes it anew"
+        size = os.fstat(self._reading).st_size
+        try:
+            with self._aside.open("ab") as file:
+                os.lseek(self._reading, 0, os.SEEK_SET)
+                while piece := os.read(self._reading, _COPY):
+                    file.write(piece)
+        except OSError as error:
+            return f"its {size} bytes could not be saved to {self._aside}: {error.strerror}"
+        return f"its {size} bytes are in {self._aside}, where --resume finds them"
+
     def close(self) -> None:
+        if self._reading is not None:
+            os.close(self._reading)
         os.close(self._descriptor)
 
 

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
+from judge.cache import CacheError
 from judge.errors import BackendError, Exit, JudgeError
 from judge.records import Item, content_hash
 from judge.run import lines
@@ -199,6 +200,8 @@ class _Run:
                 gc.freeze()
                 gc.enable()
                 self.watcher.began(self.setup)
+                if self.setup.cache is not None:
+                    self.setup.cache.on_fault = self._stop_for
                 await self._stream(items, sink)
                 if self.report.finished and self._aside is not None:
                     self._aside.unlink(missing_ok=True)
@@ -236,12 +239,18 @@ class _Run:
             self.report.broken_pipe = True
         except BackendError as error:
             self.report.fatal = _fatal(error)
+        except CacheError as error:
+            self._stop_for(error)
         except JudgeError as error:
             self.report.fatal = error
         finally:
             ticking.cancel()
             if shelf is not None:
                 shelf.close()
+        try:
+            sink.look()
+        except JudgeError as error:
+            self.report.fatal = self.report.fatal or error
 
     async def _tick(self) -> None:
         while True:
@@ -268,6 +277,13 @@ class _Run:
             self.brake.stop_now()
         else:
             self.brake.stop_reading()
+
+    def _stop_for(self, error: CacheError) -> None:
+        """Read no further, because replies can no longer be stored, or found."""
+        if self.report.fatal is None:
+            self.report.fatal = JudgeError(str(error))
+            self.report.fatal.exit_code = Exit.UNAVAILABLE
+        self.brake.stop_reading()
 
     # ------------------------------------------------------------ one item
 
@@ -309,7 +325,8 @@ class _Run:
         return self._resumed(items, self.resumption)
 
     def _sink(self) -> Sink:
-        return StreamSink() if self.job.out is None else FileSink(self.job.out)
+        out = self.job.out
+        return StreamSink() if out is None else FileSink(out, side_file(out))
 
     def _start_anew(self, sink: FileSink) -> None:
         sink.empty()
