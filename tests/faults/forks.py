@@ -1,0 +1,87 @@
+"""The other side of `warm.py`: runs of `judge` that cost a fork instead of a start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+SCRIPT = Path(__file__).with_name("warm.py")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What came of a run: exit code (negative: the signal), the points it passed, its seconds."""
+
+    code: int
+    points: int | None
+    seconds: float
+
+
+class Forks:
+    """A warm process that runs `judge` in forks. Used as a context manager.
+
+    Args:
+        folder: where it lives; gets the fixtures that runs there can name.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        for name in ("norms.jsonl", "stories.jsonl", "judge.yaml"):
+            (folder / name).write_bytes((FIXTURES / name).read_bytes())
+        self._folder = folder
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        words = [sys.executable, str(SCRIPT), str(self._folder)]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._process is not None
+        self._process.communicate()
+
+    def run(
+        self,
+        folder: Path,
+        words: Iterable[str],
+        *,
+        seed: int,
+        die_at: int | None = None,
+        kill_after: float | None = None,
+    ) -> Ended:
+        """`judge` in `folder`, killed by itself at a point, by its parent after seconds, or not."""
+        assert self._process is not None and self._process.stdin and self._process.stdout
+        job: dict[str, Any] = {
+            "folder": str(folder),
+            "cache": str(folder / "cache"),
+            "words": list(words),
+            "seed": seed,
+            "die_at": die_at,
+            "kill_after": kill_after,
+        }
+        print(json.dumps(job), file=self._process.stdin, flush=True)
+        return Ended(**json.loads(self._process.stdout.readline()))
+
+
+def paid_twice(folder: Path) -> list[str]:
+    """Keys of replies that were paid for although they lay in the cache."""
+    stored, twice = set[str](), []
+    for line in (folder / "paid.log").read_text().splitlines():
+        word, key = line.split()
+        if word == "stored":
+            stored.add(key)
+        elif key in stored:
+            twice.append(key)
+    return twice
