@@ -120,8 +120,9 @@ class ReplyCache:
                 timeout=_PAUSE,
             )
         except (TypeError, ValueError, AttributeError) as error:
-            # Settings that diskcache finds in the database, and that no diskcache wrote.
-            raise self._unusable(error) from error
+            # What diskcache finds there, and no diskcache wrote.
+            told = ValueError(f"its settings are another program's ({error})")
+            raise self._unusable(told) from error
 
     def get(self, key: str) -> dict[str, Any] | None:
         text = self._patiently(lambda: self._text(key))
@@ -192,6 +193,11 @@ class ReplyCache:
 
     def _store_waiting(self) -> None:
         """One transaction; raises _BusyError or CacheError."""
+        if not (self.folder / "cache.db").exists():
+            # Somebody has removed it: what went on into the open file would be gone with it.
+            with self._usable():
+                self._cache.close()
+                self._cache = self._opened()
         with self._usable(), self._cache.transact():
             for key, text, tag in self._waiting:
                 self._cache.set(key, text, tag=tag)

@@ -30,6 +30,8 @@ class Sink:
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
         self._name = name
+        self.fault: JudgeError | None = None
+        """What happened to OUT, where lines are still taken but the run should end."""
 
     def write(self, line: bytes) -> None:
         """One whole line.
@@ -51,11 +53,7 @@ class Sink:
                 raise unwritable(f"{self._name} cannot be written further", error) from error
 
     def look(self) -> None:
-        """See that what was written is still there.
-
-        Raises:
-            JudgeError: it is not; says what happened, and where what could be saved lies now.
-        """
+        """See that what was written is still there; `fault` says what happened if it is not."""
 
     def close(self) -> None:
         """Nothing more will be written."""
@@ -74,20 +72,22 @@ class StreamSink(Sink):
 class FileSink(Sink):
     """A file, locked while it is open, so that no two runs write to it.
 
-    Lines that stood in it when it was deleted or replaced are saved to the end of `aside`, where
-    there is one.
+    When it is deleted or replaced, the lines that stood in it are saved to the end of `aside`,
+    where there is one, and further ones follow them there.
     """
 
     def __init__(self, path: Path, aside: Path | None = None) -> None:
         self._path, self._aside = path, aside
         self._size: int | None = None
-        self._lost = False
         self._looked = time.monotonic()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         try:
             super().__init__(os.open(path, flags, 0o666), str(path))
         except OSError as error:
-            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+            raise UsageError(
+                f"{path}: cannot be written: {error.strerror}; "
+                "name a file in a folder that is there and can be written"
+            ) from error
         if not lock(self._descriptor):
             os.close(self._descriptor)
             raise UsageError(f"another run is writing to {path}: let it end, or name another file")
@@ -112,10 +112,10 @@ class FileSink(Sink):
         if not self._regular:
             super().write(line)
             return
-        if self._size is None:
-            self._size = os.fstat(self._descriptor).st_size
         if time.monotonic() - self._looked >= LOOK_SECONDS:
             self.look()
+        if self._size is None:
+            self._size = os.fstat(self._descriptor).st_size
         try:
             super().write(line)
         except JudgeError:
@@ -127,7 +127,7 @@ class FileSink(Sink):
 
     def look(self) -> None:
         self._looked = time.monotonic()
-        if self._lost or not self._regular:
+        if self.fault is not None or not self._regular:
             return
         here = os.fstat(self._descriptor)
         try:
@@ -139,30 +139,32 @@ class FileSink(Sink):
             return
         if there is None or not os.path.samestat(here, there):
             what = "deleted or moved away" if there is None else "replaced by another file"
-            raise self._gone(what, self._saved())
-        if self._size is not None and here.st_size != self._size:
+            self._tell(what, self._saved())
+        elif self._size is not None and here.st_size != self._size:
             how = "shortened" if here.st_size < self._size else "written to by another program"
-            raise self._gone(how, "--resume judges again what is not in it")
+            self._tell(how, "--resume judges again what is not in it")
 
-    def _gone(self, what: str, rest: str) -> JudgeError:
-        self._lost = True
-        told = JudgeError(f"{self._path} was {what} while this run was writing to it; {rest}")
-        told.exit_code = Exit.UNAVAILABLE
-        return told
+    def _tell(self, what: str, rest: str) -> None:
+        self.fault = JudgeError(f"{self._path} was {what} while this run was writing to it; {rest}")
+        self.fault.exit_code = Exit.UNAVAILABLE
 
     def _saved(self) -> str:
-        """Copy the file's lines to the end of `aside`; says where they are now."""
+        """Go on at the end of `aside`, behind a copy of the file's lines; says where they are."""
         if self._aside is None or self._reading is None:
             return "--resume writes it anew"
-        size = os.fstat(self._reading).st_size
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         try:
-            with self._aside.open("ab") as file:
-                os.lseek(self._reading, 0, os.SEEK_SET)
-                while piece := os.read(self._reading, _COPY):
-                    file.write(piece)
-        except OSError as error:
-            return f"its {size} bytes could not be saved to {self._aside}: {error.strerror}"
-        return f"its {size} bytes are in {self._aside}, where --resume finds them"
+            beside = os.open(self._aside, flags, 0o666)
+            self._descriptor, gone = beside, self._descriptor
+            os.close(gone)
+            self._size = os.fstat(beside).st_size
+            os.lseek(self._reading, 0, os.SEEK_SET)
+            while piece := os.read(self._reading, _COPY):
+                Sink.write(self, piece)
+                self._size += len(piece)
+        except (OSError, JudgeError) as error:
+            return f"what stood in it could not be saved to {self._aside}: {error}"
+        return f"its finished lines are in {self._aside}, where --resume finds them"
 
     def close(self) -> None:
         if self._reading is not None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import orjson
 
@@ -43,7 +43,7 @@ class Replays:
         if found is None:
             return None
         judgement, changed = found.get("judgement"), found.get("changed")
-        if not (isinstance(judgement, dict) and isinstance(changed, dict)):
+        if not (isinstance(changed, dict) and _sound(judgement, bound)):
             return None
         self.count += 1
         judgement["models"] = bound.models
@@ -81,6 +81,18 @@ def _as_text(value: Mapping[str, Any]) -> str:
 def _ours(bound: Bound) -> bool:
     """Whether the workflow is one whose code `code_digest` covers."""
     return bound.workflow.finish.__module__.split(".")[0] == __name__.split(".")[0]
+
+
+def _sound(judgement: Any, bound: Bound) -> TypeGuard[dict[str, Any]]:
+    """Whether a cache entry can be a judgement that was kept for this very question."""
+    return (
+        isinstance(judgement, dict)
+        and judgement.get("verdict") in FINISHED
+        and judgement.get("workflow") == bound.workflow.name
+        and judgement.get("fingerprint") == bound.fingerprint
+        and isinstance(judgement.get("checks"), list)
+        and isinstance(judgement.get("usage"), dict)
+    )
 
 
 def _lost(judgement: Mapping[str, Any]) -> bool:

@@ -74,7 +74,8 @@ class LineShelf:
 
     def _append(self, text: bytes) -> None:
         file = self._file or self._opened()
-        file.seek(self._end)
+        # Found anew each time: what OUT has lost is saved to the same file (judge/run/output.py).
+        self._end = file.seek(0, os.SEEK_END)
         rest = memoryview(text)
         try:
             while rest:

@@ -17,17 +17,26 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import types
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import mishaps
+
 HELD = 3
 """Finished lines that wait in memory here (128 else), so that others go to `OUT.resume`."""
 
 DELAYS = (0.0, 0.0, 0.001, 0.003, 0.008)
 """Seconds that a call takes, so that records end in another order than they began."""
+
+STOPPED = 1.0
+"""Seconds until a child that is stopped (SIGSTOP) goes on."""
+
+SLOW = 0.2
+"""Seconds that each call of a record takes that a rig names as `slow`."""
 
 real_write = os.write
 
@@ -69,12 +78,11 @@ class Points:
         return wrapped
 
 
-def prepare(points: Points, seed: int, log: int) -> None:
-    """Put the points into judge, note what is paid for and what is stored, and let calls take time.
+def prepare(points: Points, job: dict[str, Any], log: int) -> None:
+    """Put the points into judge, note what is asked and what is stored, and let calls take time.
 
     Args:
-        seed: of the time that calls take.
-        log: an open file, to which `paid KEY` and `stored KEY` go.
+        log: an open file, to which `asked RECORD`, `paid KEY` and `stored KEY` go.
     """
     import diskcache
 
@@ -84,7 +92,15 @@ def prepare(points: Points, seed: int, log: int) -> None:
     from judge.run import shelf
     from judge.run.pipeline import Pipeline
 
-    chance = random.Random(seed)
+    chance = random.Random(job["seed"])
+    begun = mishaps.rigged(job["rig"]) if job["rig"] else lambda: None
+    slow = (job["rig"] or {}).get("slow")
+
+    def delay(record: str) -> float:
+        if job["rig"] is None:
+            return chance.choice(DELAYS)
+        return SLOW if record == slow else 0.0
+
     for name in ("fsync", "truncate", "ftruncate", "replace", "unlink", "open"):
         setattr(os, name, points.around(getattr(os, name)))
     os.write = points.writing(real_write)
@@ -98,8 +114,10 @@ def prepare(points: Points, seed: int, log: int) -> None:
     complete, first, store = ScriptedBackend.complete, Client._first, ReplyCache.store
 
     async def completed(self: Any, call: Any, mode: Any) -> Any:
+        begun()
+        real_write(log, f"asked {call.origin.record}\n".encode())
         points.point()
-        await asyncio.sleep(chance.choice(DELAYS))
+        await asyncio.sleep(delay(call.origin.record))
         completion = await complete(self, call, mode)
         points.point()
         return completion
@@ -127,13 +145,15 @@ def child(job: dict[str, Any], tell: int) -> None:
     for number, name in ((1, "stdout.log"), (2, "stderr.log")):
         os.dup2(os.open(name, flags), number)
     points = Points(job["die_at"])
-    prepare(points, job["seed"], os.open("paid.log", flags))
+    prepare(points, job, os.open("calls.log", flags))
     sys.argv = ["judge", *job["words"]]
     code = 1
     try:
         main()
     except SystemExit as ended:
         code = int(ended.code or 0)
+    except BaseException:  # noqa: BLE001 - as the interpreter does
+        traceback.print_exc()
     finally:
         real_write(tell, str(points.passed).encode())
         os._exit(code)
@@ -150,7 +170,11 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     if job["kill_after"] is not None:
         time.sleep(job["kill_after"])
         os.kill(number, signal.SIGKILL)
-    _, status = os.waitpid(number, 0)
+    _, status = os.waitpid(number, os.WUNTRACED)
+    if os.WIFSTOPPED(status):
+        time.sleep(STOPPED)
+        os.kill(number, signal.SIGCONT)
+        _, status = os.waitpid(number, 0)
     points = os.read(reading, 100)
     os.close(reading)
     return {
