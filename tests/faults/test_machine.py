@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sqlite3
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +15,14 @@ from typing import Any
 
 import pytest
 
-from .forks import FIXTURES, Ended, Forks, calls
-from .page import Outcome
+from judge.backends.faults import retry_after
+from judge.errors import Exit, JudgeError
+from judge.records import SeenIds
+
+from .forks import FIXTURES, Ended, Forks, calls, paid_twice
+from .page import Outcome, rows
 
 RECORDS = 12
-TORN = re.compile(rb"[^\n]\Z")
 
 
 def nothing(folder: Path) -> None:
@@ -45,6 +50,7 @@ class Fault:
         again: the words with which it is gone on with; None where it has come to its end.
         torn: OUT itself was damaged, so that it need not hold whole lines of ours alone.
         whole: the bytes at the end are those of an undisturbed run (else: begin with them).
+        counted: how many records are written is the same each time.
     """
 
     what: str
@@ -56,6 +62,7 @@ class Fault:
     again: Sequence[str] | None = RESUMED
     torn: bool = False
     whole: bool = True
+    counted: bool = True
 
 
 # ---------------------------------------------------------------- preparing and mending
@@ -147,13 +154,14 @@ DISKS = [
         PLAIN,
         again=OUT,
     ),
-    Fault("disk full under the cache", 4, {"pages": 30}, mended=move_cache_away),
+    Fault("disk full under the cache", 4, {"pages": 16}, mended=move_cache_away),
     Fault(
         "`OUT.resume` cannot be written",
         4,
         {"slow": "norm-01", "at": {8: "block_side_file"}},
         SIX,
         mended=unblock_side_file,
+        counted=False,
     ),
     Fault(
         "a folder where `OUT.resume` should be",
@@ -199,6 +207,7 @@ INPUTS = [
         long_input,
         again=None,
         whole=False,
+        counted=False,
     ),
 ]
 CACHES = [
@@ -312,13 +321,15 @@ def test_a_fault_of_the_machine(
     ended = run(forks, tmp_path, fault.words, fault.rig)
     said = told(tmp_path)
     assert ended.code == fault.code, said
+    assert took(tmp_path) < 600, "durations rest on a clock that does not jump"
+    said = said if fault.counted else re.sub(r"\b\d+ records", "N records", said)
     bytes_there = (whole / "out").read_bytes()
     out = tmp_path / "out"
     here = out.read_bytes() if out.exists() else b""
     if not fault.torn:
         assert here.endswith(b"\n") or not here, "OUT ends in a torn line"
         assert fault.whole is False or bytes_there.startswith(here)
-    seen = f"exit {ended.code}, {here.count(10)} records in OUT; told: {said}"
+    seen = f"exit {ended.code}, {written(here, fault)}; told: {said}"
     if fault.again is None:
         assert here == bytes_there if fault.whole else here.startswith(bytes_there)
     else:
@@ -329,8 +340,80 @@ def test_a_fault_of_the_machine(
         again = asked(tmp_path) - asked(whole)
         seen += f"; gone on with `{' '.join(fault.again)}`"
         seen += f", {again} calls made again" if again > 0 else ""
+    if "--no-cache" not in fault.words and fault.mended is not move_cache_away:
+        assert paid_twice(tmp_path) == []
     outcome("machine", fault.what, seen)
+
+
+def written(here: bytes, fault: Fault) -> str:
+    """What stands in OUT: how many records, and what the last line says is wrong, if it does."""
+    if fault.counted:
+        return f"{here.count(10)} records in OUT"
+    error = json.loads(here.splitlines()[-1])["judge"]["error"]
+    return "what was judged is in OUT" + (
+        f", then an error line: {error['message']}" if error else ""
+    )
+
+
+def took(folder: Path) -> float:
+    """The seconds of the run, as its summary has them; 0 where it has none."""
+    summary = folder / "summary.json"
+    return float(json.loads(summary.read_text())["seconds"]) if summary.exists() else 0.0
 
 
 def asked(folder: Path) -> int:
     return sum(word == "asked" for word, _ in calls(folder))
+
+
+def test_the_page_tells_of_these_alone() -> None:
+    assert list(rows("machine")) == [fault.what for fault in FAULTS]
+
+
+# ---------------------------------------------------------------- beside the table
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may mount")
+@pytest.mark.parametrize("full", ["out", "cache", "side"])
+def test_a_disk_that_is_full(forks: Forks, whole: Path, tmp_path: Path, full: str) -> None:
+    """A real one, of 32 kB (the cache's: 400), for OUT, the cache, and the lines beside OUT."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    size = "400k" if full == "cache" else "32k"
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", disk], check=False
+    )
+    if mounted.returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        fill(tmp_path)
+        out = "out" if full == "cache" else "disk/out"
+        words = ["norms.jsonl", "-o", out]
+        words += ["--cache-dir", "disk"] if full == "cache" else ["--no-cache"]
+        words += ["--concurrency", "12" if full == "side" else "1"]
+        ended = run(forks, tmp_path, words, {"slow": "norm-01"} if full == "side" else {})
+        assert ended.code == 4, told(tmp_path)
+        assert re.search("make room|full", told(tmp_path)), told(tmp_path)
+        there = (whole / "out").read_bytes()
+        here = (tmp_path / out).read_bytes()
+        assert there.startswith(here) and here.endswith(b"\n")
+        assert paid_twice(tmp_path) == []
+        subprocess.run(["mount", "-o", "remount,size=1m", disk], check=True)
+        assert run(forks, tmp_path, [*words, "--resume"], {}).code == 0, told(tmp_path)
+        assert (tmp_path / out).read_bytes() == there
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_ids_that_find_no_room() -> None:
+    with SeenIds() as ids:
+        ids._db.execute("PRAGMA max_page_count=3").fetchall()
+        with pytest.raises(JudgeError, match="cannot be remembered in") as caught:
+            for number in range(10_000):
+                ids.first_line(str(number), number)
+        assert caught.value.exit_code == Exit.UNAVAILABLE
+
+
+def test_a_pause_is_held_against_the_clock_of_the_server() -> None:
+    then = "Wed, 21 Oct 2015 07:28:{:02} GMT"
+    assert retry_after({"retry-after": then.format(9), "date": then.format(4)}) == 5.0
