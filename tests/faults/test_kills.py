@@ -18,6 +18,9 @@ from .forks import FIXTURES, Ended, Forks, calls, finished, paid_twice
 from .page import Outcome, rows
 
 SEED = 20261
+TAKING_OVER = 24
+"""Points that a resumed run passes, or somewhat more, until it asks about its first record."""
+
 MOST_KILLS = 4
 """Of one run, before it is let come to its end."""
 
@@ -94,8 +97,8 @@ def killed(forks: Forks, scenario: Scenario, folder: Path, kills: int, points: i
     """
     chance = random.Random(f"{SEED} {folder}")
     for kill in range(kills):
-        # What goes on with a run has less to do.
-        most = points if kill == 0 else points // 2
+        # What goes on with a run has less to do, and is most in danger while it takes over.
+        most = points if kill == 0 else chance.choice((TAKING_OVER, points // 2))
         die_at = chance.randint(1, most) if chance.random() < 0.75 else None
         kill_after = None if die_at else chance.uniform(0.0, 0.4)
         ended = resumed(forks, scenario, folder, chance, die_at=die_at, kill_after=kill_after)
@@ -108,12 +111,13 @@ def killed(forks: Forks, scenario: Scenario, folder: Path, kills: int, points: i
 def resumed(
     forks: Forks, scenario: Scenario, folder: Path, chance: random.Random, **death: Any
 ) -> Ended:
-    """Go on with a run; nothing is asked about a record whose line was there."""
+    """Go on with a run; a finished line that was there stays, and is not asked about again."""
     done, before = finished(folder), len(calls(folder))
     seed = chance.randrange(1000)
     ended = forks.run(folder, scenario.words("--resume"), seed=seed, **death)
     asked = {record for word, record in calls(folder)[before:] if word == "asked"}
     assert not asked & done, folder
+    assert done <= finished(folder), folder
     return ended
 
 

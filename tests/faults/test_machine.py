@@ -350,9 +350,8 @@ def written(here: bytes, fault: Fault) -> str:
     if fault.counted:
         return f"{here.count(10)} records in OUT"
     error = json.loads(here.splitlines()[-1])["judge"]["error"]
-    return "what was judged is in OUT" + (
-        f", then an error line: {error['message']}" if error else ""
-    )
+    told = f", then an error line: {error['message']}" if error else ""
+    return f"what was judged is in OUT{told}"
 
 
 def took(folder: Path) -> float:
@@ -398,7 +397,7 @@ def test_a_disk_that_is_full(forks: Forks, whole: Path, tmp_path: Path, full: st
         here = (tmp_path / out).read_bytes()
         assert there.startswith(here) and here.endswith(b"\n")
         assert paid_twice(tmp_path) == []
-        subprocess.run(["mount", "-o", "remount,size=1m", disk], check=True)
+        subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
         assert run(forks, tmp_path, [*words, "--resume"], {}).code == 0, told(tmp_path)
         assert (tmp_path / out).read_bytes() == there
     finally:
