@@ -8,15 +8,16 @@ both (docs/decisions/0004-text-only-cache.md). Several processes may share one f
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import diskcache
 import platformdirs
@@ -24,7 +25,11 @@ from diskcache.core import DEFAULT_SETTINGS, METADATA, MODE_RAW, UNKNOWN
 
 from judge.errors import UsageError
 
+LOCKED_SECONDS = 60.0
+"""How long a lock that another process holds on the database is waited for."""
+
 _NO_LIMIT = 1 << 50
+_PAUSE = 0.05
 _OWN_SETTINGS: Mapping[str, Any] = {
     "disk_min_file_size": _NO_LIMIT,
     "size_limit": _NO_LIMIT,
@@ -35,6 +40,8 @@ _OWN_SETTINGS: Mapping[str, Any] = {
     "sqlite_mmap_size": 0,
     "sqlite_cache_size": 2048,
 }
+
+T = TypeVar("T")
 
 
 class TextDisk(diskcache.Disk):  # type: ignore[misc]
@@ -74,29 +81,52 @@ def cache_dir(chosen: Path | None = None) -> Path:
     return platformdirs.user_cache_path("judge") / "replies"
 
 
+class CacheError(UsageError):
+    """The cache folder cannot be used; says why, and what to do."""
+
+
+class _BusyError(Exception):
+    """Another process holds the lock; it may be gone soon."""
+
+
 class ReplyCache:
     """A folder of replies; a value that is no JSON object counts as absent.
 
+    `on_fault` is told if replies can no longer be stored, once; whoever sets it brings the run to
+    its end, and replies are used without being stored until then. Without it `store` raises.
+
     Raises:
-        UsageError: the folder cannot be used, now or later (it is no folder, or the disk is full).
+        CacheError: the folder cannot be used, now or later (it is no folder, the disk is full, the
+            database is damaged or stays locked).
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.on_fault: Callable[[CacheError], None] | None = None
         self._waiting: list[tuple[str, str, str | None]] = []
         self._commit: asyncio.Future[None] | None = None
-        with self._usable():
-            _drop_strange_settings(folder / "cache.db")
-            # Every setting is given, so that none of the folder's own counts.
-            self._cache = diskcache.Cache(
-                str(folder), disk=TextDisk, timeout=60, **{**DEFAULT_SETTINGS, **_OWN_SETTINGS}
+        self._patient_until = 0.0
+        self._faulty = False
+        self._cache = self._patiently(self._opened)
+
+    def _opened(self) -> Any:
+        try:
+            _drop_strange_settings(self.folder / "cache.db")
+            return diskcache.Cache(
+                str(self.folder),
+                disk=TextDisk,
+                # We wait ourselves: SQLite's own wait would hold up the whole loop.
+                timeout=_PAUSE,
+                # Every setting is given, so that none of the folder's own counts.
+                **{**DEFAULT_SETTINGS, **_OWN_SETTINGS},
             )
+        except (TypeError, ValueError, AttributeError) as error:
+            # What diskcache finds there, and no diskcache wrote.
+            told = ValueError(f"its settings are another program's ({error})")
+            raise self._unusable(told) from error
 
     def get(self, key: str) -> dict[str, Any] | None:
-        try:
-            text = self._cache.get(key, default=None, retry=True)
-        except (OSError, sqlite3.Error) as error:
-            raise self._unusable(error) from error
+        text = self._patiently(lambda: self._text(key))
         if not isinstance(text, str) or not text:
             return None
         try:
@@ -105,78 +135,146 @@ class ReplyCache:
             return None
         return value if isinstance(value, dict) else None
 
+    def _text(self, key: str) -> object:
+        try:
+            return self._cache.get(key, default=None)
+        except sqlite3.OperationalError as error:
+            # Not SQLite's, which has a code, but the module's: the text is no UTF-8.
+            if hasattr(error, "sqlite_errorcode"):
+                raise
+            return None
+
     def set(self, key: str, value: Mapping[str, Any], *, tag: str | None = None) -> None:
         # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
-        with self._usable():
-            self._cache.set(key, json.dumps(value), tag=tag, retry=True)
+        text = json.dumps(value)
+        self._patiently(lambda: self._cache.set(key, text, tag=tag))
 
     async def store(self, key: str, text: str, *, tag: str | None = None) -> None:
         """`set` for the text of a JSON object, together with all that this turn of the loop stores.
 
-        The busier the loop, the more entries share a transaction, which is what costs time.
+        The busier the loop, the more entries share a transaction, which is what costs time. While
+        another process holds the lock, the loop goes on.
         """
+        if self._faulty:
+            return
         loop = asyncio.get_running_loop()
         if self._commit is None:
             self._commit = loop.create_future()
-            loop.call_soon(self._flush)
+            self._patient_until = time.monotonic() + LOCKED_SECONDS
+            loop.call_soon(self._flush, loop)
         self._waiting.append((key, text, tag))
         await asyncio.shield(self._commit)
 
-    def _flush(self) -> None:
-        commit, self._commit = self._commit, None
-        entries, self._waiting = self._waiting, []
-        failure: UsageError | None = None
-        try:
-            with self._usable(), self._cache.transact(retry=True):
-                for key, text, tag in entries:
-                    self._cache.set(key, text, tag=tag, retry=True)
-        except UsageError as error:
-            failure = error
-        if commit is None or commit.done() or commit.get_loop().is_closed():
+    def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._commit is None:
             return
-        if failure is None:
+        fault: CacheError | None = None
+        try:
+            self._store_waiting()
+        except _BusyError as error:
+            if time.monotonic() < self._patient_until:
+                loop.call_later(_PAUSE, self._flush, loop)
+                return
+            fault = self._unusable(error)
+        except CacheError as error:
+            fault = error
+        self._waiting = []
+        commit, self._commit = self._commit, None
+        if fault is not None and self.on_fault is not None:
+            self._faulty = True
+            self.on_fault(fault)
+            fault = None
+        if commit.done():
+            return
+        if fault is None:
             commit.set_result(None)
         else:
-            commit.set_exception(failure)
+            commit.set_exception(fault)
             commit.exception()
+
+    def _store_waiting(self) -> None:
+        """One transaction; raises _BusyError or CacheError."""
+        if not (self.folder / "cache.db").exists():
+            # Somebody has removed it: what went on into the open file would be gone with it.
+            with self._usable():
+                self._cache.close()
+                self._cache = self._opened()
+        with self._usable(), self._cache.transact():
+            for key, text, tag in self._waiting:
+                self._cache.set(key, text, tag=tag)
+
+    def _patiently(self, use: Callable[[], T]) -> T:
+        """What `use` gives, once no other process holds the lock."""
+        until = time.monotonic() + LOCKED_SECONDS
+        while True:
+            try:
+                with self._usable():
+                    return use()
+            except _BusyError as error:
+                if time.monotonic() >= until:
+                    raise self._unusable(error) from error
+            time.sleep(_PAUSE)
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
         try:
             yield
+        except diskcache.Timeout as error:
+            # diskcache says "timeout" whatever kept a transaction from being begun.
+            self._sort_out(error.__context__ or error)
         except (OSError, sqlite3.Error) as error:
-            raise self._unusable(error) from error
+            self._sort_out(error)
 
-    def _unusable(self, error: Exception) -> UsageError:
-        return UsageError(
-            f"{self.folder}: the cache folder cannot be used: {error}; "
-            "name another with --cache-dir, or go without with --no-cache"
+    def _sort_out(self, error: BaseException) -> NoReturn:
+        if _code_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise _BusyError from error
+        raise self._unusable(error) from error
+
+    def _unusable(self, error: BaseException) -> CacheError:
+        code, told, remedy = _code_of(error), str(error), ""
+        if isinstance(error, _BusyError):
+            told = f"another process has held its lock for {LOCKED_SECONDS:.0f} s"
+            remedy = "end that process, "
+        elif code == sqlite3.SQLITE_FULL or getattr(error, "errno", None) == errno.ENOSPC:
+            remedy = "make room, "
+        elif code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            remedy = "move it away, for it is damaged, "
+        return CacheError(
+            f"{self.folder}: the cache folder cannot be used: {told}; "
+            f"{remedy}name another with --cache-dir, or go without with --no-cache"
         )
 
     def stats(self) -> CacheStats:
-        with self._usable():
-            rows = self._cache._sql("SELECT COUNT(*), MIN(store_time) FROM Cache").fetchall()
-            size = int(self._cache.volume())
-        count, oldest = rows[0]
+        select = "SELECT COUNT(*), MIN(store_time) FROM Cache"
+        count, oldest = self._patiently(lambda: self._cache._sql(select).fetchall()[0])
+        size = self._patiently(lambda: int(self._cache.volume()))
         age = None if oldest is None else max(0.0, time.time() - oldest)
         return CacheStats(str(self.folder), int(count), size, age)
 
     def clear(self) -> int:
         """Remove everything; returns how many entries that were."""
-        with self._usable():
-            return cast(int, self._cache.clear(retry=True))
+        return self._patiently(lambda: cast(int, self._cache.clear()))
 
     def prune(self, older_than_seconds: float) -> int:
         """Remove entries stored longer ago than this; returns how many."""
         cutoff = time.time() - older_than_seconds
         select = "SELECT key FROM Cache WHERE store_time < ?"
-        with self._usable():
-            keys = [row[0] for row in self._cache._sql(select, (cutoff,)).fetchall()]
-            return sum(bool(self._cache.delete(key, retry=True)) for key in keys)
+        found = self._patiently(lambda: self._cache._sql(select, (cutoff,)).fetchall())
+        return sum(self._removed(row[0]) for row in found)
+
+    def _removed(self, key: str) -> bool:
+        return self._patiently(lambda: bool(self._cache.delete(key)))
 
     def close(self) -> None:
+        """Store what still waits, and close the database."""
         if self._waiting:
-            self._flush()
+            try:
+                self._patiently(self._store_waiting)
+            except CacheError as error:
+                if self.on_fault is None:
+                    raise
+                self.on_fault(error)
+            self._waiting, self._commit = [], None
         self._cache.close()
 
 
@@ -184,7 +282,7 @@ def _drop_strange_settings(database: Path) -> None:
     """Take out what diskcache never writes: each row would become an attribute or a pragma."""
     if not database.is_file():
         return
-    with closing(sqlite3.connect(database, timeout=60)) as opened:
+    with closing(sqlite3.connect(database, timeout=_PAUSE)) as opened:
         if not opened.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchall():
             return
         known = {**DEFAULT_SETTINGS, **METADATA}
@@ -197,3 +295,9 @@ def _drop_strange_settings(database: Path) -> None:
         if strange:
             opened.executemany("DELETE FROM Settings WHERE rowid = ?", strange)
             opened.commit()
+
+
+def _code_of(error: BaseException) -> int | None:
+    """SQLite's primary result code, where it has spoken."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else int(code) & 0xFF

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 
 from judge.masking import masked
@@ -26,6 +27,27 @@ class JudgeError(Exception):
 
 class UsageError(JudgeError):
     """A command, file, rubric or setting that cannot be used as given."""
+
+
+_MAKE_ROOM = {
+    errno.ENOSPC: "make room there",
+    errno.EDQUOT: "make room there",
+    errno.EFBIG: "files of that size are not allowed here (ulimit -f)",
+}
+
+
+def unwritable(what: str, error: Exception) -> JudgeError:
+    """The error for a file that can be written no further in the middle of a run (exit code 4).
+
+    Args:
+        what: what cannot be written, or kept, where; the message begins with it.
+        error: what the system, or SQLite, says.
+    """
+    reason = getattr(error, "strerror", None) or str(error)
+    remedy = _MAKE_ROOM.get(getattr(error, "errno", None) or 0)
+    told = JudgeError(f"{what}: {reason}{f'; {remedy}' if remedy else ''}")
+    told.exit_code = Exit.UNAVAILABLE
+    return told
 
 
 class BackendError(JudgeError):

@@ -18,19 +18,29 @@ def scrubbed(text: object) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds (0 and up) that the server wants to be left alone; None where it does not say."""
+    """Seconds (0 and up) that the server wants to be left alone; None where it does not say.
+
+    A point in time is held against the server's own clock (`Date`), where it tells it: ours may be
+    wrong.
+    """
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers[name]) / scale
         except (KeyError, ValueError):
             continue
         return max(0.0, seconds)
+    then = _moment(headers, "retry-after")
+    if then is None:
+        return None
+    return max(0.0, (then - (_moment(headers, "date") or datetime.now(UTC))).total_seconds())
+
+
+def _moment(headers: Mapping[str, str], name: str) -> datetime | None:
     try:
-        then = parsedate_to_datetime(headers["retry-after"])
+        moment = parsedate_to_datetime(headers[name])
     except (KeyError, ValueError):
         return None
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    return max(0.0, (then - datetime.now(UTC)).total_seconds())
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def status_error(

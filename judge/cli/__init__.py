@@ -26,6 +26,7 @@ from judge.cli import (
     validate,
     workflows,
 )
+from judge.cli.stderr import unfailing
 from judge.errors import JudgeError
 from judge.masking import guard_process, masked
 
@@ -112,6 +113,7 @@ def main() -> None:
         # Names and ids may hold what has no UTF-8 form; it is printed as JSON escapes it.
         sys.stdout.reconfigure(errors="backslashreplace")
     guard_process()
+    unfailing()
     try:
         app()
     except JudgeError as error:

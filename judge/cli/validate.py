@@ -182,7 +182,7 @@ def _write_summary(path: Path, report: Report, fail_under: float | None, held: b
 
 
 def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:
-    written = f"{report.summary.records} records are in {out or 'the output'}"
+    written = f"{report.summary.records} records were written to {out or 'the output'}"
     if report.batches:
         again = "with --resume" if out is not None else "run again"
         return (

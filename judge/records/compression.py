@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import stat
 import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO
@@ -85,12 +87,24 @@ def plain(stream: BinaryIO | io.RawIOBase) -> ByteSource:
         try:
             while chunk := read(CHUNK):
                 yield chunk
+            shortened = _shortened(stream)
         except OSError as error:
             raise BrokenStreamError(
                 f"the input cannot be read further: {error.strerror}"
             ) from error
+        if shortened:
+            raise BrokenStreamError("the input was shortened while it was read")
 
     return ByteSource(chunks())
+
+
+def _shortened(stream: BinaryIO | io.RawIOBase) -> bool:
+    """Whether an open file is smaller by now than what was read of it."""
+    try:
+        here = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(here.st_mode) and here.st_size < stream.tell()
 
 
 def decompressed(source: ByteSource, name: str, suffix: str) -> tuple[ByteSource, bool]:

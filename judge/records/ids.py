@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import tempfile
 from types import TracebackType
 from typing import Self
+
+from judge.errors import unwritable
 
 
 class SeenIds:
@@ -39,12 +42,21 @@ class SeenIds:
         self._db.close()
 
     def first_line(self, id: str, line: int) -> int | None:
-        """The line where `id` was seen before; None, and remembered, when it is new."""
+        """The line where `id` was seen before; None, and remembered, when it is new.
+
+        Raises:
+            JudgeError: there is no room to remember it.
+        """
         # The digest bounds what one id can take, and takes the lone surrogates that SQLite's
         # text does not.
         key = hashlib.blake2b(id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        added = self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (key, line)).rowcount
-        if added:
-            return None
-        row = self._db.execute("SELECT line FROM seen WHERE id = ?", (key,)).fetchone()
+        insert = "INSERT OR IGNORE INTO seen VALUES (?, ?)"
+        select = "SELECT line FROM seen WHERE id = ?"
+        try:
+            if self._db.execute(insert, (key, line)).rowcount:
+                return None
+            row = self._db.execute(select, (key,)).fetchone()
+        except sqlite3.Error as error:
+            what = f"the ids of the records cannot be remembered in {tempfile.gettempdir()}"
+            raise unwritable(what, error) from error
         return int(row[0])

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: once to finish what is under way, twice to stop now, thrice to be gone."""
+"""Signals that end a run: once to finish what is under way, twice to stop, thrice to be gone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from types import TracebackType
 from typing import Any
 
 from judge.errors import Exit
+
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 
 
 class Interrupts:
@@ -26,8 +30,10 @@ class Interrupts:
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._came)
+            for number in SIGNALS:
+                # What is ignored was made so by whoever started us: `nohup`, or a shell's `&`.
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._came)
 
     def __exit__(
         self,

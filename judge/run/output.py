@@ -1,7 +1,8 @@
 """Where output lines go.
 
 A file only ever grows by whole lines, each written with one call; a torn last line (the machine
-went down in the middle of it) is cut off on resume.
+went down in the middle of it) is cut off on resume. Whoever deletes, replaces or shortens it under
+the run is noticed within a second or two, and what can be saved is saved.
 """
 
 from __future__ import annotations
@@ -10,10 +11,17 @@ import os
 import select
 import stat
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
-from judge.errors import Exit, JudgeError, UsageError
+from judge.errors import Exit, JudgeError, UsageError, unwritable
 from judge.locking import lock
+
+LOOK_SECONDS = 1.0
+"""Between two looks at whether OUT still is what it was."""
+
+_COPY = 1 << 20
 
 
 class Sink:
@@ -22,6 +30,8 @@ class Sink:
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
         self._name = name
+        self.fault: JudgeError | None = None
+        """What happened to OUT, where lines are still taken but the run should end."""
 
     def write(self, line: bytes) -> None:
         """One whole line.
@@ -40,9 +50,10 @@ class Sink:
             except BrokenPipeError:
                 raise
             except OSError as error:
-                told = JudgeError(f"{self._name} cannot be written further: {error.strerror}")
-                told.exit_code = Exit.UNAVAILABLE
-                raise told from error
+                raise unwritable(f"{self._name} cannot be written further", error) from error
+
+    def look(self) -> None:
+        """See that what was written is still there; `fault` says what happened if it is not."""
 
     def close(self) -> None:
         """Nothing more will be written."""
@@ -59,24 +70,105 @@ class StreamSink(Sink):
 
 
 class FileSink(Sink):
-    """A file, locked while it is open, so that no two runs write to it."""
+    """A file, locked while it is open, so that no two runs write to it.
 
-    def __init__(self, path: Path) -> None:
+    When it is deleted or replaced, the lines that stood in it are saved to the end of `aside`,
+    where there is one, and further ones follow them there.
+    """
+
+    def __init__(self, path: Path, aside: Path | None = None) -> None:
+        self._path, self._aside = path, aside
+        self._size: int | None = None
+        self._looked = time.monotonic()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         try:
             super().__init__(os.open(path, flags, 0o666), str(path))
         except OSError as error:
-            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+            raise UsageError(
+                f"{path}: cannot be written: {error.strerror}; "
+                "name a file in a folder that is there and can be written"
+            ) from error
         if not lock(self._descriptor):
             os.close(self._descriptor)
             raise UsageError(f"another run is writing to {path}: let it end, or name another file")
+        self._regular = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
+        self._reading = self._opened_to_read() if self._regular else None
+
+    def _opened_to_read(self) -> int | None:
+        """The very file once more, to save it from should it be deleted."""
+        with suppress(OSError):
+            opened = os.open(self._path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            if os.path.sameopenfile(opened, self._descriptor):
+                return opened
+            os.close(opened)
+        return None
 
     def empty(self) -> None:
         """Throw away what the file holds."""
-        if stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+        if self._regular:
             os.ftruncate(self._descriptor, 0)
 
+    def write(self, line: bytes) -> None:
+        if not self._regular:
+            super().write(line)
+            return
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self.look()
+        if self._size is None:
+            self._size = os.fstat(self._descriptor).st_size
+        try:
+            super().write(line)
+        except JudgeError:
+            # The beginning of a line would keep other programs from reading the file.
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, self._size)
+            raise
+        self._size += len(line)
+
+    def look(self) -> None:
+        self._looked = time.monotonic()
+        if self.fault is not None or not self._regular:
+            return
+        here = os.fstat(self._descriptor)
+        try:
+            there: os.stat_result | None = self._path.stat()
+        except FileNotFoundError:
+            there = None
+        except OSError:
+            # A server of files that does not answer now says nothing about the file.
+            return
+        if there is None or not os.path.samestat(here, there):
+            what = "deleted or moved away" if there is None else "replaced by another file"
+            self._tell(what, self._saved())
+        elif self._size is not None and here.st_size != self._size:
+            how = "shortened" if here.st_size < self._size else "written to by another program"
+            self._tell(how, "--resume judges again what is not in it")
+
+    def _tell(self, what: str, rest: str) -> None:
+        self.fault = JudgeError(f"{self._path} was {what} while this run was writing to it; {rest}")
+        self.fault.exit_code = Exit.UNAVAILABLE
+
+    def _saved(self) -> str:
+        """Go on at the end of `aside`, behind a copy of the file's lines; says where they are."""
+        if self._aside is None or self._reading is None:
+            return "--resume writes it anew"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        try:
+            beside = os.open(self._aside, flags, 0o666)
+            self._descriptor, gone = beside, self._descriptor
+            os.close(gone)
+            self._size = os.fstat(beside).st_size
+            os.lseek(self._reading, 0, os.SEEK_SET)
+            while piece := os.read(self._reading, _COPY):
+                Sink.write(self, piece)
+                self._size += len(piece)
+        except (OSError, JudgeError) as error:
+            return f"what stood in it could not be saved to {self._aside}: {error}"
+        return f"its finished lines are in {self._aside}, where --resume finds them"
+
     def close(self) -> None:
+        if self._reading is not None:
+            os.close(self._reading)
         os.close(self._descriptor)
 
 

@@ -103,7 +103,8 @@ class InOrder(Generic[Result]):
 
     At most `held` of those that wait for an earlier one are kept in memory, further ones on the
     shelf: one record that takes a thousand times as long as the others holds up the output, and
-    neither the work nor the memory.
+    neither the work nor the memory. What a shelf does not take (`fault`: what it raised first)
+    stays in memory, too, so that nothing is lost while a run comes to its end.
     """
 
     def __init__(self, shelf: Shelf[Result], held: int) -> None:
@@ -112,6 +113,7 @@ class InOrder(Generic[Result]):
         self._held: dict[int, Result] = {}
         self._gaps: set[int] = set()
         self._next = 0
+        self.fault: Exception | None = None
 
     def due(self, place: int, result: Result | None) -> Iterator[Result]:
         """What can be given out now that `place` is done; None: it brought nothing."""
@@ -120,7 +122,7 @@ class InOrder(Generic[Result]):
         elif place == self._next or len(self._held) < self._most:
             self._held[place] = result
         else:
-            self._shelf.put(place, result)
+            self._put_away(place, result)
         while True:
             here = self._next
             if here in self._held:
@@ -132,6 +134,13 @@ class InOrder(Generic[Result]):
             else:
                 return
             self._next += 1
+
+    def _put_away(self, place: int, result: Result) -> None:
+        try:
+            self._shelf.put(place, result)
+        except Exception as error:  # noqa: BLE001 - the run raises it, when all is given out
+            self.fault = self.fault or error
+            self._held[place] = result
 
 
 class Pipeline(Generic[Source, Result]):
@@ -158,7 +167,7 @@ class Pipeline(Generic[Source, Result]):
         Raises:
             Exception: the first that `work`, `emit`, the shelf or reading raised; no further items
                 are begun. Those under way are finished and given out first, unless it was `emit`
-                or the shelf that failed: what cannot be given out is dropped.
+                that failed: what cannot be given out is dropped.
         """
         producing = asyncio.create_task(self._produce(items))
         failure: BaseException | None = None
@@ -176,6 +185,9 @@ class Pipeline(Generic[Source, Result]):
             except Exception as error:  # noqa: BLE001 - raised below, when all have stopped
                 failure, deaf = failure or error, True
                 self._brake.stop_now()
+            if failure is None and self._order is not None and self._order.fault is not None:
+                failure = self._order.fault
+                self._brake.stop_reading()
         try:
             await producing
         except Exception as error:  # noqa: BLE001 - as above

@@ -44,7 +44,7 @@ class Replays:
         if found is None:
             return None
         judgement, changed = found.get("judgement"), found.get("changed")
-        if not (isinstance(changed, dict) and _whole(judgement)):
+        if not (isinstance(changed, dict) and _sound(judgement, bound)):
             return None
         self.count += 1
         judgement["models"] = bound.models
@@ -95,6 +95,8 @@ class _Judgement(BaseModel):
     """What the run itself reads of a judgement."""
 
     verdict: Literal[tuple(FINISHED)]  # type: ignore[valid-type]
+    workflow: str
+    fingerprint: str
     checks: list[_Check]
     edits: list[_Edit]
     usage: _Usage
@@ -102,13 +104,13 @@ class _Judgement(BaseModel):
     error: None = None
 
 
-def _whole(judgement: object) -> TypeGuard[dict[str, Any]]:
-    """Whether it is a judgement at all: others may write to the folder."""
+def _sound(judgement: object, bound: Bound) -> TypeGuard[dict[str, Any]]:
+    """Whether it can be what was kept for this very question: others may write to the folder."""
     try:
-        _Judgement.model_validate(judgement)
+        read = _Judgement.model_validate(judgement)
     except ValidationError:
         return False
-    return True
+    return read.workflow == bound.workflow.name and read.fingerprint == bound.fingerprint
 
 
 def _as_text(value: Mapping[str, Any]) -> str:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from judge.errors import UsageError
+from judge.errors import UsageError, unwritable
 from judge.run.fingerprint import Mark
 from judge.run.lines import Earlier, earlier, made_by
 
@@ -43,28 +45,48 @@ class Kept:
         self._index.execute("CREATE INDEX by_key ON kept (key)")
 
     def load(self) -> None:
-        """Index the lines that lie in the file; a file that is not there holds none."""
+        """Index the lines that lie in the file; a file that is not there holds none.
+
+        Raises:
+            JudgeError: there is no room for the index, or the file cannot be read.
+        """
         if not self.path.exists():
             return
-        self._index.execute("BEGIN")
-        for start, text in whole_lines(self.path):
-            if (found := earlier(text)) and found.stands(open_stands=self._open_stands):
-                row = (bytes.fromhex(found.key), start, len(text))
-                self._index.execute("INSERT INTO kept VALUES (?, ?, ?)", row)
-        self._index.execute("COMMIT")
-        self._file = self.path.open("rb")
+        with self._usable():
+            self._index.execute("BEGIN")
+            for start, text in whole_lines(self.path):
+                if (found := earlier(text)) and found.stands(open_stands=self._open_stands):
+                    row = (bytes.fromhex(found.key), start, len(text))
+                    self._index.execute("INSERT INTO kept VALUES (?, ?, ?)", row)
+            self._index.execute("COMMIT")
+            self._file = self.path.open("rb")
 
     def take(self, key: str) -> bytes | None:
-        """The line of the record with this content hash, once for each line there is."""
+        """The line of the record with this content hash, once for each line there is.
+
+        Raises:
+            JudgeError: as `load`.
+        """
         if self._file is None:
             return None
         select = "SELECT rowid, start, size FROM kept WHERE key = ? ORDER BY rowid LIMIT 1"
-        row = self._index.execute(select, (bytes.fromhex(key),)).fetchone()
-        if row is None:
-            return None
-        self._index.execute("DELETE FROM kept WHERE rowid = ?", (row[0],))
-        self._file.seek(row[1])
-        return self._file.read(row[2])
+        with self._usable():
+            row = self._index.execute(select, (bytes.fromhex(key),)).fetchone()
+            if row is None:
+                return None
+            self._index.execute("DELETE FROM kept WHERE rowid = ?", (row[0],))
+            self._file.seek(row[1])
+            return self._file.read(row[2])
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            what = f"an index of {self.path} cannot be kept in {tempfile.gettempdir()}"
+            raise unwritable(what, error) from error
+        except OSError as error:
+            raise unwritable(f"{self.path} cannot be read", error) from error
 
     def close(self) -> None:
         """The file stays."""
@@ -149,21 +171,34 @@ class Resumption:
             yield text, found
 
     def keep(self, size: int) -> None:
-        """Shorten OUT to its first `size` bytes; finished lines behind them go to the side file."""
+        """Shorten OUT to its first `size` bytes; finished lines behind them go to the side file.
+
+        Raises:
+            JudgeError: the side file cannot be written, such as on a full disk; OUT is as it was.
+        """
         if self.out.exists():
             aside = self.kept.path.with_name(self.kept.path.name + ".new")
-            with aside.open("wb") as file:
-                if self.kept.path.exists():
-                    for _, text in whole_lines(self.kept.path):
-                        file.write(text)
-                for start, text in whole_lines(self.out):
-                    if start >= size and (found := earlier(text)) and self._stands(found):
-                        file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(self.kept.path)
-            os.truncate(self.out, size)
+            try:
+                self._set_aside(aside, size)
+                os.truncate(self.out, size)
+            except OSError as error:
+                with suppress(OSError):
+                    aside.unlink(missing_ok=True)
+                what = f"finished lines of {self.out} cannot be kept in {aside}"
+                raise unwritable(what, error) from error
         self.kept.load()
+
+    def _set_aside(self, aside: Path, size: int) -> None:
+        with aside.open("wb") as file:
+            if self.kept.path.exists():
+                for _, text in whole_lines(self.kept.path):
+                    file.write(text)
+            for start, text in whole_lines(self.out):
+                if start >= size and (found := earlier(text)) and self._stands(found):
+                    file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(self.kept.path)
 
 
 def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -9,12 +9,14 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from judge.errors import BackendError, Exit, JudgeError
+from judge.cache import CacheError
+from judge.errors import BackendError, Exit, JudgeError, UsageError
 from judge.records import Item, content_hash
 from judge.run import lines
 from judge.run.batching import left_at_provider
@@ -200,10 +202,13 @@ class _Run:
                 gc.freeze()
                 gc.enable()
                 self.watcher.began(self.setup)
+                if self.setup.cache is not None:
+                    self.setup.cache.on_fault = self._stop_for
                 await self._stream(items, sink)
                 streamed = True
                 if self.report.finished and self._aside is not None:
-                    self._aside.unlink(missing_ok=True)
+                    with suppress(OSError):
+                        self._aside.unlink(missing_ok=True)
         finally:
             for opened in (sink, self.review):
                 if opened is not None:
@@ -238,12 +243,16 @@ class _Run:
             self.report.broken_pipe = True
         except BackendError as error:
             self.report.fatal = _fatal(error)
+        except CacheError as error:
+            self._stop_for(error)
         except JudgeError as error:
             self.report.fatal = error
         finally:
             ticking.cancel()
             if shelf is not None:
                 shelf.close()
+        sink.look()
+        self._see(sink)
 
     async def _tick(self) -> None:
         while True:
@@ -271,6 +280,19 @@ class _Run:
         else:
             self.brake.stop_reading()
 
+    def _stop_for(self, error: CacheError) -> None:
+        """Read no further, because replies can no longer be stored, or found."""
+        if self.report.fatal is None:
+            self.report.fatal = JudgeError(str(error))
+            self.report.fatal.exit_code = Exit.UNAVAILABLE
+        self.brake.stop_reading()
+
+    def _see(self, sink: Sink) -> None:
+        """Read no further if OUT is not what it was."""
+        if sink.fault is not None:
+            self.report.fatal = self.report.fatal or sink.fault
+            self.brake.stop_reading()
+
     # ------------------------------------------------------------ one item
 
     async def _line(self, item: Item) -> Line:
@@ -285,6 +307,7 @@ class _Run:
 
     def _emit(self, line: Line, sink: Sink) -> None:
         sink.write(line.text)
+        self._see(sink)
         self._count(line)
         self.watcher.wrote(self.report.summary, self.setup)
 
@@ -311,12 +334,19 @@ class _Run:
         return self._resumed(items, self.resumption)
 
     def _sink(self) -> Sink:
-        return StreamSink() if self.job.out is None else FileSink(self.job.out)
+        out = self.job.out
+        return StreamSink() if out is None else FileSink(out, side_file(out))
 
     def _start_anew(self, sink: FileSink) -> None:
-        sink.empty()
         if self._aside is not None:
-            self._aside.unlink(missing_ok=True)
+            try:
+                self._aside.unlink(missing_ok=True)
+            except OSError as error:
+                raise UsageError(
+                    f"{self._aside}, where finished lines are kept, cannot be replaced: "
+                    f"{error.strerror}; remove it, or name another file with -o"
+                ) from error
+        sink.empty()
 
     def _resumed(self, items: Iterator[Item], resumption: Resumption) -> Iterator[Item]:
         """The items that are still to do, after those whose lines already stand in OUT.

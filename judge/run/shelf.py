@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 from array import array
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, cast
 
-from judge.errors import Exit, JudgeError
+from judge.errors import unwritable
 from judge.run.lines import Line, reread
 
 _CHUNK = 4096
 _ABSENT = -1
+_READ = 1 << 16
 
 
 class LineShelf:
@@ -25,7 +27,8 @@ class LineShelf:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._file: BinaryIO | None = None
+        # Without a buffer: what one could not get rid of would come up at each later use.
+        self._file: io.FileIO | None = None
         self._end = 0
         self._starts: dict[int, array[int]] = {}
         self._left: dict[int, int] = {}
@@ -34,19 +37,14 @@ class LineShelf:
         """Keep a line.
 
         Raises:
-            JudgeError: the file cannot be written, such as on a full disk.
+            JudgeError: the file cannot be written, such as on a full disk; the line is not kept.
         """
         chunk, at = divmod(place, _CHUNK)
         try:
-            file = self._file or self._opened()
-            file.seek(self._end)
-            file.write(line.text)
-            file.flush()
+            self._append(line.text)
         except OSError as error:
             where = self._path or tempfile.gettempdir()
-            told = JudgeError(f"finished lines cannot be kept in {where}: {error.strerror}")
-            told.exit_code = Exit.UNAVAILABLE
-            raise told from error
+            raise unwritable(f"finished lines cannot be kept in {where}", error) from error
         if chunk not in self._starts:
             self._starts[chunk] = array("q", [_ABSENT]) * _CHUNK
         self._starts[chunk][at] = 2 * self._end + line.kept
@@ -54,7 +52,11 @@ class LineShelf:
         self._end += len(line.text)
 
     def take(self, place: int) -> Line | None:
-        """Give a line back, once; None where the place has none."""
+        """Give a line back, once; None where the place has none.
+
+        Raises:
+            JudgeError: the file cannot be read.
+        """
         chunk, at = divmod(place, _CHUNK)
         starts = self._starts.get(chunk)
         if starts is None or starts[at] == _ABSENT or self._file is None:
@@ -64,15 +66,32 @@ class LineShelf:
         self._left[chunk] -= 1
         if not self._left[chunk]:
             del self._starts[chunk], self._left[chunk]
-        self._file.seek(start)
-        return reread(self._file.readline(), kept=bool(kept))
+        try:
+            return reread(_line_at(self._file, start), kept=bool(kept))
+        except OSError as error:
+            where = self._path or tempfile.gettempdir()
+            raise unwritable(f"finished lines cannot be read from {where}", error) from error
 
-    def _opened(self) -> BinaryIO:
+    def _append(self, text: bytes) -> None:
+        file = self._file or self._opened()
+        # Found anew each time: what OUT has lost is saved to the same file (judge/run/output.py).
+        self._end = file.seek(0, os.SEEK_END)
+        rest = memoryview(text)
+        try:
+            while rest:
+                rest = rest[file.write(rest) or 0 :]
+        except OSError:
+            # A torn line would swallow the next one.
+            with suppress(OSError):
+                file.truncate(self._end)
+            raise
+
+    def _opened(self) -> io.FileIO:
         if self._path is None:
-            self._file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115 - see `close`
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - see `close`
         else:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0))
-            self._file = os.fdopen(descriptor, "r+b")
+            self._file = io.FileIO(descriptor, "r+")
         self._end = self._file.seek(0, os.SEEK_END)
         return self._file
 
@@ -80,3 +99,14 @@ class LineShelf:
         """Close the file; a temporary one is gone then."""
         if self._file is not None:
             self._file.close()
+
+
+def _line_at(file: io.FileIO, start: int) -> bytes:
+    file.seek(start)
+    pieces = []
+    while piece := file.read(_READ):
+        head, newline, _ = piece.partition(b"\n")
+        pieces.append(head + newline)
+        if newline:
+            break
+    return b"".join(pieces)

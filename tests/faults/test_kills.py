@@ -1,0 +1,169 @@
+"""Killed at 200 random points and gone on with: the bytes are those of an undisturbed run."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.conftest import COMMAND, norm
+
+from .forks import FIXTURES, Ended, Forks, calls, finished, paid_twice
+from .page import Outcome, rows
+
+SEED = 20261
+TAKING_OVER = 24
+"""Points that a resumed run passes, or somewhat more, until it asks about its first record."""
+
+MOST_KILLS = 4
+"""Of one run, before it is let come to its end."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is run and killed: its input, its flags, and how often."""
+
+    what: str
+    source: str
+    kills: int
+    flags: Sequence[str] = ()
+    model: str = "judge.yaml"
+
+    @property
+    def fault(self) -> str:
+        return f"SIGKILL at random points, then `--resume`: {self.what}"
+
+    @property
+    def cached(self) -> bool:
+        return "--no-cache" not in self.flags
+
+    def words(self, *more: str) -> list[str]:
+        words = ["validate", self.source, "-m", f"scripted:{self.model}", "-q", "-o", "out"]
+        return [*words, "--concurrency", "6", *self.flags, *more]
+
+
+REVIEW = ("--no-cache", "--check", "relevance", "--margin", "0.2", "--review", "review")
+SCENARIOS = [
+    Scenario("norms", "norms.jsonl", 50),
+    Scenario("norms, no cache", "norms.jsonl", 40, ("--no-cache",)),
+    Scenario(
+        "norms in .gz, some twice, bad lines, `--review`, no cache",
+        "m.gz",
+        40,
+        REVIEW,
+        "mixed.yaml",
+    ),
+    Scenario("stories with edits", "stories.jsonl", 40),
+    Scenario("stories with edits, no cache", "stories.jsonl", 30, ("--no-cache",)),
+]
+KILLS = sum(scenario.kills for scenario in SCENARIOS)
+
+
+def test_there_are_two_hundred() -> None:
+    assert KILLS == 200
+
+
+def fill(folder: Path) -> None:
+    """Inputs and scripts: half of the fixtures, and records that a resume finds hard."""
+    for name, count in (("norms.jsonl", 14), ("stories.jsonl", 7)):
+        lines = (FIXTURES / name).read_bytes().splitlines(keepends=True)
+        (folder / name).write_bytes(b"".join(lines[:count]))
+    (folder / "judge.yaml").write_bytes((FIXTURES / "judge.yaml").read_bytes())
+    mixed = [json.dumps({**norm(number % 8), "id": f"m{number}"}) for number in range(20)]
+    mixed[5:5], mixed[11:11] = ['{"story": "torn'], [json.dumps({"id": "no norm"})]
+    (folder / "m.gz").write_bytes(gzip.compress("\n".join(mixed).encode()))
+    replies = [{"when": {"contains": f"number {n}"}, "p_yes": 0.55} for n in (1, 4)]
+    script = {"reading": "probability", "replies": [*replies, {"p_yes": 0.9}]}
+    (folder / "mixed.yaml").write_text(json.dumps(script))
+
+
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    with Forks(tmp_path_factory.mktemp("warm")) as forks:
+        yield forks
+
+
+def killed(forks: Forks, scenario: Scenario, folder: Path, kills: int, points: int) -> int:
+    """Kill a run, and what goes on with it, up to `kills` times, and let it end; how often it was.
+
+    Three of four die at a point, at a write also half-way through; the others whenever their time
+    has come.
+    """
+    chance = random.Random(f"{SEED} {folder}")
+    for kill in range(kills):
+        # What goes on with a run has less to do, and is most in danger while it takes over.
+        most = points if kill == 0 else chance.choice((TAKING_OVER, points // 2))
+        die_at = chance.randint(1, most) if chance.random() < 0.75 else None
+        kill_after = None if die_at else chance.uniform(0.0, 0.4)
+        ended = resumed(forks, scenario, folder, chance, die_at=die_at, kill_after=kill_after)
+        if ended.code != -9:
+            return kill
+    resumed(forks, scenario, folder, chance)
+    return kills
+
+
+def resumed(
+    forks: Forks, scenario: Scenario, folder: Path, chance: random.Random, **death: Any
+) -> Ended:
+    """Go on with a run; a finished line that was there stays, and is not asked about again."""
+    done, before = finished(folder), len(calls(folder))
+    seed = chance.randrange(1000)
+    ended = forks.run(folder, scenario.words("--resume"), seed=seed, **death)
+    asked = {record for word, record in calls(folder)[before:] if word == "asked"}
+    assert not asked & done, folder
+    assert done <= finished(folder), folder
+    return ended
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.what)
+def test_killed_and_resumed(
+    forks: Forks, scenario: Scenario, tmp_path: Path, outcome: Outcome
+) -> None:
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    fill(whole)
+    ended = forks.run(whole, scenario.words(), seed=1)
+    assert ended.points is not None, (whole / "stderr.log").read_text()
+    kept = {
+        name: (whole / name).read_bytes() for name in ("out", "review") if (whole / name).exists()
+    }
+    kills = runs = same = 0
+    while kills < scenario.kills:
+        folder = tmp_path / f"run{runs}"
+        folder.mkdir()
+        fill(folder)
+        most = min(1 + runs % MOST_KILLS, scenario.kills - kills)
+        came = killed(forks, scenario, folder, most, ended.points)
+        kills, runs = kills + came, runs + 1
+        found = {name: (folder / name).read_bytes() for name in kept if (folder / name).exists()}
+        assert found == kept, folder
+        same += came
+        assert not list(folder.glob("out.*")), folder
+        assert b"Traceback" not in (folder / "stderr.log").read_bytes(), folder
+        if scenario.cached:
+            assert paid_twice(folder) == [], folder
+    told = f"{same} of {kills} kills, {len(kept['out'].splitlines())} records: the same bytes"
+    kind = "reply in the cache" if scenario.cached else "record with a finished line on disk"
+    outcome("kills", scenario.fault, f"{told}; no {kind} was asked for again")
+
+
+@pytest.mark.slow
+def test_the_forked_command_is_the_real_one(forks: Forks, tmp_path: Path) -> None:
+    fill(tmp_path)
+    scenario = SCENARIOS[0]
+    forks.run(tmp_path, scenario.words(), seed=1)
+    there = (tmp_path / "out").read_bytes()
+    words = [*COMMAND, *scenario.words("--overwrite", "--no-cache")]
+    subprocess.run(words, cwd=tmp_path, check=True, timeout=300)
+    assert (tmp_path / "out").read_bytes() == there
+
+
+def test_the_page_tells_of_these_alone() -> None:
+    assert list(rows("kills")) == [scenario.fault for scenario in SCENARIOS]

@@ -1,0 +1,220 @@
+"""`judge`, forked from a process that has everything imported, and killed where a test says.
+
+Run as a script: each line of standard input is a job, each line of standard output what came of
+it (`forks.py` is the other side). In the child every write, cut, rename and removal of a file,
+every statement to the cache's database, and the beginning and end of every model call is a point
+at which it can die, by a SIGKILL to itself; a write may get half-way first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+import traceback
+import types
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import mishaps
+
+HELD = 3
+"""Finished lines that wait in memory here (128 else), so that others go to `OUT.resume`."""
+
+DELAYS = (0.0, 0.0, 0.001, 0.003, 0.008)
+"""Seconds that a call takes, so that records end in another order than they began."""
+
+STOPPED = 1.0
+"""Seconds until a child that is stopped (SIGSTOP) goes on."""
+
+SLOW = 0.2
+"""Seconds that each call of a record takes that a rig names as `slow`."""
+
+real_write = os.write
+
+
+class Points:
+    """Counts points, and dies at the one that it was given (None: at none)."""
+
+    def __init__(self, die_at: int | None) -> None:
+        self.die_at, self.passed = die_at, 0
+
+    def point(self) -> None:
+        self.passed += 1
+        if self.passed == self.die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """With a point before and one behind."""
+
+        def wrapped(*args: Any, **more: Any) -> Any:
+            self.point()
+            result = call(*args, **more)
+            self.point()
+            return result
+
+        return wrapped
+
+    def writing(self, write: Callable[..., int]) -> Callable[..., int]:
+        """A point before, one with half of it written, one behind."""
+
+        def wrapped(*args: Any) -> int:
+            self.point()
+            if self.passed + 1 == self.die_at:
+                write(*args[:-1], bytes(args[-1])[: len(args[-1]) // 2])
+            self.point()
+            count = write(*args)
+            self.point()
+            return count
+
+        return wrapped
+
+
+def prepare(points: Points, job: dict[str, Any], log: int) -> None:
+    """Put the points into judge, note what is asked and what is stored, and let calls take time.
+
+    Args:
+        log: an open file, to which `asked RECORD`, `paid KEY` and `stored KEY` go.
+    """
+    import diskcache
+
+    from judge.backends.scripted import ScriptedBackend
+    from judge.cache import ReplyCache
+    from judge.judging.client import Client
+    from judge.run import shelf
+    from judge.run.pipeline import Pipeline
+
+    chance = random.Random(job["seed"])
+    begun = mishaps.rigged(job["rig"]) if job["rig"] else lambda: None
+    slow = (job["rig"] or {}).get("slow")
+
+    def delay(record: str) -> float:
+        if job["rig"] is None:
+            return chance.choice(DELAYS)
+        return SLOW if record == slow else 0.0
+
+    for name in ("fsync", "truncate", "ftruncate", "replace", "unlink", "open"):
+        setattr(os, name, points.around(getattr(os, name)))
+    os.write = points.writing(real_write)
+
+    class Raw(io.FileIO):
+        write = points.writing(io.FileIO.write)  # type: ignore[assignment]
+
+    shelf.io = types.SimpleNamespace(FileIO=Raw)  # type: ignore[attr-defined]
+    diskcache.Cache._sql = property(lambda cache: points.around(cache._con.execute))
+    Pipeline.__init__.__kwdefaults__["held"] = HELD
+    complete, first, store = ScriptedBackend.complete, Client._first, ReplyCache.store
+
+    async def completed(self: Any, call: Any, mode: Any) -> Any:
+        begun()
+        real_write(log, f"asked {call.origin.record}\n".encode())
+        points.point()
+        await asyncio.sleep(delay(call.origin.record))
+        completion = await complete(self, call, mode)
+        points.point()
+        return completion
+
+    async def paid(self: Any, key: str, *rest: Any) -> Any:
+        real_write(log, f"paid {key}\n".encode())
+        return await first(self, key, *rest)
+
+    async def stored(self: Any, key: str, *rest: Any, **more: Any) -> None:
+        await store(self, key, *rest, **more)
+        real_write(log, f"stored {key}\n".encode())
+
+    ScriptedBackend.complete = completed  # type: ignore[method-assign]
+    Client._first = paid  # type: ignore[method-assign]
+    ReplyCache.store = stored  # type: ignore[method-assign]
+
+
+def child(job: dict[str, Any], tell: int) -> None:
+    """Be `judge` with the job's words; never returns."""
+    from judge.cli import main
+
+    os.chdir(job["folder"])
+    os.environ["JUDGE_CACHE_DIR"] = job["cache"]
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    for number, name in ((1, "stdout.log"), (2, "stderr.log")):
+        os.dup2(os.open(name, flags), number)
+    points = Points(job["die_at"])
+    prepare(points, job, os.open("calls.log", flags))
+    sys.argv = ["judge", *job["words"]]
+    code = 1
+    try:
+        main()
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    except BaseException:  # noqa: BLE001 - as the interpreter does
+        traceback.print_exc()
+    finally:
+        real_write(tell, str(points.passed).encode())
+        os._exit(code)
+
+
+def run(job: dict[str, Any]) -> dict[str, Any]:
+    """Fork a child for the job; its exit code (negative: the signal), points, and seconds."""
+    reading, writing = os.pipe()
+    began = time.monotonic()
+    if (number := os.fork()) == 0:
+        os.close(reading)
+        child(job, writing)
+    os.close(writing)
+    if job["kill_after"] is not None:
+        time.sleep(job["kill_after"])
+        os.kill(number, signal.SIGKILL)
+    _, status = os.waitpid(number, os.WUNTRACED)
+    if os.WIFSTOPPED(status):
+        time.sleep(STOPPED)
+        os.kill(number, signal.SIGCONT)
+        _, status = os.waitpid(number, 0)
+    points = os.read(reading, 100)
+    os.close(reading)
+    return {
+        "code": os.waitstatus_to_exitcode(status),
+        "points": int(points) if points else None,
+        "seconds": time.monotonic() - began,
+    }
+
+
+def warm(folder: Path) -> None:
+    """Do once what each run would do again: imports, the command's parser, the script, a rubric."""
+    import typer
+    import yaml
+
+    from judge import cli
+    from judge.backends import scripted
+    from judge.cli import main
+    from judge.run import validate
+
+    os.chdir(folder)
+    cli.app = typer.main.get_command(cli.app)  # type: ignore[assignment]
+    parsed = lru_cache(yaml.safe_load)
+    scripted.yaml = types.SimpleNamespace(  # type: ignore[attr-defined]
+        safe_load=parsed, YAMLError=yaml.YAMLError
+    )
+    # The encoder only compares speech for the summary, and takes longer than the run.
+    validate._encoder = lambda: None  # type: ignore[assignment]
+    for name in ("norms.jsonl", "stories.jsonl"):
+        sys.argv = ["judge", "validate", name, "-m", "scripted:judge.yaml", "--limit", "2"]
+        sys.argv += ["--cache-dir", "warmed", "-q", "-o", os.devnull]
+        try:
+            main()
+        except SystemExit as ended:
+            assert not ended.code, ended.code
+
+    assert threading.active_count() == 1, threading.enumerate()
+
+
+if __name__ == "__main__":
+    warm(Path(sys.argv[1]))
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(run(json.loads(line))) + "\n")
+        sys.stdout.flush()
