@@ -29,8 +29,9 @@ CONNECT_TIMEOUT = 10.0
 SILENCE_TIMEOUT = 300.0
 """Seconds without a byte until a fetch is given up."""
 
-LONGEST_ANSWER = 64 * 1024 * 1024
-"""Bytes; a server that sends more than this has lost its way."""
+LONGEST_ANSWER = 16 * 1024 * 1024
+"""Bytes, unpacked; a server that sends more than this has lost its way. Calls under way at once may
+each hold so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +78,16 @@ class Wire:
     async def post(self, body: bytes) -> Answered:
         """Send one request and read all of its answer, whatever its status.
 
+        A redirection is an answer too, and not followed: what is sent is for this server alone.
+
         Raises:
             Unreachable: no server was spoken to.
             ServerFault: the connection was lost, or the answer never ended or was too long.
         """
         session = self._session or self._opened()
         with self._faults():
-            async with session.post(self._url, data=body, proxy=self._proxy) as response:
+            asked = session.post(self._url, data=body, proxy=self._proxy, allow_redirects=False)
+            async with asked as response:
                 return Answered(response.status, response.headers, await self._read(response))
 
     async def fetch(
@@ -151,22 +155,20 @@ class Wire:
 
     async def _read(self, response: ClientResponse) -> bytes:
         told = response.content_length
-        if (
-            told is not None
-            and told <= LONGEST_ANSWER
-            and "Content-Encoding" not in response.headers
-        ):
+        if told is not None and "Content-Encoding" not in response.headers:
+            self._refuse_long(told)
             return await response.read()
         parts: list[bytes] = []
         size = 0
         async for part in response.content.iter_any():
             size += len(part)
-            if size > LONGEST_ANSWER:
-                raise ServerFault(
-                    f"{self.server}: the answer is longer than {LONGEST_ANSWER} bytes"
-                )
+            self._refuse_long(size)
             parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _refuse_long(self, size: int) -> None:
+        if size > LONGEST_ANSWER:
+            raise ServerFault(f"{self.server}: the answer is longer than {LONGEST_ANSWER} bytes")
 
     def _opened(self) -> ClientSession:
         import aiohttp
