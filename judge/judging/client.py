@@ -287,7 +287,6 @@ class Client:
             try:
                 return await self._tried(call, mode)
             except BackendError as error:
-                failing = failing or time.monotonic()
                 last = MAX_TRIES_UNREACHABLE if error.kind == "unreachable" else MAX_TRIES
                 if not error.retryable:
                     raise
@@ -295,6 +294,7 @@ class Client:
                     if again or not await self._outages.passed(failing, error):
                         raise
                     tried, again = 0, True
+                failing = time.monotonic()
                 self.counters.retries += 1
                 self.counters.refusals += error.kind == "rate-limited"
                 if tried:
@@ -332,7 +332,7 @@ class Client:
             async with asyncio.timeout(self._timeout):
                 return await self.backend.complete(call, mode)
         except TimeoutError as error:
-            raise ServerFault(f"no answer within {self._timeout:g} s") from error
+            raise ServerFault(f"no answer within {self._timeout:g} s (--timeout)") from error
 
     # ------------------------------------------------------------ counting
 

@@ -35,6 +35,7 @@ class Outages:
         self._canary = canary
         self._backoff = backoff
         self._answered: float | None = None
+        self._back = 0.0
         self._given_up: GivenUp | None = None
         self._asking = asyncio.Lock()
 
@@ -46,9 +47,9 @@ class Outages:
     async def passed(self, since: float, error: BackendError) -> bool:
         """Whether a call that has failed again and again is worth as many tries once more.
 
-        It is if the server answered nobody since the call first failed (`since`, by
-        `time.monotonic`) and does so now, after a pause. A server that never answered in this run
-        is not waited for.
+        It is if the server answered nobody between the call's last two tries (`since`, by
+        `time.monotonic`, is when the first of them failed) and does so now, after a pause. A server
+        that never answered in this run is not waited for.
 
         Raises:
             GivenUp: nothing was answered for `LONGEST_OUTAGE`.
@@ -59,10 +60,12 @@ class Outages:
         async with self._asking:
             if self._given_up is not None:
                 raise self._given_up
-            return self._answered > since or await self._waited(self._canary, error)
+            if self._answered <= since:
+                await self._wait(self._canary, error)
+            return self._back > since
 
-    async def _waited(self, canary: Callable[[], Awaitable[object]], error: BackendError) -> bool:
-        """Whether the server had to be waited for until it answered."""
+    async def _wait(self, canary: Callable[[], Awaitable[object]], error: BackendError) -> None:
+        """Until the server answers."""
         until, pauses = time.monotonic() + LONGEST_OUTAGE, 0
         while True:
             try:
@@ -83,7 +86,8 @@ class Outages:
             await asyncio.sleep(pause(self._backoff, pauses))
             pauses += 1
         self.answered()
-        return pauses > 0
+        if pauses:
+            self._back = time.monotonic()
 
 
 def pause(backoff: float, before: int) -> float:
