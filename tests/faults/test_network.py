@@ -32,6 +32,9 @@ TABLE = "network"
 _PORT = re.compile(r"https?://[\w.]+:\d+")
 GOOD = good(agreeable)
 KEY = "sk-faults-0123456789"
+_LIBRARIES = re.compile(
+    r"(the connection was lost|no chat completion(?!: it lacks)|Invalid JSON): .*"
+)
 ASKED = ("-m", "openai:m", "--check", "relevance", "--rounds", "0")
 BAD, PASSING = "Guest number 1 ", "Guest number 2 "
 PATIENCE = outage.LONGEST_OUTAGE
@@ -169,16 +172,17 @@ def _of_one(ran: Ran) -> str:
     assert ran.code == 3
     reason = ran.judgement("n1")["checks"][0]["votes"][0]["reason"]
     kind, _, message = _PORT.sub("SERVER", reason).partition(": ")
-    assert f" x {kind}: {message[:60].rstrip()}" in ran.told, "the summary says what happened"
+    assert f" x {kind}: {message[:80].rstrip()}" in ran.told, "the summary says what happened"
     advised = "the same command with --resume asks for them once more" in ran.told
     assert advised == (kind in ("server-fault", "rate-limited"))
     return f"lasting: `{bad}` ({_shown(reason)}), exit 3; twice: `{passing}`"
 
 
 def _shown(message: str) -> str:
-    told = message.removeprefix("the model cannot be used: ").replace("|", "/")
-    told = _PORT.sub("SERVER", told)
-    return told if len(told) <= 110 else told[:110].rstrip() + " ..."
+    """A message without what libraries say in it, which changes with their versions."""
+    told = _PORT.sub("SERVER", message.removeprefix("the model cannot be used: "))
+    told = _LIBRARIES.sub(r"\1", told.replace("|", "/"))
+    return told if len(told) <= 160 else told[:160].rstrip() + " ..."
 
 
 # ---------------------------------------------------------------- no way to the server
