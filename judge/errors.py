@@ -87,6 +87,12 @@ class Unreachable(BackendError):
     exit_code = Exit.UNAVAILABLE
 
 
+class GivenUp(Unreachable):
+    """The server answers nothing for longer than a run waits, or asks for so long a pause."""
+
+    retryable = False
+
+
 class Denied(BackendError):
     """The server refuses the key, or the model is not to be had (HTTP 401, 403, 404)."""
 

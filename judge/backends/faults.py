@@ -10,6 +10,7 @@ from judge import errors
 from judge.masking import masked
 
 _LONGEST = 300
+_LONGEST_MEANT = 7 * 86_400.0
 
 
 def scrubbed(text: object) -> str:
@@ -21,36 +22,42 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds (0 and up) that the server wants to be left alone; None where it does not say.
 
     A point in time is held against the server's own clock (`Date`), where it tells it: ours may be
-    wrong.
+    wrong. More than a week is no wish but a mistake, such as a point in time where seconds belong,
+    and so is what is no number and no date.
     """
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
-            seconds = float(headers[name]) / scale
+            return _meant(float(headers[name]) / scale)
         except (KeyError, ValueError):
             continue
-        return max(0.0, seconds)
     then = _moment(headers, "retry-after")
     if then is None:
         return None
-    return max(0.0, (then - (_moment(headers, "date") or datetime.now(UTC))).total_seconds())
+    return _meant((then - (_moment(headers, "date") or datetime.now(UTC))).total_seconds())
 
 
 def _moment(headers: Mapping[str, str], name: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(headers[name])
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OverflowError):
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _meant(seconds: float) -> float | None:
+    return max(0.0, seconds) if seconds <= _LONGEST_MEANT else None
 
 
 def status_error(
     status: int, said: str, headers: Mapping[str, str], *, code: str | None = None, what: str
 ) -> errors.BackendError:
-    """The error for an HTTP status from 400 up.
+    """The error for an HTTP status from 300 up.
 
     `said` is the server's message without secrets, `code` its own error code, `what` names model
     and server.
     """
+    if status < 400:
+        return errors.Denied(f"{what}: the server sends its callers elsewhere{_elsewhere(headers)}")
     told = f"HTTP {status}: {said}" if said else f"HTTP {status}"
     if code == "insufficient_quota" or status == 402:
         return errors.Denied(f"{what}: the account is out of credit ({told})")
@@ -67,6 +74,15 @@ def status_error(
     if code == "context_length_exceeded" or _too_long(said.lower()):
         return errors.ContextExceeded(told)
     return errors.BadRequest(told)
+
+
+def _elsewhere(headers: Mapping[str, str]) -> str:
+    place = headers.get("location", "")
+    try:
+        told = scrubbed(without_secrets(place))
+    except ValueError:
+        told = ""
+    return f", to {told}; if that is the right server, give its address" if told else ""
 
 
 def _too_long(said: str) -> bool:

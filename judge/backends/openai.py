@@ -7,7 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import orjson
 
@@ -26,6 +26,12 @@ OWN_URL = "https://api.openai.com/v1"
 _MOST_SAID = 65_536
 """Characters of a complaint that are looked at. Many times what is told of it, because secrets are
 taken out before it is cut, and half of one would not be known for what it is."""
+
+_MOST_SHOWN = 120
+"""Characters that are shown of an answer that is no completion."""
+
+_MOST_TOKENS = 2**40
+"""A count above this is no count."""
 
 
 class Way(Protocol):
@@ -97,7 +103,8 @@ class OpenAIBackend:
             read = completion(orjson.loads(answered.body))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise errors.ServerFault(
-                f"the answer of {self._wire.server} is no chat completion: {_lacking(error)}"
+                f"the answer of {self._wire.server} is no chat completion: "
+                f"{_lacking(error, answered.body)}"
             ) from error
         return replace(read, text=strip_fence(read.text)) if mode is Mode.JSON else read
 
@@ -175,9 +182,11 @@ def complaint(body: bytes) -> tuple[str, str | None]:
     return str(error.get("message") or told)[:_MOST_SAID], code if isinstance(code, str) else None
 
 
-def _lacking(error: Exception) -> str:
+def _lacking(error: Exception, body: bytes) -> str:
     if isinstance(error, (LookupError, TypeError, AttributeError)):
-        return "it lacks what the protocol asks for"
+        # Some servers tell of errors under HTTP 200.
+        begun = scrubbed(complaint(body)[0])[:_MOST_SHOWN]
+        return f"it lacks what the protocol asks for; it says: {begun}"
     return scrubbed(error)
 
 
@@ -197,8 +206,8 @@ def completion(answer: Mapping[str, Any]) -> Completion:
     refusal = message.get("refusal")
     finish = choice.get("finish_reason")
     refused = bool(refusal) or finish == "content_filter"
-    usage = answer.get("usage") or {}
-    details = usage.get("prompt_tokens_details") or {}
+    usage = _mapping(answer.get("usage"))
+    details = _mapping(usage.get("prompt_tokens_details"))
     return Completion(
         text=str(refusal or text) if refused else text,
         finish_reason="refusal" if refused else "length" if finish == "length" else "stop",
@@ -210,7 +219,13 @@ def completion(answer: Mapping[str, Any]) -> Completion:
 
 
 def _count(told: object) -> int | None:
-    return int(told) if isinstance(told, (int, float)) else None
+    """Tokens; None where what is told is no number of them, for which no reply is thrown away."""
+    counts = isinstance(told, (int, float)) and 0 <= told <= _MOST_TOKENS
+    return int(cast(float, told)) if counts else None
+
+
+def _mapping(told: object) -> Mapping[str, Any]:
+    return told if isinstance(told, dict) else {}
 
 
 def _first_token(listed: Any) -> tuple[tuple[str, float], ...] | None:

@@ -32,8 +32,9 @@ CONNECT_TIMEOUT = 10.0
 SILENCE_TIMEOUT = 300.0
 """Seconds without a byte until a fetch is given up."""
 
-LONGEST_ANSWER = 64 * 1024 * 1024
-"""Bytes; a server that sends more than this has lost its way."""
+LONGEST_ANSWER = 16 * 1024 * 1024
+"""Bytes, unpacked; a server that sends more than this has lost its way. Calls under way at once may
+each hold so much."""
 
 _PATH = "/chat/completions"
 _MOVED = frozenset((301, 302, 303, 307, 308))
@@ -93,6 +94,8 @@ class Wire:
 
     async def post(self, body: bytes) -> Answered:
         """Send one request and read all of its answer, whatever its status.
+
+        A redirection is an answer too, and not followed: what is sent is for this server alone.
 
         Raises:
             Unreachable: no server was spoken to.
@@ -196,22 +199,20 @@ class Wire:
 
     async def _read(self, response: ClientResponse) -> bytes:
         told = response.content_length
-        if (
-            told is not None
-            and told <= LONGEST_ANSWER
-            and "Content-Encoding" not in response.headers
-        ):
+        if told is not None and "Content-Encoding" not in response.headers:
+            self._refuse_long(told)
             return self._veil.over(await response.read())
         parts: list[bytes] = []
         size = 0
         async for part in response.content.iter_any():
             size += len(part)
-            if size > LONGEST_ANSWER:
-                raise ServerFault(
-                    f"{self.server}: the answer is longer than {LONGEST_ANSWER} bytes"
-                )
+            self._refuse_long(size)
             parts.append(part)
         return self._veil.over(parts[0] if len(parts) == 1 else b"".join(parts))
+
+    def _refuse_long(self, size: int) -> None:
+        if size > LONGEST_ANSWER:
+            raise ServerFault(f"{self.server}: the answer is longer than {LONGEST_ANSWER} bytes")
 
     def _opened(self) -> ClientSession:
         import aiohttp

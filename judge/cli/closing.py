@@ -9,7 +9,11 @@ from judge.verdict import OPEN, Verdict
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
     from judge.run.running import Report
+    from judge.run.summary import Summary
     from judge.stats.interval import Estimate
+
+_MOST_SHOWN = 160
+"""Characters that are shown of an error's message."""
 
 
 def gate(report: Report, fail_under: float | None) -> bool | None:
@@ -62,11 +66,17 @@ def _lines(report: Report, fail_under: float | None, held: bool | None) -> list[
     if held is not None:
         empty = "" if summary.records else " (there is no record)"
         told.append(f"gate {fail_under}: {'holds' if held else 'does not hold'}{empty}")
-    told += [f"{count} x {kind}" for kind, count in summary.errors.most_common()]
+    told += [_trouble(summary, kind, count) for kind, count in summary.errors.most_common()]
     told += [_corrected(rate) for rate in report.corrections.rates()]
     told += _speech(summary.speech.as_json())
     told.append(_effort(report))
     return told
+
+
+def _trouble(summary: Summary, kind: str, count: int) -> str:
+    """How many records have no verdict for one reason, with the first of its messages."""
+    example = summary.examples.get(kind, "")[:_MOST_SHOWN]
+    return f"{count} x {kind}: {example}" if example else f"{count} x {kind}"
 
 
 def _corrected(rate: CorrectedRate) -> str:

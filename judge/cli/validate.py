@@ -157,6 +157,13 @@ def command(
         typer.echo(f"judge: {report.fatal}", err=True)
     if not (report.finished or report.broken_pipe):
         typer.echo(f"judge: {_how_to_go_on(report, out, settings)}", err=True)
+    elif report.finished and not quiet and (lost := report.summary.passing_errors):
+        again = "with --resume" if out is not None else "run again"
+        typer.echo(
+            f"judge: {lost} records have no verdict because the server failed; "
+            f"the same command {again} asks for them once more",
+            err=True,
+        )
     raise typer.Exit(_code(report, held))
 
 

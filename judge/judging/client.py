@@ -11,29 +11,24 @@ what is wrong and asks again (docs/decisions/0011-valid-at-once.md).
 from __future__ import annotations
 
 import asyncio
-import json
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
-import orjson
 from pydantic import ValidationError
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt, Starting
 from judge.cache import ReplyCache
 from judge.digest import digest
-from judge.errors import (
-    BackendError,
-    JudgeError,
-    ServerFault,
-    Unreachable,
-    UsageError,
-)
+from judge.errors import BackendError, GivenUp, JudgeError, ServerFault, UsageError
 from judge.judging.budget import Budget, Price
 from judge.judging.carried import carrier
 from judge.judging.limiter import AdaptiveLimit
-from judge.judging.probe import probe
+from judge.judging.outage import Outages, pause
+from judge.judging.probe import PROBE, probe
+from judge.judging.stored import as_text, restored
 from judge.replies import About, Reply, about
 from judge.verdict import Usage
 
@@ -44,7 +39,7 @@ MAX_TRIES_UNREACHABLE = 3
 """Attempts where no server answers at all."""
 
 LONGEST_WAIT = 120.0
-"""Seconds; a server that asks for a longer pause ends the run (`Unreachable`)."""
+"""Seconds; a server that asks for a longer pause ends the run (`GivenUp`)."""
 
 Trouble = Literal["truncated", "refused", "invalid"]
 
@@ -114,6 +109,8 @@ class Client:
         self._identity = dict(backend.identity())
         self._price = _NO_PRICE if _of_ours(spec, self._identity) else price
         self._mode = backend.modes[0] if len(backend.modes) == 1 else None
+        server = self._timeout is not None and not spec.startswith(_OWN_ENGINES)
+        self._outages = Outages(self._canary if server else None, backoff)
         self._preparing = asyncio.Lock()
         self._flights: dict[str, asyncio.Future[Completion]] = {}
 
@@ -262,7 +259,7 @@ class Client:
         try:
             completion = await self._paid(call, mode)
             if self._cache is not None:
-                await self._cache.store(key, _as_text(completion), tag="reply")
+                await self._cache.store(key, as_text(completion), tag="reply")
         except BaseException as error:
             flight.set_exception(error if isinstance(error, JudgeError) else _Abandoned())
             flight.exception()
@@ -276,7 +273,7 @@ class Client:
         found = self._cache.get(key) if self._cache is not None else None
         if found is None:
             return None
-        completion = _restored(found)
+        completion = restored(found)
         if completion is None:
             return None
         self.counters.cache_hits += 1
@@ -284,40 +281,58 @@ class Client:
 
     async def _paid(self, call: Call, mode: Mode) -> Completion:
         """The backend's completion, after waiting for a place and with bounded retries."""
-        for tried in range(1, MAX_TRIES + 1):
-            era = 0
+        tried, failing, again = 0, 0.0, False
+        while True:
+            tried += 1
             try:
-                if self._starting is not None:
-                    await self._starting.ready()
-                async with self.limit.slot() as era:
-                    self._budget.take()
-                    self.counters.calls += 1
-                    completion = await self._in_time(call, mode)
+                return await self._tried(call, mode)
             except BackendError as error:
-                if _too_long(error.retry_after):
-                    raise Unreachable(
-                        f"the server asks for a pause of {error.retry_after:.0f} s: {error}"
-                    ) from error
-                if error.kind in ("rate-limited", "server-fault"):
-                    self.limit.refused(error.retry_after, era)
                 last = MAX_TRIES_UNREACHABLE if error.kind == "unreachable" else MAX_TRIES
-                if not error.retryable or tried >= last:
+                if not error.retryable:
                     raise
+                if tried >= last:
+                    if again or not await self._outages.passed(failing, error):
+                        raise
+                    tried, again = 0, True
+                failing = time.monotonic()
                 self.counters.retries += 1
                 self.counters.refusals += error.kind == "rate-limited"
-                await asyncio.sleep(min(self._backoff * 2 ** (tried - 1), LONGEST_WAIT))
-            else:
-                self.limit.succeeded()
-                self._spend(completion)
-                return completion
-        raise AssertionError("the last try returns or raises")
+                if tried:
+                    await asyncio.sleep(pause(self._backoff, tried - 1))
+
+    async def _tried(self, call: Call, mode: Mode) -> Completion:
+        """One try."""
+        era = 0
+        try:
+            if self._starting is not None:
+                await self._starting.ready()
+            async with self.limit.slot() as era:
+                self._budget.take()
+                self.counters.calls += 1
+                completion = await self._in_time(call, mode)
+        except BackendError as error:
+            self._outages.answered(error)
+            if _too_long(error.retry_after):
+                raise GivenUp(
+                    f"the server asks for a pause of {error.retry_after:.0f} s: {error}"
+                ) from error
+            if error.kind in ("rate-limited", "server-fault"):
+                self.limit.refused(error.retry_after, era)
+            raise
+        self._outages.answered()
+        self.limit.succeeded()
+        self._spend(completion)
+        return completion
+
+    async def _canary(self) -> None:
+        await self._tried(PROBE, self._mode or self.backend.modes[0])
 
     async def _in_time(self, call: Call, mode: Mode) -> Completion:
         try:
             async with asyncio.timeout(self._timeout):
                 return await self.backend.complete(call, mode)
         except TimeoutError as error:
-            raise ServerFault(f"no answer within {self._timeout:g} s") from error
+            raise ServerFault(f"no answer within {self._timeout:g} s (--timeout)") from error
 
     # ------------------------------------------------------------ counting
 
@@ -341,10 +356,6 @@ class Client:
         counters.input_tokens += completion.input_tokens
         counters.output_tokens += completion.output_tokens
         counters.cached_tokens += completion.cached_tokens or 0
-
-
-_COMPLETION = tuple(field.name for field in fields(Completion))
-_FINISHES = ("stop", "length", "refusal")
 
 
 class _Abandoned(Exception):
@@ -375,25 +386,3 @@ def _of_ours(spec: str, identity: Mapping[str, str]) -> bool:
 
 def _too_long(seconds: float | None) -> bool:
     return seconds is not None and seconds > LONGEST_WAIT
-
-
-def _as_text(completion: Completion) -> str:
-    plain = {name: getattr(completion, name) for name in _COMPLETION}
-    if completion.first_token is None:
-        with suppress(orjson.JSONEncodeError):
-            return orjson.dumps(plain).decode()
-    # A log-probability may be infinite, and a reply may hold half of a surrogate pair.
-    return json.dumps(plain)
-
-
-def _restored(found: dict[str, Any]) -> Completion | None:
-    """The completion that a cache entry holds; None if it does not hold one."""
-    try:
-        first = found.pop("first_token")
-        tokens = tuple((str(t), float(p)) for t, p in first) if first is not None else None
-        completion = Completion(**found, first_token=tokens)
-    except (KeyError, TypeError, ValueError):
-        return None
-    counts = (completion.input_tokens, completion.output_tokens, completion.cached_tokens or 0)
-    sound = isinstance(completion.text, str) and all(isinstance(n, int) for n in counts)
-    return completion if sound and completion.finish_reason in _FINISHES else None

@@ -16,6 +16,10 @@ class AdaptiveLimit:
     halves the limit, but only if the refused call began after the last cut: those that began before
     say nothing about the new limit. The server's `retry_after` holds all calls back until it has
     passed. The limit stays within 1 and `most`; places are given first come, first served.
+
+    Cuts that follow one another without a success between them tell how long the server was busy,
+    not what it bears: after them each success adds 1, up to what the first of them left (slow
+    start, Jacobson 1988).
     """
 
     def __init__(self, most: int) -> None:
@@ -24,6 +28,8 @@ class AdaptiveLimit:
         self.refusals = 0
         self.running = 0
         self._cuts = 0
+        self._borne = 1.0
+        self._served = True
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._resume_at = 0.0
         self._alarm: asyncio.TimerHandle | None = None
@@ -38,7 +44,9 @@ class AdaptiveLimit:
             self._leave()
 
     def succeeded(self) -> None:
-        self.limit = min(float(self.most), self.limit + 1 / self.limit)
+        more = 1.0 if self.limit < self._borne else 1 / self.limit
+        self.limit = min(float(self.most), self.limit + more)
+        self._served = True
         self._admit()
 
     def refused(self, retry_after: float | None, era: int) -> None:
@@ -47,6 +55,8 @@ class AdaptiveLimit:
         if era == self._cuts:
             self.limit = max(1.0, self.limit / 2)
             self._cuts += 1
+            if self._served:
+                self._borne, self._served = self.limit, False
         if retry_after is not None:
             self._resume_at = max(self._resume_at, time.monotonic() + retry_after)
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from judge.backends.base import Backend, Call, Completion, Mode
 from judge.errors import BadRequest, ContextExceeded, UsageError
 
-_PROBE = Call(
+PROBE = Call(
     messages=[{"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'}],
     schema_name="Ready",
     schema={
@@ -21,6 +21,7 @@ _PROBE = Call(
     temperature=None,
     max_tokens=2000,
 )
+"""A small call that any model can answer."""
 
 
 async def probe(
@@ -35,7 +36,7 @@ async def probe(
     problems: list[str] = []
     for mode in modes:
         try:
-            completion = await ask(_PROBE, mode)
+            completion = await ask(PROBE, mode)
         except ContextExceeded:
             raise
         except BadRequest as error:

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from judge.errors import RateLimited, ServerFault
 from judge.stats.distinct import distinct_n, word_count
 from judge.verdict import OPEN, Verdict
 
 EXPLICIT = "implicitness"
 """The check whose edits CQ-Bench's table 3 is about."""
 
+_PASSING = (RateLimited.kind, ServerFault.kind)
+_LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 _VERDICTS = (*map(str, Verdict), OPEN)
 
 
@@ -79,6 +82,7 @@ class Summary:
     verdicts: Counter[str] = field(default_factory=Counter)
     checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     errors: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
     passed_at_once: int = 0
     passed_after_edits: int = 0
     edits: int = 0
@@ -92,8 +96,11 @@ class Summary:
         self.kept += kept
         verdict = judgement["verdict"]
         self.verdicts[verdict] += 1
-        if error := judgement.get("error"):
-            self.errors[error["type"]] += 1
+        # Why there is no verdict: the record's own error, or else its first lost vote's.
+        if cause := _cause(judgement):
+            kind, message = cause
+            self.errors[kind] += 1
+            self.examples.setdefault(kind, message)
         edits = judgement.get("edits", ())
         if verdict == Verdict.PASS:
             self.passed_at_once += not edits
@@ -112,6 +119,11 @@ class Summary:
     @property
     def incomplete(self) -> int:
         return self.verdicts[Verdict.ERROR] + self.verdicts[Verdict.UNREADABLE]
+
+    @property
+    def passing_errors(self) -> int:
+        """Records without a verdict by errors that may be gone when they are asked again."""
+        return sum(self.errors[kind] for kind in _PASSING)
 
     @property
     def open(self) -> int:
@@ -145,3 +157,16 @@ class Summary:
         if speech := self.speech.as_json():
             shown["rewritten_speech"] = speech
         return shown
+
+
+def _cause(judgement: Mapping[str, Any]) -> tuple[str, str] | None:
+    """(kind, message) of what kept a record from its verdict; None if it has one."""
+    if error := judgement.get("error"):
+        return error["type"], error["message"]
+    if judgement["verdict"] not in _LOST:
+        return None
+    checks = [c for c in judgement.get("checks", ()) if c["verdict"] == judgement["verdict"]]
+    votes = (vote for check in checks for vote in check.get("votes", ()))
+    reason = next((v["reason"] for v in votes if v["verdict"] in _LOST and v.get("reason")), None)
+    kind, _, message = (reason or judgement["verdict"]).partition(": ")
+    return kind, message

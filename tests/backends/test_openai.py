@@ -266,6 +266,10 @@ async def test_denied_names_model_and_server(router: respx.Router, backend: Open
         ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
         ({"retry-after": "-4"}, 0.0),
         ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "1e9"}, None),
+        ({"retry-after": "Mon, 1 Jan 2026 00:00:00 +999999999999999999"}, None),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, None),
     ],
 )
 async def test_reads_retry_after(

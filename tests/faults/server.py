@@ -19,6 +19,7 @@ import threading
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -80,6 +81,11 @@ def good(script: Script) -> Deed:
 
 
 PROBED = says(PROBE)
+
+
+def delayed(answer: Answer, seconds: float) -> Answer:
+    """The same answer, so much later."""
+    return replace(answer, delay=seconds)
 
 
 def status(code: int, said: str = "scripted", **headers: str) -> Deed:
@@ -281,12 +287,12 @@ def first_of(*schedules: Callable[[Asked], Deed | None], else_: Deed) -> Schedul
     return schedule
 
 
-def for_seconds(seconds: float, deed: Deed, else_: Deed) -> Schedule:
-    """`deed` until so much time has passed since the first call that is no probe."""
+def for_seconds(seconds: float, deed: Deed, else_: Deed, *, after: int = 1) -> Schedule:
+    """`else_` for the first `after` calls; then `deed` for so long, from the next call on."""
     began: list[float] = []
 
     def schedule(asked: Asked) -> Deed:
-        if asked.probe:
+        if asked.number <= after:
             return else_
         began[:] = began or [time.monotonic()]
         return deed if time.monotonic() < began[0] + seconds else else_
@@ -370,11 +376,32 @@ class Misbehaving:
 
     async def _start(self) -> int:
         self._ending = asyncio.Event()
+        return await self._listen(0)
+
+    async def _listen(self, port: int) -> int:
         self._server = await asyncio.start_server(
-            self._connected, "127.0.0.1", 0, ssl=self._tls, backlog=4096
+            self._connected, "127.0.0.1", port, ssl=self._tls, backlog=4096
         )
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+        taken: int = self._server.sockets[0].getsockname()[1]
+        return taken
+
+    def goes_away(self, seconds: float | None = None) -> Deed:
+        """Every connection is cut and none is taken any more, for so long (None: for good)."""
+
+        async def deed(exchange: Exchange) -> None:
+            assert self._server is not None and self._ending is not None
+            port: int = self._server.sockets[0].getsockname()[1]
+            self._server.close()
+            others = self._connections - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            exchange.reset()
+            if seconds is not None:
+                await exchange.wait(seconds)
+                if not exchange.ending:
+                    await self._listen(port)
+
+        return deed
 
     async def _stop(self) -> None:
         assert self._server is not None and self._ending is not None
@@ -442,7 +469,8 @@ def _body(asked: Asked, answer: Answer) -> bytes:
 
 
 def _packed(size: int) -> bytes:
-    packer = zlib.compressobj(9, wbits=16 + zlib.MAX_WBITS)
-    block = b" " * (1 << 20)
-    parts = [packer.compress(block) for _ in range(size // len(block))]
-    return b"".join([*parts, packer.flush()])
+    """So many blanks, in whole MB, without a sum at the end that is right."""
+    packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    block = packer.compress(b" " * (1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    head = bytes((0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3))
+    return head + block * (size >> 20) + b"\x03\x00" + bytes(8)

@@ -45,6 +45,21 @@ def test_one_round_of_successes_adds_about_one() -> None:
     assert 50.9 < limit.limit <= 51
 
 
+def test_after_cuts_without_a_success_the_limit_doubles_up_to_what_was_borne() -> None:
+    limit = AdaptiveLimit(64)
+    for era in range(8):
+        limit.refused(None, era)
+    assert limit.limit == 1
+    for _ in range(31):
+        limit.succeeded()
+    assert limit.limit == 32
+    limit.succeeded()
+    assert limit.limit == 32 + 1 / 32
+    limit.refused(None, 8)
+    limit.succeeded()
+    assert limit.limit < 17
+
+
 async def test_a_burst_of_refusals_halves_once() -> None:
     limit = AdaptiveLimit(16)
 
