@@ -27,6 +27,7 @@ WORDS = {
     "prompts",
     "rubricparts",
     "task",
+    "templates",
     "yamlplaces",
 }
 """Modules that rooms share; they may use one another, and of the rooms only what ALSO grants."""

@@ -18,6 +18,9 @@ from judge.backends.wire import Answered, Wire
 OWN_URL = "https://api.openai.com/v1"
 """Where models are asked if $OPENAI_BASE_URL names no other server."""
 
+_MOST_TOKENS = 1e12
+"""A count of tokens above this is no count."""
+
 _MOST_SAID = 65_536
 """Characters of a complaint that are looked at. Many times what is told of it, because secrets are
 taken out before it is cut, and half of one would not be known for what it is."""
@@ -192,7 +195,7 @@ def completion(answer: Mapping[str, Any]) -> Completion:
 
 
 def _count(told: object) -> int | None:
-    return int(told) if isinstance(told, (int, float)) else None
+    return int(told) if isinstance(told, (int, float)) and 0 <= told <= _MOST_TOKENS else None
 
 
 def _first_token(listed: Any) -> tuple[tuple[str, float], ...] | None:
