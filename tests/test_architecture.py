@@ -27,6 +27,7 @@ WORDS = {
     "prompts",
     "rubricparts",
     "task",
+    "printable",
     "templates",
     "yamlplaces",
 }

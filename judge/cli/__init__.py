@@ -24,6 +24,7 @@ from judge.cli import (
     validate,
     workflows,
 )
+from judge.cli.printing import guard_streams, tell
 from judge.errors import JudgeError
 
 EPILOG = """**Examples**
@@ -102,10 +103,11 @@ def _root(
 
 def main() -> None:
     """The console script."""
+    guard_streams()
     try:
         app()
     except JudgeError as error:
-        typer.echo(f"judge: {error}", err=True)
+        tell(error)
         sys.exit(int(error.exit_code))
     finally:
         gc.enable()

@@ -22,8 +22,10 @@ def write(found: Calibration, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         report = json.dumps(found.as_json(), ensure_ascii=False, indent=1)
-        (folder / "report.json").write_text(report + "\n", "utf-8")
-        with (folder / "disagreements.jsonl").open("w", encoding="utf-8") as file:
+        # Half of a surrogate pair is written as its escape, which JSON reads as the same.
+        (folder / "report.json").write_text(report + "\n", "utf-8", "backslashreplace")
+        disagreements = folder / "disagreements.jsonl"
+        with disagreements.open("w", encoding="utf-8", errors="backslashreplace") as file:
             for check in found.checks:
                 for judge in check.judges:
                     for one in judge.disagreements:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from judge.evaluation.tables import Row, Table
     from judge.stats.interval import Estimate
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
 MOST = 100
 """Rows that a figure has room for."""
 
@@ -49,10 +51,13 @@ def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) 
             "tables": [table.as_json() for table in tables],
         }
         text = json.dumps(told, ensure_ascii=False, indent=1)
-        (folder / "tables.json").write_text(text + "\n", "utf-8")
+        (folder / "tables.json").write_text(text + "\n", "utf-8", "backslashreplace")
         for table in tables:
-            with (folder / f"{table.name}.csv").open("w", newline="", encoding="utf-8") as file:
-                csv.writer(file, lineterminator="\n").writerows(table.as_rows())
+            with (folder / f"{table.name}.csv").open(
+                "w", newline="", encoding="utf-8", errors="backslashreplace"
+            ) as file:
+                rows = ([_inert(cell) for cell in row] for row in table.as_rows())
+                csv.writer(file, lineterminator="\n").writerows(rows)
             heading = Heading(benchmark, model, table.title)
             with style():
                 figure = draw(table, heading)
@@ -60,6 +65,14 @@ def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) 
                     save(figure, folder / table.name)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from error
+
+
+def _inert(cell: str | float | None) -> str | float | None:
+    """A cell that no spreadsheet takes for a formula: such a text gets an apostrophe in front.
+
+    Labels come out of records. Numbers are no texts and stay as they are.
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def draw(table: Table, heading: Heading) -> Figure | None:

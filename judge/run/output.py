@@ -14,6 +14,7 @@ from pathlib import Path
 
 from judge.errors import Exit, JudgeError, UsageError
 from judge.locking import lock
+from judge.printable import printable
 
 
 class Sink:
@@ -56,6 +57,11 @@ class StreamSink(Sink):
             raise UsageError("standard output is closed: name a file with -o")
         sys.stdout.flush()
         super().__init__(sys.stdout.fileno(), "standard output")
+        self._terminal = os.isatty(sys.stdout.fileno())
+
+    def write(self, line: bytes) -> None:
+        """As `Sink.write`; what would steer a terminal is escaped where it is one."""
+        super().write(printable(line.decode()).encode() if self._terminal else line)
 
 
 class FileSink(Sink):
