@@ -93,12 +93,14 @@ def split_lines(opened: Input) -> Iterator[Line]:
         ended = data.endswith(b"\n")
         if ended:
             data = data[:-1]
-        size = len(data)
+        size, endless = len(data), False
         if size > max_line:
             data = data[:SAMPLE]
             while more := stream.readline(1 << 20):
                 ended = more.endswith(b"\n")
                 size += len(more) - ended
-                if ended or opened.endless(size):
+                if ended or (endless := opened.endless(size)):
                     break
         yield Line(data, number, size, ended)
+        if endless:
+            return

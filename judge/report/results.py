@@ -70,9 +70,13 @@ def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) 
 def _inert(cell: str | float | None) -> str | float | None:
     """A cell that no spreadsheet takes for a formula: such a text gets an apostrophe in front.
 
-    Labels come out of records. Numbers are no texts and stay as they are.
+    Labels come out of records. Numbers are no texts and stay as they are. A carriage return becomes
+    a newline: the csv module does not quote it, and readers would take it for the end of the row.
     """
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if cell.startswith(_FORMULA) else text
 
 
 def draw(table: Table, heading: Heading) -> Figure | None:
