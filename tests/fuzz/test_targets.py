@@ -93,11 +93,8 @@ def test_rubbish_is_named_and_nothing_else_happens(fuzz_targets: Any, name: str)
     holds()
 
 
-def test_every_target_is_fuzzed(fuzz_targets: Any) -> None:
-    assert tuple(fuzz_targets.TARGETS) == NAMES == importlib.import_module("fuzz").NAMES
-
-
-def test_the_fuzzer_says_what_it_needs() -> None:
+def test_the_fuzzer_knows_the_same_targets(fuzz_targets: Any) -> None:
     command = [sys.executable, str(BENCH / "fuzz.py"), "no-such-target"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
-    assert done.returncode == 2 and "there are jsonl, json, csv" in done.stderr
+    assert tuple(fuzz_targets.TARGETS) == NAMES
+    assert done.returncode == 2 and f"there are {', '.join(NAMES)}" in done.stderr
