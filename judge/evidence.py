@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 FUZZY_BOUND = 90.0
 """Least rapidfuzz ratio (0 to 100) at which an inexact quote counts as standing in the text."""
 
 FUZZY_LENGTH = 20
 """Quotes shorter than this many characters must stand in the text exactly."""
+
+FUZZY_WORK = 2_000_000_000
+"""Most steps that a fuzzy search may take: characters of the text, times those of the quote, times
+64-bit words that the quote fills. That is a few tenths of a second; beyond it a quote must stand
+in the text exactly."""
 
 SPEECH_MARKS = '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d\u300e\u300f'
 """The marks that open and close speech."""
@@ -25,6 +33,9 @@ _TABLE = str.maketrans(_FOLDS)
 
 _AROUND = "".join(fold for fold, plain in _FOLDS.items() if plain in "\"'") + "' \t\r\n"
 """Quotation marks and white space that may stand around a quote."""
+
+_SPACE = re.compile(r"\s")
+_BLOCK = 1 << 14
 
 _SLACK = 20
 """How far, in characters, a fuzzy match's ends may be moved to where words begin and end."""
@@ -44,19 +55,18 @@ def fold(text: str) -> str:
     return " ".join(text.translate(_TABLE).split())
 
 
-def _places(text: str) -> list[int]:
+def _places(text: str) -> Iterator[int]:
     """The place in `text` of each character of `fold(text)`."""
-    places: list[int] = []
-    spaced = False
+    begun = spaced = False
     for place, char in enumerate(text):
         if char.isspace():
             spaced = True
             continue
-        if spaced and places:
-            places.append(place - 1)
-        spaced = False
-        places += [place] * len(_FOLDS.get(char, char))
-    return places
+        if spaced and begun:
+            yield place - 1
+        begun, spaced = True, False
+        yield place
+        yield from (place for _ in range(len(_FOLDS.get(char, char)) - 1))
 
 
 # One reply quotes the same story several times, and every vote and check quotes it again.
@@ -81,7 +91,7 @@ def locate(quote: str, text: str) -> Span | None:
     at = folded.find(wanted)
     if at >= 0:
         return _unfolded(text, at, at + len(wanted), 100.0)
-    if len(wanted) < FUZZY_LENGTH or not folded:
+    if len(wanted) < FUZZY_LENGTH or not folded or _work(wanted, folded) > FUZZY_WORK:
         return None
     found = _alike(wanted, folded)
     return None if found is None else _unfolded(text, *found)
@@ -89,8 +99,27 @@ def locate(quote: str, text: str) -> Span | None:
 
 def _unfolded(text: str, start: int, end: int, score: float) -> Span:
     """The span of `text` that became `start` to `end` of its folded form."""
-    places = _places(text)
-    return Span(places[start], places[end - 1] + 1, score)
+    return Span(_place(text, start), _place(text, end - 1) + 1, score)
+
+
+def _place(text: str, wanted: int) -> int:
+    """The place in `text` of one character of `fold(text)`."""
+    at = passed = 0
+    while True:
+        # Blocks are passed over by the length of their folded form: texts may have megabytes.
+        space = _SPACE.search(text, at + _BLOCK)
+        block = text[at : space.start() if space else len(text)]
+        size = len(fold(block))
+        blank = 1 if passed and size else 0
+        if wanted < passed + blank + size:
+            inside = wanted - passed - blank
+            found = at + next(islice(_places(block), max(inside, 0), None))
+            return found if inside >= 0 else found - 1
+        at, passed = at + len(block), passed + blank + size
+
+
+def _work(wanted: str, folded: str) -> int:
+    return len(wanted) * len(folded) * (len(wanted) // 64 + 1)
 
 
 def _alike(wanted: str, folded: str) -> tuple[int, int, float] | None:

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from judge.printable import printable
+
 MASK = "[secret]"
 """What stands where a secret stood."""
 
@@ -134,11 +136,12 @@ class Piecewise:
 
 class _Masking(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return masked(super().format(record))
+        return printable(masked(super().format(record)))
 
 
 def guard_process() -> None:
-    """From here on, tracebacks and warnings that reach standard error have no secrets in them.
+    """From here on, tracebacks and warnings that reach standard error have no secrets in them, and
+    nothing that steers a terminal.
 
     Of warnings, those that Python writes where nobody has set up logging.
     """
@@ -149,4 +152,5 @@ def guard_process() -> None:
 
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if sys.stderr is not None:
-        sys.stderr.write(masked("".join(traceback.format_exception(kind, error, trace))))
+        told = "".join(traceback.format_exception(kind, error, trace))
+        sys.stderr.write(printable(masked(told)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from judge.backends.base import Message, Prompt
-from judge.rubric import TEXT_FIELDS, Rubric, system_text, template
+from judge.rubric import TEXT_FIELDS, Rubric, system_text
 from judge.subject import Subject
+from judge.templates import template
 
 
 def fence(name: str, text: str, mark: str) -> str:

@@ -10,6 +10,7 @@ templates as soon as it is given one, and record text must never be a template
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -152,6 +153,7 @@ def character_problem(name: str, record: About) -> str | None:
     return f"the name {name!r} does not stand in the story"
 
 
+_MOST_NAMED = 20
 _WORDY = re.compile(r"\w")
 
 
@@ -169,14 +171,22 @@ def _stands(name: str, story: str) -> bool:
 
 
 def number_problems(given: list[int], wanted: tuple[int, ...], what: str) -> Iterator[str]:
-    for number in sorted(set(given)):
-        if number not in wanted:
-            yield f"{what} {number} was not asked about; the numbers are {list(wanted)}"
-        elif given.count(number) > 1:
+    counts, known = Counter(given), frozenset(wanted)
+    for number in sorted(counts):
+        if number not in known:
+            yield f"{what} {number} was not asked about; the numbers are {_shown(wanted)}"
+        elif counts[number] > 1:
             yield f"{what} {number} is answered more than once"
-    missing = [number for number in wanted if number not in given]
+    missing = [number for number in wanted if number not in counts]
     if missing:
         yield f"{what} {', '.join(map(str, missing))} is not answered"
+
+
+def _shown(numbers: tuple[int, ...]) -> str:
+    """The numbers, or of very many how many they are: a reply can be wrong in each of them."""
+    if len(numbers) <= _MOST_NAMED:
+        return str(list(numbers))
+    return f"the {len(numbers)} from {numbers[0]} to {numbers[-1]}"
 
 
 class ValueAnswer(Part):

@@ -14,8 +14,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from jinja2 import StrictUndefined, Template, TemplateError, meta
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import Field, ValidationError, model_validator
 
 from judge.errors import UsageError
@@ -30,6 +28,7 @@ from judge.rubricparts import (
     VerdictRule,
 )
 from judge.subject import Kind
+from judge.templates import fault
 from judge.yamlplaces import Place, complaint, read_mapping
 
 TEXT_FIELDS = (
@@ -51,11 +50,6 @@ TEXT_FIELDS = (
     "predicted",
 )
 """Fields that a rubric may show, in the order in which a prompt shows them."""
-
-ENVIRONMENT = ImmutableSandboxedEnvironment(
-    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
-)
-"""What questions are rendered in: a sandbox, where an unknown variable is an error."""
 
 ReplyName = Literal[
     "ValuesReflected",
@@ -210,12 +204,6 @@ def system_text() -> str:
     return (resources.files("judge.rubrics") / "_system.txt").read_text("utf-8").strip()
 
 
-@lru_cache(maxsize=512)
-def template(source: str) -> Template:
-    """A question's template, in a sandbox."""
-    return ENVIRONMENT.from_string(source)
-
-
 # ---------------------------------------------------------------- loading
 
 
@@ -268,15 +256,8 @@ def _check_templates(rubric: Rubric, name: str, lines: Mapping[Place, int]) -> N
             for number, asked in enumerate(listed)
         ]
     for where, question, allowed in questions:
-        try:
-            unknown = sorted(meta.find_undeclared_variables(ENVIRONMENT.parse(question)) - allowed)
-            if not unknown:
-                for label in get_args(Label):
-                    template(question).render({**dict.fromkeys(allowed, "x"), "label": label})
-        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise UsageError(complaint(name, where, lines, f"template: {error}")) from error
-        if unknown:
-            problem = f"unknown variable {unknown[0]!r}; known are {', '.join(sorted(allowed))}"
+        labels = [{"label": label} for label in get_args(Label)]
+        if problem := fault(question, allowed, labels):
             raise UsageError(complaint(name, where, lines, problem))
 
 

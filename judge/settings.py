@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -59,7 +59,7 @@ class Settings(BaseSettings):
     rewrite_temperature: float = Field(default=0.7, ge=0, le=2)
     seed: int = Field(default=0, ge=0)
     margin: float = Field(default=0.0, ge=0, lt=0.5)
-    thresholds: Mapping[str, tuple[float, ...]] = Field(default_factory=dict)
+    thresholds: Mapping[str, tuple[FiniteFloat, ...]] = Field(default_factory=dict)
     profile: str | None = None
     min_words: int = Field(default=400, ge=0)
     reasks: int = Field(default=2, ge=0, le=10)
@@ -121,6 +121,8 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
         raise UsageError(f"{_undecodable()}: {error.__cause__ or error}") from error
     except (ValueError, OSError) as error:
         raise UsageError(f"{TOML}: {error}") from error
+    except RecursionError:
+        raise UsageError(f"{TOML}: nested too deep to be read") from None
 
 
 def _place(given: Mapping[str, Any], path: tuple[str, ...]) -> str:

@@ -13,16 +13,15 @@ from functools import cached_property, lru_cache
 from importlib import resources
 from typing import Annotated
 
-from jinja2 import TemplateError, meta
 from pydantic import Field, ValidationError
 
 from judge.backends.base import Message, Prompt
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.prompts import fence
-from judge.rubric import ENVIRONMENT, template
 from judge.rubricparts import Section, Text
 from judge.subject import fence_mark
+from judge.templates import fault, template
 from judge.yamlplaces import complaint, read_mapping
 
 LETTERS = string.ascii_uppercase
@@ -113,15 +112,7 @@ def parse_task(text: str, name: str) -> Task:
         where = tuple(str(part) for part in first["loc"])
         raise UsageError(complaint(name, where, lines, first["msg"])) from error
     known = {*task.fields, *task.inserts, "options"}
-    try:
-        used = meta.find_undeclared_variables(ENVIRONMENT.parse(task.question))
-        unknown = sorted(used - known)
-        if not unknown:
-            template(task.question).render(dict.fromkeys(known, "x"))
-    except TemplateError as error:
-        raise UsageError(complaint(name, ("question",), lines, f"template: {error}")) from error
-    if unknown:
-        problem = f"unknown variable {unknown[0]!r}; known are {', '.join(sorted(known))}"
+    if problem := fault(task.question, known):
         raise UsageError(complaint(name, ("question",), lines, problem))
     return task
 

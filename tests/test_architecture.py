@@ -28,6 +28,8 @@ WORDS = {
     "prompts",
     "rubricparts",
     "task",
+    "printable",
+    "templates",
     "yamlplaces",
 }
 """Modules that rooms share; they may use one another, and of the rooms only what ALSO grants."""

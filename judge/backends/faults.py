@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from judge import errors
-from judge.masking import masked
+from judge.masking import masked, without_secrets
 
 _LONGEST = 300
 _LONGEST_MEANT = 7 * 86_400.0

@@ -28,13 +28,25 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from jinja2 import Template, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge import errors
 from judge.backends.base import Call, Completion, Mode, Reading
+from judge.yamlplaces import read_plain
+
+_FAILS = (
+    TemplateError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What a script's own template may end in."""
 
 _ERRORS: Mapping[str, type[errors.BackendError]] = {
     kind.kind: kind
@@ -102,8 +114,8 @@ class ScriptedBackend:
         path = Path(name)
         try:
             text = path.read_text("utf-8")
-            self._script = _Script.model_validate(yaml.safe_load(text))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
+            self._script = _Script.model_validate(read_plain(text, f"scripted:{name}"))
+        except (OSError, UnicodeDecodeError, ValidationError) as error:
             raise errors.UsageError(f"scripted:{name}: {error}") from error
         self._name = path.name
         self._digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
@@ -171,7 +183,7 @@ def _text(entry: _Entry, call: Call, prompt: str) -> str:
     if isinstance(entry.reply, str):
         try:
             return _compiled(entry.reply).render({**call.origin.fields(), "prompt": prompt}).strip()
-        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except _FAILS as error:
             raise errors.BadRequest(f"the script's template fails: {error}") from error
     return json.dumps(entry.reply if entry.reply is not None else {}, ensure_ascii=False)
 

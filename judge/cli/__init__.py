@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import sys
 from typing import Annotated, Any
 
@@ -26,9 +25,10 @@ from judge.cli import (
     validate,
     workflows,
 )
+from judge.cli.printing import guard_streams, tell
 from judge.cli.stderr import unfailing
 from judge.errors import JudgeError
-from judge.masking import guard_process, masked
+from judge.masking import guard_process
 
 EPILOG = """**Examples**
 
@@ -109,15 +109,13 @@ def _root(
 
 def main() -> None:
     """The console script."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names and ids may hold what has no UTF-8 form; it is printed as JSON escapes it.
-        sys.stdout.reconfigure(errors="backslashreplace")
     guard_process()
     unfailing()
+    guard_streams()
     try:
         app()
     except JudgeError as error:
-        typer.echo(f"judge: {masked(str(error))}", err=True)
+        tell(error)
         sys.exit(int(error.exit_code))
     finally:
         # Typer has put a hook for tracebacks of its own in place of ours.

@@ -11,6 +11,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.extras import need_calibrate
+from judge.cli.printing import say, tell
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -191,15 +192,15 @@ def command(
     if not report.checks:
         raise UsageError(_nothing(reading, report))
     if as_json:
-        typer.echo(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
+        say(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
         from judge.cli.agreement_tables import show
 
         show(report)
     for note in _notes(report, scale=scale):
-        typer.echo(f"judge: {note}", err=True)
+        tell(note)
     if reading.unreadable:
-        typer.echo(f"judge: {reading.unreadable} line(s) could not be read", err=True)
+        tell(f"{reading.unreadable} line(s) could not be read")
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
@@ -222,7 +223,7 @@ class _Reading:
                     continue
                 self.unreadable += 1
                 message = item.problem.message if item.problem else "holds no label"
-                typer.echo(f"judge: {item.source}, line {item.line}: {message}", err=True)
+                tell(f"{item.source}, line {item.line}: {message}")
 
 
 def _answers(text: str | None) -> tuple[str, ...]:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from judge.calibration.agreement import means
+from judge.cli.printing import plain_console
 
 if TYPE_CHECKING:
     from judge.calibration.agreement import Agreement, CheckAgreement
@@ -29,7 +29,7 @@ def show(report: Agreement) -> None:
     made += [table for check in report.checks for table in _of_check(check)]
     made += [_annotators(report)]
     # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
-    console = Console(highlight=False, markup=False, width=_WIDEST)
+    console = plain_console(width=_WIDEST)
     for place, table in enumerate(table for table in made if table.row_count):
         title, table.title = table.title, None
         console.print(*[""] if place else [], title, sep="\n")

@@ -10,6 +10,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.extras import need_calibrate
+from judge.cli.printing import say, tell
 from judge.errors import BackendError, Exit, JudgeError, UsageError
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def command(
     if as_json:
         import json
 
-        typer.echo(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
+        say(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
     else:
         print_tables(found, show)
     _tell(found, out)
@@ -170,7 +171,7 @@ def _run(job: object, settings: Settings, quiet: bool) -> Calibration:
         return asyncio.run(go())
     except KeyboardInterrupt:
         kept = "replies in the cache are not asked again" if settings.cache else "nothing is kept"
-        typer.echo(f"judge: interrupted; {kept}", err=True)
+        tell(f"interrupted; {kept}")
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
     except BackendError as error:
         told = JudgeError(f"the model cannot be used: {error}")
@@ -188,11 +189,11 @@ def _refuse_existing(out: Path, overwrite: bool) -> None:
 def _tell(found: Calibration, out: Path | None) -> None:
     for item in found.problems[:20]:
         said = item.problem.message if item.problem else ""
-        typer.echo(f"judge: {item.source}:{item.line}: {said}", err=True)
+        tell(f"{item.source}:{item.line}: {said}")
     if len(found.problems) > 20:
-        typer.echo(f"judge: and {len(found.problems) - 20} more unreadable lines", err=True)
+        tell(f"and {len(found.problems) - 20} more unreadable lines")
     if found.refused:
-        typer.echo(f"judge: no profile: {found.refused}", err=True)
+        tell(f"no profile: {found.refused}")
     elif out is not None:
-        typer.echo(f"judge: report, plots and profile are in {out}", err=True)
+        tell(f"report, plots and profile are in {out}")
     sys.stdout.flush()

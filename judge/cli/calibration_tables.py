@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from judge.cli.printing import plain_console
+
 if TYPE_CHECKING:
     from judge.calibration.disagreements import Disagreement
     from judge.calibration.measures import Measures
@@ -27,7 +29,7 @@ def print_tables(found: Calibration, show: int) -> None:
         show: so many disagreements a judge.
     """
     # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
-    console = Console(highlight=False, markup=False, soft_wrap=True, width=_WIDEST)
+    console = plain_console(soft_wrap=True, width=_WIDEST)
     for check in found.checks:
         console.print(Text(f"\n{check.check}", style="bold"))
         for line in _labels(check):

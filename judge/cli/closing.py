@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from judge.cli.printing import plain_console
 from judge.verdict import OPEN, Verdict
 
 if TYPE_CHECKING:
@@ -29,10 +30,10 @@ def gate(report: Report, fail_under: float | None) -> bool | None:
 
 def print_summary(report: Report, fail_under: float | None, held: bool | None) -> None:
     """Verdicts, checks, repairs, rewritten speech, and what it took."""
-    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = plain_console(stderr=True, soft_wrap=True)
     summary = report.summary
     table = Table(title="records", title_justify="left", box=None, pad_edge=False)
     columns = [str(v) for v in Verdict] + ([OPEN] if summary.open else [])
@@ -41,7 +42,9 @@ def print_summary(report: Report, fail_under: float | None, held: bool | None) -
         table.add_column(name, justify="right")
     for name, counts in sorted(summary.checks.items()):
         table.add_row(name, *(str(counts.get(c, 0) or "") for c in columns))
-    table.add_row("[bold]record", *(str(summary.verdicts.get(c, 0) or "") for c in columns))
+    table.add_row(
+        Text("record", style="bold"), *(str(summary.verdicts.get(c, 0) or "") for c in columns)
+    )
     console.print(table)
     for line in _lines(report, fail_under, held):
         console.print(line, markup=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli.extras import need_calibrate
+from judge.cli.printing import say, tell
 
 if TYPE_CHECKING:
     from judge.evaluation.comparing import Comparison
@@ -60,13 +61,13 @@ def command(
 
     found = compare(first, second, by=by, draws=draws, seed=seed)
     if as_json:
-        typer.echo(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
+        say(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
     else:
         from judge.cli.compare_tables import show
 
         show(found)
     for note in _notes(found):
-        typer.echo(f"judge: {note}", err=True)
+        tell(note)
 
 
 def _notes(found: Comparison) -> Iterator[str]:

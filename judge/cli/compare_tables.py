@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from judge.cli.calibration_tables import UNDEFINED, number
+from judge.cli.printing import plain_console
 
 if TYPE_CHECKING:
     from judge.evaluation.comparing import Compared, Comparison
@@ -23,7 +23,7 @@ _LEAST = 0.001
 def show(found: Comparison) -> None:
     """Print what is compared and the table on standard output."""
     # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
-    console = Console(highlight=False, markup=False, width=_WIDEST)
+    console = plain_console(width=_WIDEST)
     for line in _heading(found):
         console.print(line, soft_wrap=True)
     console.print(_table(found), soft_wrap=True)

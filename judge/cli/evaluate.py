@@ -10,6 +10,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.extras import need_calibrate
+from judge.cli.printing import say, tell
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -144,12 +145,12 @@ def _finish(found: Evaluated, made: list[Table], measured: str, context: typer.C
 
             write(made, given["tables"], benchmark=given["name"], model=measured)
     if report.fatal is not None:
-        typer.echo(f"judge: {report.fatal}", err=True)
+        tell(report.fatal)
     if not given["quiet"]:
-        typer.echo(f"judge: {_told(found)}", err=True)
+        tell(_told(found))
     if not (report.finished or report.broken_pipe):
         how = "the same command with --resume goes on" if given["out"] else "run it again"
-        typer.echo(f"judge: not finished, so there are no tables yet; {how}", err=True)
+        tell(f"not finished, so there are no tables yet; {how}")
     raise typer.Exit(report.exit_code)
 
 
@@ -159,7 +160,7 @@ def show(made: list[Table], *, as_json: bool, beside: bool) -> None:
         import json
 
         told = json.dumps([table.as_json() for table in made], ensure_ascii=False, indent=1)
-        typer.echo(told, err=beside)
+        say(told, err=beside)
         return
     from judge.cli.result_tables import print_results
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judge.cli import options as opt
+from judge.cli.printing import plain_console
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -145,7 +146,6 @@ def command(
 
 def show(job: Job, settings: Settings) -> None:
     """Print the estimate on standard output."""
-    from rich.console import Console
     from rich.table import Table
 
     from judge.run.plan import CHARACTERS_PER_TOKEN, plan
@@ -157,7 +157,7 @@ def show(job: Job, settings: Settings) -> None:
         table.add_column(column, justify="left" if column == "check" else "right")
     for name, counts in made.by_check.items():
         table.add_row(name, str(counts["least"]), str(counts["most"]))
-    console = Console(soft_wrap=True)
+    console = plain_console(soft_wrap=True)
     console.print(table)
     unreadable = f", {made.unreadable} that cannot be judged" if made.unreadable else ""
     console.print(f"{made.records} records{unreadable}")
@@ -174,7 +174,6 @@ def show_labels(**budget: Any) -> None:
     Raises:
         UsageError: the measure, its expected value or the width is missing or out of range.
     """
-    from rich.console import Console
     from rich.table import Table
 
     from judge.stats.label_budget import MOST_LABELS, Budget
@@ -196,7 +195,7 @@ def show_labels(**budget: Any) -> None:
         expected = plan.width(count)
         told = "none" if expected is None else f"{expected:.3f}"
         table.add_row(str(count), told, "<- wanted" if count == needed else "")
-    console = Console(soft_wrap=True)
+    console = plain_console(soft_wrap=True)
     asked = f"{plan.measure} {plan.expect:g} with an interval {width:g} wide"
     if needed is None:
         more = "; judge more items" if plan.measure == "pass-rate" else ""

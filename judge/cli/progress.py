@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
+from judge.cli.printing import tell
 from judge.run.batching import batches_told
 from judge.run.running import Watcher
 
@@ -46,7 +47,7 @@ class Watching(Watcher):
 
     def stopping(self, now: bool) -> None:
         told = "stopping now" if now else "finishing what is under way; Ctrl-C again stops at once"
-        typer.echo(f"judge: {told}", err=True)
+        tell(told)
 
 
 def watcher(job: Job, *, quiet: bool) -> Watching:
@@ -115,7 +116,7 @@ class LogLines(Watching):
         of = f"/{self._total}" if self._total is not None else ""
         pace = (summary.records - summary.kept) / max(now - self._began, 1e-9)
         told = f"{summary.records}{of} records, {pace:.2f}/s | {known}"
-        typer.echo(f"judge: {told}", err=True)
+        tell(told)
 
 
 class Bars(Watching):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table as Printed
 from rich.text import Text
 
 from judge.cli.calibration_tables import UNDEFINED, number
+from judge.cli.printing import plain_console
 from judge.stats.interval import Estimate
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def print_results(tables: Sequence[Table], *, stderr: bool = False) -> None:
     An estimate is shown with its interval, and over how many items it is where these are not all.
     """
     # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
-    console = Console(stderr=stderr, highlight=False, markup=False, width=_WIDEST)
+    console = plain_console(stderr=stderr, width=_WIDEST)
     for place, table in enumerate(table for table in tables if table.rows):
         console.print(*[""] if place else [], Text(table.title, style="bold"), sep="\n")
         console.print(_printed(table), soft_wrap=True)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from judge.cli.printing import plain_console, say
+
 app = typer.Typer(no_args_is_help=True)
 Sources = Annotated[
     list[str] | None,
@@ -19,7 +21,6 @@ def list_(rubric: Sources = None) -> None:
 
     Example: `judge rubrics list --rubric my-rubrics/`
     """
-    from rich.console import Console
     from rich.table import Table
 
     from judge.rubric import collect
@@ -30,7 +31,7 @@ def list_(rubric: Sources = None) -> None:
         table.add_column(column, overflow="fold")
     for name, one in sorted(rubrics.items()):
         table.add_row(name, one.role, one.reply, ", ".join(one.required), one.title)
-    Console().print(table)
+    plain_console().print(table)
 
 
 @app.command()
@@ -46,20 +47,20 @@ def show(
 
     rubric = named(name)
     if as_json:
-        typer.echo(as_text(rubric))
+        say(as_text(rubric))
         return
-    typer.echo(f"{rubric.name} ({rubric.digest}): {rubric.title}\nsource: {rubric.source}")
-    typer.echo(f"shows: {', '.join(rubric.fields)}; needs: {', '.join(rubric.required)}")
-    typer.echo(f"reply: {rubric.reply}\n\nsystem\n{system_text()}\n")
-    typer.echo(f"structured question\n{rubric.readings.structured.question}")
+    say(f"{rubric.name} ({rubric.digest}): {rubric.title}\nsource: {rubric.source}")
+    say(f"shows: {', '.join(rubric.fields)}; needs: {', '.join(rubric.required)}")
+    say(f"reply: {rubric.reply}\n\nsystem\n{system_text()}\n")
+    say(f"structured question\n{rubric.readings.structured.question}")
     if rubric.readings.probability:
         for number, step in enumerate(rubric.readings.probability.steps, 1):
             outcome = f"yes: {step.yes or 'go on'}, no: {step.no or 'go on'}"
-            typer.echo(f"probability question {number} (threshold {step.threshold}, {outcome})")
-            typer.echo(step.question)
+            say(f"probability question {number} (threshold {step.threshold}, {outcome})")
+            say(step.question)
         first = len(rubric.readings.probability.steps) + 1
         for number, asked in enumerate(rubric.readings.probability.also, first):
             swapped = ", fields of its order swapped" if asked.swapped else ""
             words = ", ".join(asked.words)
-            typer.echo(f"probability question {number} (for profiles; {words}{swapped})")
-            typer.echo(asked.question)
+            say(f"probability question {number} (for profiles; {words}{swapped})")
+            say(asked.question)

@@ -11,6 +11,7 @@ import typer
 from judge.cli import options as opt
 from judge.cli.evaluate import refuse_folder, show
 from judge.cli.extras import need_calibrate
+from judge.cli.printing import tell
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def extraction(
     if not quiet:
         print_summary(report, None, None)
     if report.fatal is not None:
-        typer.echo(f"judge: {report.fatal}", err=True)
+        tell(report.fatal)
     raise typer.Exit(report.exit_code)
 
 
@@ -195,7 +196,7 @@ def answers(
     if others:
         first = others[0]
         told = f"{len(others)} line(s) hold no answer, the first is {first.source}:{first.line}"
-        typer.echo(f"judge: {told}", err=True)
+        tell(told)
     _end(load_benchmark(name).tables(results), tables, as_json, name, run)
 
 
@@ -247,13 +248,13 @@ def norms(
     for record in records(sources):
         if isinstance(record, Item):
             message = record.problem.message if record.problem else "there is no record"
-            typer.echo(f"judge: {record.source}:{record.line}: {message}", err=True)
+            tell(f"{record.source}:{record.line}: {message}")
             unread += 1
         else:
             found.append(record[2])
     _end(statistics(found), tables, as_json, "normad", sources[0])
     if unread:
-        typer.echo(f"judge: {unread} line(s) could not be read", err=True)
+        tell(f"{unread} line(s) could not be read")
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 

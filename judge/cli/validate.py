@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judge.cli import options as opt
+from judge.cli.printing import tell
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -154,15 +155,14 @@ def command(
     elif not quiet:
         print_summary(report, fail_under, held)
     if report.fatal is not None:
-        typer.echo(f"judge: {report.fatal}", err=True)
+        tell(report.fatal)
     if not (report.finished or report.broken_pipe):
-        typer.echo(f"judge: {_how_to_go_on(report, out, settings)}", err=True)
+        tell(_how_to_go_on(report, out, settings))
     elif report.finished and not quiet and (lost := report.summary.passing_errors):
         again = "with --resume" if out is not None else "run again"
-        typer.echo(
-            f"judge: {lost} records have no verdict because the server failed; "
-            f"the same command {again} asks for them once more",
-            err=True,
+        tell(
+            f"{lost} records have no verdict because the server failed; "
+            f"the same command {again} asks for them once more"
         )
     raise typer.Exit(_code(report, held))
 
@@ -183,9 +183,11 @@ def _write_summary(path: Path, report: Report, fail_under: float | None, held: b
     told: dict[str, Any] = {**report.as_json(), "exit_code": _code(report, held)}
     told["gate"] = {"fail_under": fail_under, "holds": held}
     try:
-        path.write_text(json.dumps(told, ensure_ascii=False, indent=2) + "\n", "utf-8")
+        path.write_text(
+            json.dumps(told, ensure_ascii=False, indent=2) + "\n", "utf-8", "backslashreplace"
+        )
     except OSError as error:
-        typer.echo(f"judge: --summary {path} was not written: {error.strerror}", err=True)
+        tell(f"--summary {path} was not written: {error.strerror}")
 
 
 def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:

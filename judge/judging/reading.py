@@ -17,6 +17,7 @@ TOP_TOKENS = 20
 LEAST_MASS = 0.05
 """Least probability that a question's words must have together; below it nothing was read."""
 
+_ABOVE_ZERO = 1e-3
 _WORD = re.compile(r"[a-z0-9]+")
 
 
@@ -26,8 +27,10 @@ def word_chances(
     """The share of each word, from the first token's natural log-probabilities; they add up to 1.
 
     Tokens are folded to their letters in lower case, so " Yes" and "YES" count as yes. None where
-    the words have less than `LEAST_MASS` together.
+    the words have less than `LEAST_MASS` together, or an alternative has no log-probability.
     """
+    if not all(map(is_log_probability, tokens.values())):
+        return None
     mass = dict.fromkeys(words, 0.0)
     for token, logprob in tokens.items():
         if (word := spoken(token)) in mass:
@@ -36,6 +39,11 @@ def word_chances(
     if total < LEAST_MASS:
         return None
     return tuple(share / total for share in mass.values())
+
+
+def is_log_probability(number: float) -> bool:
+    """Whether a number may be a log-probability: no NaN, and not above 0 by more than rounding."""
+    return number <= _ABOVE_ZERO
 
 
 def spoken(token: str) -> str:

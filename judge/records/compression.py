@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 CHUNK = 1 << 16
-_ZSTD_CHUNK = 1 << 13
+_ZSTD_LEAST, _ZSTD_MOST = 1 << 6, 1 << 11
+_MUCH = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # Both kinds of stream are checked only at the end of a block, after its text was passed on.
@@ -38,6 +39,7 @@ class ByteSource(io.RawIOBase):
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
         self._ahead = b""
+        self._at = 0
         self.fault: str | None = None
 
     def readable(self) -> bool:
@@ -45,27 +47,32 @@ class ByteSource(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Fill `buffer` with what one chunk gives; 0 at the end."""
-        if not self._ahead and not self._pull():
+        if self._at == len(self._ahead) and not self._pull():
             return 0
         view = memoryview(buffer).cast("B")
-        size = min(len(view), len(self._ahead))
-        view[:size] = self._ahead[:size]
-        self._ahead = self._ahead[size:]
+        size = min(len(view), len(self._ahead) - self._at)
+        view[:size] = memoryview(self._ahead)[self._at : self._at + size]
+        self._at += size
         return size
 
     def peek(self, size: int) -> bytes:
         """The next `size` bytes, fewer at the end; they stay to be read."""
-        while len(self._ahead) < size and self._pull():
+        while len(self._ahead) - self._at < size and self._pull():
             pass
-        return self._ahead[:size]
+        return self._ahead[self._at : self._at + size]
 
     def peek_all(self) -> bytes:
         """All bytes that were looked at and are still to be read."""
-        return self._ahead
+        return self._ahead[self._at :]
+
+    def give_up(self, why: str) -> None:
+        """Read nothing further; `why` becomes the fault, if there is none yet."""
+        self._ahead, self._at = b"", 0
+        self.fault = self.fault or why
 
     def skip(self, size: int) -> None:
         """Drop bytes that were looked at."""
-        self._ahead = self._ahead[size:]
+        self._at += size
 
     def _pull(self) -> bool:
         if self.fault is not None:
@@ -75,7 +82,9 @@ class ByteSource(io.RawIOBase):
         except BrokenStreamError as error:
             self.fault = str(error)
             return False
-        self._ahead += chunk
+        # Only what is still to be read is copied, else a chunk of megabytes would be copied for
+        # every few bytes that are taken of it.
+        self._ahead, self._at = self._ahead[self._at :] + chunk, 0
         return bool(chunk)
 
 
@@ -146,10 +155,12 @@ def _zstd_chunks(source: ByteSource) -> Iterator[bytes]:
     import zstandard
 
     # Not zstandard's own stream reader: that one ends a cut-off stream without a word.
-    # The chunks are small because the output of one may be thousands of times as large.
+    # The chunks are small because the output of one may be 32,768 times as large: 64 MiB at most,
+    # and 2 MiB for as long as that much comes.
+    size = _ZSTD_LEAST
     decompressor = zstandard.ZstdDecompressor()
     try:
-        while data := source.read(_ZSTD_CHUNK):
+        while data := source.read(size):
             while data:
                 frame = decompressor.decompressobj()
                 while not frame.eof:
@@ -157,7 +168,8 @@ def _zstd_chunks(source: ByteSource) -> Iterator[bytes]:
                         raise BrokenStreamError(source.fault or "the zstd stream is cut off")
                     if chunk := frame.decompress(data):
                         yield chunk
-                    data = b"" if frame.eof else source.read(_ZSTD_CHUNK)
+                    size = _ZSTD_LEAST if len(chunk) > _MUCH else min(2 * size, _ZSTD_MOST)
+                    data = b"" if frame.eof else source.read(size)
                 data = frame.unused_data
     except zstandard.ZstdError as error:
         raise BrokenStreamError(_DAMAGED.format("zstd", error)) from error

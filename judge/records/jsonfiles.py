@@ -13,7 +13,7 @@ from judge.records.lines import SAMPLE, Input, split_lines
 def read_jsonl(opened: Input) -> Iterator[Item]:
     """One record a line. A line of white space holds no record and gives no item."""
     number, ended = 0, True
-    for line in split_lines(opened.stream, opened.max_line):
+    for line in split_lines(opened):
         number, ended = line.number, line.ended
         if not ended and (last := opened.cut_off(number, line.data, line.size)):
             yield last
@@ -31,7 +31,7 @@ def read_json(opened: Input) -> Iterator[Item]:
     Sound JSON that is no record gives an item with a problem, and reading goes on. Broken JSON
     gives one, and reading stops: there is no telling where the next record begins.
     """
-    text = Splitter(opened.stream, opened.max_line)
+    text = Splitter(opened.stream, opened.max_line, opened.endless)
     if text.peek() == b"[":
         text.skip()
         yield from _list(opened, text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from judge.records.lines import SAMPLE
@@ -33,12 +34,19 @@ class Splitter:
     """Walks over JSON values by their quotes and brackets alone.
 
     It sees every byte once, whatever the chunks, so that a value of many megabytes costs no more
-    than as many small ones. Whether a value is sound is for the parser to say.
+    than as many small ones. Whether a value is sound is for the parser to say. `endless` is asked,
+    of a value that has so many bytes, whether it is to be left there.
     """
 
-    def __init__(self, stream: io.BufferedIOBase, max_size: int) -> None:
+    def __init__(
+        self,
+        stream: io.BufferedIOBase,
+        max_size: int,
+        endless: Callable[[int], bool] = lambda size: False,
+    ) -> None:
         self._stream = stream
         self._max_size = max_size
+        self._endless = endless
         self._buffer = b""
         self._at = 0
         self.line = 1
@@ -71,7 +79,7 @@ class Splitter:
                 parts.append(self._buffer[self._at : end])
                 kept += len(parts[-1])
             self._advance(end)
-            if not complete and not self._more():
+            if not complete and (self._endless(size) or not self._more()):
                 break
         complete = complete or scan.ends_with_text
         data = b"".join(parts)

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from judge.records.base import Item, Problem
 from judge.records.compression import ByteSource
 
+LONGEST = 4 << 30
+"""Bytes of one record at which reading ends. Smaller ones over the limit are passed over; this one
+may have no end at all, such as a device, or what a few bytes of a compressed file stand for."""
+
 RAW_LIMIT = 2_000
 SAMPLE = 4 * RAW_LIMIT
 """Bytes kept of what is over the limit: enough for RAW_LIMIT characters of UTF-8."""
@@ -49,6 +53,13 @@ class Input:
         message = f"{what} has {size} bytes, more than the limit of {self.max_line}"
         return self.bad(line, message, data, size=size)
 
+    def endless(self, size: int) -> bool:
+        """Whether to read no further, because one record has `size` bytes already."""
+        if size <= LONGEST:
+            return False
+        self.source.give_up(f"one record has more than {LONGEST} bytes, at which reading ends")
+        return True
+
     def cut_off(self, line: int, data: bytes | None = None, size: int | None = None) -> Item | None:
         """The item that says why the input broke off, or None: it came to its end.
 
@@ -74,20 +85,22 @@ class Line:
     ended: bool
 
 
-def split_lines(stream: io.BufferedReader, max_line: int) -> Iterator[Line]:
-    """The lines of `stream`, split at `\\n` alone: other line breaks may stand inside JSON text."""
-    number = 0
+def split_lines(opened: Input) -> Iterator[Line]:
+    """The lines of an input, split at `\\n` alone: other line breaks may stand inside JSON text."""
+    stream, max_line, number = opened.stream, opened.max_line, 0
     while data := stream.readline(max_line + 1):
         number += 1
         ended = data.endswith(b"\n")
         if ended:
             data = data[:-1]
-        size = len(data)
+        size, endless = len(data), False
         if size > max_line:
             data = data[:SAMPLE]
             while more := stream.readline(1 << 20):
                 ended = more.endswith(b"\n")
                 size += len(more) - ended
-                if ended:
+                if ended or (endless := opened.endless(size)):
                     break
         yield Line(data, number, size, ended)
+        if endless:
+            return

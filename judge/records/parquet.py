@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -11,6 +12,8 @@ from judge.errors import UsageError
 from judge.records.base import Item, Problem
 
 _BATCH = 256
+_UNREADABLE = (ValueError, OverflowError)
+"""What pyarrow raises for text that is no UTF-8, and for dates and times beyond Python's."""
 
 
 def read_parquet(name: str, file: str | IO[bytes]) -> Iterator[Item]:
@@ -29,7 +32,7 @@ def read_parquet(name: str, file: str | IO[bytes]) -> Iterator[Item]:
         raise UsageError(f"{name} is not a Parquet file: {error}") from error
     columns = table.schema_arrow.names
     if len(set(columns)) < len(columns):
-        twice = sorted({column for column in columns if columns.count(column) > 1})
+        twice = sorted(column for column, count in Counter(columns).items() if count > 1)
         raise UsageError(f"{name}: two columns have the same name: {', '.join(twice)}")
     return _items(name, table)
 
@@ -40,12 +43,35 @@ def _items(name: str, table: Any) -> Iterator[Item]:
     number = 0
     try:
         for batch in table.iter_batches(batch_size=_BATCH):
-            for row in batch.to_pylist():
-                number += 1
-                yield _item(name, number, row)
+            yield from _rows(name, number, batch)
+            number += batch.num_rows
     except (pa.ArrowException, OSError, ValueError) as error:
         message = f"the file cannot be read further: {str(error).partition('. Detail')[0]}"
         yield Item(name, number + 1, None, None, Problem(message))
+
+
+def _rows(name: str, before: int, batch: Any) -> Iterator[Item]:
+    """A batch's rows, the first of them number `before` + 1."""
+    try:
+        rows = batch.to_pylist()
+    except _UNREADABLE:
+        # One cell that Python has no form for keeps the whole batch from being converted.
+        for place in range(batch.num_rows):
+            yield _by_cells(name, before + place + 1, batch, place)
+    else:
+        for number, row in enumerate(rows, before + 1):
+            yield _item(name, number, row)
+
+
+def _by_cells(name: str, number: int, batch: Any, place: int) -> Item:
+    row: dict[str, Any] = {}
+    for column, cells in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            row[column] = cells[place].as_py()
+        except _UNREADABLE as error:
+            message = f"column {column!r} holds what cannot be read: {error}"
+            return Item(name, number, None, None, Problem(message, column))
+    return _item(name, number, row)
 
 
 def _item(name: str, number: int, row: dict[str, Any]) -> Item:

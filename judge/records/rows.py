@@ -61,7 +61,7 @@ def tsv_rows(opened: Input) -> Iterator[Row]:
     quotes, but no tab: so a quote that somebody merely wrote never swallows the rows after it.
     In CALI's files (known by their header) quotes are always text.
     """
-    lines = _Ahead(split_lines(opened.stream, opened.max_line))
+    lines = _Ahead(split_lines(opened))
     quoting: bool | None = None
     while line := lines.take():
         text = _decoded([line])
@@ -86,7 +86,7 @@ class _Feed:
     """Decoded lines for the csv module, which keeps those that make up one row."""
 
     def __init__(self, opened: Input) -> None:
-        self._lines = split_lines(opened.stream, opened.max_line)
+        self._lines = split_lines(opened)
         self._limit = opened.max_line
         self._size = 0
         self.taken: list[Line] = []

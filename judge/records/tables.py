@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from judge.errors import UsageError
@@ -37,7 +38,7 @@ def _header(opened: Input, row: Row) -> list[str]:
     problem = row.problem or _cell_problem(row.cells)
     if problem:
         raise UsageError(f"{opened.name}: the header row cannot be read: {problem}")
-    repeated = sorted({cell for cell in row.cells if row.cells.count(cell) > 1})
+    repeated = sorted(cell for cell, count in Counter(row.cells).items() if count > 1)
     if repeated:
         raise UsageError(f"{opened.name}: the header names a column twice: {', '.join(repeated)}")
     return row.cells

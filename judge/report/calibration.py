@@ -22,10 +22,10 @@ def write(found: Calibration, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         report = json.dumps(found.as_json(), ensure_ascii=False, indent=1)
-        # A surrogate without its other half has no UTF-8; so written it is what JSON escapes it to.
+        # Half of a surrogate pair is written as its escape, which JSON reads as the same.
         (folder / "report.json").write_text(report + "\n", "utf-8", "backslashreplace")
-        told = folder / "disagreements.jsonl"
-        with told.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        disagreements = folder / "disagreements.jsonl"
+        with disagreements.open("w", encoding="utf-8", errors="backslashreplace") as file:
             for check in found.checks:
                 for judge in check.judges:
                     for one in judge.disagreements:

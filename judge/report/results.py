@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from judge.evaluation.tables import Row, Table
     from judge.stats.interval import Estimate
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
 MOST = 100
 """Rows that a figure has room for."""
 
@@ -51,11 +53,14 @@ def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) 
         }
         text = json.dumps(told, ensure_ascii=False, indent=1)
         # A surrogate without its other half has no UTF-8; so written it is what JSON escapes it to.
-        (folder / "tables.json").write_text(text + "\n", "utf-8", "backslashreplace")
+        (folder / "tables.json").write_text(text + "
+", "utf-8", "backslashreplace")
         for table in tables:
             path = folder / f"{table.name}.csv"
             with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-                csv.writer(file, lineterminator="\n").writerows(table.as_rows())
+                rows = ([_inert(cell) for cell in row] for row in table.as_rows())
+                csv.writer(file, lineterminator="
+").writerows(rows)
             heading = Heading(benchmark, model, table.title)
             with style():
                 figure = draw(table, heading)
@@ -63,6 +68,18 @@ def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) 
                     save(figure, folder / table.name)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from error
+
+
+def _inert(cell: str | float | None) -> str | float | None:
+    """A cell that no spreadsheet takes for a formula: such a text gets an apostrophe in front.
+
+    Labels come out of records. Numbers are no texts and stay as they are. A carriage return becomes
+    a newline: the csv module does not quote it, and readers would take it for the end of the row.
+    """
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if cell.startswith(_FORMULA) else text
 
 
 def draw(table: Table, heading: Heading) -> Figure | None:

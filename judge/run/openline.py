@@ -14,7 +14,7 @@ from judge.backends.base import Completion
 from judge.errors import BackendError, UsageError
 from judge.judging.carried import Heard
 from judge.judging.client import Client
-from judge.judging.reading import spoken
+from judge.judging.reading import is_log_probability, spoken
 from judge.records import Record
 from judge.run.lines import Line, written
 from judge.run.setup import Bound
@@ -99,6 +99,8 @@ def _as_list(heard: Heard, words: frozenset[str]) -> list[Any]:
     tokens = heard.first_token
     # JSON has no infinity, and a word of no probability adds nothing to any other.
     kept = [(t, p) for t, p in tokens or () if spoken(t) in words and p != -math.inf]
+    if not all(is_log_probability(p) for _, p in tokens or ()):
+        kept = []  # Nothing is read from these, and JSON has no NaN either.
     counts = (heard.input_tokens, heard.output_tokens)
     return [heard.finish_reason, *counts, heard.text, None if tokens is None else kept]
 

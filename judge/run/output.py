@@ -17,6 +17,7 @@ from pathlib import Path
 
 from judge.errors import Exit, JudgeError, UsageError, unwritable
 from judge.locking import lock
+from judge.printable import printable
 
 LOOK_SECONDS = 1.0
 """Between two looks at whether OUT still is what it was."""
@@ -67,6 +68,11 @@ class StreamSink(Sink):
             raise UsageError("standard output is closed: name a file with -o")
         sys.stdout.flush()
         super().__init__(sys.stdout.fileno(), "standard output")
+        self._terminal = os.isatty(sys.stdout.fileno())
+
+    def write(self, line: bytes) -> None:
+        """As `Sink.write`; what would steer a terminal is escaped where it is one."""
+        super().write(printable(line.decode()).encode() if self._terminal else line)
 
 
 class FileSink(Sink):

@@ -21,6 +21,9 @@ from judge.records.write import dump
 LONGEST_SLICE = 60
 """Texts of more characters than this are no slice: they tell records apart, not groups of them."""
 
+LONGEST_LITERAL = 1_000_000
+"""Texts of more characters than this are not read in Python's notation."""
+
 ENTAILMENT = {
     "e": "entailment",
     "n": "neutral",
@@ -220,13 +223,22 @@ def listed(content: object, field: str) -> list[Any]:
 
 def literal(text: str) -> object:
     """What a cell's text says in JSON or in Python's notation; None where it is neither."""
-    for parse in (json.loads, ast.literal_eval):
+    for parse in (json.loads, _python):
         try:
-            return parse(text.strip())
+            found = parse(text.strip())
+            # What has no text cannot be told of: 0xfff… with more digits than Python writes.
+            repr(found)
+            return found
         # Deep nesting ends in one of the last two, by version of Python.
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
     return None
+
+
+def _python(text: str) -> object:
+    if len(text) > LONGEST_LITERAL:
+        raise ValueError("Python's parser takes a hundred times the memory of the text")
+    return ast.literal_eval(text)
 
 
 def slices_of(fields: Mapping[str, Any]) -> dict[str, str]:

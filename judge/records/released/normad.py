@@ -21,6 +21,7 @@ Answers are yes, no, unsure (acceptability: yes, no, neutral, unsure), or an emp
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
@@ -160,8 +161,8 @@ def _given(row: Mapping[str, Any], label: str) -> _Answers:
         )
         given[check] = given.get(check, ()) + answers
     for check, answers in given.items():
-        workers = [answer.annotator for answer in answers]
-        twice = next((name for name in workers if workers.count(name) > 1), None)
+        workers = Counter(answer.annotator for answer in answers)
+        twice = next((name for name, count in workers.items() if count > 1), None)
         if twice is not None:
             raise LabelError(f"worker {twice!r} answered {check} twice", check)
     return given
