@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from judge import __version__
 from judge.cli import (
     agreement,
+    audit,
     cache,
     calibrate,
     compare,
@@ -75,6 +76,9 @@ app.command(
 app.command(
     "compare", epilog=compare.EPILOG, short_help="Say how two runs differ on the same items."
 )(compare.command)
+app.command(
+    "audit", epilog=audit.EPILOG, short_help="Say how often hostile text turns a judge's verdict."
+)(audit.command)
 models.app.command(
     "serve", epilog=serve.EPILOG, short_help="Start a model server, watch it, stop it."
 )(serve.command)

@@ -58,6 +58,16 @@ class StreamSink(Sink):
         super().__init__(sys.stdout.fileno(), "standard output")
 
 
+class NoSink(Sink):
+    """Nowhere: of a run whose lines nobody wants."""
+
+    def __init__(self) -> None:
+        pass
+
+    def write(self, line: bytes) -> None:
+        """Drops the line."""
+
+
 class FileSink(Sink):
     """A file, locked while it is open, so that no two runs write to it."""
 

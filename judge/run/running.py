@@ -23,7 +23,7 @@ from judge.run.fingerprint import Mark
 from judge.run.interrupts import Interrupts
 from judge.run.job import Job
 from judge.run.lines import Line
-from judge.run.output import FileSink, Sink, StreamSink
+from judge.run.output import FileSink, NoSink, Sink, StreamSink
 from judge.run.pipeline import Brake, Pipeline, feed
 from judge.run.resume import Resumption, side_file
 from judge.run.setup import Setup
@@ -309,7 +309,9 @@ class _Run:
         return self._resumed(items, self.resumption)
 
     def _sink(self) -> Sink:
-        return StreamSink() if self.job.out is None else FileSink(self.job.out)
+        if self.job.out is not None:
+            return FileSink(self.job.out)
+        return NoSink() if self.job.silent else StreamSink()
 
     def _start_anew(self, sink: FileSink) -> None:
         sink.empty()
