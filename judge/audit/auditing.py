@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import random
@@ -123,7 +124,7 @@ class _Audit:
     replayed: int = 0
     _mark: Mark | None = None
     _panels: dict[tuple[str, Prompting], Panel] = field(default_factory=dict)
-    _twins: dict[tuple[str, Prompting], Check] = field(default_factory=dict)
+    _twins: dict[tuple[str, Prompting], asyncio.Task[Check]] = field(default_factory=dict)
 
     def items(self) -> Iterator[Item]:
         for number, case in enumerate(self.picked, 1):
@@ -179,8 +180,10 @@ class _Audit:
         """Asked once for all cases on the same record, with a cache or without one."""
         key = (case.carrier, prompting)
         if key not in self._twins:
-            self._twins[key] = await self._check(case, case.twin, prompting)
-        return self._twins[key]
+            asking = self._check(case, case.twin, prompting)
+            self._twins[key] = asyncio.create_task(asking)
+        # A case that is given up leaves the others their twin.
+        return await asyncio.shield(self._twins[key])
 
     async def _check(self, case: Case, record: Mapping[str, Any], prompting: Prompting) -> Check:
         subject = subject_of(case, self.rubrics[case.check], record)
