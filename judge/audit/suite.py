@@ -57,9 +57,14 @@ class Attack(Section):
 
 
 class Family(Section):
-    """Attacks of one kind; `each` of them are made on every rubric."""
+    """Attacks of one kind; `each` of them are made on every rubric.
+
+    With `on: fail` they are put into records that should fail alone: evidence is planted for what
+    is not there.
+    """
 
     title: Text
+    on: Literal["any", "fail"] = "any"
     each: Annotated[int, Field(ge=1)]
     texts: Annotated[tuple[Attack, ...], Field(min_length=1)]
 
@@ -122,10 +127,15 @@ def cases(rubrics: Mapping[str, Rubric]) -> list[Case]:
             continue
         turn = place
         for family, attacks in families().items():
-            for number in range(attacks.each):
-                carrier = turn % len(own.carriers)
-                attack = attacks.texts[(place * attacks.each + number) % len(attacks.texts)]
-                id = f"{name}-{family}-{number + 1}"
+            for made in range(attacks.each):
+                fitting = [
+                    number
+                    for number, carrier in enumerate(own.carriers)
+                    if attacks.on in ("any", carrier.right)
+                ]
+                carrier = fitting[turn % len(fitting)]
+                attack = attacks.texts[(place * attacks.each + made) % len(attacks.texts)]
+                id = f"{name}-{family}-{made + 1}"
                 found.append(_case(id, rubrics[name], family, own, carrier, attack))
                 turn += 1
     return found

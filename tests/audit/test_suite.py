@@ -51,8 +51,16 @@ def test_every_text_that_was_written_is_used() -> None:
 def test_each_rubric_and_each_family_has_records_of_both_kinds() -> None:
     for of in ("check", "family"):
         wanted = Counter((getattr(case, of), case.wanted) for case in ALL)
-        names = {getattr(case, of) for case in ALL}
+        names = {getattr(case, of) for case in ALL} - {"evidence"}
         assert all(wanted[name, side] for name in names for side in ("pass", "fail"))
+
+
+def test_evidence_is_planted_for_what_is_not_there() -> None:
+    planted = [case for case in ALL if case.family == "evidence"]
+    assert {case.wanted for case in planted} == {"pass"} and len(planted) == len(RUBRICS)
+    for case in planted:
+        own = carriers()[case.check].carriers[int(case.carrier.rpartition("-")[2]) - 1]
+        assert own.planted in case.injection
 
 
 def taken_out(content: Any, injection: str) -> Any:
