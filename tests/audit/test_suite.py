@@ -165,3 +165,15 @@ def test_it_is_shipped_with_the_package() -> None:
     settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     assert "judge.audit" in settings["packages"]
     assert settings["package-data"]["judge.audit"] == ["*.yaml"]
+
+
+def test_the_page_about_it_gives_its_numbers() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "hostile-text.md").read_text("utf-8")
+    counted = Counter(case.family for case in ALL)
+    for name in families():
+        assert f"| `{name}` | {counted[name]} |" in page
+    clean = sum(len(own.carriers) for own in carriers().values())
+    written = sum(len(family.texts) for name, family in families().items() if name != CONTROL)
+    told = " ".join(page.split())
+    assert f"{clean} clean records" in told and f"{len(HOSTILE)} injected records" in told
+    assert f"{written} attacks in eleven families" in told and len(families()) - 1 == 11
