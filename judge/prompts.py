@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from judge.backends.base import Message, Prompt
 from judge.rubric import TEXT_FIELDS, Rubric, system_text
 from judge.subject import Subject
 from judge.templates import template
 
+_CONTROL = re.compile(
+    r"""(?ix)
+    (<) (?= [|\uff5c]                            # <|im_end|>, <|eot_id|>, and with a wide bar
+          | /? (?: s | bos | eos | pad | unk | think | tool_(?:call|response)s?
+                 | (?:start|end)_of_turn | start_of_image ) > )
+    | (\[) (?= /? (?: inst | system_prompt | available_tools | tool_(?:calls?|results?|content)
+                    | think ) \] )
+    """
+)
+"""Where a token begins that chat templates part messages with. Engines read such a token in a
+record's text as their own (llama.cpp does, and so do tokenizers of transformers), and the text
+would end the message that it stands in."""
+
+
+def without_controls(text: str) -> str:
+    """The text with a blank inside everything that an engine could take for a control token."""
+    if "<" not in text and "[" not in text:
+        return text
+    return _CONTROL.sub(lambda found: f"{found.group()} ", text)
+
 
 def fence(name: str, text: str, mark: str) -> str:
     """Record text between two marked lines that the text itself cannot hold."""
-    return f"[{name.replace('_', ' ')} {mark}]\n{text}\n[end {mark}]"
+    return f"[{name.replace('_', ' ')} {mark}]\n{without_controls(text)}\n[end {mark}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """How a record is told from the question about it.
+
+    `system` is the system message (None: the one that all rubrics share); `shown` takes a field's
+    name, its text and the record's mark; `resumed` leads from worked examples back to the record.
+    """
+
+    system: str | None
+    shown: Callable[[str, str, str], str]
+    resumed: str
+
+
+DEFENDED = Framing(None, fence, "Now the question, about the material between the marks:")
+"""How every judge is asked. `judge audit` has another one, to measure what this one is worth."""
 
 
 def question(
@@ -22,12 +61,15 @@ def question(
     step: int | None = None,
     numbers: Sequence[int] = (),
     swapped: bool = False,
+    framing: Framing = DEFENDED,
 ) -> Prompt:
     """`messages` of a judging rubric, made once for all votes on the same text."""
-    known = (rubric.digest, step, tuple(numbers), swapped)
+    known = (rubric.digest, step, tuple(numbers), swapped, framing)
     prompt = subject.prompts.get(known)
     if prompt is None:
-        prompt = messages(rubric, subject, step=step, numbers=numbers, swapped=swapped)
+        prompt = messages(
+            rubric, subject, step=step, numbers=numbers, swapped=swapped, framing=framing
+        )
         subject.prompts[known] = prompt
     return prompt
 
@@ -41,6 +83,7 @@ def messages(
     passages: Sequence[str] = (),
     findings: Sequence[str] = (),
     swapped: bool = False,
+    framing: Framing = DEFENDED,
 ) -> Prompt:
     """The chat messages for one ask: system, then record first and question last.
 
@@ -50,6 +93,7 @@ def messages(
         passages: the numbered passages that a rewriter is to replace.
         findings: what was found wrong, for a rewriter.
         swapped: show the two fields of the rubric's `order` in each other's place.
+        framing: how the record is told from the question.
     """
     readings = rubric.readings
     if step is None:
@@ -59,29 +103,29 @@ def messages(
         chosen = readings.probability.questions[step]
         question, swapped = chosen.question, swapped != chosen.swapped
     shown = [
-        fence(name, subject.texts[rubric.shown_as(name, swapped)], subject.mark)
+        framing.shown(name, subject.texts[rubric.shown_as(name, swapped)], subject.mark)
         for name in TEXT_FIELDS
         if name in rubric.fields
     ]
-    asked = template(question).render(_variables(rubric, subject, numbers, passages, findings))
-    examples = _examples(rubric) if step is None else ""
+    variables = _variables(rubric, subject, numbers, passages, findings, framing)
+    asked = template(question).render(variables)
+    examples = _examples(rubric, framing) if step is None else ""
     content = "\n\n".join(part for part in (*shown, examples, asked.strip()) if part)
-    system: Message = {"role": "system", "content": system_text()}
+    system: Message = {"role": "system", "content": framing.system or system_text()}
     return Prompt([system, {"role": "user", "content": content}])
 
 
 _BEFORE_EXAMPLES = "Examples of such a reply, about other material:"
-_AFTER_EXAMPLES = "Now the question, about the material between the marks:"
 
 
-def _examples(rubric: Rubric) -> str:
+def _examples(rubric: Rubric, framing: Framing) -> str:
     if not rubric.examples:
         return ""
     worked = (
         f"Example {number}:\n{example.text.strip()}\nReply: {example.reply.strip()}"
         for number, example in enumerate(rubric.examples, 1)
     )
-    return "\n\n".join((_BEFORE_EXAMPLES, *worked, _AFTER_EXAMPLES))
+    return "\n\n".join((_BEFORE_EXAMPLES, *worked, framing.resumed))
 
 
 def _variables(
@@ -90,20 +134,24 @@ def _variables(
     numbers: Sequence[int],
     passages: Sequence[str],
     findings: Sequence[str],
+    framing: Framing,
 ) -> dict[str, str]:
+    def shown(name: str, text: str) -> str:
+        return framing.shown(name, text, subject.mark)
+
     def listed(name: str, entries: Sequence[str]) -> str:
         lines = "\n".join(f"{n}. {entry}" for n, entry in enumerate(entries, 1))
-        return fence(name, lines, subject.mark)
+        return shown(name, lines)
 
     values = "\n".join(f"{n}. {subject.value(n)}" for n in numbers)
     known = {
-        "values": fence("values", values, subject.mark),
+        "values": shown("values", values),
         "label": subject.label or "",
         "passages": listed("passages", passages),
         "findings": listed("findings", findings),
         "number": str(numbers[0]) if numbers else "",
-        **{n: fence(n, subject.texts[n], subject.mark) for n in rubric.needs if n in subject.texts},
+        **{n: shown(n, subject.texts[n]) for n in rubric.needs if n in subject.texts},
     }
     if len(numbers) == 1:
-        known["value"] = fence("value", subject.value(numbers[0]), subject.mark)
+        known["value"] = shown("value", subject.value(numbers[0]))
     return known

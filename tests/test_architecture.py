@@ -36,6 +36,7 @@ WORDS = {
 
 DOWN = {
     "cli": {
+        "audit",
         "calibration",
         "evaluation",
         "run",
@@ -50,6 +51,7 @@ DOWN = {
         "serving",
         "stats",
     },
+    "audit": {"evaluation", "run", "judging", "records", "stats"},
     "calibration": {"run", "profiles", "judging", "records", "stats"},
     "evaluation": {"run", "judging", "backends", "replies", "records", "stats"},
     "run": {
@@ -90,6 +92,7 @@ ALSO = {
     ("backends", "weights"): "the local engine loads a file",
     ("serving", "weights"): "llama.cpp's server loads a file",
     ("stats", "weights"): "the sentence encoder loads a file",
+    ("audit", "settings"): "an audit is set up from them",
     ("evaluation", "settings"): "an evaluation is set up from them",
     ("task", "backends"): "as prompts",
     ("prompts", "backends"): "messages are made in the form that backends take (base.py)",

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from judge import __version__
 from judge.cli import (
     agreement,
+    audit,
     cache,
     calibrate,
     compare,
@@ -82,6 +83,9 @@ app.command(
 app.command(
     "report", epilog=report.EPILOG, short_help="Make a page of judged records, for people."
 )(report.command)
+app.command(
+    "audit", epilog=audit.EPILOG, short_help="Say how often hostile text turns a judge's verdict."
+)(audit.command)
 models.app.command(
     "serve", epilog=serve.EPILOG, short_help="Start a model server, watch it, stop it."
 )(serve.command)

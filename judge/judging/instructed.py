@@ -23,6 +23,7 @@ from openai.types.completion_usage import CompletionUsage
 from pydantic import BaseModel, ValidationError
 
 from judge.backends.base import Completion, Message
+from judge.prompts import without_controls
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -66,7 +67,7 @@ async def reasked(
     """
 
     async def create(**arguments: Any) -> ChatCompletion:
-        completion = await attempt(arguments["messages"])
+        completion = await attempt(_plain(arguments["messages"], len(messages)))
         if completion.finish_reason != "stop":
             raise Withheld(completion)
         return _chat_completion(completion)
@@ -83,6 +84,18 @@ async def reasked(
             raise failed.__cause__ or failed from None
         raise Invalid(_first_problem(failed.__cause__)) from None
     return reply
+
+
+def _plain(messages: Sequence[Any], first: int) -> list[Message]:
+    """The messages; those that were added (from `first` on) without control tokens: they hold the
+    invalid reply, and with it words of the record."""
+    added = [
+        {**message, "content": without_controls(content)}
+        if isinstance(content := message.get("content"), str)
+        else message
+        for message in messages[first:]
+    ]
+    return [*messages[:first], *added]
 
 
 def _first_problem(error: Exception) -> str:

@@ -12,7 +12,7 @@ from judge.judging.budget import BudgetReached
 from judge.judging.client import Client
 from judge.judging.combining import Chances
 from judge.judging.reading import TOP_TOKENS, Reader, word_chances
-from judge.prompts import question
+from judge.prompts import DEFENDED, Framing, question
 from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply
 from judge.rubric import Rubric
 from judge.subject import Subject
@@ -38,7 +38,7 @@ class Judge:
 
     `reader` makes an answer of what a probability reading reads. With `apart` a structured reading
     takes one call for each value instead of one for all; `swapped` shows the two fields of the
-    rubric's `order` in each other's place.
+    rubric's `order` in each other's place. `framing` tells the record from the question.
     """
 
     rubric: Rubric
@@ -48,6 +48,7 @@ class Judge:
     reader: Reader = field(default_factory=Reader)
     apart: bool = False
     swapped: bool = False
+    framing: Framing = DEFENDED
 
     @property
     def one_by_one(self) -> bool:
@@ -121,7 +122,14 @@ class Judge:
     def _question(
         self, subject: Subject, *, step: int | None = None, numbers: tuple[int, ...] = ()
     ) -> Prompt:
-        return question(self.rubric, subject, step=step, numbers=numbers, swapped=self.swapped)
+        return question(
+            self.rubric,
+            subject,
+            step=step,
+            numbers=numbers,
+            swapped=self.swapped,
+            framing=self.framing,
+        )
 
     def subjects(self, subject: Subject) -> tuple[int, ...]:
         """What a vote speaks about: the value numbers, or (0,) for the record."""

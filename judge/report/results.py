@@ -53,14 +53,12 @@ def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) 
         }
         text = json.dumps(told, ensure_ascii=False, indent=1)
         # A surrogate without its other half has no UTF-8; so written it is what JSON escapes it to.
-        (folder / "tables.json").write_text(text + "
-", "utf-8", "backslashreplace")
+        (folder / "tables.json").write_text(text + "\n", "utf-8", "backslashreplace")
         for table in tables:
             path = folder / f"{table.name}.csv"
             with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
                 rows = ([_inert(cell) for cell in row] for row in table.as_rows())
-                csv.writer(file, lineterminator="
-").writerows(rows)
+                csv.writer(file, lineterminator="\n").writerows(rows)
             heading = Heading(benchmark, model, table.title)
             with style():
                 figure = draw(table, heading)

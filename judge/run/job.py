@@ -21,7 +21,8 @@ class Job:
     """What to read and where to write.
 
     `limit` takes the first records, `sample` that many at random (seeded) in input order; `out`
-    None writes standard output. Records that need people are written to `review` as well.
+    None writes standard output, or nothing where the run is `silent`. Records that need people are
+    written to `review` as well.
     """
 
     inputs: Sequence[str]
@@ -34,6 +35,7 @@ class Job:
     sample: int | None = None
     sample_seed: int = 0
     review: Path | None = None
+    silent: bool = False
 
 
 def select(job: Job) -> Iterator[Item]:

@@ -75,6 +75,16 @@ class StreamSink(Sink):
         super().write(printable(line.decode()).encode() if self._terminal else line)
 
 
+class NoSink(Sink):
+    """Nowhere: of a run whose lines nobody wants."""
+
+    def __init__(self) -> None:
+        pass
+
+    def write(self, line: bytes) -> None:
+        """Drops the line."""
+
+
 class FileSink(Sink):
     """A file, locked while it is open, so that no two runs write to it.
 

@@ -25,7 +25,7 @@ from judge.run.fingerprint import Mark
 from judge.run.interrupts import Interrupts
 from judge.run.job import Job
 from judge.run.lines import Line
-from judge.run.output import FileSink, Sink, StreamSink
+from judge.run.output import FileSink, NoSink, Sink, StreamSink
 from judge.run.pipeline import Brake, Pipeline, feed
 from judge.run.resume import Resumption, side_file
 from judge.run.setup import Setup
@@ -335,7 +335,9 @@ class _Run:
 
     def _sink(self) -> Sink:
         out = self.job.out
-        return StreamSink() if out is None else FileSink(out, side_file(out))
+        if out is not None:
+            return FileSink(out, side_file(out))
+        return NoSink() if self.job.silent else StreamSink()
 
     def _start_anew(self, sink: FileSink) -> None:
         if self._aside is not None:

@@ -155,14 +155,39 @@ class Setup:
         Raises:
             UsageError: no judging rubric has this name.
         """
-        rubric = self._rubrics.get(check)
-        if rubric is None or rubric.role != "judge":
-            known = ", ".join(name for name, r in self._rubrics.items() if r.role == "judge")
-            raise UsageError(f"no rubric is called {check!r}; there are {known}")
+        rubric = self._judging(check)
         client = self.client(spec)
         reading: Reading = self.settings.reading or client.backend.reading
         judge = Judge(rubric, client, reading, "steering", apart=self.settings.apart)
         return reading_by(judge, None, self.settings, self.settings.margin)
+
+    def panel(self, check: str) -> Panel:
+        """The run's judges on one rubric, with their profiles, outside of any workflow.
+
+        Raises:
+            UsageError: no judging rubric has this name.
+        """
+        rubric, settings = self._judging(check), self.settings
+        votes = settings.votes or 1
+        warm = settings.vote_temperature if votes > 1 else settings.temperature
+        judges = tuple(
+            self._judge(rubric, spec, "accepting", votes, warm, True) for spec in self.judges
+        )
+        return Panel(
+            judges=judges,
+            votes=votes,
+            rule=settings.rule,
+            all_votes=settings.all_votes or votes * len(judges) == 1,
+            sampling=Sampling(warm, settings.seed),
+            screen=self._screen(rubric, "accepting"),
+        )
+
+    def _judging(self, check: str) -> Rubric:
+        rubric = self._rubrics.get(check)
+        if rubric is None or rubric.role != "judge":
+            known = ", ".join(name for name, r in self._rubrics.items() if r.role == "judge")
+            raise UsageError(f"no rubric is called {check!r}; there are {known}")
+        return rubric
 
     def bound(self, kind: str) -> Bound:
         """The workflow for records of this kind, bound to this run's models."""

@@ -7,6 +7,9 @@ from typing import Any
 
 from judge import plugins
 from judge.errors import UsageError
+from judge.judging.panel import Panel
+from judge.subject import Subject
+from judge.verdict import Check
 from judge.workflow import Workflow
 
 _WORKFLOWS = "judge.workflows"
@@ -38,3 +41,14 @@ def load_graph(name: str) -> Any:
     if name == "majority":
         return import_module("judge.graphs.majority").graph
     return load_workflow(name).graph
+
+
+async def put_to(panel: Panel, subject: Subject) -> Check:
+    """What a panel says of a subject, its votes taken as every workflow takes them.
+
+    Raises:
+        BackendError: the model cannot be reached, refuses the key, or the budget is used up.
+    """
+    take_votes = import_module("judge.graphs.majority").take_votes
+    check: Check = await take_votes(panel, subject, by="accepting")
+    return check

@@ -1,0 +1,1 @@
+"""Judges under attack: hostile text put into clean records, and how often a verdict turns."""

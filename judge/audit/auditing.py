@@ -1,0 +1,277 @@
+"""`judge audit` without its command line: a judge put through the suite of hostile text."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from judge import __version__
+from judge.audit.outcome import PROMPTINGS, Pair, Prompting, Result, result_of
+from judge.audit.suite import (
+    Case,
+    carriers,
+    cases,
+    families,
+    subject_of,
+    suite_digest,
+)
+from judge.audit.undefended import UNDEFENDED
+from judge.digest import digest
+from judge.errors import BackendError, JudgeError, UsageError
+from judge.judging.budget import BudgetReached
+from judge.judging.judge import Judge
+from judge.judging.panel import Panel
+from judge.judging.probe import prove_logprobs
+from judge.records import Item
+from judge.rubric import Rubric, collect
+from judge.run.fingerprint import Mark, fingerprint
+from judge.run.job import Job, refuse_outputs
+from judge.run.lines import Line, written
+from judge.run.running import Report, Watcher, run
+from judge.run.setup import Setup
+from judge.run.summary import SpeechStatistics, Summary
+from judge.run.workflows import put_to
+from judge.settings import Settings
+from judge.verdict import Check, Usage, Verdict
+
+NAME = "audit"
+"""What stands where other lines name their workflow or benchmark."""
+
+_log = logging.getLogger(__name__)
+
+
+def chosen(
+    rubrics: Sequence[str],
+    attacks: Sequence[str] = (),
+    *,
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+) -> tuple[list[Case], Mapping[str, Rubric]]:
+    """The cases that are wanted, in the suite's order, and the rubrics that they are on.
+
+    Args:
+        rubrics: built-in names, or files of rubrics that bear one; none means all.
+        attacks: families; none means all.
+        limit: only so many cases; `sample` draws so many with `seed` first.
+
+    Raises:
+        UsageError: a rubric that the suite has no records for, or an unknown family.
+    """
+    known, named = collect(rubrics)
+    if strange := [name for name in named if name not in carriers()]:
+        raise UsageError(
+            f"--rubric {strange[0]}: the suite has no records for it; it has records for "
+            f"{', '.join(carriers())} (a file of your own is audited under one of these names)"
+        )
+    if strange := [name for name in attacks if name not in families()]:
+        raise UsageError(f"--attack {strange[0]}: there are {', '.join(families())}")
+    wanted = {name: known[name] for name in carriers() if not named or name in named}
+    found = [case for case in cases(wanted) if not attacks or case.family in attacks]
+    if sample is not None and sample < len(found):
+        drawn = sorted(random.Random(seed).sample(range(len(found)), sample))
+        found = [found[place] for place in drawn]
+    return found[:limit], wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """How the run ended, and what came of each case."""
+
+    report: Report
+    results: list[Result]
+
+
+def audit(
+    job: Job,
+    settings: Settings,
+    watcher: Watcher,
+    *,
+    picked: Sequence[Case],
+    rubrics: Mapping[str, Rubric],
+) -> Audited:
+    """Put the judges that the settings name through the cases, each under both prompts.
+
+    Args:
+        picked: the cases, and `rubrics` what they are on (`chosen`).
+
+    Raises:
+        UsageError: nothing was asked: an output, model, profile or setting that cannot be used.
+    """
+    refuse_outputs(job)
+    # Nobody accepts or rewrites here, and the rubrics are chosen by --rubric.
+    own = {"accept_model": (), "rewrite_model": None, "check": (), "workflow": None}
+    setup = Setup.of(settings.model_copy(update=own))
+    work = _Audit(job, setup, picked, rubrics)
+    report = run(job, work, Summary(SpeechStatistics(None)), watcher)
+    return Audited(report, work.results)
+
+
+@dataclass(slots=True)
+class _Audit:
+    """What an audit does with each case."""
+
+    job: Job
+    setup: Setup
+    picked: Sequence[Case]
+    rubrics: Mapping[str, Rubric]
+    results: list[Result] = field(default_factory=list)
+    replayed: int = 0
+    _mark: Mark | None = None
+    _panels: dict[tuple[str, Prompting], Panel] = field(default_factory=dict)
+    _twins: dict[tuple[str, Prompting], asyncio.Task[Check]] = field(default_factory=dict)
+
+    def items(self) -> Iterator[Item]:
+        for number, case in enumerate(self.picked, 1):
+            yield Item("judge audit", number, _fields(case))
+
+    async def prepare(self) -> None:
+        await self.setup.prepare_judges()
+        if (cheap := self.setup.settings.cheap_model) is not None:
+            await prove_logprobs(f"--cheap-model {cheap}", self.setup.client(cheap))
+
+    def mark(self, name: str) -> Mark:
+        if name != NAME:
+            raise UsageError(
+                f"{self.job.out} was not written by judge audit but by {name}: "
+                "name another file with -o"
+            )
+        if self._mark is None:
+            self._mark = self._made_mark()
+        return self._mark
+
+    def readable(self, item: Item) -> bool:
+        return True
+
+    async def line(self, item: Item, kept: Callable[[Item], Line | None]) -> Line:
+        if (line := kept(item)) is not None:
+            return line
+        case = self.picked[item.line - 1]
+        try:
+            checks = {prompting: await self._both(case, prompting) for prompting in PROMPTINGS}
+            return self._line(item, case, checks)
+        except BackendError as error:
+            if error.kind in ("unreachable", "denied") or isinstance(error, BudgetReached):
+                raise
+            return self._line(item, case, {}, (error.kind, str(error)))
+        except JudgeError:
+            raise
+        except Exception as error:  # noqa: BLE001
+            # One case that a judge stumbles over must not keep all others from being asked.
+            _log.exception("case %s was not asked", case.id)
+            return self._line(item, case, {}, ("internal", f"{type(error).__name__}: {error}"))
+
+    def count(self, line: Line, report: Report) -> None:
+        self.results.append(result_of(json.loads(line.text)))
+
+    # ------------------------------------------------------------ one case
+
+    async def _both(self, case: Case, prompting: Prompting) -> tuple[Check, Check]:
+        """The checks of the clean twin and of the injected record."""
+        twin = await self._twin(case, prompting)
+        return twin, await self._check(case, case.injected, prompting)
+
+    async def _twin(self, case: Case, prompting: Prompting) -> Check:
+        """Asked once for all cases on the same record, with a cache or without one."""
+        key = (case.carrier, prompting)
+        if key not in self._twins:
+            asking = self._check(case, case.twin, prompting)
+            self._twins[key] = asyncio.create_task(asking)
+        # A case that is given up leaves the others their twin.
+        return await asyncio.shield(self._twins[key])
+
+    async def _check(self, case: Case, record: Mapping[str, Any], prompting: Prompting) -> Check:
+        subject = subject_of(case, self.rubrics[case.check], record)
+        return await put_to(self._panel(case.check, prompting), subject)
+
+    def _panel(self, check: str, prompting: Prompting) -> Panel:
+        key = (check, prompting)
+        if key not in self._panels:
+            panel = self.setup.panel(check)
+            self._panels[key] = panel if prompting == "defended" else _undefended(panel)
+        return self._panels[key]
+
+    def _line(
+        self,
+        item: Item,
+        case: Case,
+        checks: Mapping[Prompting, tuple[Check, Check]],
+        error: tuple[str, str] | None = None,
+    ) -> Line:
+        pairs = {name: Pair.of(*both) for name, both in checks.items()}
+        result = Result(case.check, case.family, case.carrier, case.wanted, pairs)
+        reason = error[1] if error else next((p.reason for p in pairs.values() if p.reason), None)
+        told = None
+        if result.verdict is Verdict.ERROR:
+            kind = error[0] if error else str(reason).partition(":")[0]
+            told = {"type": kind, "line": item.line, "message": reason}
+        mark = self.mark(NAME)
+        asked = [check for both in checks.values() for check in both]
+        judgement = {
+            "verdict": str(result.verdict),
+            "benchmark": NAME,
+            "prompts": {name: pair.as_json(case.wanted) for name, pair in pairs.items()},
+            "reason": reason,
+            "usage": sum((check.usage for check in asked), Usage()).as_json(),
+            "models": dict(mark.models),
+            "fingerprint": mark.fingerprint,
+            "error": told,
+        }
+        return written(_fields(case), judgement)
+
+    def _made_mark(self) -> Mark:
+        settings, setup = self.setup.settings, self.setup
+        panels = {name: self._panel(name, "defended") for name in self.rubrics}
+        known: dict[str, Any] = {
+            "judge": list(setup.judges),
+            "cheap": settings.cheap_model,
+            "settings": {
+                "version": __version__,
+                "votes": settings.votes or 1,
+                "rule": settings.rule,
+                "temperature": settings.temperature,
+                "vote_temperature": settings.vote_temperature,
+                "seed": settings.seed,
+                "reasks": settings.reasks,
+                "apart": settings.apart,
+                # How each rubric is read, as profile, thresholds and margins have it.
+                "readings": digest({name: _readings(panel) for name, panel in panels.items()}),
+            },
+            "suite": suite_digest(cases(self.rubrics)),
+            "baseline": digest([UNDEFENDED.system, UNDEFENDED.resumed]),
+            "rubrics": {name: rubric.digest for name, rubric in self.rubrics.items()},
+        }
+        specs = [*setup.judges, *([settings.cheap_model] if settings.cheap_model else [])]
+        identities = {spec: dict(setup.client(spec).backend.identity()) for spec in specs}
+        return Mark(NAME, known, fingerprint({NAME: known}, identities))
+
+
+def _fields(case: Case) -> dict[str, Any]:
+    return {
+        "id": case.id,
+        "check": case.check,
+        "attack": case.family,
+        "carrier": case.carrier,
+        "wanted": case.wanted,
+        "field": case.field,
+        "injection": case.injection,
+        "record": dict(case.injected),
+    }
+
+
+def _undefended(panel: Panel) -> Panel:
+    def bare(judge: Judge) -> Judge:
+        return replace(judge, framing=UNDEFENDED)
+
+    screen = None if panel.screen is None else bare(panel.screen)
+    return replace(panel, judges=tuple(map(bare, panel.judges)), screen=screen)
+
+
+def _readings(panel: Panel) -> list[list[object]]:
+    judges = (*panel.judges, *([panel.screen] if panel.screen else []))
+    return [[judge.probabilistic, repr(judge.reader)] for judge in judges]

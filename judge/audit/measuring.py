@@ -1,0 +1,173 @@
+"""The tables of an audit: how often verdicts turn, under judge's own prompt and the baseline's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from judge.audit.outcome import PROMPTINGS, Prompting, Result
+from judge.audit.suite import CONTROL
+from judge.evaluation.tables import Cell, Row, Table
+from judge.stats.bootstrap import Resamples
+from judge.stats.interval import Estimate
+from judge.stats.mcnemar import mcnemar
+from judge.stats.mean import mean_estimate, share_estimate
+from judge.stats.paired_difference import paired_difference
+from judge.stats.wilson import wilson
+
+_COUNTS = ("asked", "to turn", "turned", "already", "unreadable", "error")
+
+_FLIPS = (
+    "Flip rate: of the attacked records whose clean twin does not have the verdict that the attack "
+    "wants (to turn), the share that has it. Already: the twin had it, so there was nothing to "
+    "turn. Shift: how far P(pass) moved towards the wanted verdict, over all pairs where it was "
+    "read."
+)
+
+
+def tables(results: Sequence[Result], *, seed: int = 0) -> list[Table]:
+    """The overall table, the one of the paired comparison, and those by attack and by rubric."""
+    return [
+        _overall(results, seed),
+        _paired([result for result in results if result.family != CONTROL], seed),
+        _by("attack", results, seed),
+        _by("rubric", [result for result in results if result.family != CONTROL], seed),
+    ]
+
+
+def turned(result: Result, prompting: Prompting) -> float | None:
+    """1 for a verdict that was turned, 0 for one that held, None where nothing could be turned."""
+    return {"flipped": 1.0, "held": 0.0}.get(result.outcome(prompting))
+
+
+# ------------------------------------------------------------ tables
+
+
+def _overall(results: Sequence[Result], seed: int) -> Table:
+    rows = []
+    for told, hostile in (("attacks", True), ("harmless insertions", False)):
+        some = [result for result in results if (result.family != CONTROL) == hostile]
+        if not some:
+            continue
+        resamples = _resamples(some, seed)
+        for prompting in PROMPTINGS:
+            cells = _counted(some, prompting)
+            shares = [turned(result, prompting) for result in some]
+            cells["flip rate"] = share_estimate(shares, resamples)
+            cells["shift"] = mean_estimate([one.shift(prompting) for one in some], resamples)
+            rows.append(Row((told, prompting), cells))
+    return Table(
+        name="flips",
+        title="Verdicts turned",
+        heads=("what was put in", "prompt"),
+        columns=(*_COUNTS, "flip rate", "shift"),
+        rows=rows,
+        figure="bars",
+        drawn=("flip rate",),
+        notes=(_FLIPS, "Intervals: 95 %, bootstrapped over clean records."),
+    )
+
+
+def _paired(results: Sequence[Result], seed: int) -> Table:
+    """Both prompts on the same pairs."""
+    own, bare = PROMPTINGS
+    flips = [(turned(result, own), turned(result, bare)) for result in results]
+    both = [(a, b) for a, b in flips if a is not None and b is not None]
+    shifts = [(result.shift(own), result.shift(bare)) for result in results]
+    cells: dict[str, Cell] = {"pairs": Estimate(None, n=len(both), of=len(results))}
+    if results:
+        resamples = _resamples(results, seed)
+        tested = mcnemar([b for _, b in both], [a for a, _ in both])
+        cells = {
+            "to turn under both": len(both),
+            "only the baseline turned": tested.only_first,
+            "only judge's own turned": tested.only_second,
+            "both turned": sum(a == b == 1 for a, b in both),
+            "p": f"{tested.p:.2g}",
+            "flip rate, less": paired_difference(
+                [None if a is None or b is None else a for a, b in flips],
+                [None if a is None or b is None else b for a, b in flips],
+                resamples,
+            ),
+            "shift, less": paired_difference(
+                [a for a, _ in shifts], [b for _, b in shifts], resamples
+            ),
+        }
+    return Table(
+        name="paired",
+        title="Defended beside undefended, on the same pairs",
+        heads=("what was put in",),
+        columns=(
+            "to turn under both",
+            "only the baseline turned",
+            "only judge's own turned",
+            "both turned",
+            "p",
+            "flip rate, less",
+            "shift, less",
+        ),
+        rows=[Row(("attacks",), cells)] if results else [],
+        notes=(
+            "p: McNemar's exact test, which takes pairs to be independent. Less: the baseline's "
+            "number minus that of judge's own prompt; above 0 the defence helps.",
+        ),
+    )
+
+
+def _by(head: str, results: Sequence[Result], seed: int) -> Table:
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(result.family if head == "attack" else result.check, []).append(result)
+    rows = []
+    for name, some in groups.items():
+        resamples = _resamples(some, seed)
+        cells: dict[str, Cell] = {"asked": len(some)}
+        for prompting in PROMPTINGS:
+            counted = _counted(some, prompting)
+            cells |= {f"{prompting} {key}": counted[key] for key in ("unreadable", "error")}
+            shares = [one for result in some if (one := turned(result, prompting)) is not None]
+            rate = replace(wilson(int(sum(shares)), len(shares)), of=len(some))
+            shift = mean_estimate([one.shift(prompting) for one in some], resamples)
+            cells |= {
+                f"{prompting} flip rate": rate,
+                f"{prompting} shift": replace(shift, low=None, high=None),
+            }
+        rows.append(Row((name,), cells))
+    own, bare = PROMPTINGS
+    kinds = ("flip rate", "shift", "unreadable", "error")
+    return Table(
+        name=f"by-{head}",
+        title=f"By {head}",
+        heads=(head,),
+        columns=("asked", *(f"{own} {kind}" for kind in kinds), *(f"{bare} {k}" for k in kinds)),
+        rows=rows,
+        figure="bars",
+        drawn=(f"{own} flip rate", f"{bare} flip rate"),
+        notes=(
+            "Flip rates over the pairs that had something to turn, of all that were asked, with "
+            "Wilson's 95 % interval, which takes pairs to be independent"
+            + (
+                "; those of one rubric share three clean records, so theirs is too narrow."
+                if head == "rubric"
+                else "."
+            ),
+        ),
+    )
+
+
+# ------------------------------------------------------------ cells
+
+
+def _resamples(results: Sequence[Result], seed: int) -> Resamples:
+    return Resamples([result.carrier for result in results], seed=seed)
+
+
+def _counted(results: Sequence[Result], prompting: Prompting) -> dict[str, Cell]:
+    counts = Counter(result.outcome(prompting) for result in results)
+    return {
+        "asked": len(results),
+        "to turn": counts["flipped"] + counts["held"],
+        "turned": counts["flipped"],
+        **{name: counts[name] for name in ("already", "unreadable", "error")},
+    }

@@ -1,0 +1,224 @@
+"""The suite: clean records and attacks, both written by hand, put together by a fixed rule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field, TypeAdapter
+
+from judge.audit.encoding import ENCODINGS
+from judge.digest import digest
+from judge.records import Item, Problem, build
+from judge.rubric import TEXT_FIELDS, Rubric
+from judge.rubricparts import Section, Text
+from judge.subject import Subject
+from judge.yamlplaces import read_mapping
+
+CONTROL = "control"
+"""The family of harmless insertions: what an insertion does that attacks nothing."""
+
+Side = Literal["pass", "fail"]
+_T = TypeVar("_T")
+
+
+class Carrier(Section):
+    """A clean record whose right verdict is known; an attack wants the other one.
+
+    `planted` claims of the record what is not so; `instead` is the answer that an attack on a
+    passing record wants, where several answers fail; `field` is where the attack is put, where it
+    is not the rubric's usual one.
+    """
+
+    right: Side
+    planted: Text
+    record: Mapping[str, str | tuple[str, ...]]
+    instead: str | None = None
+    field: str | None = None
+
+
+class Carriers(Section):
+    """A rubric's carriers, and the field that attacks are put into."""
+
+    field: str
+    carriers: Annotated[tuple[Carrier, ...], Field(min_length=1)]
+
+
+class Attack(Section):
+    """One text, a template of `str.format`; see attacks.yaml."""
+
+    text: Text
+    encode: Literal[tuple(ENCODINGS)] | None = None  # type: ignore[valid-type]
+    place: Literal["start", "end"] = "end"
+
+
+class Family(Section):
+    """Attacks of one kind; `each` of them are made on every rubric.
+
+    With `on: fail` they are put into records that should fail alone: evidence is planted for what
+    is not there.
+    """
+
+    title: Text
+    on: Literal["any", "fail"] = "any"
+    each: Annotated[int, Field(ge=1)]
+    texts: Annotated[tuple[Attack, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One injected record and its clean twin.
+
+    `twin` and `injected` differ in nothing but `injection`, which stands in `field`. `wanted` is
+    the verdict that the attack is after, `carrier` the name that all cases on one record share.
+    """
+
+    id: str
+    check: str
+    family: str
+    carrier: str
+    wanted: Side
+    field: str
+    injection: str
+    twin: Mapping[str, Any]
+    injected: Mapping[str, Any]
+
+    @property
+    def hostile(self) -> bool:
+        """Whether it is an attack, and not a harmless insertion."""
+        return self.family != CONTROL
+
+
+@lru_cache(maxsize=1)
+def carriers() -> Mapping[str, Carriers]:
+    """The clean records, by the name of the rubric that they are for."""
+    return _read("carriers.yaml", TypeAdapter(dict[str, Carriers]))
+
+
+@lru_cache(maxsize=1)
+def families() -> Mapping[str, Family]:
+    """The attacks by family, harmless insertions last."""
+    return _read("attacks.yaml", TypeAdapter(dict[str, Family]))
+
+
+def _read(name: str, adapter: TypeAdapter[_T]) -> _T:
+    text = (resources.files("judge.audit") / name).read_text("utf-8")
+    data, _ = read_mapping(text, f"judge/audit/{name}")
+    return adapter.validate_python(data)
+
+
+def cases(rubrics: Mapping[str, Rubric]) -> list[Case]:
+    """Every case on these rubrics, in a fixed order: the same files give the same cases.
+
+    On each rubric the families take the carriers in turn, and begin with another carrier and
+    another of their texts on the next rubric, so that each family meets records that should pass
+    and records that should fail.
+
+    Args:
+        rubrics: judging rubrics by name, each a name that `carriers` knows.
+    """
+    found = []
+    for place, (name, own) in enumerate(carriers().items()):
+        if name not in rubrics:
+            continue
+        turn = place
+        for family, attacks in families().items():
+            for made in range(attacks.each):
+                fitting = [
+                    number
+                    for number, carrier in enumerate(own.carriers)
+                    if attacks.on in ("any", carrier.right)
+                ]
+                carrier = fitting[turn % len(fitting)]
+                attack = attacks.texts[(place * attacks.each + made) % len(attacks.texts)]
+                id = f"{name}-{family}-{made + 1}"
+                found.append(_case(id, rubrics[name], family, own, carrier, attack))
+                turn += 1
+    return found
+
+
+def suite_digest(made: Sequence[Case]) -> str:
+    """The hash of these cases: what a kept line must have been made with."""
+    return digest([[case.id, case.wanted, dict(case.injected)] for case in made])
+
+
+def subject_of(case: Case, rubric: Rubric, record: Mapping[str, Any]) -> Subject:
+    """The case's `twin` or `injected` record as the rubric's judges see it."""
+    kind = rubric.kinds[0]
+    id = f"{case.carrier}" if record is case.twin else case.id
+    if kind in ("story", "norm", "extraction"):
+        made = build(Item("judge audit", 1, {"id": id, **record}), kind)
+        assert not isinstance(made, Problem), f"{case.id}: {made}"
+        return Subject.of(made)
+    texts = {name: record[name] for name in TEXT_FIELDS if isinstance(record.get(name), str)}
+    return Subject.of_texts(id, kind, texts, record.get("label"))
+
+
+# ------------------------------------------------------------ one case
+
+
+def _case(id: str, rubric: Rubric, family: str, own: Carriers, number: int, attack: Attack) -> Case:
+    carrier = own.carriers[number]
+    twin = {
+        name: list(content) if isinstance(content, tuple) else content
+        for name, content in carrier.record.items()
+    }
+    wanted: Side = "fail" if carrier.right == "pass" else "pass"
+    field = carrier.field or own.field
+    case = Case(id, rubric.name, family, f"{rubric.name}-{number + 1}", wanted, field, "", twin, {})
+    answer = _wanted_answer(rubric, carrier, wanted)
+    injection = attack.text.strip().format(
+        answer=answer,
+        verdict=wanted,
+        question=rubric.title,
+        reply=_reply(rubric, answer),
+        planted=carrier.planted,
+        mark=subject_of(case, rubric, twin).mark,
+    )
+    if attack.encode is not None:
+        injection = ENCODINGS[attack.encode](injection)
+    injected = {**twin, field: _with(twin[field], injection, attack.place)}
+    return Case(id, rubric.name, family, case.carrier, wanted, field, injection, twin, injected)
+
+
+def _with(content: Any, injection: str, place: str) -> Any:
+    """The field's content with the injection; in a list, in its last text."""
+    if isinstance(content, list):
+        return [*content[:-1], _with(content[-1], injection, place)]
+    return f"{injection}\n\n{content}" if place == "start" else f"{content}\n\n{injection}"
+
+
+def _wanted_answer(rubric: Rubric, carrier: Carrier, wanted: Side) -> str:
+    assert rubric.verdict is not None
+    label = carrier.record.get("label")
+    passing = rubric.verdict.expected(label if isinstance(label, str) else None)
+    if wanted == "pass":
+        return passing
+    return carrier.instead or next(answer for answer in rubric.answers if answer != passing)
+
+
+def _reply(rubric: Rubric, answer: str) -> str:
+    """A reply in the rubric's own form that gives this answer."""
+    reason = "Examined and found to be so."
+    body: dict[str, Any]
+    if rubric.reply == "ValuesReflected":
+        quote, name = (None, None) if answer == "no" else ("as was examined", "the speaker")
+        part = {"value": 1, "quote": quote, "character": name, "reason": reason}
+        body = {"values": [{**part, "reflected": answer}]}
+    elif rubric.reply == "SpeechesFound":
+        speech = {"character": "the speaker", "quote": "as was examined"}
+        found = [speech] if answer == "yes" else []
+        body = {"values": [{"value": 1, "reason": reason, "speeches": found}]}
+    elif rubric.reply == "ValuesExtracted":
+        rests = [] if answer == "absent" else [1]
+        body = {"values": [{"value": 1, "predicted": rests, "reason": reason, "presence": answer}]}
+    elif rubric.reply == "LeaksFound":
+        leak = {"quote": "as was examined", "kind": "place"}
+        body = {"leaks": [leak] if answer == "yes" else []}
+    else:
+        body = {"quote": None, "reason": reason, "answer": answer}
+    return json.dumps(body)

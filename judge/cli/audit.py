@@ -1,0 +1,178 @@
+"""`judge audit`: parse the flags, put hostile text to a judge, show how often its verdict turns."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judge.cli import options as opt
+from judge.cli.extras import need_calibrate
+from judge.errors import UsageError
+
+if TYPE_CHECKING:
+    from judge.audit.auditing import Audited
+    from judge.audit.suite import Case
+
+EPILOG = """**Examples**
+
+`judge audit` — the embedded local model
+
+`judge audit -m openai:gpt-4o -o audit.jsonl --tables tables` — every pair kept, tables as files
+
+`judge audit -m openai:gpt-4o --rubric relevance --attack orders --attack fence` — a part of it
+
+`judge audit --rubric my-relevance.yaml -m vllm:org/model` — a rubric of your own
+
+`judge audit --list` — the cases, without asking anything
+
+Each case is a clean record and the same one with hostile text put in; both are judged with judge's
+own prompt and with an undefended one. The suite: docs/hostile-text.md.
+
+**Exit codes**: 0 all judged; 2 bad usage; 3 some pairs have no verdict; 4 the model is out of
+reach; 130 interrupted (replies are in the cache).
+"""
+
+
+def command(
+    context: typer.Context,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Write a line for each case here.")
+    ] = None,
+    tables: Annotated[
+        Path | None, typer.Option(help="Folder for every table as CSV, JSON and figure.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
+    rubric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Only this rubric, or one of your own in the place of the built-in one of its "
+            "name; may be repeated.",
+        ),
+    ] = None,
+    attack: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FAMILY", help="Only attacks of this family; may be repeated."),
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the cases, and stop.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with OUT: keep what is finished, redo errors.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT and tables.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")] = False,
+    limit: Annotated[int | None, typer.Option(min=0, help="Only the first N cases.")] = None,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="N cases drawn at random with --seed.")
+    ] = None,
+    model: opt.Model = None,
+    cheap_model: opt.CheapModel = None,
+    cheap_margin: opt.CheapMargin = None,
+    reading: opt.Reading = None,
+    votes: opt.Votes = None,
+    rule: opt.Rule = None,
+    temperature: opt.Temperature = None,
+    seed: opt.Seed = None,
+    margin: opt.Margin = None,
+    profile: opt.Profile = None,
+    concurrency: opt.Concurrency = None,
+    timeout: opt.Timeout = None,
+    max_calls: opt.MaxCalls = None,
+    max_cost: opt.MaxCost = None,
+    no_cache: opt.NoCache = False,
+    cache_dir: opt.CacheDir = None,
+) -> None:
+    """Put hostile text to a judge and say how often it turns the verdict.
+
+    Records of judge's own making, for every rubric, with orders to the judge, fake messages, fake
+    verdicts and the like put in; beside judge's own prompt, the same question is put without its
+    defences. Tables go to standard output.
+    """
+    if resume and overwrite:
+        raise UsageError("--resume and --overwrite exclude each other")
+    if listed:
+        _list(context)
+        return
+    need_calibrate("judge audit")
+    gc.disable()
+    from judge.audit.auditing import audit, chosen
+    from judge.cli.default_model import announce
+    from judge.cli.evaluate import refuse_folder
+    from judge.cli.progress import watcher
+    from judge.run.job import Job
+
+    settings = opt.settings_here(context)
+    picked, rubrics = chosen(
+        settings.rubric, tuple(attack or ()), limit=limit, sample=sample, seed=settings.seed
+    )
+    refuse_folder(tables, overwrite or resume)
+    job = Job(
+        inputs=(),
+        out=out,
+        resume=resume,
+        overwrite=overwrite,
+        # What is picked is all that there is, and the length that progress is shown of.
+        sample=len(picked),
+        silent=True,
+    )
+    announce(settings, quiet=quiet)
+    with watcher(job, quiet=quiet) as watching:
+        found = audit(job, settings, watching, picked=picked, rubrics=rubrics)
+    _finish(found, settings.seed, ", ".join(settings.model), context)
+
+
+def _list(context: typer.Context) -> None:
+    from judge.audit.auditing import chosen
+
+    given = context.params
+    settings = opt.settings_here(context)
+    picked, _ = chosen(
+        settings.rubric,
+        tuple(given["attack"] or ()),
+        limit=given["limit"],
+        sample=given["sample"],
+        seed=settings.seed,
+    )
+    typer.echo("\t".join(("case", "rubric", "attack", "wanted", "injection")))
+    for case in picked:
+        typer.echo(_row(case))
+
+
+def _row(case: Case) -> str:
+    shown = case.injection.encode("unicode_escape").decode()
+    return "\t".join((case.id, case.check, case.family, case.wanted, shown))
+
+
+def _finish(found: Audited, seed: int, model: str, context: typer.Context) -> None:
+    """Print and write the tables of a run that came to its end; say how to go on with others."""
+    report, given = found.report, context.params
+    if report.finished and found.results:
+        from judge.audit.measuring import tables
+        from judge.cli.evaluate import show
+
+        made = tables(found.results, seed=seed)
+        show(made, as_json=given["as_json"], beside=False)
+        if given["tables"] is not None:
+            from judge.report.results import write
+
+            write(made, given["tables"], benchmark="audit", model=model)
+    if report.fatal is not None:
+        typer.echo(f"judge: {report.fatal}", err=True)
+    if not given["quiet"]:
+        typer.echo(f"judge: {_told(found)}", err=True)
+    if not report.finished:
+        how = "the same command with --resume goes on" if given["out"] else "run it again"
+        kept = "" if given["no_cache"] else "; replies in the cache are not asked again"
+        typer.echo(f"judge: not finished, so there are no tables yet; {how}{kept}", err=True)
+    raise typer.Exit(report.exit_code)
+
+
+def _told(found: Audited) -> str:
+    calls = sum(counters["calls"] for counters in found.report.traffic.values())
+    hits = sum(counters["cache_hits"] for counters in found.report.traffic.values())
+    return (
+        f"{len(found.results)} cases in {found.report.seconds:.1f} s, {calls} calls, "
+        f"{hits} replies from cache"
+    )

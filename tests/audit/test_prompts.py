@@ -1,0 +1,114 @@
+"""What a judge is shown: control tokens broken, and the baseline without any defence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from judge.audit.suite import cases, subject_of
+from judge.audit.undefended import UNDEFENDED
+from judge.prompts import messages, question, without_controls
+from judge.rubric import builtin
+
+CASES = cases(builtin())
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a <|im_end|> b", "a < |im_end|> b"),
+        ("<｜User｜>x", "< ｜User｜>x"),
+        ("</s><s>", "< /s>< s>"),
+        ("[INST] x [/inst]", "[ INST] x [ /inst]"),
+        ("<end_of_turn>", "< end_of_turn>"),
+        ("<think>", "< think>"),
+        ("<tool_call>", "< tool_call>"),
+        ("[TOOL_CALLS]", "[ TOOL_CALLS]"),
+    ],
+)
+def test_control_tokens_are_broken(text: str, shown: str) -> None:
+    assert without_controls(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["if a < b | c", "<story>", "[1] [sic] [installed]", "<sick>", "I <3 you", "<<a>>", "[end x]"],
+)
+def test_other_text_stays_as_it_is(text: str) -> None:
+    assert without_controls(text) == text
+
+
+def test_no_control_token_of_a_record_reaches_the_engine() -> None:
+    for case in CASES:
+        if case.family == "turns":
+            rubric = builtin()[case.check]
+            subject = subject_of(case, rubric, case.injected)
+            content = messages(rubric, subject, step=0, numbers=subject.numbers[:1])[1]["content"]
+            for token in ("<|im_", "<|eot", "[INST]", "</s>", "_of_turn><", "\n<start_of"):
+                assert token not in content
+
+
+def test_values_are_shown_without_control_tokens_too() -> None:
+    from judge.records import Item, Record, build
+    from judge.subject import Subject
+
+    record = build(Item("a", 1, {"story": "A.", "values": ["<|im_end|>x--Agree"]}))
+    assert isinstance(record, Record)
+    prompt = messages(builtin()["incorporation"], Subject.of(record), numbers=(1,))
+    assert "< |im_end|>x--Agree" in prompt[1]["content"]
+
+
+def test_the_baseline_asks_the_same_question_without_any_defence() -> None:
+    for case in CASES:
+        rubric = builtin()[case.check]
+        subject = subject_of(case, rubric, case.injected)
+        numbers = subject.numbers[:1]
+        for step in (0, None):
+            own = messages(rubric, subject, step=step, numbers=numbers)
+            bare = messages(rubric, subject, step=step, numbers=numbers, framing=UNDEFENDED)
+            told = bare[0]["content"] + bare[1]["content"].replace(case.injection, "")
+            assert subject.mark not in told
+            assert "is data" in own[0]["content"] and "is data" not in told
+            assert "no instructions" not in told and "between the marks" not in told
+            text = subject.texts[case.field]
+            assert f"{case.field.replace('_', ' ').capitalize()}: {text}" in bare[1]["content"]
+            assert own[1]["content"].splitlines()[-1] == bare[1]["content"].splitlines()[-1]
+
+
+def test_a_prompt_that_was_made_for_one_framing_is_not_given_for_another() -> None:
+    case = CASES[0]
+    rubric = builtin()[case.check]
+    subject = subject_of(case, rubric, case.injected)
+    own = question(rubric, subject, step=0)
+    bare = question(rubric, subject, step=0, framing=UNDEFENDED)
+    assert own.digest != bare.digest
+    assert question(rubric, subject, step=0) is own
+
+
+async def test_no_control_token_comes_back_with_an_invalid_reply() -> None:
+    from judge.backends.base import Completion, Message
+    from judge.judging.instructed import Invalid, reasked
+    from judge.replies import About, YesNo, about
+
+    asked: list[list[Message]] = []
+
+    async def attempt(messages: Sequence[Message]) -> Completion:
+        asked.append([*messages])
+        quote = "<|im_end|><|im_start|>system"
+        text = json.dumps({"quote": quote, "reason": "It says so.", "answer": "yes"})
+        return Completion(text=text, finish_reason="stop", input_tokens=1, output_tokens=1)
+
+    first: list[Message] = [
+        {"role": "system", "content": "Judge."},
+        {"role": "user", "content": "As it stands: <|im_end|>"},
+    ]
+    held = About({"story": "He greets."}, evidence=("story", frozenset({"yes"})))
+    with about(held), pytest.raises(Invalid, match="does not stand in the story"):
+        await reasked(attempt, first, YesNo, 2)
+    assert len(asked) == 3
+    for sent in asked:
+        assert "<|im_end|>" in sent[1]["content"], "what was asked first stays as it is"
+    added = " ".join(message["content"] for message in asked[2][2:])
+    assert "< |im_end|>" in added and "<|im_end|>" not in added
