@@ -16,6 +16,10 @@ from judge.run.lines import earlier
 from judge.run.output import refuse_existing, refuse_input
 
 
+_OTHER_FORMS = frozenset((".gz", ".zst", ".csv", ".tsv", ".parquet"))
+"""Names that a reader, judge among them, takes for other forms than are written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What to read and where to write.
@@ -92,6 +96,12 @@ def refuse_outputs(job: Job) -> None:
     """
     if job.resume and job.out is None:
         raise UsageError("--resume needs the file to go on with: name it with -o")
+    for flag, path in (("-o", job.out), ("--review", job.review)):
+        if path is not None and path.suffix.lower() in _OTHER_FORMS:
+            raise UsageError(
+                f"{flag} {path}: plain JSON lines are written, not {path.suffix}: name a .jsonl "
+                "file, or pipe standard output into what writes the other form"
+            )
     for source in job.inputs:
         if job.out is not None:
             refuse_input(job.out, source)

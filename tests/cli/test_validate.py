@@ -61,6 +61,8 @@ def test_out_is_never_lost_by_mistake(judge: Shell, typed: Any, capfd: Any) -> N
         (("n.jsonl", "--overwrite"), "n.jsonl is the input"),
         (("no/such/out.jsonl",), "no/such/out.jsonl: cannot be written"),
         ((".", "--overwrite"), ".: cannot be written"),
+        (("out.jsonl.gz",), "-o out.jsonl.gz: plain JSON lines are written, not .gz"),
+        (("x.jsonl", "--review", "for.CSV"), "--review for.CSV: plain JSON lines are written"),
         (("x.jsonl", "--summary", "no/such.json"), "--summary no/such.json: cannot be written"),
     ]
     for words, message in refused:
