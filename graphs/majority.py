@@ -217,13 +217,24 @@ def _findings(
 ) -> tuple[Finding, ...]:
     """What bears out the verdicts; of rubrics counted by answers, what bears out the answers."""
     kept: dict[tuple[object, ...], Finding] = {}
+    of_value: dict[int, Mapping[str | None, Sequence[Finding]]] = {}
     for number, verdict in opinions.items():
         value = subject.value(number) if number else None
         for vote in heard[number]:
-            for finding in vote.findings:
+            if id(vote) not in of_value:
+                of_value[id(vote)] = _by_value(vote)
+            for finding in of_value[id(vote)].get(value, ()):
                 if finding.answer != answers.get(number, finding.answer):
                     continue
-                if finding.value == value and finding.verdict is verdict:
+                if finding.verdict is verdict:
                     key = (value, finding.character, finding.quote)
                     kept.setdefault(key, finding)
     return tuple(kept.values())
+
+
+def _by_value(vote: Vote) -> Mapping[str | None, Sequence[Finding]]:
+    """A vote's findings by the value that they are about, in their order."""
+    found: dict[str | None, list[Finding]] = {}
+    for finding in vote.findings:
+        found.setdefault(finding.value, []).append(finding)
+    return found

@@ -165,6 +165,16 @@ def test_a_hundred_thousand_values(typed: Typed, told: Told) -> None:
     told("100,000 values and one that is none", seen)
 
 
+def test_five_thousand_good_values(typed: Typed, told: Told) -> None:
+    values = [f"tea {number}--good" for number in range(5_000)]
+    typed.write("a.jsonl", [{"id": "s", "story": "Ann likes tea.", "values": values}])
+    words = ("-m", "scripted:yes.yaml", "--check", "incorporation", "--no-cache", "-q")
+    done = typed("validate", "a.jsonl", *words)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[0]["values"] == values
+    told("5,000 values", described(done.returncode, lines))
+
+
 FILES = {
     "a rubric nested 10,000 deep": "name: " + "[" * 10_000,
     "a rubric nested 100,000 deep, closed": "name: " + "[" * 100_000 + "]" * 100_000,

@@ -1,0 +1,76 @@
+"""What once took quadratic time, or many times the memory: at sizes where that would be hours."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judge.graphs.majority import _findings
+
+from judge import evidence
+from judge.judging.reading import word_chances
+from judge.replies import number_problems
+from judge.subject import Subject
+from judge.verdict import Finding, Verdict, Vote
+
+SECONDS = 60
+
+
+def test_a_reply_about_a_hundred_thousand_values() -> None:
+    wanted = tuple(range(1, 100_001))
+    began = time.monotonic()
+    assert list(number_problems(list(wanted), wanted, "value")) == []
+    problems = list(number_problems([0, 0, *wanted[:-1]], wanted, "value"))
+    assert problems == [
+        "value 0 was not asked about; the numbers are the 100000 from 1 to 100000",
+        "value 100000 is not answered",
+    ]
+    assert time.monotonic() - began < SECONDS
+
+
+def test_findings_about_twenty_thousand_values() -> None:
+    from judge.records import Value
+
+    texts = [f"tea {number}--good" for number in range(20_000)]
+    values = tuple(Value.parse(text) for text in texts)
+    subject = Subject("s", "story", {"story": "x"}, "abcd1234", values)
+    found = tuple(Finding(verdict=Verdict.PASS, value=text) for text in texts)
+    opinions = dict.fromkeys(subject.numbers, Verdict.PASS)
+    vote = Vote(Verdict.PASS, "m", 0, 0.0, opinions=opinions, findings=found)
+    began = time.monotonic()
+    assert _findings(subject, {n: [vote] for n in opinions}, opinions, {}) == found
+    assert time.monotonic() - began < SECONDS
+
+
+def test_a_long_quote_that_stands_nowhere() -> None:
+    chosen = random.Random(1)
+    text = "".join(chosen.choices("abcdefgh ij", k=100_000))
+    quote = "".join(chosen.choices("abcdefgh ij", k=20_000))
+    began = time.monotonic()
+    assert evidence.locate(quote, text) is None
+    assert time.monotonic() - began < SECONDS
+
+
+@given(st.text(alphabet="ab  \n…“\u3000", max_size=60), st.integers(1, 9))
+def test_places_are_found_alike_whatever_the_blocks(text: str, size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evidence, "_BLOCK", size)
+        folded = evidence.fold(text)
+        assert [evidence._place(text, at) for at in range(len(folded))] == list(
+            evidence._places(text)
+        )
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), 800.0, 0.5])
+def test_what_is_no_log_probability_is_not_read(odd: float) -> None:
+    assert word_chances({"yes": odd, "no": -0.1}) is None
+    assert word_chances({"yes": -0.1, "other": odd}) is None
+
+
+def test_no_log_probabilities_are_nothing_read() -> None:
+    assert word_chances({}) is None
+    assert word_chances({"yes": float("-inf")}) is None
+    assert word_chances({"yes": 1e-7}) == (1.0, 0.0)
