@@ -72,6 +72,7 @@ class OpenAIBackend:
         self._name = name
         # OpenAI's reasoning models refuse the older name of the limit, other servers the newer.
         self._counts_completion = False
+        self._gave_first_token = False
         self._wire = way or openai_wire(name)
         self._post = post or self._wire.post
 
@@ -109,7 +110,19 @@ class OpenAIBackend:
                 f"the answer of {self._wire.server} is no chat completion: "
                 f"{_lacking(error, answered.body)}"
             ) from error
+        if call.logprobs and read.finish_reason != "refusal":
+            self._refuse_lacking(read)
         return replace(read, text=strip_fence(read.text)) if mode is Mode.JSON else read
+
+    def _refuse_lacking(self, read: Completion) -> None:
+        """One answer without log-probabilities says nothing of a model that has given some."""
+        if read.first_token is not None:
+            self._gave_first_token = True
+        elif self._gave_first_token:
+            raise errors.ServerFault(
+                f"the answer of {self._wire.server} lacks the log-probabilities that it was asked "
+                "for, and that earlier ones had"
+            )
 
     async def _answered(self, body: bytes, call: Call) -> Answered:
         return await self._post(body)

@@ -79,7 +79,7 @@ class NoSink(Sink):
     """Nowhere: of a run whose lines nobody wants."""
 
     def __init__(self) -> None:
-        pass
+        self.fault = None
 
     def write(self, line: bytes) -> None:
         """Drops the line."""

@@ -211,6 +211,20 @@ async def test_reads_the_first_token(
     assert (await backend.complete(CALL, Mode.JSON_SCHEMA)).first_token == expected
 
 
+async def test_one_answer_that_lacks_them_is_asked_for_again(
+    router: respx.Router, backend: OpenAIBackend
+) -> None:
+    call = Call(PROMPT, logprobs=5)
+    lacking, whole = with_logprobs(None), with_logprobs([{"token": "Y", "logprob": -1.0}])
+    replies(router, json=lacking)
+    assert (await backend.complete(call, Mode.JSON_SCHEMA)).first_token is None, "it may give none"
+    replies(router, json=whole)
+    assert (await backend.complete(call, Mode.JSON_SCHEMA)).first_token is not None
+    replies(router, json=lacking)
+    with pytest.raises(errors.ServerFault, match="lacks the log-probabilities"):
+        await backend.complete(call, Mode.JSON_SCHEMA)
+
+
 # ---------------------------------------------------------------- what goes wrong
 
 
