@@ -15,7 +15,6 @@ from judge.records import Item, read
 from judge.run.lines import earlier
 from judge.run.output import refuse_existing, refuse_input
 
-
 _OTHER_FORMS = frozenset((".gz", ".zst", ".csv", ".tsv", ".parquet"))
 """Names that a reader, judge among them, takes for other forms than are written."""
 
