@@ -110,20 +110,15 @@ class ReplyCache:
         self._cache = self._patiently(self._opened)
 
     def _opened(self) -> Any:
-        try:
-            _drop_strange_settings(self.folder / "cache.db")
-            return diskcache.Cache(
-                str(self.folder),
-                disk=TextDisk,
-                # We wait ourselves: SQLite's own wait would hold up the whole loop.
-                timeout=_PAUSE,
-                # Every setting is given, so that none of the folder's own counts.
-                **{**DEFAULT_SETTINGS, **_OWN_SETTINGS},
-            )
-        except (TypeError, ValueError, AttributeError) as error:
-            # What diskcache finds there, and no diskcache wrote.
-            told = ValueError(f"its settings are another program's ({error})")
-            raise self._unusable(told) from error
+        _drop_strange_settings(self.folder / "cache.db")
+        return diskcache.Cache(
+            str(self.folder),
+            disk=TextDisk,
+            # We wait ourselves: SQLite's own wait would hold up the whole loop.
+            timeout=_PAUSE,
+            # Every setting is given, so that none of the folder's own counts.
+            **{**DEFAULT_SETTINGS, **_OWN_SETTINGS},
+        )
 
     def get(self, key: str) -> dict[str, Any] | None:
         text = self._patiently(lambda: self._text(key))

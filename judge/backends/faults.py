@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from judge import errors
-from judge.masking import masked, without_secrets
+from judge.masking import masked
 
 _LONGEST = 300
 _LONGEST_MEANT = 7 * 86_400.0
@@ -57,7 +57,7 @@ def status_error(
     and server.
     """
     if status < 400:
-        return errors.Denied(f"{what}: the server sends its callers elsewhere{_elsewhere(headers)}")
+        return errors.Denied(f"{what}: the server sends its callers elsewhere (HTTP {status})")
     told = f"HTTP {status}: {said}" if said else f"HTTP {status}"
     if code == "insufficient_quota" or status == 402:
         return errors.Denied(f"{what}: the account is out of credit ({told})")
@@ -74,15 +74,6 @@ def status_error(
     if code == "context_length_exceeded" or _too_long(said.lower()):
         return errors.ContextExceeded(told)
     return errors.BadRequest(told)
-
-
-def _elsewhere(headers: Mapping[str, str]) -> str:
-    place = headers.get("location", "")
-    try:
-        told = scrubbed(without_secrets(place))
-    except ValueError:
-        told = ""
-    return f", to {told}; if that is the right server, give its address" if told else ""
 
 
 def _too_long(said: str) -> bool:

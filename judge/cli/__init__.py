@@ -26,7 +26,7 @@ from judge.cli import (
     validate,
     workflows,
 )
-from judge.cli.printing import guard_streams, tell
+from judge.cli.printing import guard_stdout, tell
 from judge.cli.stderr import unfailing
 from judge.errors import JudgeError
 from judge.masking import guard_process
@@ -115,7 +115,7 @@ def main() -> None:
     """The console script."""
     guard_process()
     unfailing()
-    guard_streams()
+    guard_stdout()
     try:
         app()
     except JudgeError as error:

@@ -39,12 +39,11 @@ def plain_console(**more: Any) -> Console:
     return Printing(**{"highlight": False, "markup": False, **more})
 
 
-def guard_streams() -> None:
-    """Let nothing that is printed end in a traceback.
+def guard_stdout() -> None:
+    """Let nothing that is printed end in a traceback, as it cannot on standard error.
 
     Halves of surrogate pairs, which records may hold, have no UTF-8 form: they are written as
     escapes, in JSON, too, where they mean the same.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors != "backslashreplace":
+        sys.stdout.reconfigure(errors="backslashreplace")

@@ -86,7 +86,7 @@ class NoSink(Sink):
 
 
 class FileSink(Sink):
-    """A file, locked while it is open, so that no two runs write to it.
+    """A file, locked while it is open (if it is no device), so that no two runs write to it.
 
     When it is deleted or replaced, the lines that stood in it are saved to the end of `aside`,
     where there is one, and further ones follow them there.
@@ -104,10 +104,11 @@ class FileSink(Sink):
                 f"{path}: cannot be written: {error.strerror}; "
                 "name a file in a folder that is there and can be written"
             ) from error
-        if not lock(self._descriptor):
+        self._regular = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
+        # Of a device, such as /dev/null, everybody may be one of many writers.
+        if self._regular and not lock(self._descriptor):
             os.close(self._descriptor)
             raise UsageError(f"another run is writing to {path}: let it end, or name another file")
-        self._regular = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
         self._reading = self._opened_to_read() if self._regular else None
 
     def _opened_to_read(self) -> int | None:
