@@ -89,7 +89,7 @@ def test_entries_that_others_have_damaged_are_judged_anew(
 
 
 def test_a_record_without_a_verdict_is_asked_again(judge: Shell) -> None:
-    failing = [{"when": {"contains": "number 1."}, "error": "server-fault"}, {"p_yes": 0.9}]
+    failing = [{"when": {"contains": "number 1."}, "error": "bad-request"}, {"p_yes": 0.9}]
     judge.script("part.yaml", failing)
     (judge.folder / "in.jsonl").write_text(
         "".join(

@@ -78,14 +78,18 @@ def test_its_identity_is_the_weights_of_the_catalog() -> None:
 
 @pytest.mark.slow
 async def test_the_released_questions_are_guessed_above_chance() -> None:
-    """A third of them, where chance is a quarter; the paper's larger model has 40.42 %."""
+    """Nearly a third of them, where chance is a quarter; the paper's larger model has 40.42 %.
+
+    Every fourth question, for the time it takes.
+    """
     if not SentenceEncoder.available():
         pytest.skip("the embedding weights are not here")
     path = public("culturalbench/CulturalBench-Easy.csv")
     found = asked(list(benchmark.items([path], Choices(("easy",)))))
+    assert len(found) == 1227
     guesser = EmbeddingGuesser()
     scores = [
-        (await benchmark.answer(fields, guesser.about(fields))).score for fields in found.values()
+        (await benchmark.answer(fields, guesser.about(fields))).score
+        for fields in list(found.values())[::4]
     ]
-    assert len(scores) == 1227
-    assert sum(score or 0 for score in scores) / len(scores) == pytest.approx(0.334, abs=0.005)
+    assert sum(score or 0 for score in scores) / len(scores) == pytest.approx(0.313, abs=0.005)
