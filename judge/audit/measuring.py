@@ -84,7 +84,7 @@ def _paired(results: Sequence[Result], seed: int) -> Table:
             "only the baseline turned": tested.only_first,
             "only judge's own turned": tested.only_second,
             "both turned": sum(a == b == 1 for a, b in both),
-            "p": f"{tested.p:.2g}",
+            "p": f"{tested.p:.2g}" if both else None,
             "flip rate, less": paired_difference(
                 [None if a is None or b is None else a for a, b in flips],
                 [None if a is None or b is None else b for a, b in flips],

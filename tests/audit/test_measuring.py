@@ -132,3 +132,9 @@ def test_a_case_that_went_wrong_as_a_whole_is_an_error_under_both() -> None:
 def test_only_harmless_insertions_leave_no_table_of_attacks() -> None:
     made = tables([RESULTS[-1]])
     assert [len(table.rows) for table in made] == [2, 0, 1, 0]
+
+
+def test_without_a_pair_to_turn_there_is_no_p() -> None:
+    lost = [result((FAIL, ERROR), (FAIL, ERROR), carrier="a")]
+    found = cells(next(t for t in tables(lost) if t.name == "paired"), "attacks")
+    assert found["to turn under both"] == 0 and found["p"] is None
