@@ -14,6 +14,7 @@ from judge.errors import Exit
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
+_ALWAYS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
@@ -31,8 +32,9 @@ class Interrupts:
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                # What is ignored was made so by whoever started us: `nohup`, or a shell's `&`.
-                if signal.getsignal(number) != signal.SIG_IGN:
+                # `nohup` ignores the hang-up for us. A script's `&` ignores Ctrl-C, and so what
+                # somebody sends by hand to end the run in good order: that is heard.
+                if number in _ALWAYS or signal.getsignal(number) != signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self._came)
 
     def __exit__(
