@@ -11,7 +11,7 @@ from judge.rubric import TEXT_FIELDS, Rubric, system_text
 from judge.subject import Subject
 from judge.templates import template
 
-_CONTROL = re.compile(
+CONTROL = re.compile(
     r"""(?ix)
     (<) (?= [|\uff5c]                            # <|im_end|>, <|eot_id|>, and with a wide bar
           | /? (?: s | bos | eos | pad | unk | think | tool_(?:call|response)s?
@@ -29,7 +29,7 @@ def without_controls(text: str) -> str:
     """The text with a blank inside everything that an engine could take for a control token."""
     if "<" not in text and "[" not in text:
         return text
-    return _CONTROL.sub(lambda found: f"{found.group()} ", text)
+    return CONTROL.sub(lambda found: f"{found.group()} ", text)
 
 
 def fence(name: str, text: str, mark: str) -> str:
