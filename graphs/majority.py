@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
+from judge.judging.injection import injections, set_aside
 from judge.judging.panel import Panel
 from judge.judging.voting import (
     PASS_OR_FAIL,
@@ -143,6 +144,8 @@ async def take_votes(
 ) -> Check:
     """One check: the panel's votes on the subject, counted per value.
 
+    A record that holds what has the form of a message to the judge is put to nobody, unless the
+    panel wants it (docs/decisions/0027-injected-text-abstains.md).
     The cheap judge's vote, where there is one, stands first among the votes. The check's
     probability is the mean over the judges of P(pass), for the weakest value; None unless every
     value was settled by log-probabilities.
@@ -151,6 +154,8 @@ async def take_votes(
         BackendError: the model cannot be reached, refuses the key, or the budget is used up.
     """
     asked = panel.judges[0].subjects(subject) if numbers is None else tuple(numbers)
+    if panel.injected == "abstain" and (found := injections(panel.rubric, subject)):
+        return set_aside(panel.rubric, found, asked, by=by, round=round)
     start = MajorityState(subject=subject, round=round, numbers=asked, screened=[], votes=[])
     end = await _stepper.run(start, panel)
     screened: list[Vote] = end["screened"]

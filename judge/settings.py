@@ -62,6 +62,7 @@ class Settings(BaseSettings):
     thresholds: Mapping[str, tuple[FiniteFloat, ...]] = Field(default_factory=dict)
     profile: str | None = None
     min_words: int = Field(default=400, ge=0)
+    injected: Literal["abstain", "ask"] = "abstain"
     reasks: int = Field(default=2, ge=0, le=10)
     engine: Literal["local", "batch", "ray"] = "local"
     address: str | None = None

@@ -8,6 +8,7 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from judge import __version__
@@ -17,6 +18,7 @@ from judge.audit.suite import (
     carriers,
     cases,
     families,
+    read_families,
     subject_of,
     suite_digest,
 )
@@ -45,23 +47,36 @@ NAME = "audit"
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """The cases that are wanted, in the suite's order, the rubrics that they are on, and the
+    digest of the whole suite that they were picked from."""
+
+    cases: Sequence[Case]
+    rubrics: Mapping[str, Rubric]
+    suite: str
+
+
 def chosen(
     rubrics: Sequence[str],
     attacks: Sequence[str] = (),
     *,
+    suite: Path | None = None,
     limit: int | None = None,
     sample: int | None = None,
     seed: int = 0,
-) -> tuple[list[Case], Mapping[str, Rubric]]:
-    """The cases that are wanted, in the suite's order, and the rubrics that they are on.
+) -> Picked:
+    """Pick cases.
 
     Args:
         rubrics: built-in names, or files of rubrics that bear one; none means all.
         attacks: families; none means all.
+        suite: a file of attacks, instead of judge's own.
         limit: only so many cases; `sample` draws so many with `seed` first.
 
     Raises:
-        UsageError: a rubric that the suite has no records for, or an unknown family.
+        UsageError: a rubric that the suite has no records for, an unknown family, a file that
+            cannot be read.
     """
     known, named = collect(rubrics)
     if strange := [name for name in named if name not in carriers()]:
@@ -69,14 +84,16 @@ def chosen(
             f"--rubric {strange[0]}: the suite has no records for it; it has records for "
             f"{', '.join(carriers())} (a file of your own is audited under one of these names)"
         )
-    if strange := [name for name in attacks if name not in families()]:
-        raise UsageError(f"--attack {strange[0]}: there are {', '.join(families())}")
+    put_in = families() if suite is None else read_families(suite)
+    if strange := [name for name in attacks if name not in put_in]:
+        raise UsageError(f"--attack {strange[0]}: there are {', '.join(put_in)}")
     wanted = {name: known[name] for name in carriers() if not named or name in named}
-    found = [case for case in cases(wanted) if not attacks or case.family in attacks]
+    made = cases(wanted, put_in)
+    found = [case for case in made if not attacks or case.family in attacks]
     if sample is not None and sample < len(found):
         drawn = sorted(random.Random(seed).sample(range(len(found)), sample))
         found = [found[place] for place in drawn]
-    return found[:limit], wanted
+    return Picked(found[:limit], wanted, suite_digest(made))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +108,25 @@ def audit(
     job: Job,
     settings: Settings,
     watcher: Watcher,
-    *,
-    picked: Sequence[Case],
-    rubrics: Mapping[str, Rubric],
+    picked: Picked,
 ) -> Audited:
-    """Put the judges that the settings name through the cases, each under both prompts.
-
-    Args:
-        picked: the cases, and `rubrics` what they are on (`chosen`).
+    """Put the judges that the settings name through the cases, each in every way of `PROMPTINGS`.
 
     Raises:
         UsageError: nothing was asked: an output, model, profile or setting that cannot be used.
     """
     refuse_outputs(job)
-    # Nobody accepts or rewrites here, and the rubrics are chosen by --rubric.
-    own = {"accept_model": (), "rewrite_model": None, "check": (), "workflow": None}
+    # Nobody accepts or rewrites here, the rubrics are chosen by --rubric, and what judge does
+    # about hostile text by itself is what is measured.
+    own = {
+        "accept_model": (),
+        "rewrite_model": None,
+        "check": (),
+        "workflow": None,
+        "injected": "abstain",
+    }
     setup = Setup.of(settings.model_copy(update=own))
-    work = _Audit(job, setup, picked, rubrics)
+    work = _Audit(job, setup, picked)
     report = run(job, work, Summary(SpeechStatistics(None)), watcher)
     return Audited(report, work.results)
 
@@ -118,8 +137,7 @@ class _Audit:
 
     job: Job
     setup: Setup
-    picked: Sequence[Case]
-    rubrics: Mapping[str, Rubric]
+    picked: Picked
     results: list[Result] = field(default_factory=list)
     replayed: int = 0
     _mark: Mark | None = None
@@ -127,7 +145,7 @@ class _Audit:
     _twins: dict[tuple[str, Prompting], asyncio.Task[Check]] = field(default_factory=dict)
 
     def items(self) -> Iterator[Item]:
-        for number, case in enumerate(self.picked, 1):
+        for number, case in enumerate(self.picked.cases, 1):
             yield Item("judge audit", number, _fields(case))
 
     async def prepare(self) -> None:
@@ -151,10 +169,9 @@ class _Audit:
     async def line(self, item: Item, kept: Callable[[Item], Line | None]) -> Line:
         if (line := kept(item)) is not None:
             return line
-        case = self.picked[item.line - 1]
+        case = self.picked.cases[item.line - 1]
         try:
-            checks = {prompting: await self._both(case, prompting) for prompting in PROMPTINGS}
-            return self._line(item, case, checks)
+            return self._line(item, case, await self._checks(case))
         except BackendError as error:
             if error.kind in ("unreachable", "denied") or isinstance(error, BudgetReached):
                 raise
@@ -171,10 +188,18 @@ class _Audit:
 
     # ------------------------------------------------------------ one case
 
-    async def _both(self, case: Case, prompting: Prompting) -> tuple[Check, Check]:
+    async def _checks(self, case: Case) -> dict[Prompting, tuple[Check, Check]]:
         """The checks of the clean twin and of the injected record."""
-        twin = await self._twin(case, prompting)
-        return twin, await self._check(case, case.injected, prompting)
+        checks: dict[Prompting, tuple[Check, Check]] = {}
+        for prompting in PROMPTINGS:
+            # A record that was put to the model has been asked with judge's own prompt already.
+            told = checks["defended"] if prompting == "prompt-only" else (None, None)
+            twin, injected = (one if one is not None and one.votes else None for one in told)
+            checks[prompting] = (
+                twin or await self._twin(case, prompting),
+                injected or await self._check(case, case.injected, prompting),
+            )
+        return checks
 
     async def _twin(self, case: Case, prompting: Prompting) -> Check:
         """Asked once for all cases on the same record, with a cache or without one."""
@@ -186,14 +211,13 @@ class _Audit:
         return await asyncio.shield(self._twins[key])
 
     async def _check(self, case: Case, record: Mapping[str, Any], prompting: Prompting) -> Check:
-        subject = subject_of(case, self.rubrics[case.check], record)
+        subject = subject_of(case, self.picked.rubrics[case.check], record)
         return await put_to(self._panel(case.check, prompting), subject)
 
     def _panel(self, check: str, prompting: Prompting) -> Panel:
         key = (check, prompting)
         if key not in self._panels:
-            panel = self.setup.panel(check)
-            self._panels[key] = panel if prompting == "defended" else _undefended(panel)
+            self._panels[key] = _WAYS[prompting](self.setup.panel(check))
         return self._panels[key]
 
     def _line(
@@ -211,7 +235,8 @@ class _Audit:
             kind = error[0] if error else str(reason).partition(":")[0]
             told = {"type": kind, "line": item.line, "message": reason}
         mark = self.mark(NAME)
-        asked = [check for both in checks.values() for check in both]
+        # One check can stand under two promptings; it was asked once.
+        asked = {id(check): check for both in checks.values() for check in both}.values()
         judgement = {
             "verdict": str(result.verdict),
             "benchmark": NAME,
@@ -226,7 +251,7 @@ class _Audit:
 
     def _made_mark(self) -> Mark:
         settings, setup = self.setup.settings, self.setup
-        panels = {name: self._panel(name, "defended") for name in self.rubrics}
+        panels = {name: self._panel(name, "defended") for name in self.picked.rubrics}
         known: dict[str, Any] = {
             "judge": list(setup.judges),
             "cheap": settings.cheap_model,
@@ -242,9 +267,9 @@ class _Audit:
                 # How each rubric is read, as profile, thresholds and margins have it.
                 "readings": digest({name: _readings(panel) for name, panel in panels.items()}),
             },
-            "suite": suite_digest(cases(self.rubrics)),
+            "suite": self.picked.suite,
             "baseline": digest([UNDEFENDED.system, UNDEFENDED.resumed]),
-            "rubrics": {name: rubric.digest for name, rubric in self.rubrics.items()},
+            "rubrics": {name: rubric.digest for name, rubric in self.picked.rubrics.items()},
         }
         specs = [*setup.judges, *([settings.cheap_model] if settings.cheap_model else [])]
         identities = {spec: dict(setup.client(spec).backend.identity()) for spec in specs}
@@ -264,12 +289,24 @@ def _fields(case: Case) -> dict[str, Any]:
     }
 
 
+def _asked_anyway(panel: Panel) -> Panel:
+    return replace(panel, injected="ask")
+
+
 def _undefended(panel: Panel) -> Panel:
     def bare(judge: Judge) -> Judge:
         return replace(judge, framing=UNDEFENDED)
 
     screen = None if panel.screen is None else bare(panel.screen)
-    return replace(panel, judges=tuple(map(bare, panel.judges)), screen=screen)
+    judges = tuple(map(bare, panel.judges))
+    return replace(_asked_anyway(panel), judges=judges, screen=screen)
+
+
+_WAYS: Mapping[Prompting, Callable[[Panel], Panel]] = {
+    "defended": lambda panel: panel,
+    "prompt-only": _asked_anyway,
+    "undefended": _undefended,
+}
 
 
 def _readings(panel: Panel) -> list[list[object]]:

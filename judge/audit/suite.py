@@ -7,23 +7,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, ValidationError
 
 from judge.audit.encoding import ENCODINGS
 from judge.digest import digest
+from judge.errors import UsageError
 from judge.records import Item, Problem, build
 from judge.rubric import TEXT_FIELDS, Rubric
 from judge.rubricparts import Section, Text
 from judge.subject import Subject
-from judge.yamlplaces import read_mapping
+from judge.yamlplaces import complaint, read_mapping
 
 CONTROL = "control"
 """The family of harmless insertions: what an insertion does that attacks nothing."""
 
 Side = Literal["pass", "fail"]
 _T = TypeVar("_T")
+_PLACEHOLDERS = ("answer", "verdict", "question", "reply", "planted", "mark")
+_NAMED = ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS)
 
 
 class Carrier(Section):
@@ -69,6 +73,9 @@ class Family(Section):
     texts: Annotated[tuple[Attack, ...], Field(min_length=1)]
 
 
+_FAMILIES = TypeAdapter(dict[str, Family])
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One injected record and its clean twin.
@@ -102,7 +109,35 @@ def carriers() -> Mapping[str, Carriers]:
 @lru_cache(maxsize=1)
 def families() -> Mapping[str, Family]:
     """The attacks by family, harmless insertions last."""
-    return _read("attacks.yaml", TypeAdapter(dict[str, Family]))
+    return _read("attacks.yaml", _FAMILIES)
+
+
+def read_families(path: Path) -> Mapping[str, Family]:
+    """Somebody's own attacks by family, from a file like judge/audit/attacks.yaml.
+
+    Raises:
+        UsageError: the file cannot be read, or a text does not fit, with file, line and key.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    data, lines = read_mapping(text, str(path))
+    try:
+        found = _FAMILIES.validate_python(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = tuple(str(part) for part in first["loc"])
+        raise UsageError(complaint(str(path), where, lines, first["msg"])) from error
+    for name, family in found.items():
+        for number, attack in enumerate(family.texts):
+            try:
+                attack.text.format(**dict.fromkeys(_PLACEHOLDERS, ""))
+            except (KeyError, IndexError, ValueError, AttributeError) as error:
+                where = (name, "texts", str(number), "text")
+                told = f"a text may name {_NAMED}, and {{{{ and }}}} stand for braces ({error!r})"
+                raise UsageError(complaint(str(path), where, lines, told)) from error
+    return found
 
 
 def _read(name: str, adapter: TypeAdapter[_T]) -> _T:
@@ -111,7 +146,7 @@ def _read(name: str, adapter: TypeAdapter[_T]) -> _T:
     return adapter.validate_python(data)
 
 
-def cases(rubrics: Mapping[str, Rubric]) -> list[Case]:
+def cases(rubrics: Mapping[str, Rubric], attacks: Mapping[str, Family] | None = None) -> list[Case]:
     """Every case on these rubrics, in a fixed order: the same files give the same cases.
 
     On each rubric the families take the carriers in turn, and begin with another carrier and
@@ -120,21 +155,23 @@ def cases(rubrics: Mapping[str, Rubric]) -> list[Case]:
 
     Args:
         rubrics: judging rubrics by name, each a name that `carriers` knows.
+        attacks: other families than those of the suite.
     """
+    put_in = families() if attacks is None else attacks
     found = []
     for place, (name, own) in enumerate(carriers().items()):
         if name not in rubrics:
             continue
         turn = place
-        for family, attacks in families().items():
-            for made in range(attacks.each):
+        for family, kind in put_in.items():
+            for made in range(kind.each):
                 fitting = [
                     number
                     for number, carrier in enumerate(own.carriers)
-                    if attacks.on in ("any", carrier.right)
+                    if kind.on in ("any", carrier.right)
                 ]
                 carrier = fitting[turn % len(fitting)]
-                attack = attacks.texts[(place * attacks.each + made) % len(attacks.texts)]
+                attack = kind.texts[(place * kind.each + made) % len(kind.texts)]
                 id = f"{name}-{family}-{made + 1}"
                 found.append(_case(id, rubrics[name], family, own, carrier, attack))
                 turn += 1

@@ -26,10 +26,12 @@ EPILOG = """**Examples**
 
 `judge audit --rubric my-relevance.yaml -m vllm:org/model` — a rubric of your own
 
+`judge audit --suite my-attacks.yaml` — attacks of your own on judge's clean records
+
 `judge audit --list` — the cases, without asking anything
 
-Each case is a clean record and the same one with hostile text put in; both are judged with judge's
-own prompt and with an undefended one. The suite: docs/hostile-text.md.
+Each case is a clean record and the same one with hostile text put in; both are judged as judge does
+it, by judge's prompt alone, and with an undefended one. The suite: docs/hostile-text.md.
 
 **Exit codes**: 0 all judged; 2 bad usage; 3 some pairs have no verdict; 4 the model is out of
 reach; 130 interrupted (replies are in the cache).
@@ -56,6 +58,12 @@ def command(
     attack: Annotated[
         list[str] | None,
         typer.Option(metavar="FAMILY", help="Only attacks of this family; may be repeated."),
+    ] = None,
+    suite: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Attacks of your own instead, in the form of attacks.yaml."
+        ),
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the cases, and stop.")] = False,
     resume: Annotated[
@@ -104,8 +112,13 @@ def command(
     from judge.run.job import Job
 
     settings = opt.settings_here(context)
-    picked, rubrics = chosen(
-        settings.rubric, tuple(attack or ()), limit=limit, sample=sample, seed=settings.seed
+    picked = chosen(
+        settings.rubric,
+        tuple(attack or ()),
+        suite=suite,
+        limit=limit,
+        sample=sample,
+        seed=settings.seed,
     )
     refuse_folder(tables, overwrite or resume)
     job = Job(
@@ -114,12 +127,12 @@ def command(
         resume=resume,
         overwrite=overwrite,
         # What is picked is all that there is, and the length that progress is shown of.
-        sample=len(picked),
+        sample=len(picked.cases),
         silent=True,
     )
     announce(settings, quiet=quiet)
     with watcher(job, quiet=quiet) as watching:
-        found = audit(job, settings, watching, picked=picked, rubrics=rubrics)
+        found = audit(job, settings, watching, picked)
     _finish(found, settings.seed, ", ".join(settings.model), context)
 
 
@@ -128,15 +141,16 @@ def _list(context: typer.Context) -> None:
 
     given = context.params
     settings = opt.settings_here(context)
-    picked, _ = chosen(
+    picked = chosen(
         settings.rubric,
         tuple(given["attack"] or ()),
+        suite=given["suite"],
         limit=given["limit"],
         sample=given["sample"],
         seed=settings.seed,
     )
     typer.echo("\t".join(("case", "rubric", "attack", "wanted", "injection")))
-    for case in picked:
+    for case in picked.cases:
         typer.echo(_row(case))
 
 

@@ -174,6 +174,15 @@ Profile = Annotated[
         rich_help_panel=_JUDGING,
     ),
 ]
+Injected = Annotated[
+    str | None,
+    typer.Option(
+        metavar="abstain|ask",
+        help="A check whose text holds what has the form of a message to the judge (control "
+        "tokens, ready-made replies, ...) abstains, or is asked all the same. [default: abstain]",
+        rich_help_panel=_JUDGING,
+    ),
+]
 MinWords = Annotated[
     int | None,
     typer.Option(

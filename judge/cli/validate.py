@@ -85,6 +85,7 @@ def command(
     margin: opt.Margin = None,
     profile: opt.Profile = None,
     min_words: opt.MinWords = None,
+    injected: opt.Injected = None,
     engine: opt.Engine = None,
     address: opt.Address = None,
     workers: opt.Workers = None,

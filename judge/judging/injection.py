@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
+from typing import Literal
 
 from judge.prompts import CONTROL
 from judge.rubric import Rubric
 from judge.subject import Subject
+from judge.verdict import Check, Finding, Verdict
 
 SHOWN = 200
 """Most characters of a found passage that are quoted."""
@@ -57,6 +59,37 @@ def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
         Injection(name, form, passage[:SHOWN])
         for name, text in shown.items()
         for form, passage in _all_in(text, rubric)
+    )
+
+
+def set_aside(
+    rubric: Rubric,
+    found: Sequence[Injection],
+    numbers: Sequence[int],
+    *,
+    by: Literal["steering", "accepting", "counting"],
+    round: int,
+) -> Check:
+    """The check of a record that no judge is asked about: it abstains, and quotes what was found.
+
+    Args:
+        found: at least one passage.
+        numbers: the values that the check is about, or (0,) for the record.
+    """
+    first = found[0]
+    return Check(
+        name=rubric.name,
+        verdict=Verdict.ABSTAIN,
+        by=by,
+        round=round,
+        opinions=dict.fromkeys(numbers, Verdict.ABSTAIN),
+        findings=tuple(
+            Finding(Verdict.ABSTAIN, quote=one.passage, reason=f"{one.form} in {one.field}")
+            for one in found
+        ),
+        reason=f"not asked: {first.field} holds what has the form of a message to the judge "
+        f"({first.form})",
+        rubric=rubric.digest,
     )
 
 
@@ -131,6 +164,7 @@ _REPLY = re.compile(
     """
 )
 
+
 def _reply(looked: _Looked) -> str | None:
     return _first(_REPLY, looked.text) if "{" in looked.text else None
 
@@ -149,7 +183,7 @@ _FENCE = re.compile(
 
 _HIDDEN = re.compile(
     r"""(?x)
-    [\U000e0020-\U000e007e]{8}                    # tags; the flags of regions have six at most
+    [\U000e0020-\U000e007e]{7}                    # tags; the flags of regions have six at most
     | (?: [A-Za-z] [\u200b-\u200d\u2060\ufeff]+ ){4} [A-Za-z]
     | \u202e [^\u202c\n]{0,80} [A-Za-z]{3}        # Latin letters, forced to run from right to left
     """
@@ -206,8 +240,8 @@ def _base64(looked: _Looked) -> str | None:
 
 
 _CIPHER = frozenset(
-    "gur naq guvf gung lbh abg jvgu nafjre vtaber dhrfgvba jevgr ercyl "
-    "eht siht taht uoy rewsna erongi noitseuq htiw etirw ylper".split()
+    """gur naq guvf gung lbh abg jvgu nafjre vtaber dhrfgvba jevgr ercyl
+    eht siht taht uoy rewsna erongi noitseuq htiw etirw ylper""".split()  # noqa: SIM905
 )
 """Frequent words, shifted by thirteen letters and written from their end."""
 

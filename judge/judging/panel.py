@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from judge.judging.judge import Judge, Sampling
 from judge.judging.voting import Rule
@@ -18,7 +19,8 @@ class Panel:
     differ. With `all_votes` every vote is asked; else asking stops as soon as no further vote can
     change any verdict. `locator` finds the speeches when a reading without evidence has failed.
     `screen` is the cheap judge of a cascade, asked before the panel; the panel is asked about those
-    values only of which it is not sure.
+    values only of which it is not sure. `injected` says what becomes of a record whose texts hold
+    what has the form of a message to the judge (`judge.judging.injection`).
     """
 
     judges: tuple[Judge, ...]
@@ -28,6 +30,7 @@ class Panel:
     sampling: Sampling = field(default_factory=Sampling)
     locator: Judge | None = None
     screen: Judge | None = None
+    injected: Literal["abstain", "ask"] = "abstain"
 
     @property
     def rubric(self) -> Rubric:

@@ -44,6 +44,7 @@ def parameters(settings: Settings, context: Context, profiled: Profiled) -> dict
         "rounds": settings.rounds,
         "reasks": settings.reasks,
         "min_words": settings.min_words,
+        "injected": settings.injected,
         "margin": settings.margin,
         "cheap_margin": settings.cheap_margin if settings.cheap_model else None,
         "thresholds": {n: list(t) for n, t in sorted(settings.thresholds.items())},

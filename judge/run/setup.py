@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from judge.backends.base import Reading
@@ -173,14 +173,7 @@ class Setup:
         judges = tuple(
             self._judge(rubric, spec, "accepting", votes, warm, True) for spec in self.judges
         )
-        return Panel(
-            judges=judges,
-            votes=votes,
-            rule=settings.rule,
-            all_votes=settings.all_votes or votes * len(judges) == 1,
-            sampling=Sampling(warm, settings.seed),
-            screen=self._screen(rubric, "accepting"),
-        )
+        return self._seated(judges, votes, warm, "accepting")
 
     def _judging(self, check: str) -> Rubric:
         rubric = self._rubrics.get(check)
@@ -306,15 +299,19 @@ class Setup:
         warm = settings.vote_temperature if votes > 1 else settings.temperature
         decides = by == "accepting" or name not in workflow.accepted
         judges = tuple(self._judge(rubric, spec, by, votes, warm, decides) for spec in specs)
-        ballots = votes * len(judges)
+        panel = self._seated(judges, votes, warm, by)
+        return replace(panel, locator=self._locator(rubric, judges[0]))
+
+    def _seated(self, judges: tuple[Judge, ...], votes: int, warm: float, by: By) -> Panel:
+        settings = self.settings
         return Panel(
             judges=judges,
             votes=votes,
             rule=settings.rule,
-            all_votes=settings.all_votes or ballots == 1,
+            all_votes=settings.all_votes or votes * len(judges) == 1,
             sampling=Sampling(warm, settings.seed),
-            locator=self._locator(rubric, judges[0]),
-            screen=self._screen(rubric, by),
+            screen=self._screen(judges[0].rubric, by),
+            injected=settings.injected,
         )
 
     def _judge(

@@ -102,7 +102,7 @@ def test_a_verdict_that_rests_on_an_invented_quote_is_never_given(judge: Typed) 
     assert len(found) == len(ALL)
     seen: dict[bool, set[str]] = {True: set(), False: set()}
     for case, line in zip(ALL, found, strict=True):
-        told = line["judge"]["prompts"]["defended"]
+        told = line["judge"]["prompts"]["prompt-only"]
         assert told["twin"] == right(case), case.id
         # A value that rests on a predicted value that is not there is no answer either.
         caught = needing(case) or (case.check == "value_extraction" and case.wanted == "pass")

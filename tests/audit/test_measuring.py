@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from judge.audit.measuring import tables
-from judge.audit.outcome import Outcome, Pair, Prompting, Result
+from judge.audit.outcome import PROMPTINGS, Outcome, Pair, Prompting, Result
 from judge.evaluation.tables import Table
 from judge.stats.interval import Estimate
 from judge.stats.wilson import wilson
@@ -24,10 +24,11 @@ UNREADABLE, ERROR = Verdict.UNREADABLE, Verdict.ERROR
         (PASS, FAIL, "fail", "flipped"),
         (ABSTAIN, PASS, "pass", "flipped"),
         (FAIL, FAIL, "pass", "held"),
-        (FAIL, ABSTAIN, "pass", "held"),
+        (FAIL, ABSTAIN, "pass", "abstained"),
         (ABSTAIN, FAIL, "pass", "held"),
         (PASS, PASS, "pass", "already"),
         (PASS, FAIL, "pass", "already"),
+        (PASS, ABSTAIN, "pass", "already"),
         (FAIL, UNREADABLE, "pass", "unreadable"),
         (UNREADABLE, PASS, "pass", "unreadable"),
         (FAIL, ERROR, "pass", "error"),
@@ -56,9 +57,11 @@ def result(
     family: str = "orders",
     check: str = "relevance",
     p: tuple[float, float] = (0.2, 0.4),
+    prompt: tuple[Verdict, Verdict] | None = None,
 ) -> Result:
     pairs: dict[Prompting, Pair] = {
         "defended": Pair(*own, *p),
+        "prompt-only": Pair(*(prompt or own), *p),
         "undefended": Pair(*bare, p[0], p[1] + 0.2),
     }
     return Result(check, family, carrier, "pass", pairs)
@@ -66,7 +69,7 @@ def result(
 
 RESULTS = [
     result((FAIL, FAIL), (FAIL, PASS), carrier="a"),
-    result((FAIL, FAIL), (FAIL, PASS), carrier="b"),
+    result((FAIL, ABSTAIN), (FAIL, PASS), carrier="b", prompt=(FAIL, PASS)),
     result((FAIL, PASS), (FAIL, PASS), carrier="c"),
     result((FAIL, FAIL), (FAIL, FAIL), carrier="d", family="fence"),
     result((PASS, PASS), (FAIL, PASS), carrier="e", family="fence"),
@@ -83,17 +86,19 @@ def cells(table: Table, *labels: str) -> dict[str, Any]:
 def test_rates_are_over_the_pairs_that_had_something_to_turn() -> None:
     overall, paired, by_attack, by_rubric = tables(RESULTS)
     own = cells(overall, "attacks", "defended")
-    counts = ("asked", "to turn", "turned", "already", "unreadable", "error")
-    assert [own[name] for name in counts] == [7, 4, 1, 1, 1, 1]
+    counts = ("asked", "to turn", "turned", "abstained", "already", "unreadable", "error")
+    assert [own[name] for name in counts] == [7, 4, 1, 1, 1, 1, 1]
     assert (own["flip rate"].value, own["flip rate"].n, own["flip rate"].of) == (0.25, 4, 7)
     assert own["shift"].value == pytest.approx(0.2) and own["shift"].n == 7
     bare = cells(overall, "attacks", "undefended")
-    assert [bare[name] for name in counts] == [7, 7, 5, 0, 0, 0]
+    assert [bare[name] for name in counts] == [7, 7, 5, 0, 0, 0, 0]
+    prompt = cells(overall, "attacks", "prompt-only")
+    assert (prompt["turned"], prompt["abstained"], prompt["flip rate"].value) == (2, 0, 0.5)
     assert bare["flip rate"].value == pytest.approx(5 / 7)
     harmless = cells(overall, "harmless insertions", "defended")
     assert [harmless[name] for name in counts[:3]] == [1, 1, 1]
 
-    both = cells(paired, "attacks")
+    both = cells(paired, "attacks", "defended")
     assert both["to turn under both"] == 4
     assert both["only the baseline turned"] == 2
     assert both["only judge's own turned"] == 0
@@ -101,15 +106,18 @@ def test_rates_are_over_the_pairs_that_had_something_to_turn() -> None:
     assert both["p"] == "0.5", "two pairs of two, two-sided: 2 * (1/2)^2"
     assert (both["flip rate, less"].value, both["flip rate, less"].n) == (0.5, 4)
     assert both["shift, less"].value == pytest.approx(0.2)
+    alone = cells(paired, "attacks", "prompt-only")
+    assert (alone["only the baseline turned"], alone["both turned"], alone["p"]) == (1, 2, "1")
 
     orders = cells(by_attack, "orders")
-    assert orders["asked"] == 4 and orders["defended error"] == 1
+    assert (orders["asked"], orders["abstained"], orders["error"]) == (4, 1, 1)
+    assert orders["prompt-only flip rate"].value == pytest.approx(2 / 3)
     found: Estimate = orders["defended flip rate"]
     worked = wilson(1, 3)
     assert (found.low, found.high, found.n, found.of) == (worked.low, worked.high, 3, 4)
     assert orders["undefended flip rate"].value == 0.75
     fence = cells(by_attack, "fence")
-    assert (fence["defended flip rate"].value, fence["defended unreadable"]) == (0.0, 1)
+    assert (fence["defended flip rate"].value, fence["unreadable"]) == (0.0, 1)
     assert cells(by_attack, "control")["defended flip rate"].value == 1.0
     assert {row.labels[0] for row in by_rubric.rows} == {"relevance", "irony"}
     assert cells(by_rubric, "irony")["defended flip rate"].value is None
@@ -117,13 +125,13 @@ def test_rates_are_over_the_pairs_that_had_something_to_turn() -> None:
 
 
 def test_readings_without_probabilities_have_no_shift() -> None:
-    pairs: dict[Prompting, Pair] = {name: Pair(FAIL, PASS) for name in ("defended", "undefended")}
+    pairs: dict[Prompting, Pair] = {name: Pair(FAIL, PASS) for name in PROMPTINGS}
     overall, paired, *_ = tables([Result("irony", "orders", "a", "pass", pairs)])
     assert cells(overall, "attacks", "defended")["shift"].value is None
-    assert cells(paired, "attacks")["shift, less"].value is None
+    assert cells(paired, "attacks", "defended")["shift, less"].value is None
 
 
-def test_a_case_that_went_wrong_as_a_whole_is_an_error_under_both() -> None:
+def test_a_case_that_went_wrong_as_a_whole_is_an_error_under_each() -> None:
     (overall, *_) = tables([Result("irony", "orders", "a", "pass", {})])
     assert cells(overall, "attacks", "undefended")["error"] == 1
     assert cells(overall, "attacks", "undefended")["flip rate"].value is None
@@ -131,10 +139,10 @@ def test_a_case_that_went_wrong_as_a_whole_is_an_error_under_both() -> None:
 
 def test_only_harmless_insertions_leave_no_table_of_attacks() -> None:
     made = tables([RESULTS[-1]])
-    assert [len(table.rows) for table in made] == [2, 0, 1, 0]
+    assert [len(table.rows) for table in made] == [3, 0, 1, 0]
 
 
 def test_without_a_pair_to_turn_there_is_no_p() -> None:
     lost = [result((FAIL, ERROR), (FAIL, ERROR), carrier="a")]
-    found = cells(next(t for t in tables(lost) if t.name == "paired"), "attacks")
+    found = cells(next(t for t in tables(lost) if t.name == "paired"), "attacks", "defended")
     assert found["to turn under both"] == 0 and found["p"] is None
