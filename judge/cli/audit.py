@@ -33,7 +33,7 @@ Each case is a clean record and the same one with hostile text put in; both are 
 own prompt and with an undefended one. The suite: docs/hostile-text.md.
 
 **Exit codes**: 0 all judged; 2 bad usage; 3 some pairs have no verdict; 4 the model is out of
-reach; 130 interrupted (replies are in the cache).
+reach, or disk, cache or OUT cannot be written to; 130 interrupted (replies are in the cache).
 """
 
 

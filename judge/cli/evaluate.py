@@ -35,7 +35,7 @@ Answers go to OUT or to standard output, tables to standard output or, beside an
 error. Lines are kept, resumed and cached like those of `judge validate`.
 
 **Exit codes**: 0 all asked; 2 bad usage; 3 some items have no readable answer; 4 the model is out
-of reach; 130 interrupted.
+of reach, or disk, cache or OUT cannot be written to; 130 interrupted.
 """
 
 Sources = Annotated[
