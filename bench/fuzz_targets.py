@@ -57,13 +57,13 @@ _PLACE = Path(tempfile.mkdtemp(prefix="judge-fuzz-"))
 Target = Callable[[bytes], None]
 
 
-def records(format: str, data: bytes) -> list[Item]:
-    """The items of a stream, each held against what every reader promises."""
+def records(format: str, data: bytes) -> list[Item] | None:
+    """The items of a stream, each held against what every reader promises; None: it is refused."""
     try:
         items = list(read("-", stdin=io.BytesIO(data), format=format, max_line=LIMIT))
     except UsageError as error:
         assert str(error)
-        return []
+        return None
     for item in items:
         assert (item.fields is None) != (item.problem is None), item
         assert item.line >= 1 and item.source == "<stdin>"
@@ -90,9 +90,8 @@ def jsonl(data: bytes) -> None:
     ):
         return  # Compressed, or behind a mark.
     written = [line for line in data.split(b"\n") if line and not line.isspace()]
-    if items:
-        assert len(items) == len(written), (len(items), len(written))
-    for item, line in zip(items, written, strict=False):
+    assert items is not None and len(items) == len(written), (items, len(written))
+    for item, line in zip(items, written, strict=True):
         if item.fields is None and len(line) <= LIMIT:
             assert item.raw == line.rstrip(b"\r").decode("utf-8", "backslashreplace"), item
 
@@ -277,7 +276,7 @@ TARGETS: Mapping[str, Target] = {
 """By name, in the order of the table."""
 
 
-def _drop(items: list[Item]) -> None:
+def _drop(items: object) -> None:
     del items
 
 

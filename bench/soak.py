@@ -207,7 +207,8 @@ def main() -> None:
         folder = Path(name)
         with (folder / "in.jsonl").open("w") as file:
             file.writelines(json.dumps(record(number)) + "\n" for number in range(records))
-        calm = run(folder, "calm", server, server.schedule)
+        # Where nothing fails, a machine that is busy should not look like a server that stalls.
+        calm = run(folder, "calm", server, server.schedule, "--timeout", "60")
         faulty = now_and_then(list(FAULTS.values()), chosen.share, good(answer))
         soaked = run(folder, "faulty", server, faulty)
         show(soaked)

@@ -47,9 +47,7 @@ def masked(text: str) -> str:
     for an address or for JSON, and logins in base64. User names and passwords in addresses are
     taken out of the text in any case.
     """
-    for secret in sorted(_secrets(), key=len, reverse=True):
-        text = text.replace(secret, MASK)
-    return _USERINFO.sub("", text)
+    return _USERINFO.sub("", _without(_secrets(), text))
 
 
 def veiled(text: str) -> str:
@@ -58,9 +56,13 @@ def veiled(text: str) -> str:
     A shorter one may be a word that a reply holds for reasons of its own: local servers take
     "not-needed" for a key.
     """
-    for secret in _secrets():
-        if len(secret) >= _LEAST_IN_REPLIES:
-            text = text.replace(secret, MASK)
+    return _without((one for one in _secrets() if len(one) >= _LEAST_IN_REPLIES), text)
+
+
+def _without(secrets: Iterable[str], text: str) -> str:
+    # The longest first: else one that begins like a shorter one would leave its rest.
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
     return text
 
 

@@ -23,9 +23,6 @@ _log = logging.getLogger(__name__)
 OWN_URL = "https://api.openai.com/v1"
 """Where models are asked if $OPENAI_BASE_URL names no other server."""
 
-_MOST_TOKENS = 1e12
-"""A count of tokens above this is no count."""
-
 _MOST_SAID = 65_536
 """Characters of a complaint that are looked at. Many times what is told of it, because secrets are
 taken out before it is cut, and half of one would not be known for what it is."""
@@ -34,7 +31,7 @@ _MOST_SHOWN = 120
 """Characters that are shown of an answer that is no completion."""
 
 _MOST_TOKENS = 2**40
-"""A count above this is no count."""
+"""A count of tokens above this is no count."""
 
 
 class Way(Protocol):

@@ -10,6 +10,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.extras import need_calibrate
+from judge.cli.printing import tell
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ Each case is a clean record and the same one with hostile text put in; both are 
 it, by judge's prompt alone, and with an undefended one. The suite: docs/hostile-text.md.
 
 **Exit codes**: 0 all judged; 2 bad usage; 3 some pairs have no verdict; 4 the model is out of
-reach; 130 interrupted (replies are in the cache).
+reach, or disk, cache or OUT cannot be written to; 130 interrupted (replies are in the cache).
 """
 
 
@@ -103,7 +104,7 @@ def command(
     if listed:
         _list(context)
         return
-    need_calibrate("judge audit")
+    need_calibrate("judge audit", "numpy", "scipy", *(["matplotlib"] if tables else []))
     gc.disable()
     from judge.audit.auditing import audit, chosen
     from judge.cli.default_model import announce
@@ -161,6 +162,8 @@ def _row(case: Case) -> str:
 
 def _finish(found: Audited, seed: int, model: str, context: typer.Context) -> None:
     """Print and write the tables of a run that came to its end; say how to go on with others."""
+    from judge.cli.closing import exchanged, troubles
+
     report, given = found.report, context.params
     if report.finished and found.results:
         from judge.audit.measuring import tables
@@ -173,20 +176,13 @@ def _finish(found: Audited, seed: int, model: str, context: typer.Context) -> No
 
             write(made, given["tables"], benchmark="audit", model=model)
     if report.fatal is not None:
-        typer.echo(f"judge: {report.fatal}", err=True)
+        tell(report.fatal)
     if not given["quiet"]:
-        typer.echo(f"judge: {_told(found)}", err=True)
+        for line in troubles(report.summary):
+            tell(line)
+        tell(f"{len(found.results)} cases in {report.seconds:.1f} s, {exchanged(report)}")
     if not report.finished:
         how = "the same command with --resume goes on" if given["out"] else "run it again"
         kept = "" if given["no_cache"] else "; replies in the cache are not asked again"
-        typer.echo(f"judge: not finished, so there are no tables yet; {how}{kept}", err=True)
+        tell(f"not finished, so there are no tables yet; {how}{kept}")
     raise typer.Exit(report.exit_code)
-
-
-def _told(found: Audited) -> str:
-    calls = sum(counters["calls"] for counters in found.report.traffic.values())
-    hits = sum(counters["cache_hits"] for counters in found.report.traffic.values())
-    return (
-        f"{len(found.results)} cases in {found.report.seconds:.1f} s, {calls} calls, "
-        f"{hits} replies from cache"
-    )

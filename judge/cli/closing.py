@@ -69,17 +69,27 @@ def _lines(report: Report, fail_under: float | None, held: bool | None) -> list[
     if held is not None:
         empty = "" if summary.records else " (there is no record)"
         told.append(f"gate {fail_under}: {'holds' if held else 'does not hold'}{empty}")
-    told += [_trouble(summary, kind, count) for kind, count in summary.errors.most_common()]
+    told += troubles(summary)
     told += [_corrected(rate) for rate in report.corrections.rates()]
     told += _speech(summary.speech.as_json())
     told.append(_effort(report))
     return told
 
 
-def _trouble(summary: Summary, kind: str, count: int) -> str:
-    """How many records have no verdict for one reason, with the first of its messages."""
-    example = summary.examples.get(kind, "")[:_MOST_SHOWN]
-    return f"{count} x {kind}: {example}" if example else f"{count} x {kind}"
+def troubles(summary: Summary) -> list[str]:
+    """How many records have no verdict for each reason, with the first of its messages."""
+    told = []
+    for kind, count in summary.errors.most_common():
+        example = " ".join(summary.examples.get(kind, "").split())[:_MOST_SHOWN]
+        told.append(f"{count} x {kind}: {example}" if example else f"{count} x {kind}")
+    return told
+
+
+def exchanged(report: Report) -> str:
+    """How many calls were made, and how many replies came from the cache."""
+    calls = sum(counters["calls"] for counters in report.traffic.values())
+    hits = sum(counters["cache_hits"] for counters in report.traffic.values())
+    return f"{calls} calls, {hits} replies from cache"
 
 
 def _corrected(rate: CorrectedRate) -> str:

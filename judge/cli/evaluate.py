@@ -35,7 +35,7 @@ Answers go to OUT or to standard output, tables to standard output or, beside an
 error. Lines are kept, resumed and cached like those of `judge validate`.
 
 **Exit codes**: 0 all asked; 2 bad usage; 3 some items have no readable answer; 4 the model is out
-of reach; 130 interrupted.
+of reach, or disk, cache or OUT cannot be written to; 130 interrupted.
 """
 
 Sources = Annotated[
@@ -147,6 +147,10 @@ def _finish(found: Evaluated, made: list[Table], measured: str, context: typer.C
     if report.fatal is not None:
         tell(report.fatal)
     if not given["quiet"]:
+        from judge.cli.closing import troubles
+
+        for line in troubles(report.summary):
+            tell(line)
         tell(_told(found))
     if not (report.finished or report.broken_pipe):
         how = "the same command with --resume goes on" if given["out"] else "run it again"
@@ -183,13 +187,13 @@ def _tell(benchmark: Benchmark) -> None:
 
 
 def _told(found: Evaluated) -> str:
+    from judge.cli.closing import exchanged
+
     summary = found.report.summary
     verdicts = ", ".join(f"{count} {name}" for name, count in sorted(summary.verdicts.items()))
-    calls = sum(counters["calls"] for counters in found.report.traffic.values())
-    hits = sum(counters["cache_hits"] for counters in found.report.traffic.values())
     return (
         f"{summary.records} items ({verdicts or 'none'}) in {found.report.seconds:.1f} s, "
-        f"{calls} calls, {hits} replies from cache"
+        f"{exchanged(found.report)}"
     )
 
 

@@ -9,13 +9,17 @@ from judge.errors import UsageError
 _CALIBRATE = ("krippendorff", "matplotlib", "numpy", "scipy", "sklearn")
 
 
-def need_calibrate(command: str) -> None:
+def need_calibrate(command: str, *libraries: str) -> None:
     """See that the statistics libraries are installed, before anything is read or asked.
+
+    Args:
+        command: what needs them.
+        libraries: those of the extra `calibrate` that it needs; none means all.
 
     Raises:
         UsageError: naming what is missing, and how to install it.
     """
-    missing = [name for name in _CALIBRATE if find_spec(name) is None]
+    missing = [name for name in libraries or _CALIBRATE if find_spec(name) is None]
     if missing:
         told = ", ".join(missing)
         raise UsageError(f"{command} needs {told}: pip install 'judge[calibrate]'")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
+from judge.cli.printing import tell
 from judge.errors import Exit
 
 if TYPE_CHECKING:
@@ -58,10 +59,10 @@ def command(
 
     made = publish(sources, out, overwrite=overwrite, limit=limit)
     if not quiet:
-        typer.echo(f"judge: {_closing(made, out)}", err=True)
+        tell(_closing(made, out))
     if made.foreign:
         told = f"{made.foreign} line(s) could not be read as output of judge validate"
-        typer.echo(f"judge: {told}: see the end of the page", err=True)
+        tell(f"{told}: see the end of the page")
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 

@@ -151,7 +151,10 @@ def parsed(item: Item) -> Line | Foreign:
     if not isinstance(told, dict) or "verdict" not in told:
         return Foreign(item.source, item.line, "has no verdict under 'judge'", None)
     if "benchmark" in told:
-        message = "is an answer of judge evaluate: judge score answers makes tables of those"
+        message = (
+            "is a case of judge audit, or an answer of judge evaluate: judge score answers makes "
+            "tables of those"
+        )
         return Foreign(item.source, item.line, message, None)
     try:
         judged = Judged.model_validate(told)

@@ -55,11 +55,10 @@ def write_page(items: Iterable[Item], file: IO[str], *, sources: list[str], limi
                 setter.line(found)
             else:
                 setter.foreign(found)
-        refused = setter.overview.foreign
-        if refused and not setter.overview.lines:
+        if (first := setter.first) is not None and not setter.overview.lines:
             raise UsageError(
-                f"{', '.join(sources)}: none of the {refused} line(s) was written by judge "
-                "validate: name what it wrote"
+                f"{', '.join(sources)}: none of the {setter.overview.foreign} line(s) was written "
+                f"by judge validate (line {first.number}: {first.message}): name what it wrote"
             )
         style = _style(len(setter.checks))
         for part in (
@@ -85,6 +84,7 @@ class _Setter:
     def __init__(self, limit: int, stack: ExitStack) -> None:
         self.overview = Overview()
         self.checks: dict[str, int] = {}
+        self.first: Foreign | None = None
         self._limit = limit
         self._stack = stack
         self._spools: dict[str, IO[str]] = {}
@@ -102,6 +102,7 @@ class _Setter:
 
     def foreign(self, line: Foreign) -> None:
         self.overview.foreign += 1
+        self.first = self.first or line
         if self.overview.foreign_shown >= self._limit:
             return
         self.overview.foreign_shown += 1

@@ -16,8 +16,8 @@ from judge.report.sheet import (
     SMALL,
     UNDEFINED,
     Heading,
+    drawable,
     need_matplotlib,
-    printable,
     save,
     sheet,
     short,
@@ -102,7 +102,7 @@ def _bars(table: Table, rows: Sequence[Row], heading: Heading) -> Figure:
     for axes, name in zip(panels[0], table.drawn, strict=True):
         for place, row in enumerate(kept):
             _bar(axes, place, row.cells.get(name))
-        axes.set_xlabel(printable(name))
+        axes.set_xlabel(drawable(name))
         axes.axvline(0, color=GREY, linewidth=0.8)
         axes.grid(axis="x", color=PALE, linewidth=0.5, alpha=0.6)
         axes.set_axisbelow(True)

@@ -108,7 +108,7 @@ def sheet(
     """
     from matplotlib.figure import Figure
 
-    title = f"{short(heading.check, 36)}: {printable(heading.what)}"
+    title = f"{short(heading.check, 36)}: {drawable(heading.what)}"
     under = [short(heading.model, 64), *_wrapped(subtitle, width, _BODY)]
     below = _wrapped(note or "", width, SMALL)
     head = _MARGIN + _lines(1, _TITLE) + _lines(len(under), _BODY) + 0.08
@@ -217,14 +217,14 @@ def probability(value: float) -> str:
     return ">0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
 
 
-def printable(text: str) -> str:
+def drawable(text: str) -> str:
     """The text with a blank for each character that cannot be shown, or that XML does not have."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def short(text: str, size: int) -> str:
     """On one line, in characters that can be shown, its middle left out where it is too long."""
-    shown = " ".join(printable(text).split())
+    shown = " ".join(drawable(text).split())
     if len(shown) <= size:
         return shown
     end = size // 2
@@ -233,7 +233,7 @@ def short(text: str, size: int) -> str:
 
 def _wrapped(text: str, width: float, size: float) -> list[str]:
     characters = int((width - 2 * _MARGIN) * _POINTS / (size * _CHARACTER))
-    return textwrap.wrap(printable(text), characters)
+    return textwrap.wrap(drawable(text), characters)
 
 
 def _lines(count: int, size: float) -> float:

@@ -131,7 +131,8 @@ class FileSink(Sink):
             return
         if time.monotonic() - self._looked >= LOOK_SECONDS:
             self.look()
-        if self._size is None:
+        if self._size is None or self.fault is not None:
+            # Others write there now: the shelf (judge/run/shelf.py), or whoever changed OUT.
             self._size = os.fstat(self._descriptor).st_size
         try:
             super().write(line)

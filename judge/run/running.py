@@ -210,9 +210,8 @@ class _Run:
                     with suppress(OSError):
                         self._aside.unlink(missing_ok=True)
         finally:
-            for opened in (sink, self.review):
-                if opened is not None:
-                    opened.close()
+            for opened in self._opened(sink):
+                opened.close()
             await self._close(began, streamed=streamed)
             # At exit some libraries (nanobind's) tell of all that was never collected.
             gc.unfreeze()
@@ -251,7 +250,8 @@ class _Run:
             ticking.cancel()
             if shelf is not None:
                 shelf.close()
-        sink.look()
+        for opened in self._opened(sink):
+            opened.look()
         self._see(sink)
 
     async def _tick(self) -> None:
@@ -288,10 +288,14 @@ class _Run:
         self.brake.stop_reading()
 
     def _see(self, sink: Sink) -> None:
-        """Read no further if OUT is not what it was."""
-        if sink.fault is not None:
-            self.report.fatal = self.report.fatal or sink.fault
-            self.brake.stop_reading()
+        """Read no further if OUT, or the review, is not what it was."""
+        for opened in self._opened(sink):
+            if opened.fault is not None:
+                self.report.fatal = self.report.fatal or opened.fault
+                self.brake.stop_reading()
+
+    def _opened(self, sink: Sink | None) -> list[Sink]:
+        return [opened for opened in (sink, self.review) if opened is not None]
 
     # ------------------------------------------------------------ one item
 
@@ -307,8 +311,8 @@ class _Run:
 
     def _emit(self, line: Line, sink: Sink) -> None:
         sink.write(line.text)
-        self._see(sink)
         self._count(line)
+        self._see(sink)
         self.watcher.wrote(self.report.summary, self.setup)
 
     def _count(self, line: Line) -> None:
@@ -334,8 +338,7 @@ class _Run:
         return self._resumed(items, self.resumption)
 
     def _sink(self) -> Sink:
-        out = self.job.out
-        if out is not None:
+        if (out := self.job.out) is not None:
             return FileSink(out, side_file(out))
         return NoSink() if self.job.silent else StreamSink()
 
@@ -369,9 +372,8 @@ class _Run:
         yield from chain(ahead, items)
 
     def _stands(self, item: Item, key: str) -> bool:
-        if item.fields is None or content_hash(item.fields) != key:
-            return False
-        return self.work.readable(item)
+        same = item.fields is not None and content_hash(item.fields) == key
+        return same and self.work.readable(item)
 
     async def _close(self, began: float, *, streamed: bool) -> None:
         """Sum up and free everything; `streamed`: the stream ended, by itself or as it was told."""

@@ -168,5 +168,8 @@ def _cause(judgement: Mapping[str, Any]) -> tuple[str, str] | None:
     checks = [c for c in judgement.get("checks", ()) if c["verdict"] == judgement["verdict"]]
     votes = (vote for check in checks for vote in check.get("votes", ()))
     reason = next((v["reason"] for v in votes if v["verdict"] in _LOST and v.get("reason")), None)
-    kind, _, message = (reason or judgement["verdict"]).partition(": ")
+    if reason is None:
+        # An audit's or a benchmark's line, which has no votes of its own.
+        return judgement["verdict"], judgement.get("reason") or ""
+    kind, _, message = reason.partition(": ")
     return kind, message

@@ -127,6 +127,10 @@ def lock_cache() -> None:
 
 
 def lock_cache_shortly() -> None:
+    from judge import cache
+
+    # However late the timer comes.
+    cache.LOCKED_SECONDS = 60.0
     lock_cache()
     threading.Timer(LOCKED / 2, lambda: _kept[0].execute("ROLLBACK")).start()
 

@@ -278,15 +278,6 @@ def about(deeds: Mapping[str, Deed], else_: Deed, *, times: int | None = None) -
     return schedule
 
 
-def first_of(*schedules: Callable[[Asked], Deed | None], else_: Deed) -> Schedule:
-    """What the first schedule that has something for the call says."""
-
-    def schedule(asked: Asked) -> Deed:
-        return next((deed for one in schedules if (deed := one(asked)) is not None), else_)
-
-    return schedule
-
-
 def for_seconds(seconds: float, deed: Deed, else_: Deed, *, after: int = 1) -> Schedule:
     """`else_` for the first `after` calls; then `deed` for so long, from the next call on."""
     began: list[float] = []
@@ -351,10 +342,6 @@ class Misbehaving:
     def asked(self) -> list[Asked]:
         """The calls that were no probes."""
         return [call for call in self.calls if not call.probe]
-
-    @property
-    def open_connections(self) -> int:
-        return len(self._connections)
 
     def __enter__(self) -> Self:
         self._thread.start()

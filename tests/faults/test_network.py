@@ -11,7 +11,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -331,7 +330,6 @@ def test_long_answers_take_bounded_memory(
     server.schedule = lambda asked: GOOD if asked.probe else turns[asked.number % 2]
     env = {**os.environ, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY}
     driver = f"import judge.judging.client as c; c.MAX_TRIES = 1\n{MEASURED}"
-    began = time.monotonic()
     ended = subprocess.run(
         [sys.executable, "-c", driver, "validate", "in.jsonl", *ASKED, "-o", "out.jsonl", "-q"],
         cwd=judge.folder,
@@ -344,7 +342,7 @@ def test_long_answers_take_bounded_memory(
     peak = int((judge.folder / "peak").read_text())
     lines = (judge.folder / "out.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["judge"]["verdict"] for line in lines] == ["error"] * 16
-    assert peak < 16 * 2 * 16 * 1024 + 400 * 1024 and time.monotonic() - began < 90
+    assert peak < 16 * 2 * 16 * 1024 + 400 * 1024
     name = "1 GB in 1 MB of gzip and endless bodies, 16 calls at once"
     outcome(TABLE, name, "each `error` after 16 MB; memory stays under 0.9 GB, exit 3")
 

@@ -187,7 +187,6 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 def warm(folder: Path) -> None:
     """Do once what each run would do again: imports, the command's parser, the script, a rubric."""
     import typer
-    import yaml
 
     from judge import cli
     from judge.backends import scripted
@@ -196,10 +195,7 @@ def warm(folder: Path) -> None:
 
     os.chdir(folder)
     cli.app = typer.main.get_command(cli.app)  # type: ignore[assignment]
-    parsed = lru_cache(yaml.safe_load)
-    scripted.yaml = types.SimpleNamespace(  # type: ignore[attr-defined]
-        safe_load=parsed, YAMLError=yaml.YAMLError
-    )
+    scripted.read_plain = lru_cache(scripted.read_plain)
     # The encoder only compares speech for the summary, and takes longer than the run.
     validate._encoder = lambda: None  # type: ignore[assignment]
     for name in ("norms.jsonl", "stories.jsonl"):

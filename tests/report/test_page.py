@@ -144,8 +144,10 @@ def test_lines_that_judge_did_not_write_count_for_nothing() -> None:
     assert "judge.verdict: Input should be" in seen.words
     assert "judge.checks: Input should be a valid tuple" in seen.words
     assert_only_ours(seen)
-    with pytest.raises(UsageError, match="none of the 6 line"):
+    with pytest.raises(UsageError, match=r"none of the 6 line.*\(line 1: .*not JSON"):
         page(strange[1:])
+    with pytest.raises(UsageError, match="line 1: is a case of judge audit, or an answer of judge"):
+        page(strange[-1:])
 
 
 def test_several_fingerprints_are_told() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from judge.errors import Exit
 from judge.judging.client import Client
-from judge.run import running
+from judge.run import output, running
 from judge.run.job import Job
 from judge.run.running import Watcher
 from judge.run.setup import Setup
@@ -44,3 +46,32 @@ def test_what_lies_at_a_provider_is_forgotten_only_by_a_run_that_came_to_its_end
     else:
         validate(job, given, Watcher())
     assert told == [not stumbles]
+
+
+class Deleting(Watcher):
+    """Takes the review away once something stands in it."""
+
+    def wrote(self, summary: Summary, setup: Setup) -> None:
+        if summary.records == 1:
+            Path("review").unlink()
+
+
+def test_a_review_that_is_deleted_under_the_run_ends_it_and_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(output, "LOOK_SECONDS", 0.0)
+    Path("unsure.yaml").write_text("reading: probability\nreplies: [{p_yes: 0.55}]")
+    norm = '{"rule_of_thumb": "Greet.", "story": "He greets %d."}\n'
+    Path("in.jsonl").write_text("".join(norm % number for number in range(20)))
+    flags = {"check": ("relevance",), "margin": 0.2, "cache": False, "concurrency": 1}
+    given = resolve({"model": ("scripted:unsure.yaml",), **flags})
+    job = Job(["in.jsonl"], Path("out"), review=Path("review"))
+    report = validate(job, given, Deleting())
+    assert report.exit_code == Exit.UNAVAILABLE
+    assert "review was deleted or moved away" in str(report.fatal)
+    assert "--resume writes it anew" in str(report.fatal)
+    again = validate(replace(job, resume=True), given, Watcher())
+    assert again.exit_code == 0
+    assert Path("review").read_bytes() == Path("out").read_bytes()
+    assert len(Path("review").read_bytes().splitlines()) == 20

@@ -22,7 +22,7 @@ from cli.typed import Typed
 from loopback import Answer, Asked, Loopback, fails, says
 from serving import made_vllm
 
-from judge.masking import Veil, masked
+from judge.masking import Veil, masked, veiled
 
 from .trail import KEY, assert_clean, left
 
@@ -430,6 +430,14 @@ def test_what_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "https://hub.test:8443/@mirror/models")
     told = masked(f"correct horse battery; {PASSWORD}; {PASSWORD}/x; hub.test:8443/@mirror/models")
     assert told == "[secret]; [secret]; [secret]; hub.test:8443/@mirror/models"
+
+
+def test_of_secrets_that_begin_alike_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    longer = [KEY + "x" * extra for extra in range(8)]
+    for number, secret in enumerate(longer):
+        monkeypatch.setenv(f"API_{number}_KEY", secret)
+    for secret in longer:
+        assert veiled(secret) == masked(secret) == "[secret]"
 
 
 def test_a_secret_that_comes_in_pieces() -> None:

@@ -167,6 +167,9 @@ ESCAPES = [
 ]
 
 
+TASK = "name: t\ntitle: t\nsource: s\nfields: [story]\nquestion: {}\n"
+
+
 def rubric(question: str) -> str:
     return POLITE.replace('"Is it polite? Give a reason, then answer."', json.dumps(question))
 
@@ -179,8 +182,9 @@ def test_templates_do_not_get_out_of_their_sandbox(
     assert parse(rubric("Is it? {{ label }}"), "p.yaml"), "the rubric itself is fine"
     with pytest.raises(UsageError, match=r"template|unknown variable"):
         parse(rubric(escape), "p.yaml")
-    task = f"name: t\ntitle: t\nsource: s\nfields: [story]\nquestion: {json.dumps(escape)}\n"
-    with pytest.raises((UsageError, TypeError)):
+    task = TASK.format(json.dumps(escape))
+    assert parse_task(TASK.format("Is it?"), "t.yaml"), "the task itself is fine"
+    with pytest.raises(UsageError, match=r"template|unknown variable"):
         parse_task(task, "t.yaml")
     assert not list(tmp_path.iterdir())
 
