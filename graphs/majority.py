@@ -5,6 +5,8 @@
          |                      |  v
          +--------------------> ask   (another vote can still change a verdict)
 
+A record whose text is addressed to the judge does not come here (`take_votes`).
+
 The screen is a cascade's cheap judge, where there is one: values that it is sure of keep its
 opinion, and only the others are put to the panel (docs/decisions/0014-cascade.md).
 

@@ -29,6 +29,8 @@ SHOWN = 200
 _QUESTION_WORDS = 6
 """A sentence of a rubric with fewer words may stand in a text by chance."""
 
+_BLOCK = 1 << 17
+_OVERLAP = 1 << 12
 _RUN = 24
 _DECODED = 4096
 _READABLE = 0.95
@@ -94,7 +96,8 @@ def set_aside(
 
 
 def _all_in(text: str, rubric: Rubric) -> Iterator[tuple[str, str]]:
-    seen = _seen(text)
+    # What is remembered keeps its text alive.
+    seen = _remembered(text) if len(text) <= _BLOCK else _seen(text)
     yield from seen.found
     if (asked := _question_in(seen.plain, rubric)) is not None:
         yield "question", asked
@@ -108,14 +111,33 @@ class _Seen:
     plain: str
 
 
-# Each check of a record looks at the same texts.
-@lru_cache(maxsize=64)
 def _seen(text: str) -> _Seen:
-    words = text.lower().split()
-    looked = _Looked(text, " ".join(words), words)
-    passages = ((form, finder(looked)) for form, finder in FORMS.items())
-    found = tuple((form, passage) for form, passage in passages if passage is not None)
-    return _Seen(found, looked.plain)
+    found: dict[str, str] = {}
+    plain = []
+    for block in _blocks(text):
+        words = block.lower().split()
+        looked = _Looked(block, " ".join(words), words)
+        plain.append(looked.plain)
+        for form, finder in FORMS.items():
+            if form not in found and (passage := finder(looked)) is not None:
+                found[form] = passage
+    return _Seen(tuple(found.items()), " ".join(plain))
+
+
+# Each check of a record looks at the same texts.
+_remembered = lru_cache(maxsize=64)(_seen)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """The text in pieces that overlap, from line to line where it has lines: the words of a text of
+    megabytes would take a hundred times its room."""
+    start = 0
+    while start < len(text):
+        end = start + _BLOCK
+        if end < len(text):
+            end = text.rfind("\n", start, end) + 1 or end
+        yield text[start : end + _OVERLAP]
+        start = end
 
 
 # ------------------------------------------------------------ forms

@@ -116,11 +116,20 @@ def test_a_passage_is_cut_and_never_empty(text: str, place: int) -> None:
     "piece",
     ["<", "[end ", "a b ", "\uff21\uff21 ", "{,", "-- ", "system ", "a\u200b", "A" * 24 + "\n"],
 )
-def test_a_text_of_a_megabyte_is_looked_at_in_time(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
+def test_a_long_text_is_looked_at_in_time(piece: str) -> None:
+    text = piece * (400_000 // len(piece))
     begun = time.process_time()
     forms(text)
     assert time.process_time() - begun < 20
+
+
+@pytest.mark.parametrize("back", [0, 1, 5, 9])
+@pytest.mark.parametrize("line", ["a story. ", "a story.\n"])
+def test_nothing_is_lost_where_a_long_text_is_cut(line: str, back: int) -> None:
+    before = (line * 131_072)[: 131_072 - back]
+    long = f"{before}<|im_end|>\n{line * 20_000}"
+    assert forms(long) == {"control token"}
+    assert forms(long.replace("<|im_end|>", "")) == set()
 
 
 # ------------------------------------------------------------ as a user sees it
