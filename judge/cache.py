@@ -160,6 +160,11 @@ class ReplyCache:
         self._waiting.append((key, text, tag))
         await asyncio.shield(self._commit)
 
+    @property
+    def storing(self) -> bool:
+        """Whether what is given to `store` still gets into the folder."""
+        return not self._faulty
+
     def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._commit is None:
             return

@@ -55,7 +55,7 @@ class BatchClient(Client):
         kept = False
         try:
             completion = await super()._first(key, call, mode)
-            kept = self._cache is not None
+            kept = self._cache is not None and self._cache.storing
         finally:
             self.batches.settle(call, kept=kept)
         return completion

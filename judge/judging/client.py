@@ -243,7 +243,7 @@ class Client:
 
     async def _found_or_made(self, key: str, call: Call, mode: Mode) -> Completion:
         while True:
-            if (found := self._cached(key)) is not None:
+            if (found := self._cached(key, call)) is not None:
                 return found
             if (flight := self._flights.get(key)) is None:
                 return await self._first(key, call, mode)
@@ -258,7 +258,7 @@ class Client:
         self._flights[key] = flight
         try:
             completion = await self._paid(call, mode)
-            if self._cache is not None:
+            if self._cache is not None and not _lacking(completion, call):
                 await self._cache.store(key, as_text(completion), tag="reply")
         except BaseException as error:
             flight.set_exception(error if isinstance(error, JudgeError) else _Abandoned())
@@ -269,12 +269,12 @@ class Client:
         flight.set_result(completion)
         return completion
 
-    def _cached(self, key: str) -> Completion | None:
+    def _cached(self, key: str, call: Call) -> Completion | None:
         found = self._cache.get(key) if self._cache is not None else None
         if found is None:
             return None
         completion = restored(found)
-        if completion is None:
+        if completion is None or _lacking(completion, call):
             return None
         self.counters.cache_hits += 1
         return completion
@@ -367,6 +367,13 @@ def _valid(text: str, reply_model: type[Reply], record: About) -> Reply | None:
     with about(record), suppress(ValidationError):
         return reply_model.model_validate_json(text, strict=True)
     return None
+
+
+def _lacking(completion: Completion, call: Call) -> bool:
+    """Whether log-probabilities were asked for and did not come: a server may be taught to give
+    them, and must not be held to what it said before."""
+    asked = call.logprobs and completion.finish_reason != "refusal"
+    return bool(asked) and completion.first_token is None
 
 
 def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from judge.evidence import locate
+from judge.evidence import Span as Found
+from judge.evidence import fold, locate
 from judge.report.judged import Edit, Finding
 from judge.report.text import Piece, Span, Tone, pieces
 
@@ -15,6 +16,10 @@ MOST = 100
 _LONGEST = 2_000
 """Characters of a quote that are looked for: an inexact search takes their product with the
 text's."""
+
+MOST_WORK = 1_000_000_000
+"""Characters of quotes times those of texts, over all inexact searches of one record: about a
+second. Beyond it quotes are looked for word for word."""
 
 Place = tuple[str, str]
 """A text of the record: `now` or `before` (it was rewritten), and the name of its field."""
@@ -35,6 +40,7 @@ class Quotes:
     _seen: dict[str, tuple[Place, int, int] | None] = field(default_factory=dict)
     _numbers: dict[tuple[Place, int, int], int] = field(default_factory=dict)
     _tones: dict[tuple[Place, int, int], Tone] = field(default_factory=dict)
+    _work: int = 0
 
     def note(self, finding: Finding) -> tuple[int | None, str | None]:
         """The number of the finding's quote, or why there is none; both None without a quote."""
@@ -65,7 +71,7 @@ class Quotes:
         for time in ("now", "before"):
             best, score = None, 0.0
             for place, text in self.texts.items():
-                span = locate(quote, text) if place[0] == time else None
+                span = self._located(quote, text) if place[0] == time else None
                 if span is not None and span.score > score:
                     best, score = (place, span.start, span.end), span.score
             if best is not None:
@@ -73,10 +79,19 @@ class Quotes:
         return None
 
     def _why_not(self, quote: str) -> str:
-        if any(locate(quote[:_LONGEST], edit.before) for edit in self.edits):
+        if any(self._located(quote[:_LONGEST], edit.before) for edit in self.edits):
             return "stood in the text before it was rewritten"
-        if any(locate(quote[:_LONGEST], edit.after) for edit in self.edits):
+        if any(self._located(quote[:_LONGEST], edit.after) for edit in self.edits):
             return "stood in a rewrite that was rewritten again"
         if self.cut:
             return "not in the part of the text that is shown"
+        if self._work > MOST_WORK:
+            return "does not stand in the text word for word; no more was looked for"
         return "does not stand in the text"
+
+    def _located(self, quote: str, text: str) -> Found | None:
+        # Each search has a bound of its own; a line may ask for thousands of them.
+        if self._work > MOST_WORK and fold(quote) not in fold(text):
+            return None
+        self._work += len(quote) * len(text)
+        return locate(quote, text)

@@ -545,6 +545,19 @@ async def test_a_model_without_a_price_has_no_cost() -> None:
 # ---------------------------------------------------------------- first token
 
 
+async def test_log_probabilities_that_a_server_learns_to_give_are_asked_for_again(
+    cache: ReplyCache,
+) -> None:
+    call = replace(CALL, logprobs=20)
+    taught = one_by_one("Yes", Completion("Yes", first_token=(("Yes", -0.1),)))
+    asker, backend = client(taught, cache=cache)
+    with pytest.raises(errors.UsageError, match="gives no log-probabilities"):
+        await asker.first_token(call)
+    for _ in range(2):
+        tokens, _ = await asker.first_token(call)
+        assert tokens == {"Yes": -0.1} and len(backend.calls) == 2
+
+
 async def test_the_first_token() -> None:
     said = Completion("Yes", "length", 9, 1, None, (("Yes", -0.1), ("No", -2.4)))
     asker, _ = client(one_by_one(said))

@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
+from judge.report import quotes
+from judge.report.judged import Edit, Finding
 from judge.report.page import write_page
 from judge.report.text import LIMIT, changes, plain, visible
 from tests.report.pages import Seen, check, full, items, judged, page, payloads, record, rows
@@ -343,3 +345,22 @@ def test_colours_can_be_told_apart(dark: bool) -> None:
     for text, ground in [*pairs, ("unseen-ink", "unseen")]:
         high, low = sorted((light(text), light(ground)), reverse=True)
         assert (high + 0.05) / (low + 0.05) >= 4.5, (text, ground)
+
+
+def test_quotes_that_stand_nowhere_are_not_looked_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A line of long quotes and many edits once took nine minutes."""
+    searched: list[int] = []
+
+    def counted(quote: str, text: str) -> None:
+        searched.append(len(quote) * len(text))
+
+    monkeypatch.setattr(quotes, "locate", counted)
+    edits = [Edit(round=1, check="c", before="a b " * 5000, after="d e " * 5000)] * 100
+    made = quotes.Quotes({("now", "story"): "the fox " * 2500}, edits, cut=False)
+    for number in range(100):
+        finding = Finding(verdict="pass", quote=f"{number} " + "q w e r t y " * 160)
+        note = made.note(finding)[1]
+    assert note == "does not stand in the text word for word; no more was looked for"
+    assert sum(searched) < quotes.MOST_WORK + 2 * max(searched)
