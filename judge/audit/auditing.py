@@ -29,6 +29,7 @@ from judge.judging.budget import BudgetReached
 from judge.judging.judge import Judge
 from judge.judging.panel import Panel
 from judge.judging.probe import prove_logprobs
+from judge.masking import masked
 from judge.records import Item
 from judge.rubric import Rubric, collect
 from judge.run.fingerprint import Mark, fingerprint
@@ -181,7 +182,8 @@ class _Audit:
         except Exception as error:  # noqa: BLE001
             # One case that a judge stumbles over must not keep all others from being asked.
             _log.exception("case %s was not asked", case.id)
-            return self._line(item, case, {}, ("internal", f"{type(error).__name__}: {error}"))
+            told = masked(f"{type(error).__name__}: {error}")
+            return self._line(item, case, {}, ("internal", told))
 
     def count(self, line: Line, report: Report) -> None:
         self.results.append(result_of(json.loads(line.text)))
@@ -204,11 +206,17 @@ class _Audit:
     async def _twin(self, case: Case, prompting: Prompting) -> Check:
         """Asked once for all cases on the same record, with a cache or without one."""
         key = (case.carrier, prompting)
-        if key not in self._twins:
-            asking = self._check(case, case.twin, prompting)
-            self._twins[key] = asyncio.create_task(asking)
-        # A case that is given up leaves the others their twin.
-        return await asyncio.shield(self._twins[key])
+        task = self._twins.get(key)
+        if task is None:
+            task = asyncio.create_task(self._check(case, case.twin, prompting))
+            self._twins[key] = task
+        try:
+            # A case that is given up leaves the others their twin.
+            return await asyncio.shield(task)
+        finally:
+            # A fault that passes is not to be that of every case on the record.
+            if _lost(task) and self._twins.get(key) is task:
+                del self._twins[key]
 
     async def _check(self, case: Case, record: Mapping[str, Any], prompting: Prompting) -> Check:
         subject = subject_of(case, self.picked.rubrics[case.check], record)
@@ -232,8 +240,8 @@ class _Audit:
         reason = error[1] if error else next((p.reason for p in pairs.values() if p.reason), None)
         told = None
         if result.verdict is Verdict.ERROR:
-            kind = error[0] if error else str(reason).partition(":")[0]
-            told = {"type": kind, "line": item.line, "message": reason}
+            kind, message = error or _parted(str(reason))
+            told = {"type": kind, "line": item.line, "message": message}
         mark = self.mark(NAME)
         # One check can stand under two promptings; it was asked once.
         asked = {id(check): check for both in checks.values() for check in both}.values()
@@ -287,6 +295,19 @@ def _fields(case: Case) -> dict[str, Any]:
         "injection": case.injection,
         "record": dict(case.injected),
     }
+
+
+def _parted(reason: str) -> tuple[str, str]:
+    """(kind, message) of a lost vote's reason."""
+    kind, _, message = reason.partition(": ")
+    return kind, message or reason
+
+
+def _lost(task: asyncio.Task[Check]) -> bool:
+    if not task.done():
+        return False
+    failed = task.cancelled() or task.exception() is not None
+    return failed or task.result().verdict is Verdict.ERROR
 
 
 def _asked_anyway(panel: Panel) -> Panel:
