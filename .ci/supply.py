@@ -218,7 +218,7 @@ def audit(tools: Path) -> Mapping[str, Any] | str:
             report: Mapping[str, Any] = json.loads(out.read_text("utf-8"))
             return report
     last = (ended.stderr.strip().splitlines() or [""])[-1]
-    if re.search(r"connect|timed? ?out|resol|service|HTTP", last, re.IGNORECASE):
+    if re.search(r"connect|timed? ?out|name resolution|service|HTTP", last, re.IGNORECASE):
         return last
     raise RuntimeError(f"pip-audit ended with {ended.returncode}: {ended.stderr.strip()[-2000:]}")
 
