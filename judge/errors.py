@@ -17,6 +17,7 @@ class Exit(IntEnum):
     INCOMPLETE = 3
     UNAVAILABLE = 4
     INTERRUPTED = 130
+    READER_GONE = 141
 
 
 class JudgeError(Exception):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -37,13 +35,3 @@ def plain_console(**more: Any) -> Console:
                 yield part if part.control else Segment(printable(part.text), part.style)
 
     return Printing(**{"highlight": False, "markup": False, **more})
-
-
-def guard_stdout() -> None:
-    """Let nothing that is printed end in a traceback, as it cannot on standard error.
-
-    Halves of surrogate pairs, which records may hold, have no UTF-8 form: they are written as
-    escapes, in JSON, too, where they mean the same.
-    """
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors != "backslashreplace":
-        sys.stdout.reconfigure(errors="backslashreplace")
