@@ -10,7 +10,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.extras import need_calibrate
-from judge.cli.printing import tell
+from judge.cli.printing import nothing, tell
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -181,6 +181,8 @@ def _finish(found: Audited, seed: int, model: str, context: typer.Context) -> No
         for line in troubles(report.summary):
             tell(line)
         tell(f"{len(found.results)} cases in {report.seconds:.1f} s, {exchanged(report)}")
+        if given["limit"] == 0:
+            tell(nothing((), 0))
     if not report.finished:
         how = "the same command with --resume goes on" if given["out"] else "run it again"
         kept = "" if given["no_cache"] else "; replies in the cache are not asked again"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -22,6 +22,14 @@ def tell(message: object) -> None:
 def say(text: str, *, err: bool = False) -> None:
     """Text or JSON on standard output, or on standard error."""
     typer.echo(printable(text), err=err)
+
+
+def nothing(sources: Sequence[str], limit: int | None = None) -> str:
+    """What to tell of a run that found nothing to do: nobody should take it for a good one."""
+    if limit == 0:
+        return "nothing was done: --limit 0"
+    names = ("standard input" if source == "-" else source for source in sources)
+    return f"no records in {', '.join(names)}"
 
 
 def plain_console(**more: Any) -> Console:
