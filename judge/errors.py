@@ -51,6 +51,13 @@ def unwritable(what: str, error: Exception) -> JudgeError:
     return told
 
 
+def why_unread(error: OSError | UnicodeDecodeError) -> str:
+    """Why a text file cannot be read, in the words of the system, or by its first wrong byte."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8: byte 0x{error.object[error.start]:02x} at byte {error.start + 1}"
+    return error.strerror or str(error)
+
+
 class BackendError(JudgeError):
     """A model call that brought no reply. The message is kept without secrets.
 

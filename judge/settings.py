@@ -18,7 +18,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from judge.errors import UsageError
+from judge.errors import UsageError, why_unread
 
 TOML = "judge.toml"
 PREFIX = "JUDGE_"
@@ -120,7 +120,9 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
         raise UsageError(f"{place}: {told}") from error
     except SettingsError as error:
         raise UsageError(f"{_undecodable()}: {error.__cause__ or error}") from error
-    except (ValueError, OSError) as error:
+    except (UnicodeDecodeError, OSError) as error:
+        raise UsageError(f"{TOML}: cannot be read: {why_unread(error)}") from error
+    except ValueError as error:
         raise UsageError(f"{TOML}: {error}") from error
     except RecursionError:
         raise UsageError(f"{TOML}: nested too deep to be read") from None

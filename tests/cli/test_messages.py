@@ -53,3 +53,44 @@ def test_nothing_to_do_is_told(judge: Typed) -> None:
     assert done.returncode == 0 and b"judge: no records in empty\n" in done.stderr
     done = judge("audit", "-m", "scripted:yes.yaml", "--limit", "0")
     assert done.returncode == 0 and b"judge: nothing was done: --limit 0\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "told"),
+    [
+        (("-m", "scripted:bad"), b"", "scripted:bad: a script is a mapping with `replies`: "),
+        (("-m", "scripted:bad"), b"{replies: 3}", "scripted:bad: replies: "),
+        (("-m", "scripted:bad"), b"\xff", "scripted:bad: cannot be read: not UTF-8: byte 0xff at"),
+        (("-m", "scripted:no"), b"", "scripted:no: cannot be read: No such file or directory\n"),
+        (("--profile", "no"), b"", "--profile no: cannot be read: No such file or directory\n"),
+        (("--profile", "bad"), b"\xff", "--profile bad: cannot be read: not UTF-8: byte 0xff at"),
+        (("--rubric", "bad"), b"\xff", "bad: cannot be read: not UTF-8: byte 0xff at byte 1\n"),
+        (("--rubric", "bad"), b"", "bad:1: a mapping of keys is needed, and here is nothing but"),
+        (("--rubric", "bad"), b"name: x y", "bad:1: name: a name is of small letters, digits and"),
+    ],
+)
+def test_no_exception_is_a_message(judge: Typed, words: Any, file: bytes, told: str) -> None:
+    (judge.folder / "bad").write_bytes(file)
+    judge.write("a.jsonl", [norm(1)])
+    done = judge("validate", "a.jsonl", "-m", "scripted:yes.yaml", *words)
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith(f"judge: {told}")
+    assert done.stderr.count(b"\n") == 1 and b"pydantic" not in done.stderr
+
+
+def test_settings_that_are_no_text(judge: Typed) -> None:
+    (judge.folder / "judge.toml").write_bytes("model = 'x'".encode("utf-16"))
+    done = judge("validate", "a.jsonl")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"judge: judge.toml: cannot be read: not UTF-8: byte 0xff at ")
+
+
+def test_a_set_without_norms_has_no_table(judge: Typed) -> None:
+    (judge.folder / "empty").write_text("")
+    done = judge("score", "norms", "empty")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"judge: empty: holds no norm; judged ones count if they passed\n"
+    (judge.folder / "binary").write_bytes(b"\x00\x01\xff\n")
+    done = judge("score", "norms", "binary")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.endswith(b"; 1 line(s) could not be read\n")
