@@ -69,7 +69,9 @@ app = typer.Typer(
 app.command(
     "validate", epilog=validate.EPILOG, short_help="Judge records; write each with its verdict."
 )(validate.command)
-app.command("plan", epilog=plan.EPILOG)(plan.command)
+app.command("plan", epilog=plan.EPILOG, short_help="Estimate calls, tokens and cost of a run.")(
+    plan.command
+)
 app.command(
     "calibrate", epilog=calibrate.EPILOG, short_help="Say how far judges agree with labels."
 )(calibrate.command)

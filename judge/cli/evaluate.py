@@ -42,7 +42,9 @@ of reach, or disk, cache or OUT cannot be written to; 130 interrupted.
 Sources = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[SOURCE]...", help="The benchmark's files or folder.", show_default=False
+        metavar="[SOURCE]...",
+        help="The benchmark's files; of eecc the released folder.",
+        show_default=False,
     ),
 ]
 

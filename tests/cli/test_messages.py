@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from judge.weights.catalog import CATALOG
 
 from .conftest import norm
 from .typed import Typed
@@ -90,7 +93,64 @@ def test_a_set_without_norms_has_no_table(judge: Typed) -> None:
     done = judge("score", "norms", "empty")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == b"judge: empty: holds no norm; judged ones count if they passed\n"
-    (judge.folder / "binary").write_bytes(b"\x00\x01\xff\n")
-    done = judge("score", "norms", "binary")
+    (judge.folder / "lists").write_bytes(b"[1]\n")
+    done = judge("score", "norms", "lists")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.endswith(b"; 1 line(s) could not be read\n")
+
+
+def test_a_cache_that_is_not_there_is_not_made(judge: Typed) -> None:
+    for words in (["stats"], ["clear", "--yes"], ["prune", "--older-than", "1d"]):
+        done = judge("cache", *words, "--cache-dir", "typo")
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr == b"judge: --cache-dir typo: there is no cache\n"
+    assert not (judge.folder / "typo").exists()
+
+
+def test_nobody_to_ask_removes_nothing(judge: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    done = judge("cache", "clear")
+    assert (done.returncode, done.stdout) == (2, b"")
+    told = done.stderr.decode().splitlines()
+    assert told[0].startswith("Remove 0 entries from ") and told[0].endswith("? [y/N] ")
+    assert told[1:] == ["judge: nothing was removed; --yes removes them without asking"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert judge("cache", "clear").stdout == b"removed 0 entries\n"
+
+
+def test_labels_without_annotators_say_what_is_missing(judge: Typed) -> None:
+    judge.write("labels.jsonl", [{**norm(1), "labels": {"relevance": "yes"}}])
+    done = judge("agreement", "labels.jsonl")
+    assert done.returncode == 2
+    assert b'{"labels": {"CHECK": {"ann": "yes", "bo": "no"}}}' in done.stderr
+
+
+def test_the_attacks_are_listed_as_json(judge: Typed) -> None:
+    done = judge("audit", "--list", "--json", "--limit", "2")
+    assert done.returncode == 0
+    cases = json.loads(done.stdout)
+    assert len(cases) == 2
+    assert list(cases[0]) == ["case", "rubric", "attack", "wanted", "injection"]
+
+
+def test_a_picture_is_not_replaced_unasked(judge: Typed) -> None:
+    (judge.folder / "w.svg").write_text("mine")
+    done = judge("workflows", "draw", "norm", "-o", "w.svg")
+    assert done.returncode == 2 and b"w.svg exists. Replace it (--overwrite)" in done.stderr
+    assert (judge.folder / "w.svg").read_text() == "mine"
+    assert judge("workflows", "draw", "norm", "-o", "w.svg", "--overwrite").returncode == 0
+    assert (judge.folder / "w.svg").read_text() != "mine"
+
+
+def test_the_table_of_models_is_plain_and_whole(
+    judge: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = judge("models", "list").stdout.decode().splitlines()
+    assert lines[0].split() == ["name", "size", "licence", "here", "what", "for"]
+    assert all(character.isprintable() and ord(character) < 0x2500 for character in lines[1])
+    assert [line.split()[0] for line in lines[1:]] == list(CATALOG)
+
+
+def test_the_general_help_cuts_nothing_off(judge: Typed) -> None:
+    assert "..." not in judge("--help").stdout.decode().partition("Commands:")[2].partition("Ex")[0]
