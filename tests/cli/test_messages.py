@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import judge as package
+from judge.settings import OTHERS, Settings
 from judge.weights.catalog import CATALOG
 
 from .conftest import norm
@@ -154,3 +157,28 @@ def test_the_table_of_models_is_plain_and_whole(
 
 def test_the_general_help_cuts_nothing_off(judge: Typed) -> None:
     assert "..." not in judge("--help").stdout.decode().partition("Commands:")[2].partition("Ex")[0]
+
+
+def test_a_variable_that_nothing_reads_is_told(
+    judge: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_MODLE", "scripted:other.yaml")
+    monkeypatch.setenv("JUDGE_SERVER", "vllm")
+    judge.write("a.jsonl", [norm(1)])
+    done = judge("validate", "a.jsonl", *ONE)
+    assert done.returncode == 0
+    assert done.stderr == (
+        b"judge: JUDGE_MODLE changes nothing: judge reads no such variable; JUDGE_MODEL?\n"
+    )
+
+
+def test_every_variable_in_the_source_is_known() -> None:
+    """A variable that is read, and told to change nothing, would be worse than no word at all."""
+    found = set()
+    for path in Path(package.__file__).parent.rglob("*.py"):
+        text = path.read_text("utf-8")
+        found |= set(re.findall(r"\bJUDGE_[A-Z_]+[A-Z]\b", text))
+        found |= {f"JUDGE_BATCH_{name}" for name in re.findall(r'_positive\("([A-Z]+)"', text)}
+    assert len(found) > len(OTHERS)
+    assert found <= OTHERS | {f"JUDGE_{name}".upper() for name in Settings.model_fields}
+    assert found >= OTHERS
