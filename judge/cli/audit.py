@@ -196,7 +196,8 @@ def _finish(found: Audited, seed: int, model: str, context: typer.Context) -> No
         if given["limit"] == 0:
             tell(nothing((), 0))
     if not report.finished:
-        how = "the same command with --resume goes on" if given["out"] else "run it again"
+        from judge.cli.evaluate import how_to_go_on
+
         kept = "" if given["no_cache"] else "; replies in the cache are not asked again"
-        tell(f"not finished, so there are no tables yet; {how}{kept}")
+        tell(f"not finished, so there are no tables yet; {how_to_go_on(report, given)}{kept}")
     raise typer.Exit(report.exit_code)

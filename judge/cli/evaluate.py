@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from judge.evaluation.benchmark import Benchmark
     from judge.evaluation.evaluating import Evaluated
     from judge.evaluation.tables import Table
+    from judge.run.running import Report
 
 EPILOG = """**Examples**
 
@@ -161,12 +162,13 @@ def _finish(found: Evaluated, made: list[Table], measured: str, context: typer.C
         if report.finished and not report.summary.records:
             tell(nothing(given["sources"], given["limit"]))
     if not (report.finished or report.broken_pipe):
-        tell(f"not finished, so there are no tables yet; {_how_to_go_on(found, given)}")
+        tell(f"not finished, so there are no tables yet; {how_to_go_on(report, given)}")
     raise typer.Exit(report.exit_code)
 
 
-def _how_to_go_on(found: Evaluated, given: Mapping[str, Any]) -> str:
-    if not given["out"] or not (found.report.summary.records or given["resume"]):
+def how_to_go_on(report: Report, given: Mapping[str, Any]) -> str:
+    """What to type after a run that did not come to its end; `given` are the command's flags."""
+    if not given["out"] or not (report.summary.records or given["resume"]):
         return "run it again"
     instead = " in the place of --overwrite" if given["overwrite"] else ""
     return f"the same command with --resume{instead} goes on"
