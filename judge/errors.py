@@ -17,6 +17,7 @@ class Exit(IntEnum):
     INCOMPLETE = 3
     UNAVAILABLE = 4
     INTERRUPTED = 130
+    READER_GONE = 141
 
 
 class JudgeError(Exception):
@@ -48,6 +49,13 @@ def unwritable(what: str, error: Exception) -> JudgeError:
     told = JudgeError(f"{what}: {reason}{f'; {remedy}' if remedy else ''}")
     told.exit_code = Exit.UNAVAILABLE
     return told
+
+
+def why_unread(error: OSError | UnicodeDecodeError) -> str:
+    """Why a text file cannot be read, in the words of the system, or by its first wrong byte."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8: byte 0x{error.object[error.start]:02x} at byte {error.start + 1}"
+    return error.strerror or str(error)
 
 
 class BackendError(JudgeError):

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
-from judge.errors import UsageError
+from judge.errors import UsageError, why_unread
 from judge.rubricparts import (
     YES_NO,
     Evidence,
@@ -82,6 +82,9 @@ _PER_VALUE = frozenset({"ValuesReflected", "SpeechesFound", "ValuesExtracted"})
 _ABOUT_ANYTHING = frozenset({"YesNo", "LabelAnswer", "EntailmentAnswer", "ChoiceAnswer"})
 _ABOUT_PREDICTIONS = frozenset({"ValuesExtracted"})
 _ABOUT_THE_STORY = frozenset(get_args(ReplyName)) - _ABOUT_ANYTHING - _ABOUT_PREDICTIONS
+
+
+_NAMING = "a name is of small letters, digits and _, and begins with a letter"
 
 
 class Rubric(Section):
@@ -216,7 +219,7 @@ def load(path: Path) -> Rubric:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from error
+        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
     return parse(text, str(path))
 
 
@@ -228,7 +231,9 @@ def parse(text: str, name: str) -> Rubric:
     except ValidationError as error:
         first = error.errors()[0]
         where = tuple(str(part) for part in first["loc"])
-        raise UsageError(complaint(name, where, lines, first["msg"])) from error
+        misnamed = where == ("name",) and first["type"] == "string_pattern_mismatch"
+        told = _NAMING if misnamed else first["msg"]
+        raise UsageError(complaint(name, where, lines, told)) from error
     _check_templates(rubric, name, lines)
     return rubric
 

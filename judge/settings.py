@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,11 +19,32 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from judge.errors import UsageError
+from judge.errors import UsageError, why_unread
 
 TOML = "judge.toml"
 PREFIX = "JUDGE_"
 _KEY = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
+OTHERS = frozenset(
+    f"{PREFIX}{name}"
+    for name in (
+        "BATCH_MEGABYTES",
+        "BATCH_PATIENCE",
+        "BATCH_POLL",
+        "BATCH_QUIET",
+        "BATCH_REQUESTS",
+        "HF_DOWNLOAD",
+        "LANGGRAPH_RUNTIME",
+        "LOCAL_CTX",
+        "MODELS_DIR",
+        "SERVER",
+        "SERVER_LOG",
+        "SERVER_OPTIONS",
+        "SERVE_TIMEOUT",
+        "TORCH_DEVICE",
+    )
+)
+"""Variables that are no settings of a run, but of a machine: read where they are used."""
+
 Words = Annotated[tuple[str, ...], NoDecode]
 
 
@@ -120,10 +142,24 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
         raise UsageError(f"{place}: {told}") from error
     except SettingsError as error:
         raise UsageError(f"{_undecodable()}: {error.__cause__ or error}") from error
-    except (ValueError, OSError) as error:
+    except (UnicodeDecodeError, OSError) as error:
+        raise UsageError(f"{TOML}: cannot be read: {why_unread(error)}") from error
+    except ValueError as error:
         raise UsageError(f"{TOML}: {error}") from error
     except RecursionError:
         raise UsageError(f"{TOML}: nested too deep to be read") from None
+
+
+def strays() -> dict[str, str | None]:
+    """Variables that look like ours and that nothing reads, each with the nearest that is read.
+
+    None where no name is near.
+    """
+    known = OTHERS | {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
+    unknown = sorted(
+        name for name in os.environ if name.startswith(PREFIX) and name.upper() not in known
+    )
+    return {name: next(iter(get_close_matches(name.upper(), known, 1)), None) for name in unknown}
 
 
 def _place(given: Mapping[str, Any], path: tuple[str, ...]) -> str:

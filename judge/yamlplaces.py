@@ -18,6 +18,9 @@ MAX_DEPTH = 100
 MAX_ALIASED = 100_000
 """Most nodes that aliases may stand for: a few lines of them can stand for billions."""
 
+_KINDS: Mapping[type, str] = {str: "a text", list: "a list"}
+"""What else a file can hold, with every scalar as text."""
+
 # Written in C where it is there; else the rubrics take a tenth of a second to read.
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
@@ -35,7 +38,8 @@ def read_mapping(text: str, name: str) -> tuple[dict[str, Any], dict[Place, int]
     except yaml.YAMLError as error:
         raise _bad(name, error) from error
     if not isinstance(data, dict):
-        raise UsageError(f"{name}:1: a rubric is a mapping of keys, not {type(data).__name__}")
+        what = _KINDS.get(type(data), "nothing but blanks and comments")
+        raise UsageError(f"{name}:1: a mapping of keys is needed, and here is {what}")
     if "!" in text:
         _refuse_tags(text, name)
     lines: dict[Place, int] = {}

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from judge.audit.encoding import ENCODINGS
 from judge.digest import digest
-from judge.errors import UsageError
+from judge.errors import UsageError, why_unread
 from judge.records import Item, Problem, build
 from judge.rubric import TEXT_FIELDS, Rubric
 from judge.rubricparts import Section, Text
@@ -121,7 +121,7 @@ def read_families(path: Path) -> Mapping[str, Family]:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from error
+        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
     data, lines = read_mapping(text, str(path))
     try:
         found = _FAMILIES.validate_python(data)

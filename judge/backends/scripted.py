@@ -115,8 +115,13 @@ class ScriptedBackend:
         try:
             text = path.read_text("utf-8")
             self._script = _Script.model_validate(read_plain(text, f"scripted:{name}"))
-        except (OSError, UnicodeDecodeError, ValidationError) as error:
-            raise errors.UsageError(f"scripted:{name}: {error}") from error
+        except (OSError, UnicodeDecodeError) as error:
+            told = f"scripted:{name}: cannot be read: {errors.why_unread(error)}"
+            raise errors.UsageError(told) from error
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"])) or "a script is a mapping with `replies`"
+            raise errors.UsageError(f"scripted:{name}: {where}: {first['msg']}") from error
         self._name = path.name
         self._digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
         self._used: dict[int, int] = {}

@@ -86,10 +86,16 @@ async def calibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Cal
             cascades[check] = rates_of_all
         if why:
             refused.append(f"{check}: {why}")
-    judges = tuple(judge.profile for report in checks for judge in report.judges)
-    profile = Profile(made_by=f"judge {__version__}", cascades=cascades, judges=judges)
+    judges = tuple(
+        judge.profile for report in checks for judge in report.judges if not judge.unanswered.silent
+    )
+    if not judges:
+        refused.append("no item got an answer")
+    profile = None
+    if not refused:
+        profile = Profile(made_by=f"judge {__version__}", cascades=cascades, judges=judges)
     told_why = "; ".join(refused) or None
-    return Calibration(tuple(job.sources), checks, None if refused else profile, problems, told_why)
+    return Calibration(tuple(job.sources), checks, profile, problems, told_why)
 
 
 def _refuse_unusable(job: Job, judges: Sequence[Judge], items: Sequence[LabelledItem]) -> None:

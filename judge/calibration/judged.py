@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -28,3 +28,34 @@ class Judged:
     evidence: str | None = None
     repeats: tuple[str | None, ...] = ()
     swapped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Items that a judge gave no answer to.
+
+    `items` were put to it, `answered` of them brought an answer, `errors` no reply at all; `reason`
+    is why the first one failed, or, where none did, why the first is without an answer.
+    """
+
+    items: int = 0
+    answered: int = 0
+    errors: int = 0
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, judged: Sequence[Judged]) -> Unanswered:
+        """Counted over what a judge said of each item."""
+        failed = [one for one in judged if one.outcome == "error"]
+        lost = [*failed, *(one for one in judged if one.outcome != "answered")]
+        return cls(
+            len(judged),
+            sum(one.outcome == "answered" for one in judged),
+            len(failed),
+            (lost[0].evidence or lost[0].outcome) if lost else None,
+        )
+
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing that the judge could be known by."""
+        return not self.answered

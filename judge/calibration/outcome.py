@@ -8,6 +8,7 @@ from typing import Any
 
 from judge.calibration.disagreements import Disagreement
 from judge.calibration.fitting import Fit
+from judge.calibration.judged import Unanswered
 from judge.calibration.measures import Measures
 from judge.calibration.panels import PanelMeasures
 from judge.calibration.people import AgainstPeople
@@ -27,6 +28,7 @@ class JudgeReport:
     - `by`: the better of the two, by slice: name of the slice, then its value
     - `people`: beside the annotators of the same items; None without two for any item
     - `disagreements`: over all items put to the judge, the surest first, under the final reading
+    - `unanswered`: over all items put to the judge
     """
 
     model: str
@@ -41,6 +43,7 @@ class JudgeReport:
     disagreements: Sequence[Disagreement]
     skipped: Mapping[str, int]
     profile: JudgeProfile
+    unanswered: Unanswered
 
     @property
     def final(self) -> Measures:
@@ -63,6 +66,7 @@ class JudgeReport:
             "people": self.people.as_json() if self.people else None,
             "stability": self.stability.as_json() if self.stability else None,
             "skipped": dict(self.skipped),
+            "unanswered": plain(self.unanswered),
             "disagreements": [one.as_json() for one in self.disagreements],
         }
 
@@ -99,13 +103,22 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Everything that `judge calibrate` found; `problems` are lines that could not be read."""
+    """Everything that `judge calibrate` found; `problems` are lines that could not be read.
+
+    In the profile are the judges that gave an answer, and there is none where nobody did.
+    """
 
     sources: tuple[str, ...]
     checks: Sequence[CheckReport]
     profile: Profile | None
     problems: Sequence[Item] = field(default_factory=tuple)
     refused: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is missing that was asked for."""
+        lost = (judge.unanswered for check in self.checks for judge in check.judges)
+        return bool(self.problems or self.refused or any(one.errors or one.silent for one in lost))
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain JSON values; the profile is a file of its own."""

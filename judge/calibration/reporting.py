@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from judge.calibration.deciding import decided
 from judge.calibration.disagreements import disagreements
-from judge.calibration.judged import Judged
+from judge.calibration.judged import Judged, Unanswered
 from judge.calibration.measures import Measures, measure
 from judge.calibration.outcome import JudgeReport
 from judge.calibration.people import AgainstPeople, against_people
@@ -60,6 +60,7 @@ def report_on(
         disagreements=disagreements([_as_shown(seen, place) for place in range(len(items))]),
         skipped=Counter(one.evidence or "" for one in everything if one.outcome == "skipped"),
         profile=_profile(job, seen, items, parts, policy, number, final),
+        unanswered=Unanswered.of(everything),
     )
 
 

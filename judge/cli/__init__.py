@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -26,9 +27,10 @@ from judge.cli import (
     validate,
     workflows,
 )
-from judge.cli.printing import guard_stdout, tell
+from judge.cli.printing import tell
 from judge.cli.stderr import unfailing
-from judge.errors import JudgeError
+from judge.cli.stdout import ReaderGone, guard_stdout
+from judge.errors import Exit, JudgeError
 from judge.masking import guard_process
 
 EPILOG = """**Examples**
@@ -67,7 +69,9 @@ app = typer.Typer(
 app.command(
     "validate", epilog=validate.EPILOG, short_help="Judge records; write each with its verdict."
 )(validate.command)
-app.command("plan", epilog=plan.EPILOG)(plan.command)
+app.command("plan", epilog=plan.EPILOG, short_help="Estimate calls, tokens and cost of a run.")(
+    plan.command
+)
 app.command(
     "calibrate", epilog=calibrate.EPILOG, short_help="Say how far judges agree with labels."
 )(calibrate.command)
@@ -117,11 +121,24 @@ def main() -> None:
     unfailing()
     guard_stdout()
     try:
-        app()
-    except JudgeError as error:
-        tell(error)
-        sys.exit(int(error.exit_code))
+        code = _ended(app)
+        # What is still in the buffer would fail where nobody could tell of it.
+        sys.exit(_ended(sys.stdout.flush) or code)
     finally:
         # Typer has put a hook for tracebacks of its own in place of ours.
         guard_process()
         gc.enable()
+
+
+def _ended(step: Callable[[], object]) -> int | str | None:
+    """The exit code that a step ends with, its error told."""
+    try:
+        step()
+    except SystemExit as end:
+        return end.code
+    except ReaderGone:
+        return int(Exit.READER_GONE)
+    except JudgeError as error:
+        tell(error)
+        return int(error.exit_code)
+    return int(Exit.OK)

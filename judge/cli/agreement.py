@@ -258,7 +258,11 @@ def _nothing(reading: _Reading, report: Agreement) -> str:
     lines = f"; {reading.unreadable} line(s) could not be read" if reading.unreadable else ""
     if report.prepared.labels:
         return f"no label is left of {report.prepared.labels}{lines}"
-    return f"there are no answers of single annotators in the labels{lines}"
+    return (
+        "the labels do not say who gave which answer: write them as "
+        '{"labels": {"CHECK": {"ann": "yes", "bo": "no"}}}, or as a table of item, annotator and '
+        f"label{lines}"
+    )
 
 
 def _notes(report: Agreement, *, scale: bool) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.extras import need_calibrate
-from judge.cli.printing import tell
+from judge.cli.printing import nothing, say, tell
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def command(
     tables: Annotated[
         Path | None, typer.Option(help="Folder for every table as CSV, JSON and figure.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the tables, or the list, as JSON.")
+    ] = False,
     rubric: Annotated[
         list[str] | None,
         typer.Option(
@@ -150,14 +153,23 @@ def _list(context: typer.Context) -> None:
         sample=given["sample"],
         seed=settings.seed,
     )
+    if given["as_json"]:
+        say(json.dumps([_told(case) for case in picked.cases], ensure_ascii=False, indent=1))
+        return
     typer.echo("\t".join(("case", "rubric", "attack", "wanted", "injection")))
     for case in picked.cases:
-        typer.echo(_row(case))
+        shown = case.injection.encode("unicode_escape").decode()
+        typer.echo("\t".join((*list(_told(case).values())[:-1], shown)))
 
 
-def _row(case: Case) -> str:
-    shown = case.injection.encode("unicode_escape").decode()
-    return "\t".join((case.id, case.check, case.family, case.wanted, shown))
+def _told(case: Case) -> dict[str, str]:
+    return {
+        "case": case.id,
+        "rubric": case.check,
+        "attack": case.family,
+        "wanted": case.wanted,
+        "injection": case.injection,
+    }
 
 
 def _finish(found: Audited, seed: int, model: str, context: typer.Context) -> None:
@@ -181,8 +193,11 @@ def _finish(found: Audited, seed: int, model: str, context: typer.Context) -> No
         for line in troubles(report.summary):
             tell(line)
         tell(f"{len(found.results)} cases in {report.seconds:.1f} s, {exchanged(report)}")
+        if given["limit"] == 0:
+            tell(nothing((), 0))
     if not report.finished:
-        how = "the same command with --resume goes on" if given["out"] else "run it again"
+        from judge.cli.evaluate import how_to_go_on
+
         kept = "" if given["no_cache"] else "; replies in the cache are not asked again"
-        tell(f"not finished, so there are no tables yet; {how}{kept}")
+        tell(f"not finished, so there are no tables yet; {how_to_go_on(report, given)}{kept}")
     raise typer.Exit(report.exit_code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,14 +26,28 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 @contextmanager
 def _opened(folder: Path | None) -> Iterator[ReplyCache]:
+    from diskcache.core import DBNAME
+
     from judge.cache import ReplyCache, cache_dir
     from judge.settings import resolve
 
+    if folder is not None and not (folder / DBNAME).is_file():
+        # Opening it would make one, and hide the slip of a finger.
+        raise UsageError(f"--cache-dir {folder}: there is no cache")
     cache = ReplyCache(cache_dir(resolve({"cache_dir": folder}).cache_dir))
     try:
         yield cache
     finally:
         cache.close()
+
+
+def _agreed(question: str) -> bool:
+    """Ask on standard error; nobody there to answer is a no."""
+    typer.echo(f"{question} [y/N] ", nl=False, err=True)
+    answer = sys.stdin.readline() if sys.stdin is not None else ""
+    if not answer.endswith("\n"):
+        typer.echo(err=True)
+    return answer.strip().lower() in ("y", "yes")
 
 
 @app.command()
@@ -74,10 +89,8 @@ def clear(
     """
     with _opened(cache_dir) as cache:
         told = cache.stats()
-        if not yes:
-            typer.confirm(
-                f"Remove {told.entries} entries from {told.folder}?", abort=True, err=True
-            )
+        if not (yes or _agreed(f"Remove {told.entries} entries from {told.folder}?")):
+            raise UsageError("nothing was removed; --yes removes them without asking")
         typer.echo(f"removed {cache.clear()} entries")
 
 

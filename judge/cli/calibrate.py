@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,9 +32,13 @@ EPILOG = """**Examples**
 public set in its released form, NAME:PATH: moral-stories, normad, cali, ambient, multipico, llmbar,
 culturalbench, lewidi, table.
 
-**Exit codes**: 0 done; 2 bad usage; 3 some lines could not be read, or --agree cannot be
-guaranteed; 4 a model is out of reach; 130 interrupted (replies are in the cache).
+**Exit codes**: 0 done; 2 bad usage; 3 some lines could not be read, some items got no reply, a
+judge answered none, or --agree cannot be guaranteed; 4 a model is out of reach; 130 interrupted
+(replies are in the cache).
 """
+
+MOST_SHOWN = 160
+"""Characters that are shown of a reason."""
 
 Labels = Annotated[
     list[str],
@@ -145,7 +149,7 @@ def command(
     else:
         print_tables(found, show)
     _tell(found, out)
-    if found.problems or found.refused:
+    if found.failed:
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
@@ -192,8 +196,22 @@ def _tell(found: Calibration, out: Path | None) -> None:
         tell(f"{item.source}:{item.line}: {said}")
     if len(found.problems) > 20:
         tell(f"and {len(found.problems) - 20} more unreadable lines")
+    for line in _lost(found):
+        tell(line)
     if found.refused:
         tell(f"no profile: {found.refused}")
     elif out is not None:
         tell(f"report, plots and profile are in {out}")
-    sys.stdout.flush()
+
+
+def _lost(found: Calibration) -> Iterator[str]:
+    """Of each judge that failed, on how many items, and why on the first of them."""
+    for check in found.checks:
+        for judge in check.judges:
+            lost = judge.unanswered
+            why = " ".join((lost.reason or "").split())[:MOST_SHOWN]
+            if lost.silent:
+                yield f"{check.check}, {judge.model}: answered none of {lost.items} items: {why}"
+            elif lost.errors:
+                failed = f"{lost.errors} of {lost.items} items got no reply"
+                yield f"{check.check}, {judge.model}: {failed}, the first: {why}"

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from judge.cli import options as opt
 from judge.cli.extras import need_calibrate
-from judge.cli.printing import say, tell
-from judge.errors import UsageError
+from judge.cli.printing import nothing, say, tell
+from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from judge.evaluation.benchmark import Benchmark
     from judge.evaluation.evaluating import Evaluated
     from judge.evaluation.tables import Table
+    from judge.run.running import Report
 
 EPILOG = """**Examples**
 
@@ -41,7 +43,9 @@ of reach, or disk, cache or OUT cannot be written to; 130 interrupted.
 Sources = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[SOURCE]...", help="The benchmark's files or folder.", show_default=False
+        metavar="[SOURCE]...",
+        help="The benchmark's files; of eecc the released folder.",
+        show_default=False,
     ),
 ]
 
@@ -146,16 +150,28 @@ def _finish(found: Evaluated, made: list[Table], measured: str, context: typer.C
             write(made, given["tables"], benchmark=given["name"], model=measured)
     if report.fatal is not None:
         tell(report.fatal)
+        if report.exit_code == Exit.USAGE and not report.summary.records:
+            # The same command would end in the same way.
+            raise typer.Exit(report.exit_code)
     if not given["quiet"]:
         from judge.cli.closing import troubles
 
         for line in troubles(report.summary):
             tell(line)
         tell(_told(found))
+        if report.finished and not report.summary.records:
+            tell(nothing(given["sources"], given["limit"]))
     if not (report.finished or report.broken_pipe):
-        how = "the same command with --resume goes on" if given["out"] else "run it again"
-        tell(f"not finished, so there are no tables yet; {how}")
+        tell(f"not finished, so there are no tables yet; {how_to_go_on(report, given)}")
     raise typer.Exit(report.exit_code)
+
+
+def how_to_go_on(report: Report, given: Mapping[str, Any]) -> str:
+    """What to type after a run that did not come to its end; `given` are the command's flags."""
+    if not given["out"] or not (report.summary.records or given["resume"]):
+        return "run it again"
+    instead = " in the place of --overwrite" if given["overwrite"] else ""
+    return f"the same command with --resume{instead} goes on"
 
 
 def show(made: list[Table], *, as_json: bool, beside: bool) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from judge.cli.printing import plain_console
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 
 _PLAIN_SECONDS = 5.0
+_WIDEST = 10_000
 
 Name = Annotated[
     str | None,
@@ -49,15 +51,15 @@ def list_models(
     if as_json:
         typer.echo(json.dumps([_described(entry) for entry in CATALOG.values()], indent=2))
         return
-    from rich.console import Console
     from rich.table import Table
 
-    table = Table("name", "size", "licence", "here", "what for")
+    table = Table("name", "size", "licence", "here", "what for", box=None, pad_edge=False)
     for entry in CATALOG.values():
         described = _described(entry)
         here = "no" if described["path"] is None else "yes"
         table.add_row(entry.name, f"{entry.size / 1e6:,.0f} MB", entry.licence, here, entry.about)
-    Console().print(table)
+    # Rich folds cells to the terminal's width, or to 80 in a pipe; a terminal wraps lines itself.
+    plain_console(width=_WIDEST).print(table, soft_wrap=True)
 
 
 @app.command("pull")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from judge.cli.printing import tell
 from judge.errors import Exit
 
 if TYPE_CHECKING:
@@ -281,12 +282,16 @@ def settings_here(context: typer.Context) -> Settings:
 def settings(context: typer.Context) -> Settings:
     """The settings of a run: the command's flags that carry a setting's name, above other sources.
 
-    A switch that is off says nothing, so that a variable or judge.toml can still turn it on.
+    A switch that is off says nothing, so that a variable or judge.toml can still turn it on. Of
+    variables that nothing reads it is told that they change nothing.
 
     Raises:
         UsageError: a value that does not fit, naming the flag, variable or key.
     """
-    from judge.settings import Settings, resolve
+    from judge.settings import Settings, resolve, strays
+
+    for name, near in strays().items():
+        tell(f"{name} changes nothing: judge reads no such variable{f'; {near}?' if near else ''}")
 
     flags = {name: value for name, value in context.params.items() if name in Settings.model_fields}
     flags = {name: value for name, value in flags.items() if value is not False}

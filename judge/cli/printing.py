@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -26,6 +24,14 @@ def say(text: str, *, err: bool = False) -> None:
     typer.echo(printable(text), err=err)
 
 
+def nothing(sources: Sequence[str], limit: int | None = None) -> str:
+    """What to tell of a run that found nothing to do: nobody should take it for a good one."""
+    if limit == 0:
+        return "nothing was done: --limit 0"
+    names = ("standard input" if source == "-" else source for source in sources)
+    return f"no records in {', '.join(names)}"
+
+
 def plain_console(**more: Any) -> Console:
     """A Rich console whose text is `printable`, and never read as Rich's markup."""
     from rich.console import Console
@@ -37,13 +43,3 @@ def plain_console(**more: Any) -> Console:
                 yield part if part.control else Segment(printable(part.text), part.style)
 
     return Printing(**{"highlight": False, "markup": False, **more})
-
-
-def guard_stdout() -> None:
-    """Let nothing that is printed end in a traceback, as it cannot on standard error.
-
-    Halves of surrogate pairs, which records may hold, have no UTF-8 form: they are written as
-    escapes, in JSON, too, where they mean the same.
-    """
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors != "backslashreplace":
-        sys.stdout.reconfigure(errors="backslashreplace")

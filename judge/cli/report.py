@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import tell
+from judge.cli.printing import nothing, tell
 from judge.errors import Exit
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ def command(
     made = publish(sources, out, overwrite=overwrite, limit=limit)
     if not quiet:
         tell(_closing(made, out))
+        if not made.lines:
+            tell(nothing(sources))
     if made.foreign:
         told = f"{made.foreign} line(s) could not be read as output of judge validate"
         tell(f"{told}: see the end of the page")

@@ -252,6 +252,11 @@ def norms(
             unread += 1
         else:
             found.append(record[2])
+    if not found:
+        faulty = f"; {unread} line(s) could not be read" if unread else ""
+        raise UsageError(
+            f"{', '.join(sources)}: holds no norm; judged ones count if they passed{faulty}"
+        )
     _end(statistics(found), tables, as_json, "normad", sources[0])
     if unread:
         tell(f"{unread} line(s) could not be read")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from judge.errors import UsageError
+
 app = typer.Typer(no_args_is_help=True)
 
 
@@ -30,6 +32,7 @@ def draw(
         Path | None,
         typer.Option("-o", "--out", help="Write a picture (.svg, .png) instead of Mermaid text."),
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the picture.")] = False,
 ) -> None:
     """Print a workflow as Mermaid text, or write it as a picture.
 
@@ -41,6 +44,8 @@ def draw(
     if out is None:
         typer.echo(graph.get_graph().draw_mermaid(), nl=False)
         return
+    if out.exists() and not overwrite:
+        raise UsageError(f"{out} exists. Replace it (--overwrite), or name another file with -o")
     from judge.report.drawing import draw as picture
 
     picture(graph, out)

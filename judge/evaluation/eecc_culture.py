@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from judge.errors import UsageError
+from judge.errors import UsageError, why_unread
 from judge.stats.lexical_variance import Rule
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def read_vectors(path: Path, *, without: Collection[str] = frozenset()) -> dict[
                     if name not in _BESIDE_VALUES and name not in without
                 ]
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from error
+        raise UsageError(f"{path}: {why_unread(error)}") from error
     return vectors
 
 

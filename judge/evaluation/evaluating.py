@@ -22,7 +22,7 @@ from judge.masking import masked
 from judge.records import Item, Problem, SeenIds
 from judge.run import lines
 from judge.run.fingerprint import Mark, fingerprint
-from judge.run.job import Job, refuse_outputs
+from judge.run.job import Job, among, refuse_outputs
 from judge.run.lines import Line
 from judge.run.running import Report, Watcher, run
 from judge.run.setup import Setup
@@ -143,7 +143,7 @@ class _Evaluation:
     _grader: Grader | None = None
 
     def items(self) -> Iterator[Item]:
-        found = self.benchmark.items(self.job.inputs, self.choices)
+        found = among(self.job, self.benchmark.items(self.job.inputs, self.choices))
         if self.job.sample is not None:
             found = sampled_rows(found, self.job.sample, self.job.sample_seed)
         return found if self.job.limit is None else first_rows(found, self.job.limit)
@@ -237,10 +237,10 @@ class _Evaluation:
 
     def _repeated(self, item: Item) -> Problem | None:
         id = str((item.fields or {}).get("id"))
-        first = self.ids.first_line(id, item.line)
+        first = self.ids.already(id, item)
         if first is None:
             return None
-        return Problem(f"id {id} was already on line {first}", "id", "duplicate-id")
+        return Problem(f"id {id} was already on {first}", "id", "duplicate-id")
 
     def _made_mark(self) -> Mark:
         settings = self.setup.settings
@@ -270,5 +270,5 @@ class _Evaluation:
 
 def _failed(item: Item, kind: str, message: str, mark: Mark) -> Line:
     answer = Answer("error", Usage(), reason=message)
-    told = {"type": kind, "line": item.line, "message": message}
+    told = {"type": kind, **item.found_at, "message": message}
     return answered(item, answer, mark, told)

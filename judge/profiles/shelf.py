@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from judge.errors import UsageError
+from judge.errors import UsageError, why_unread
 from judge.profiles.profile import Bond, JudgeProfile, Profile, Rates
 
 
@@ -71,7 +71,7 @@ def named(path: Path) -> Profiles:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--profile {path}: cannot be read: {error}") from error
+        raise UsageError(f"--profile {path}: cannot be read: {why_unread(error)}") from error
     return Profiles.of(parse(text, f"--profile {path}"), str(path))
 
 

@@ -47,7 +47,7 @@ class Item:
     `source` is the file's name or `<stdin>`; `line` counts from 1 (for Parquet it is the row).
     Exactly one of `fields` (the record as it stands) and `problem` is there. `raw` is the text
     that could not be read, bytes that are no UTF-8 written as `\\xNN`; of an item over the size
-    limit only the beginning, with its full size.
+    limit only the beginning, with its full size. `among` says that it is one of several sources'.
     """
 
     source: str
@@ -55,6 +55,13 @@ class Item:
     fields: dict[str, Any] | None
     raw: str | None = None
     problem: Problem | None = None
+    among: bool = False
+
+    @property
+    def found_at(self) -> dict[str, Any]:
+        """Where to look for it, as output lines say: the line, of several sources the file, too."""
+        where: dict[str, Any] = {"line": self.line}
+        return {"file": self.source, **where} if self.among else where
 
 
 _NAME_BREAK = re.compile(r"[,;\n]")

@@ -73,9 +73,9 @@ def build(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> R
     if isinstance(data, Problem):
         return data
     if ids is not None and data.id is not None:
-        first = ids.first_line(data.id, item.line)
+        first = ids.already(data.id, item)
         if first is not None:
-            message = f"id {clip(data.id)} was already on line {first}"
+            message = f"id {clip(data.id)} was already on {first}"
             return Problem(message, names["id"], "duplicate-id")
     return Record(item, kind, data, names)
 

@@ -6,7 +6,7 @@ import io
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -43,12 +43,17 @@ class Job:
 
 def select(job: Job) -> Iterator[Item]:
     """The items of all inputs, cut down to the limit or the sample."""
-    items: Iterator[Item] = chain.from_iterable(
-        _opened(source, job.format) for source in job.inputs
-    )
+    items = among(job, chain.from_iterable(_opened(source, job.format) for source in job.inputs))
     if job.sample is not None:
         items = _sampled(items, job.sample, job.sample_seed)
     return islice(items, job.limit)
+
+
+def among(job: Job, items: Iterator[Item]) -> Iterator[Item]:
+    """The items, which know whether the job has several inputs."""
+    if len(job.inputs) > 1:
+        return (replace(item, among=True) for item in items)
+    return items
 
 
 def _opened(source: str, format: str | None) -> Iterator[Item]:

@@ -41,14 +41,14 @@ def failed(record: Record, kind: str, message: str, bound: Bound) -> Line:
         workflow=bound.workflow.name,
         reason=message,
         usage=Usage(),
-        error={"type": kind, "line": record.item.line, "message": message},
+        error={"type": kind, **record.item.found_at, "message": message},
     )
     return written(record.with_changes({}), judgement.as_json(bound.models, bound.fingerprint))
 
 
 def bad_input(item: Item, problem: Problem) -> Line:
     """The line of input that cannot be judged: its fields, or its raw text, and what is wrong."""
-    told: dict[str, Any] = {"type": problem.type, "line": item.line, "message": problem.message}
+    told: dict[str, Any] = {"type": problem.type, **item.found_at, "message": problem.message}
     if problem.field is not None:
         told["field"] = problem.field
     if item.fields is None:

@@ -194,7 +194,7 @@ def test_majority_that_is_settled(typed: Typed) -> None:
         (["votes.jsonl", "--level", "interval"], "level interval needs numbers"),
         (["votes.jsonl", "--level", "ratio"], "ratio"),
         (["votes.jsonl", "--raters", "1"], "raters"),
-        (["gold.jsonl"], "no answers of single annotators"),
+        (["gold.jsonl"], "do not say who gave which answer"),
         (["nowhere.jsonl"], "nowhere.jsonl"),
     ],
 )

@@ -328,6 +328,33 @@ def test_a_guarantee_that_cannot_be_given_is_exit_code_3(typed: Typed) -> None:
     assert json.loads(Path("done/report.json").read_text())["refused"]
 
 
+def test_a_judge_that_answers_nothing_leaves_no_profile(typed: Typed) -> None:
+    """It used to end with 0, the reason untold, and a profile made of nothing."""
+    write("labels.jsonl", seeming(4))
+    judge = script("judge.yaml", {}, replies=[{"when": {"contains": "no such day"}, "text": "x"}])
+    code, out, told = typed("labels.jsonl", "-m", judge, *CHECK, "-o", "done")
+    assert code == 3
+    assert "0 of 4" in out
+    first, second = told.splitlines()
+    assert first.startswith(f"judge: plain, {judge}: answered none of 4 items: bad-request: ")
+    assert second == "judge: no profile: no item got an answer"
+    assert not Path("done/profile.json").exists()
+
+
+def test_items_without_a_reply_are_counted_with_the_first_reason(typed: Typed) -> None:
+    write("labels.jsonl", seeming(4))
+    judge = script("judge.yaml", {"bright": 0.9})
+    code, _, told = typed("labels.jsonl", "-m", judge, *CHECK, "-o", "done")
+    assert code == 3
+    first, second = told.splitlines()
+    assert first.startswith(
+        f"judge: plain, {judge}: 2 of 4 items got no reply, the first: bad-request: "
+    )
+    assert second == "judge: report, plots and profile are in done"
+    lost = json.loads(Path("done/report.json").read_text())["checks"][0]["judges"][0]["unanswered"]
+    assert (lost["items"], lost["answered"], lost["errors"]) == (4, 2, 2)
+
+
 def test_a_folder_that_is_not_empty_is_refused_before_any_call(typed: Typed) -> None:
     write("labels.jsonl", seeming(10))
     Path("done").mkdir()
@@ -389,7 +416,7 @@ def test_a_judge_that_gives_no_log_probabilities(typed: Typed) -> None:
     words = ("-m", "scripted:words.yaml", "--reading", "probability")
     code, out, told = typed("labels.jsonl", *words, *CHECK)
     # The script has no p_yes: each call is refused, and none is taken for an answer.
-    assert (code, told) == (0, "")
+    assert code == 3 and "answered none of 4 items" in told
     assert "0 of 4" in out
 
 

@@ -205,3 +205,37 @@ def test_a_first_token_is_read_where_the_model_is_asked_to(asked: Typed) -> None
     line = written(asked(*words, "--condition", "none").stdout)[0]
     assert line["judge"]["answer"] == "yes"
     assert line["judge"]["probabilities"] == {"yes": 0.5, "no": 0.25, "neutral": 0.25}
+
+
+def test_why_items_fail_is_said_with_the_file_where_there_are_several(asked: Typed) -> None:
+    asked.write("more.jsonl", [{"id": "9", "story": "Eve left."}, ROWS[0], ROWS[0]])
+    ran = asked(*ASK[:3], "more.jsonl", *ASK[3:], "--condition", "none", "-o", "out.jsonl")
+    assert ran.returncode == 3
+    assert b"judge: 2 x duplicate-id: id '1' was already on line 1 of rows.jsonl" in ran.stderr
+    lines = written((asked.folder / "out.jsonl").read_bytes())
+    bad = [line["judge"]["error"] for line in lines[4:]]
+    assert [(one["file"], one["line"]) for one in bad] == [("more.jsonl", n) for n in (1, 2, 3)]
+
+
+def test_a_source_that_is_not_there_is_all_that_is_said(asked: Typed) -> None:
+    ran = asked("evaluate", "normad", "nope", *ASK[3:])
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    assert ran.stderr == b"judge: nope does not exist\n"
+
+
+@pytest.mark.parametrize("flags", [(), ("-o", "out.jsonl")])
+def test_how_to_go_on_after_the_model_was_out_of_reach(asked: Typed, flags: Any) -> None:
+    asked.script("model.yaml", [{"error": "unreachable"}])
+    (asked.folder / "out.jsonl").write_text("")
+    ran = asked(*ASK, *flags, "--overwrite")
+    assert ran.returncode == 4
+    assert ran.stderr.decode().splitlines()[-1].endswith("no tables yet; run it again")
+
+
+def test_an_empty_source_is_told(asked: Typed) -> None:
+    (asked.folder / "empty").write_text("")
+    ran = asked("evaluate", "normad", "empty", *ASK[3:])
+    assert ran.returncode == 0
+    assert b"judge: no records in empty\n" in ran.stderr
+    ran = asked(*ASK, "--limit", "0")
+    assert ran.returncode == 0 and b"judge: nothing was done: --limit 0\n" in ran.stderr

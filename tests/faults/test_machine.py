@@ -17,7 +17,7 @@ import pytest
 
 from judge.backends.faults import retry_after
 from judge.errors import Exit, JudgeError
-from judge.records import SeenIds
+from judge.records import Item, SeenIds
 
 from .forks import FIXTURES, Ended, Forks, calls, paid_twice
 from .page import Outcome, rows
@@ -146,7 +146,7 @@ DISKS = [
     Fault("`2> /dev/full`", 0, {"streams": {"2": "/dev/full"}}, again=None),
     Fault("standard error closed", 0, {"closed": [2]}, again=None),
     Fault("standard error: a reader that goes away", 0, {"streams": {"2": "gone"}}, again=None),
-    Fault("standard output closed", 2, {"closed": [1]}, PLAIN, again=OUT),
+    Fault("standard output closed", 4, {"closed": [1]}, PLAIN, again=OUT),
     Fault(
         "standard output: a reader that goes away",
         141,
@@ -403,7 +403,7 @@ def test_ids_that_find_no_room() -> None:
         ids._db.execute("PRAGMA max_page_count=3").fetchall()
         with pytest.raises(JudgeError, match="cannot be remembered in") as caught:
             for number in range(10_000):
-                ids.first_line(str(number), number)
+                ids.already(str(number), Item("a.jsonl", number, {}))
         assert caught.value.exit_code == Exit.UNAVAILABLE
 
 

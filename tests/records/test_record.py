@@ -141,14 +141,19 @@ def test_texts_by_typed_and_by_own_name() -> None:
     assert story.text("characters") == "Ann, Bo"
 
 
-def test_ids_are_remembered_with_their_first_line() -> None:
+def test_ids_are_remembered_with_their_first_line_and_file() -> None:
+    def at(line: int, source: str = "a.jsonl") -> Item:
+        return Item(source, line, {})
+
     with SeenIds() as ids:
-        assert ids.first_line("a", 1) is None
-        assert ids.first_line("b", 2) is None
-        assert ids.first_line("a", 3) == 1
-        assert ids.first_line("a", 4) == 1
-        assert ids.first_line("\ud800", 5) is None
-        assert ids.first_line("x" * 10_000_000, 6) is None
-        assert ids.first_line("\ud800", 7) == 5
+        assert ids.already("a", at(1)) is None
+        assert ids.already("b", at(2)) is None
+        assert ids.already("a", at(3)) == "line 1"
+        assert ids.already("a", at(4)) == "line 1"
+        assert ids.already("\ud800", at(5)) is None
+        assert ids.already("x" * 10_000_000, at(6)) is None
+        assert ids.already("\ud800", at(7)) == "line 5"
+        assert ids.already("b", at(9, "b.jsonl")) == "line 2 of a.jsonl"
+        assert ids.already("b", at(2)) == "line 2 of a.jsonl", "the same file once more"
     with SeenIds() as ids:
-        assert ids.first_line("a", 9) is None
+        assert ids.already("a", at(9)) is None

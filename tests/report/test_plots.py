@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from judge.calibration.fitting import Fit
-from judge.calibration.judged import Judged
+from judge.calibration.judged import Judged, Unanswered
 from judge.calibration.measures import measure
 from judge.calibration.outcome import Calibration, CheckReport, JudgeReport
 from judge.calibration.slices import by_slice
@@ -102,6 +102,7 @@ def report(
         "disagreements": (),
         "skipped": {},
         "profile": profile("relevance", model),
+        "unanswered": Unanswered.of(judged),
     }
     return JudgeReport(**(values | more))
 

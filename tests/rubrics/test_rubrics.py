@@ -341,7 +341,7 @@ VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\n
         ("name: [own", ":1: ", "not valid YAML"),
         (OWN + "  - : :\n -", ":15: ", "not valid YAML"),
         ("name: \x00", ":1: ", "not valid YAML"),
-        ("- name", ":1: ", "a rubric is a mapping"),
+        ("- name", ":1: ", "a mapping of keys is needed, and here is a list"),
         (OWN + "tone: kind\n", ":15: tone: ", "Extra inputs"),
         (OWN.replace("question: Q?", "query: Q?"), ":8: readings.structured.question", "required"),
         (OWN.replace("source: me\n", ""), ":1: source: ", "required"),

@@ -136,9 +136,9 @@ class RecordNames:
         own = id_text(id, field)
         if own is None:
             return self._place(source or item.source, item.line)
-        first = self._seen.first_line(own, item.line)
+        first = self._seen.already(own, item)
         if first is not None:
-            message = f"id {clip(own)} was already on line {first}"
+            message = f"id {clip(own)} was already on {first}"
             raise LabelError(message, field, "duplicate-id")
         return own
 

@@ -1,0 +1,184 @@
+"""What is told when something is amiss, or there is nothing to do: the file, in words, a way on."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import judge as package
+from judge.settings import OTHERS, Settings
+from judge.weights.catalog import CATALOG
+
+from .conftest import norm
+from .typed import Typed
+
+ONE = ("-m", "scripted:yes.yaml", "--check", "relevance", "-q")
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
+    typed = Typed(tmp_path, monkeypatch, capfd)
+    script = {"reading": "probability", "replies": [{"p_yes": 0.9}]}
+    (tmp_path / "yes.yaml").write_text(json.dumps(script))
+    return typed
+
+
+def test_of_several_inputs_the_file_at_fault_is_named(judge: Typed) -> None:
+    judge.write("a.jsonl", [norm(1)])
+    judge.write("b.jsonl", [norm(1), norm(2)])
+    done = judge("validate", "a.jsonl", "b.jsonl", *ONE)
+    assert done.returncode == 3
+    told = json.loads(done.stdout.splitlines()[1])["judge"]["error"]
+    assert (told["file"], told["line"]) == ("b.jsonl", 1)
+    assert told["message"] == "id 'n1' was already on line 1 of a.jsonl"
+
+    done = judge("validate", "a.jsonl", "a.jsonl", *ONE)
+    told = json.loads(done.stdout.splitlines()[1])["judge"]["error"]
+    assert told["message"] == "id 'n1' was already on line 1 of a.jsonl"
+
+
+def test_of_one_input_the_line_is_enough(judge: Typed) -> None:
+    judge.write("a.jsonl", [norm(1), norm(1)])
+    done = judge("validate", "a.jsonl", *ONE)
+    assert json.loads(done.stdout.splitlines()[1])["judge"]["error"] == {
+        "type": "duplicate-id",
+        "line": 2,
+        "message": "id 'n1' was already on line 1",
+        "field": "id",
+    }
+
+
+def test_nothing_to_do_is_told(judge: Typed) -> None:
+    (judge.folder / "empty").write_text("")
+    done = judge("report", "empty", "-o", "page.html")
+    assert done.returncode == 0 and b"judge: no records in empty\n" in done.stderr
+    done = judge("audit", "-m", "scripted:yes.yaml", "--limit", "0")
+    assert done.returncode == 0 and b"judge: nothing was done: --limit 0\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "told"),
+    [
+        (("-m", "scripted:bad"), b"", "scripted:bad: a script is a mapping with `replies`: "),
+        (("-m", "scripted:bad"), b"{replies: 3}", "scripted:bad: replies: "),
+        (("-m", "scripted:bad"), b"\xff", "scripted:bad: cannot be read: not UTF-8: byte 0xff at"),
+        (("-m", "scripted:no"), b"", "scripted:no: cannot be read: No such file or directory\n"),
+        (("--profile", "no"), b"", "--profile no: cannot be read: No such file or directory\n"),
+        (("--profile", "bad"), b"\xff", "--profile bad: cannot be read: not UTF-8: byte 0xff at"),
+        (("--rubric", "bad"), b"\xff", "bad: cannot be read: not UTF-8: byte 0xff at byte 1\n"),
+        (("--rubric", "bad"), b"", "bad:1: a mapping of keys is needed, and here is nothing but"),
+        (("--rubric", "bad"), b"name: x y", "bad:1: name: a name is of small letters, digits and"),
+    ],
+)
+def test_no_exception_is_a_message(judge: Typed, words: Any, file: bytes, told: str) -> None:
+    (judge.folder / "bad").write_bytes(file)
+    judge.write("a.jsonl", [norm(1)])
+    done = judge("validate", "a.jsonl", "-m", "scripted:yes.yaml", *words)
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith(f"judge: {told}")
+    assert done.stderr.count(b"\n") == 1 and b"pydantic" not in done.stderr
+
+
+def test_settings_that_are_no_text(judge: Typed) -> None:
+    (judge.folder / "judge.toml").write_bytes("model = 'x'".encode("utf-16"))
+    done = judge("validate", "a.jsonl")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"judge: judge.toml: cannot be read: not UTF-8: byte 0xff at ")
+
+
+def test_a_set_without_norms_has_no_table(judge: Typed) -> None:
+    (judge.folder / "empty").write_text("")
+    done = judge("score", "norms", "empty")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"judge: empty: holds no norm; judged ones count if they passed\n"
+    (judge.folder / "lists").write_bytes(b"[1]\n")
+    done = judge("score", "norms", "lists")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.endswith(b"; 1 line(s) could not be read\n")
+
+
+def test_a_cache_that_is_not_there_is_not_made(judge: Typed) -> None:
+    for words in (["stats"], ["clear", "--yes"], ["prune", "--older-than", "1d"]):
+        done = judge("cache", *words, "--cache-dir", "typo")
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr == b"judge: --cache-dir typo: there is no cache\n"
+    assert not (judge.folder / "typo").exists()
+
+
+def test_nobody_to_ask_removes_nothing(judge: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    done = judge("cache", "clear")
+    assert (done.returncode, done.stdout) == (2, b"")
+    told = done.stderr.decode().splitlines()
+    assert told[0].startswith("Remove 0 entries from ") and told[0].endswith("? [y/N] ")
+    assert told[1:] == ["judge: nothing was removed; --yes removes them without asking"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert judge("cache", "clear").stdout == b"removed 0 entries\n"
+
+
+def test_labels_without_annotators_say_what_is_missing(judge: Typed) -> None:
+    judge.write("labels.jsonl", [{**norm(1), "labels": {"relevance": "yes"}}])
+    done = judge("agreement", "labels.jsonl")
+    assert done.returncode == 2
+    assert b'{"labels": {"CHECK": {"ann": "yes", "bo": "no"}}}' in done.stderr
+
+
+def test_the_attacks_are_listed_as_json(judge: Typed) -> None:
+    done = judge("audit", "--list", "--json", "--limit", "2")
+    assert done.returncode == 0
+    cases = json.loads(done.stdout)
+    assert len(cases) == 2
+    assert list(cases[0]) == ["case", "rubric", "attack", "wanted", "injection"]
+
+
+def test_a_picture_is_not_replaced_unasked(judge: Typed) -> None:
+    (judge.folder / "w.svg").write_text("mine")
+    done = judge("workflows", "draw", "norm", "-o", "w.svg")
+    assert done.returncode == 2 and b"w.svg exists. Replace it (--overwrite)" in done.stderr
+    assert (judge.folder / "w.svg").read_text() == "mine"
+    assert judge("workflows", "draw", "norm", "-o", "w.svg", "--overwrite").returncode == 0
+    assert (judge.folder / "w.svg").read_text() != "mine"
+
+
+def test_the_table_of_models_is_plain_and_whole(
+    judge: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = judge("models", "list").stdout.decode().splitlines()
+    assert lines[0].split() == ["name", "size", "licence", "here", "what", "for"]
+    assert all(character.isprintable() and ord(character) < 0x2500 for character in lines[1])
+    assert [line.split()[0] for line in lines[1:]] == list(CATALOG)
+
+
+def test_the_general_help_cuts_nothing_off(judge: Typed) -> None:
+    assert "..." not in judge("--help").stdout.decode().partition("Commands:")[2].partition("Ex")[0]
+
+
+def test_a_variable_that_nothing_reads_is_told(
+    judge: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_MODLE", "scripted:other.yaml")
+    monkeypatch.setenv("JUDGE_SERVER", "vllm")
+    judge.write("a.jsonl", [norm(1)])
+    done = judge("validate", "a.jsonl", *ONE)
+    assert done.returncode == 0
+    assert done.stderr == (
+        b"judge: JUDGE_MODLE changes nothing: judge reads no such variable; JUDGE_MODEL?\n"
+    )
+
+
+def test_every_variable_in_the_source_is_known() -> None:
+    """A variable that is read, and told to change nothing, would be worse than no word at all."""
+    found = set()
+    for path in Path(package.__file__).parent.rglob("*.py"):
+        text = path.read_text("utf-8")
+        found |= set(re.findall(r"\bJUDGE_[A-Z_]+[A-Z]\b", text))
+        found |= {f"JUDGE_BATCH_{name}" for name in re.findall(r'_positive\("([A-Z]+)"', text)}
+    assert len(found) > len(OTHERS)
+    assert found <= OTHERS | {f"JUDGE_{name}".upper() for name in Settings.model_fields}
+    assert found >= OTHERS
