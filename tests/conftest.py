@@ -7,7 +7,10 @@ import signal
 
 from hypothesis import settings
 
-# Test processes share the cores: an engine's threads that spin while they wait keep others waiting.
+# As many test processes run at once as there are cores: a library that takes a thread for each core
+# makes them wait for each other, and spins meanwhile. Libraries read this when they are loaded.
+for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # A machine that does something else meanwhile must not fail a property.

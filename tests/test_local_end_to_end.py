@@ -35,7 +35,13 @@ def run(
 
 @needs_small
 def test_four_checks_of_one_story_evaluate_its_tokens_once(tmp_path: Path) -> None:
-    report, lines = run(tmp_path, SMALL, ROOT / "fixtures" / "stories.jsonl", 1, rounds=0)
+    with (ROOT / "fixtures" / "stories.jsonl").open(encoding="utf-8") as stories:
+        story = json.loads(stories.readline())
+    # Each check asks about each value: two show as well as five that the story is read once.
+    story["values"] = story["values"][:2]
+    source = tmp_path / "story.jsonl"
+    source.write_text(json.dumps(story) + "\n", "utf-8")
+    report, lines = run(tmp_path, SMALL, source, 1, rounds=0)
     traffic = report.traffic[f"local:{SMALL}"]
     asked = [c for c in lines[0]["judge"]["checks"] if c["votes"]]
     assert [c["check"] for c in asked] == [
@@ -45,7 +51,7 @@ def test_four_checks_of_one_story_evaluate_its_tokens_once(tmp_path: Path) -> No
         "incorporation",
         "consistency",
     ]
-    assert traffic["calls"] == 25
+    assert traffic["calls"] == 10
     one_prompt = traffic["input_tokens"] / traffic["calls"]
     evaluated = traffic["input_tokens"] - traffic["cached_tokens"]
     assert one_prompt > 900
@@ -58,8 +64,8 @@ def test_verdicts_come_with_probabilities_and_a_second_run_is_the_same_bytes(
     tmp_path: Path,
 ) -> None:
     source = ROOT / "fixtures" / "norms.jsonl"
-    first, lines = run(tmp_path, SMALL, source, 3, rounds=0)
-    again, same = run(tmp_path, SMALL, source, 3, rounds=0)
+    first, lines = run(tmp_path, SMALL, source, 2, rounds=0)
+    again, same = run(tmp_path, SMALL, source, 2, rounds=0)
     assert lines == same
     assert first.traffic[f"local:{SMALL}"]["calls"] > 0
     assert again.traffic[f"local:{SMALL}"]["calls"] == 0
@@ -74,7 +80,13 @@ def test_verdicts_come_with_probabilities_and_a_second_run_is_the_same_bytes(
 @needs_small
 def test_a_structured_reading_is_valid_or_unreadable_never_an_exception(tmp_path: Path) -> None:
     source = ROOT / "fixtures" / "norms.jsonl"
+    # Long enough for a reply of the model's that ends, and a quarter of one that does not.
+    rubric = (ROOT / "rubrics" / "relevance.yaml").read_text("utf-8")
+    assert "max_tokens: 400" in rubric
+    own = tmp_path / "relevance.yaml"
+    own.write_text(rubric.replace("max_tokens: 400", "max_tokens: 100"), "utf-8")
     flags = {"rounds": 0, "reading": "structured", "check": ("relevance",), "reasks": 1}
+    flags |= {"rubric": (str(own),)}
     report, lines = run(tmp_path, SMALL, source, 2, **flags)
     assert report.summary.records == len(lines) == 2
     for line in lines:

@@ -1,4 +1,8 @@
-"""`judge validate` as people run it: a real process against a server on 127.0.0.1."""
+"""`judge validate` against a server on 127.0.0.1, as people type it.
+
+What depends on a process (its streams, its exit code, the keys in its environment, connections that
+break) is a process; the rest runs in this one, without the second that a new one takes to start.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,15 @@ import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.typed import Typed
 from loopback import Answer, Asked, Loopback, chances, drops, fails, page, refuses, says, truncated
+
+from judge.judging.client import Client
 
 pytestmark = pytest.mark.slow
 
@@ -87,6 +95,8 @@ def server() -> Iterator[Loopback]:
 
 
 class Runner:
+    """Runs the command in its folder, as a process."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cache = folder / "cache"
@@ -98,7 +108,6 @@ class Runner:
         records: list[dict[str, Any]] | str = NORMS,
         key: str = KEY,
         models: tuple[str, ...] = ("openai:m",),
-        variables: dict[str, str] | None = None,
     ) -> Ran:
         text = (
             records if isinstance(records, str) else "".join(json.dumps(r) + "\n" for r in records)
@@ -106,23 +115,28 @@ class Runner:
         (self.folder / "in.jsonl").write_text(text, "utf-8")
         summary = self.folder / "summary.json"
         summary.unlink(missing_ok=True)
-        kept = {n: v for n, v in os.environ.items() if not n.startswith(("JUDGE_", "OPENAI_"))}
-        env = kept | {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": key, "NO_COLOR": "1"}
+        own = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": key, "NO_COLOR": "1"}
         chosen = [part for model in models for part in ("-m", model)]
-        command = [sys.executable, "-m", "judge", "validate", "in.jsonl", *chosen, *flags]
         places = ["--cache-dir", str(self.cache), "--summary", str(summary)]
+        words = ["validate", "in.jsonl", *chosen, *flags, "--min-words", "5", *places]
+        code, out, err = self.run(words, own)
+        told = json.loads(summary.read_text("utf-8")) if summary.exists() else None
+        return Ran(code, out, err, told)
+
+    def run(self, words: list[str], own: dict[str, str]) -> tuple[int, str, str]:
+        """The exit code and what was written, of a process with `own` in its environment."""
+        kept = {n: v for n, v in os.environ.items() if not n.startswith(("JUDGE_", "OPENAI_"))}
         done = subprocess.run(
-            [*command, "--min-words", "5", *places],
+            [sys.executable, "-m", "judge", *words],
             cwd=self.folder,
-            env=env | (variables or {}),
+            env=kept | own,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             encoding="utf-8",
             timeout=120,
         )
-        told = json.loads(summary.read_text("utf-8")) if summary.exists() else None
-        return Ran(done.returncode, done.stdout, done.stderr, told)
+        return done.returncode, done.stdout, done.stderr
 
     def everything(self) -> bytes:
         """All bytes of all files that the run left behind."""
@@ -130,9 +144,36 @@ class Runner:
         return b"\n".join(file.read_bytes() for file in files)
 
 
+class Here(Runner):
+    """Runs the command in this process; tries follow each other at once."""
+
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]
+    ) -> None:
+        super().__init__(folder)
+        self._patch = monkeypatch
+        for name in [n for n in os.environ if n.startswith(("JUDGE_", "OPENAI_"))]:
+            monkeypatch.delenv(name)
+        monkeypatch.setattr("judge.run.clients.Client", partial(Client, backoff=0.02))
+        self._typed = Typed(folder, monkeypatch, captured)
+
+    def run(self, words: list[str], own: dict[str, str]) -> tuple[int, str, str]:
+        for name, value in own.items():
+            self._patch.setenv(name, value)
+        ran = self._typed(*words)
+        return ran.returncode, ran.stdout.decode(), ran.stderr.decode()
+
+
 @pytest.fixture
-def judge(tmp_path: Path) -> Runner:
+def process(tmp_path: Path) -> Runner:
     return Runner(tmp_path)
+
+
+@pytest.fixture
+def judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Runner:
+    return Here(tmp_path, monkeypatch, capfd)
 
 
 RELEVANCE = ("--check", "relevance")
@@ -141,8 +182,8 @@ RELEVANCE = ("--check", "relevance")
 # ---------------------------------------------------------------- the normal case
 
 
-def test_norms_and_a_story_pass(server: Loopback, judge: Runner) -> None:
-    ran = judge(server.url, records=[*NORMS, STORY])
+def test_norms_and_a_story_pass(server: Loopback, process: Runner) -> None:
+    ran = process(server.url, records=[*NORMS, STORY])
     assert ran.code == 0, ran.err
     assert ran.verdicts == ["pass"] * (LINES + 1)
     for record, line in zip([*NORMS, STORY], ran.lines, strict=True):
@@ -157,14 +198,14 @@ def test_norms_and_a_story_pass(server: Loopback, judge: Runner) -> None:
 
 
 def test_a_second_run_makes_no_call_and_writes_the_same_bytes(
-    server: Loopback, judge: Runner
+    server: Loopback, process: Runner, judge: Runner
 ) -> None:
-    first = judge(server.url, records=[*NORMS, STORY])
+    first = process(server.url, records=[*NORMS, STORY])
     made = server.count
     second = judge(server.url, records=[*NORMS, STORY])
     assert (second.code, second.out) == (first.code, first.out)
     assert server.count == made
-    third = judge(server.url, "--no-cache", "--concurrency", "2", records=[*NORMS, STORY])
+    third = process(server.url, "--no-cache", "--concurrency", "2", records=[*NORMS, STORY])
     assert third.out == first.out and server.count == 2 * made
 
 
@@ -289,12 +330,14 @@ def test_a_bad_line_is_an_error_line(server: Loopback, judge: Runner) -> None:
     assert ran.lines[1]["judge"]["error"]["line"] == 2
 
 
-def test_a_wrong_key_ends_the_run_before_the_first_record(server: Loopback, judge: Runner) -> None:
+def test_a_wrong_key_ends_the_run_before_the_first_record(
+    server: Loopback, process: Runner
+) -> None:
     wrong = "sk-wrong-0123456789abcdef"
-    ran = judge(server.url, key=wrong)
+    ran = process(server.url, key=wrong)
     assert (ran.code, ran.out) == (4, "")
     assert "refuses the key" in ran.err and server.count == 1
-    assert wrong not in ran.err and wrong.encode() not in judge.everything()
+    assert wrong not in ran.err and wrong.encode() not in process.everything()
 
 
 def test_a_model_that_is_not_there(judge: Runner) -> None:
@@ -304,11 +347,11 @@ def test_a_model_that_is_not_there(judge: Runner) -> None:
     assert "no such model" in ran.err
 
 
-def test_nobody_listens(judge: Runner) -> None:
+def test_nobody_listens(process: Runner) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    ran = judge(f"http://127.0.0.1:{port}/v1")
+    ran = process(f"http://127.0.0.1:{port}/v1")
     assert (ran.code, ran.out) == (4, "")
     assert str(port) in ran.err and "Traceback" not in ran.err
 
@@ -320,20 +363,20 @@ def test_a_web_page_where_the_server_should_be(judge: Runner) -> None:
     assert "no chat completion" in ran.err
 
 
-def test_a_key_that_is_withdrawn_in_the_middle(judge: Runner) -> None:
+def test_a_key_that_is_withdrawn_in_the_middle(process: Runner) -> None:
     def script(asked: Asked) -> Answer:
         return fails(401) if "Guest number 2" in asked.prompt else agreeable(asked)
 
     with Loopback(script) as server:
-        ran = judge(server.url, *RELEVANCE, "--concurrency", "1", "-o", "out.jsonl")
+        ran = process(server.url, *RELEVANCE, "--concurrency", "1", "-o", "out.jsonl")
         assert ran.code == 4
-        kept = (judge.folder / "out.jsonl").read_text("utf-8").splitlines()
+        kept = (process.folder / "out.jsonl").read_text("utf-8").splitlines()
         assert [json.loads(line)["id"] for line in kept][:2] == ["n0", "n1"]
         assert "--resume" in ran.err
         server.script = agreeable
-        again = judge(server.url, *RELEVANCE, "-o", "out.jsonl", "--resume")
+        again = process(server.url, *RELEVANCE, "-o", "out.jsonl", "--resume")
         assert again.code == 0, again.err
-    done = (judge.folder / "out.jsonl").read_text("utf-8").splitlines()
+    done = (process.folder / "out.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["id"] for line in done] == ["n0", "n1", "n2", "n3"]
 
 
@@ -342,7 +385,7 @@ def test_a_key_that_is_withdrawn_in_the_middle(judge: Runner) -> None:
 
 @pytest.mark.parametrize(
     "fault",
-    [fails(429, retry_after="0"), fails(429, retry_after_ms="50"), fails(503), drops()],
+    [fails(429, retry_after="0"), fails(429), fails(503), drops()],
     ids=["429", "429 in ms", "503", "dropped"],
 )
 def test_passing_faults_are_retried(judge: Runner, fault: Answer) -> None:

@@ -1,4 +1,8 @@
-"""`judge validate --engine batch` as people run it, against a batch server that is a process."""
+"""`judge validate --engine batch` against a batch server that is a process.
+
+What is killed or interrupted is a process, and so is the plain run that all are compared with; the
+rest runs in this one, without the second that a new one takes to start.
+"""
 
 from __future__ import annotations
 
@@ -36,37 +40,48 @@ ROUNDS = 5
 
 
 class Runs:
-    """`judge validate` in a folder, on a server."""
+    """`judge validate` in a folder, on a server; with `typed`, calls are made in this process."""
 
-    def __init__(self, folder: Path, server: BatchServer) -> None:
-        self.folder, self.server = folder, server
+    def __init__(self, folder: Path, server: BatchServer, typed: Typed | None = None) -> None:
+        self.folder, self.server, self._typed = folder, server, typed
         text = "".join(json.dumps(norm) + "\n" for norm in NORMS)
         (folder / "norms.jsonl").write_text(text)
 
-    def start(self, *flags: str, engine: str = "batch", **env: str) -> subprocess.Popen[bytes]:
-        kept = {n: v for n, v in os.environ.items() if not n.startswith(("JUDGE_", "OPENAI_"))}
-        own = {
+    def _environment(self) -> dict[str, str]:
+        return {
             "OPENAI_BASE_URL": self.server.url,
             "OPENAI_API_KEY": KEY,
             "JUDGE_BATCH_QUIET": "0.4",
             "JUDGE_BATCH_POLL": "0.1",
             "JUDGE_CACHE_DIR": str(self.folder / "cache"),
         }
+
+    def _words(self, engine: str, flags: tuple[str, ...]) -> list[str]:
         words = ("validate", "norms.jsonl", "-m", "openai:m", *CHECKS, "--engine", engine)
+        return [*words, *flags]
+
+    def start(self, *flags: str, engine: str = "batch", **env: str) -> subprocess.Popen[bytes]:
+        kept = {n: v for n, v in os.environ.items() if not n.startswith(("JUDGE_", "OPENAI_"))}
         return subprocess.Popen(
-            [*COMMAND, *words, *flags],
+            [*COMMAND, *self._words(engine, flags)],
             cwd=self.folder,
-            env={**kept, **own, **env},
+            env={**kept, **self._environment(), **env},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
 
-    def __call__(self, *flags: str, engine: str = "batch", **env: str) -> tuple[int, str]:
+    def __call__(self, *flags: str, engine: str = "batch") -> tuple[int, str]:
         """(exit code, what was told)."""
-        process = self.start(*flags, engine=engine, **env)
-        _, told = process.communicate(timeout=100)
-        return process.returncode, told.decode()
+        if self._typed is None:
+            process = self.start(*flags, engine=engine)
+            _, told = process.communicate(timeout=100)
+            return process.returncode, told.decode()
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self._environment().items():
+                patch.setenv(name, value)
+            ran = self._typed(*self._words(engine, flags))
+        return ran.returncode, ran.stderr.decode()
 
     def killed(self, process: subprocess.Popen[bytes]) -> None:
         process.send_signal(signal.SIGKILL)
@@ -91,10 +106,17 @@ def server(tmp_path: Path) -> Iterator[BatchServer]:
 
 
 @pytest.fixture
-def judge(tmp_path: Path, server: BatchServer) -> Runs:
+def judge(
+    tmp_path: Path,
+    server: BatchServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Runs:
     folder = tmp_path / "work"
     folder.mkdir()
-    return Runs(folder, server)
+    for name in [n for n in os.environ if n.startswith(("JUDGE_", "OPENAI_"))]:
+        monkeypatch.delenv(name)
+    return Runs(folder, server, Typed(folder, monkeypatch, capfd))
 
 
 @pytest.fixture(scope="module")

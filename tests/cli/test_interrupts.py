@@ -9,15 +9,25 @@ import signal
 import subprocess
 import termios
 import time
+from pathlib import Path
 from typing import IO
 
 import pytest
 
 from .conftest import Shell, lines, norm
+from .typed import Typed
 
 CHECK = ("--check", "relevance")
 HELD = 128
 """Finished lines that wait in memory; further ones lie on disk."""
+
+
+@pytest.fixture
+def typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Typed:
+    """The command in the same folder in this process, for runs that nobody interrupts."""
+    return Typed(tmp_path, monkeypatch, capfd)
 
 
 def wait_for_lines(judge: Shell, name: str, count: int) -> None:
@@ -98,7 +108,7 @@ def test_an_idle_standard_input_does_not_hold_the_process(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cache", [True, False])
-def test_killed_again_and_again(judge: Shell, cache: bool) -> None:
+def test_killed_again_and_again(judge: Shell, typed: Typed, cache: bool) -> None:
     kills, slots, records = (7, 4, 180) if cache else (3, 4, 90)
     # Uneven, so that lines wait for an earlier one and calls are under way at every moment.
     judge.script(
@@ -109,7 +119,7 @@ def test_killed_again_and_again(judge: Shell, cache: bool) -> None:
     judge.write("n.jsonl", map(norm, range(records)))
     run = ["validate", "n.jsonl", "-m", "scripted:uneven.yaml", "--check", "relevance"]
     run += ["-q", "--concurrency", str(slots), *([] if cache else ["--no-cache"])]
-    whole = judge(*run, "-o", "whole", "--cache-dir", "other")
+    whole = typed(*run, "-o", "whole", "--cache-dir", "other")
     assert whole.returncode == 0, whole.stderr
 
     chance = random.Random(11)
@@ -170,7 +180,7 @@ def test_killed_while_all_wait_for_one(judge: Shell) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["unreachable", "denied"])
-def test_a_model_that_goes_away(judge: Shell, kind: str) -> None:
+def test_a_model_that_goes_away(judge: Shell, typed: Typed, kind: str) -> None:
     records = [norm(number) for number in range(100, 130)]
     judge.write("n.jsonl", records)
     name = "moody.yaml"
@@ -187,8 +197,8 @@ def test_a_model_that_goes_away(judge: Shell, kind: str) -> None:
         return
     # Without the record that brings the trouble, because a new process counts `times` from 0.
     judge.write("without.jsonl", records[:15] + records[16:])
-    again = judge("validate", "without.jsonl", *run[2:], "-o", "out", "--resume")
+    again = typed("validate", "without.jsonl", *run[2:], "-o", "out", "--resume")
     assert again.returncode == 0, again.stderr
-    fresh = judge("validate", "without.jsonl", *run[2:], "-o", "fresh", "--no-cache")
+    fresh = typed("validate", "without.jsonl", *run[2:], "-o", "fresh", "--no-cache")
     assert fresh.returncode == 0
     assert judge.read("out") == judge.read("fresh")

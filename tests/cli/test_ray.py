@@ -69,7 +69,7 @@ class Nodes:
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+def nodes(local: Local, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     plugin = tmp_path_factory.mktemp("plugin")
     (plugin / "deadly.py").write_text(DEADLY)
     about = plugin / "deadly-1.dist-info"
@@ -130,13 +130,37 @@ def slow_records(judge: Shell) -> tuple[str, ...]:
     return ("validate", "n.jsonl", "-m", "scripted:slow.yaml", *check)
 
 
+class Local:
+    """The local engine at work on `slow_records`, while the nodes start."""
+
+    def __init__(self, folder: Path) -> None:
+        self._judge = Shell(folder)
+        words = (*slow_records(self._judge), "--no-cache", "-o", "out")
+        with (folder / "told").open("wb") as told:
+            self._process = self._judge.start(*words, stdin=subprocess.DEVNULL, stderr=told)
+
+    def out(self) -> bytes:
+        assert self._process.wait(LIMIT) == 3, self._judge.read("told")
+        return self._judge.read("out")
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
+    started = Local(tmp_path_factory.mktemp("local"))
+    try:
+        yield started
+    finally:
+        started.end()
+
+
+@pytest.fixture(scope="module")
+def expected(local: Local, nodes: Nodes) -> bytes:
     """What the local engine makes of `slow_records`."""
-    judge = Shell(tmp_path_factory.mktemp("local"))
-    local = judge(*slow_records(judge), "--no-cache")
-    assert local.returncode == 3, local.stderr
-    return local.stdout
+    return local.out()
 
 
 def test_a_node_is_killed_midway_and_nothing_is_lost(
