@@ -130,6 +130,7 @@ def command(
         sample=sample,
         sample_seed=settings.seed,
         review=review,
+        summary=summary,
     )
     if dry_run:
         from judge.cli.plan import show

@@ -13,7 +13,7 @@ from pathlib import Path
 from judge.errors import UsageError
 from judge.records import Item, read
 from judge.run.lines import earlier
-from judge.run.output import refuse_existing, refuse_input
+from judge.run.output import refuse_existing, refuse_input, refuse_same
 
 _OTHER_FORMS = frozenset((".gz", ".zst", ".csv", ".tsv", ".parquet"))
 """Names that a reader, judge among them, takes for other forms than are written."""
@@ -25,7 +25,7 @@ class Job:
 
     `limit` takes the first records, `sample` that many at random (seeded) in input order; `out`
     None writes standard output, or nothing where the run is `silent`. Records that need people are
-    written to `review` as well.
+    written to `review` as well, and sums to `summary` by whoever asked for the run.
     """
 
     inputs: Sequence[str]
@@ -38,6 +38,7 @@ class Job:
     sample: int | None = None
     sample_seed: int = 0
     review: Path | None = None
+    summary: Path | None = None
     silent: bool = False
 
 
@@ -88,7 +89,7 @@ def refuse_unusable(job: Job) -> None:
 
 
 def refuse_outputs(job: Job) -> None:
-    """See that OUT and the review file may be written.
+    """See that OUT, the review file and the summary may be written.
 
     Raises:
         UsageError: naming the file, and what to do.
@@ -108,13 +109,17 @@ def refuse_outputs(job: Job) -> None:
         refuse_existing(job.out)
     if job.review is not None:
         _refuse_review(job, job.review)
+    if job.summary is not None:
+        for source in job.inputs:
+            refuse_input(job.summary, source, "--summary")
+        refuse_same(job.summary, "--summary", job.out, "OUT")
+        refuse_same(job.summary, "--summary", job.review, "the file of --review")
 
 
 def _refuse_review(job: Job, review: Path) -> None:
     for source in job.inputs:
         refuse_input(review, source, "--review")
-    if job.out is not None and review.resolve() == job.out.resolve():
-        raise UsageError(f"--review {review} is OUT: name another file")
+    refuse_same(review, "--review", job.out, "OUT")
     if job.resume and not _of_a_run(review):
         raise UsageError(f"--review {review} was not written by judge validate: name another file")
     if not (job.resume or job.overwrite):

@@ -190,6 +190,18 @@ class FileSink(Sink):
         os.close(self._descriptor)
 
 
+def refuse_same(path: Path, flag: str, other: Path | None, what: str) -> None:
+    """Raises UsageError if `path`, which `flag` names, and `other` (`what`) are or will be one file.
+
+    A device, such as /dev/null, may take both.
+    """
+    if other is None or (path.exists() and not path.is_file()):
+        return
+    there = path.exists() and other.exists()
+    if path.samefile(other) if there else path.resolve() == other.resolve():
+        raise UsageError(f"{flag} {path} is {what}: name another file")
+
+
 def refuse_existing(path: Path, flag: str = "-o") -> None:
     """Raises UsageError if `path`, which `flag` names, holds something already."""
     if path.exists() and path.stat().st_size:

@@ -76,6 +76,24 @@ def test_out_is_never_lost_by_mistake(judge: Shell, typed: Any, capfd: Any) -> N
     assert "name it with -o" in capfd.readouterr().err
 
 
+def test_the_summary_is_written_over_no_other_file_of_the_run(
+    judge: Shell, typed: Any, capfd: Any
+) -> None:
+    judge.write("n.jsonl", [norm(0)])
+    for words, message in [
+        (("--summary", "n.jsonl", "-o", "x"), "n.jsonl is the input: name another file with"),
+        (("--summary", "x", "-o", "x"), "--summary x is OUT"),
+        (("--summary", "x", "--review", "./x"), "--summary x is the file of --review"),
+    ]:
+        assert typed("validate", "n.jsonl", *ONE, *words) == 2, words
+        assert message in capfd.readouterr().err
+        assert typed("validate", "n.jsonl", *ONE, *words, "--overwrite") == 2, words
+    assert lines(judge.read("n.jsonl")) == [norm(0)] and not (judge.folder / "x").exists()
+    for _ in range(2):
+        assert typed("validate", "n.jsonl", *ONE, "--summary", "s.json") == 0
+    assert typed("validate", "n.jsonl", *ONE, "--summary", "/dev/null", "-o", "/dev/null") == 0
+
+
 def test_overwrite_forgets_what_an_earlier_run_set_aside(judge: Shell, typed: Any) -> None:
     judge.write("n.jsonl", map(norm, range(2)))
     (judge.folder / "out.jsonl.resume").write_text("{}\n")
