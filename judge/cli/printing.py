@@ -47,3 +47,8 @@ def guard_stdout() -> None:
     """
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors != "backslashreplace":
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def counted(number: int, what: str) -> str:
+    """The number with its noun, in the plural unless it is 1: `1 record`, `0 records`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

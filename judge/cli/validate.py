@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import tell
+from judge.cli.printing import counted, tell
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -193,7 +193,10 @@ def _write_summary(path: Path, report: Report, fail_under: float | None, held: b
 
 
 def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:
-    written = f"{report.summary.records} records were written to {out or 'the output'}"
+    written = (
+        f"{counted(report.summary.records, 'record')} "
+        f"{'was' if report.summary.records == 1 else 'were'} written to {out or 'the output'}"
+    )
     if report.batches:
         again = "with --resume" if out is not None else "run again"
         return (

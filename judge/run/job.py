@@ -14,6 +14,7 @@ from judge.errors import UsageError
 from judge.records import Item, read
 from judge.run.lines import earlier
 from judge.run.output import refuse_existing, refuse_input, refuse_same
+from judge.run.resume import side_file
 
 _OTHER_FORMS = frozenset((".gz", ".zst", ".csv", ".tsv", ".parquet"))
 """Names that a reader, judge among them, takes for other forms than are written."""
@@ -105,8 +106,10 @@ def refuse_outputs(job: Job) -> None:
     for source in job.inputs:
         if job.out is not None:
             refuse_input(job.out, source)
-    if job.out is not None and not (job.resume or job.overwrite):
-        refuse_existing(job.out)
+    if job.out is not None:
+        _refuse_aside(job, side_file(job.out))
+        if not (job.resume or job.overwrite):
+            refuse_existing(job.out)
     if job.review is not None:
         _refuse_review(job, job.review)
     if job.summary is not None:
@@ -114,6 +117,29 @@ def refuse_outputs(job: Job) -> None:
             refuse_input(job.summary, source, "--summary")
         refuse_same(job.summary, "--summary", job.out, "OUT")
         refuse_same(job.summary, "--summary", job.review, "the file of --review")
+
+
+def _refuse_aside(job: Job, aside: Path) -> None:
+    """See that the file beside OUT may be written, and holds nothing that would be lost unasked."""
+    for source in job.inputs:
+        refuse_input(aside, source)
+    refuse_same(aside, "-o: where finished lines are kept,", job.review, "the file of --review")
+    refuse_same(aside, "-o: where finished lines are kept,", job.summary, "the file of --summary")
+    if aside.is_dir():
+        raise irreplaceable(aside, "Is a directory")
+    if aside.exists() and aside.stat().st_size and not (job.resume or job.overwrite):
+        raise UsageError(
+            f"{aside} holds finished lines of an earlier run. Go on with them (--resume), throw "
+            "them away (--overwrite), or name another file with -o"
+        )
+
+
+def irreplaceable(aside: Path, reason: str | None) -> UsageError:
+    """The error for what stands where finished lines are to be kept, and cannot be taken away."""
+    return UsageError(
+        f"{aside}, where finished lines are kept, cannot be replaced: {reason}; "
+        "remove it, or name another file with -o"
+    )
 
 
 def _refuse_review(job: Job, review: Path) -> None:

@@ -94,11 +94,21 @@ def test_the_summary_is_written_over_no_other_file_of_the_run(
     assert typed("validate", "n.jsonl", *ONE, "--summary", "/dev/null", "-o", "/dev/null") == 0
 
 
-def test_overwrite_forgets_what_an_earlier_run_set_aside(judge: Shell, typed: Any) -> None:
+def test_what_an_earlier_run_set_aside_goes_with_out_alone(
+    judge: Shell, typed: Any, capfd: Any
+) -> None:
     judge.write("n.jsonl", map(norm, range(2)))
-    (judge.folder / "out.jsonl.resume").write_text("{}\n")
-    assert typed("validate", "n.jsonl", *ONE, "-o", "out.jsonl") == 0
-    assert not (judge.folder / "out.jsonl.resume").exists()
+    aside = judge.folder / "out.jsonl.resume"
+    aside.write_text("{}\n")
+    run = ("validate", "n.jsonl", *ONE, "-o", "out.jsonl")
+    assert typed(*run) == 2
+    assert "out.jsonl.resume holds finished lines of an earlier run" in capfd.readouterr().err
+    assert aside.read_text() == "{}\n" and not (judge.folder / "out.jsonl").exists()
+    for words in (("--review", aside.name), ("--summary", aside.name)):
+        assert typed(*run, *words, "--overwrite") == 2, words
+    assert typed("validate", aside.name, *ONE, "-o", "out.jsonl", "--overwrite") == 2
+    assert typed(*run, "--overwrite") == 0
+    assert not aside.exists()
 
 
 def test_an_out_that_another_run_writes_is_refused(judge: Shell, typed: Any, capfd: Any) -> None:
