@@ -49,6 +49,6 @@ def guard_stdout() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, what: str, plural: str | None = None) -> str:
     """The number with its noun, in the plural unless it is 1: `1 record`, `0 records`."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number} {what if number == 1 else plural or what + 's'}"

@@ -16,6 +16,7 @@ from judge.cli.printing import counted, tell
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
+    from judge.run.job import Job
     from judge.run.running import Report
     from judge.settings import Settings
 
@@ -158,15 +159,24 @@ def command(
         print_summary(report, fail_under, held)
     if report.fatal is not None:
         tell(report.fatal)
+    if report.finished and not report.summary.records and not quiet:
+        tell(_nothing_in(job))
     if not (report.finished or report.broken_pipe):
         tell(_how_to_go_on(report, out, settings))
     elif report.finished and not quiet and (lost := report.summary.passing_errors):
         again = "with --resume" if out is not None else "run again"
         tell(
-            f"{lost} records have no verdict because the server failed; "
-            f"the same command {again} asks for them once more"
+            f"{counted(lost, 'record')} {'has' if lost == 1 else 'have'} no verdict because the "
+            f"server failed; the same command {again} asks for them once more"
         )
     raise typer.Exit(_code(report, held))
+
+
+def _nothing_in(job: Job) -> str:
+    if job.limit == 0:
+        return "--limit 0 takes no record"
+    places = ("standard input" if source == "-" else source for source in job.inputs)
+    return f"there is no record in {', '.join(places)}"
 
 
 def _code(report: Report, held: bool | None) -> int:
@@ -193,6 +203,9 @@ def _write_summary(path: Path, report: Report, fail_under: float | None, held: b
 
 
 def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:
+    if not (report.begun or report.summary.records or report.batches):
+        unchanged = f" and {out} is as it was" if out is not None and out.exists() else ""
+        return f"nothing was judged{unchanged}; the same command can be run again"
     written = (
         f"{counted(report.summary.records, 'record')} "
         f"{'was' if report.summary.records == 1 else 'were'} written to {out or 'the output'}"

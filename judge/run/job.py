@@ -13,7 +13,7 @@ from pathlib import Path
 from judge.errors import UsageError
 from judge.records import Item, read
 from judge.run.lines import earlier
-from judge.run.output import refuse_existing, refuse_input, refuse_same
+from judge.run.output import refuse_existing, refuse_input, refuse_nameless, refuse_same
 from judge.run.resume import side_file
 
 _OTHER_FORMS = frozenset((".gz", ".zst", ".csv", ".tsv", ".parquet"))
@@ -97,6 +97,9 @@ def refuse_outputs(job: Job) -> None:
     """
     if job.resume and job.out is None:
         raise UsageError("--resume needs the file to go on with: name it with -o")
+    for flag, path in (("-o", job.out), ("--review", job.review), ("--summary", job.summary)):
+        if path is not None:
+            refuse_nameless(flag, path, "" if flag != "-o" or job.silent else "lines")
     for flag, path in (("-o", job.out), ("--review", job.review)):
         if path is not None and path.suffix.lower() in _OTHER_FORMS:
             raise UsageError(

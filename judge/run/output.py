@@ -206,6 +206,18 @@ class FileSink(Sink):
         os.close(self._descriptor)
 
 
+def refuse_nameless(flag: str, path: Path, what: str) -> None:
+    """Raises UsageError if `path`, which `flag` names, is `-` or a folder.
+
+    `what` goes to standard output without the flag; nothing does where it is empty.
+    """
+    if path.is_dir():
+        raise UsageError(f"{flag} {path}: is a folder: name a file")
+    if str(path) == "-":
+        instead = f"; without {flag}, {what} go to standard output" if what else ""
+        raise UsageError(f"{flag} -: is no name for a file{instead}")
+
+
 def refuse_same(path: Path, flag: str, other: Path | None, what: str) -> None:
     """Raises UsageError if `path`, which `flag` names, and `other` (`what`) are one file.
 
