@@ -205,7 +205,7 @@ def _write_summary(path: Path, report: Report, fail_under: float | None, held: b
 def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:
     if not (report.begun or report.summary.records or report.batches):
         unchanged = f" and {out} is as it was" if out is not None and out.exists() else ""
-        return f"nothing was judged{unchanged}; the same command can be run again"
+        return f"nothing was written{unchanged}; the same command can be run again"
     written = (
         f"{counted(report.summary.records, 'record')} "
         f"{'was' if report.summary.records == 1 else 'were'} written to {out or 'the output'}"

@@ -129,20 +129,15 @@ def _refuse_aside(job: Job, aside: Path) -> None:
     refuse_same(aside, "-o: where finished lines are kept,", job.review, "the file of --review")
     refuse_same(aside, "-o: where finished lines are kept,", job.summary, "the file of --summary")
     if aside.is_dir():
-        raise irreplaceable(aside, "Is a directory")
+        raise UsageError(
+            f"{aside}, where finished lines are kept, cannot be replaced: Is a directory; "
+            "remove it, or name another file with -o"
+        )
     if aside.exists() and aside.stat().st_size and not (job.resume or job.overwrite):
         raise UsageError(
             f"{aside} holds finished lines of an earlier run. Go on with them (--resume), throw "
             "them away (--overwrite), or name another file with -o"
         )
-
-
-def irreplaceable(aside: Path, reason: str | None) -> UsageError:
-    """The error for what stands where finished lines are to be kept, and cannot be taken away."""
-    return UsageError(
-        f"{aside}, where finished lines are kept, cannot be replaced: {reason}; "
-        "remove it, or name another file with -o"
-    )
 
 
 def _refuse_review(job: Job, review: Path) -> None:

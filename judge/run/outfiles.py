@@ -9,7 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from judge.run.job import Job, irreplaceable
+from judge.errors import unwritable
+from judge.run.job import Job
 from judge.run.output import FileSink, NoSink, Sink, StreamSink
 from judge.run.resume import Resumption, side_file
 
@@ -54,8 +55,7 @@ class OutFiles:
         """Make room for the first new line, once.
 
         Raises:
-            UsageError: what an earlier run set aside cannot be taken away.
-            JudgeError: OUT cannot be shortened.
+            JudgeError: what an earlier run set aside cannot be taken away, or OUT not be shortened.
         """
         if self.begun:
             return
@@ -65,7 +65,7 @@ class OutFiles:
             try:
                 self.aside.unlink(missing_ok=True)
             except OSError as error:
-                raise irreplaceable(self.aside, error.strerror) from error
+                raise unwritable(f"{self.aside} cannot be replaced", error) from error
             self.sink.empty()
         self.begin_review()
         self.begun = True

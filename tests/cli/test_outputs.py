@@ -160,10 +160,10 @@ def test_a_server_that_refuses_leaves_out_to_the_same_command(judge: Typed) -> N
     before = (judge.folder / "out").read_bytes()
     done = judge(*run, "-o", "out", "--overwrite")
     assert done.returncode == 4
-    assert b"nothing was judged and out is as it was; the same command can be" in done.stderr
+    assert b"nothing was written and out is as it was; the same command can be" in done.stderr
     assert (judge.folder / "out").read_bytes() == before
     done = judge(*run, "-o", "other")
-    assert b"nothing was judged; the same command can be run again" in done.stderr
+    assert b"nothing was written; the same command can be run again" in done.stderr
     assert not (judge.folder / "other").exists()
 
 
