@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from judge.cli.printing import plain_console
+from judge.cli.printing import counted, plain_console
 from judge.verdict import OPEN, Verdict
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def print_summary(report: Report, fail_under: float | None, held: bool | None) -
     table.add_row(
         Text("record", style="bold"), *(str(summary.verdicts.get(c, 0) or "") for c in columns)
     )
-    console.print(table)
+    if summary.records:
+        console.print(table)
     for line in _lines(report, fail_under, held):
         console.print(line, markup=False)
 
@@ -57,13 +58,15 @@ def _lines(report: Report, fail_under: float | None, held: bool | None) -> list[
     if rate is not None:
         passed = summary.verdicts[Verdict.PASS]
         told.append(
-            f"{passed} of {summary.records} records pass ({rate:.1%}): "
+            f"{passed} of {counted(summary.records, 'record')} "
+            f"{'passes' if summary.records == 1 else 'pass'} ({rate:.1%}): "
             f"{summary.passed_at_once} at once, {summary.passed_after_edits} after edits "
-            f"({summary.edits} edits, {summary.dropped} values dropped)"
+            f"({counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped)"
         )
     if summary.open:
         told.append(
-            f"{summary.open} of {summary.records} records are open: "
+            f"{summary.open} of {counted(summary.records, 'record')} "
+            f"{'is' if summary.records == 1 else 'are'} open: "
             "--stage strong goes on with them"
         )
     if held is not None:
@@ -81,7 +84,8 @@ def troubles(summary: Summary) -> list[str]:
     told = []
     for kind, count in summary.errors.most_common():
         example = " ".join(summary.examples.get(kind, "").split())[:_MOST_SHOWN]
-        told.append(f"{count} x {kind}: {example}" if example else f"{count} x {kind}")
+        first = "first, " if count > 1 and example.startswith("line ") else ""
+        told.append(f"{count} x {kind}: {first}{example}" if example else f"{count} x {kind}")
     return told
 
 
@@ -89,7 +93,7 @@ def exchanged(report: Report) -> str:
     """How many calls were made, and how many replies came from the cache."""
     calls = sum(counters["calls"] for counters in report.traffic.values())
     hits = sum(counters["cache_hits"] for counters in report.traffic.values())
-    return f"{calls} calls, {hits} replies from cache"
+    return f"{counted(calls, 'call')}, {counted(hits, 'reply', 'replies')} from cache"
 
 
 def _corrected(rate: CorrectedRate) -> str:
@@ -137,9 +141,10 @@ def _effort(report: Report) -> str:
     fresh = report.summary.records - report.summary.kept
     pace = fresh / report.seconds if report.seconds else 0.0
     parts = [
-        f"{fresh} records in {report.seconds:.1f} s ({pace:.2f}/s)",
-        f"{total.get('calls', 0)} calls",
-        f"{total.get('cache_hits', 0)} replies and {report.replayed} records from cache",
+        f"{counted(fresh, 'record')} in {report.seconds:.1f} s ({pace:.2f}/s)",
+        counted(total.get("calls", 0), "call"),
+        f"{counted(total.get('cache_hits', 0), 'reply', 'replies')} and "
+        f"{counted(report.replayed, 'record')} from cache",
         f"{total.get('reasks', 0)} re-asked",
         f"{total.get('retries', 0)} retried",
         f"{total.get('input_tokens', 0)} + {total.get('output_tokens', 0)} tokens",

@@ -43,3 +43,8 @@ def plain_console(**more: Any) -> Console:
                 yield part if part.control else Segment(printable(part.text), part.style)
 
     return Printing(**{"highlight": False, "markup": False, **more})
+
+
+def counted(number: int, what: str, plural: str | None = None) -> str:
+    """The number with its noun, in the plural unless it is 1: `1 record`, `0 records`."""
+    return f"{number} {what if number == 1 else plural or what + 's'}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from judge.cli.printing import tell
+from judge.cli.printing import counted, tell
 from judge.run.batching import batches_told
 from judge.run.running import Watcher
 
@@ -43,6 +43,12 @@ class Watching(Watcher):
     def left_out(self, count: int) -> None:
         typer.echo(
             f"judge: left out of OUT, as torn or not written by judge: {count} line(s)", err=True
+        )
+
+    def set_aside(self, count: int, out: Path, aside: Path) -> None:
+        tell(
+            f"{counted(count, 'finished line')} of {out} for which this input has no record: kept "
+            f"in {aside}; --resume with an input that has the records takes them from there"
         )
 
     def stopping(self, now: bool) -> None:

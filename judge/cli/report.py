@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import nothing, tell
+from judge.cli.printing import counted, nothing, tell
 from judge.errors import Exit
 
 if TYPE_CHECKING:
@@ -71,4 +71,4 @@ def command(
 def _closing(made: Overview, out: Path | None) -> str:
     shown = ", ".join(f"{row.shown} of {row.count} {row.result}" for row in made.rows)
     where = f"wrote {out}" if out is not None else "wrote the page"
-    return f"{where}: {made.lines} records; shown: {shown or 'none'}"
+    return f"{where}: {counted(made.lines, 'record')}; shown: {shown or 'none'}"

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import tell
+from judge.cli.printing import counted, nothing, tell
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
+    from judge.run.job import Job
     from judge.run.running import Report
     from judge.settings import Settings
 
@@ -130,6 +131,7 @@ def command(
         sample=sample,
         sample_seed=settings.seed,
         review=review,
+        summary=summary,
     )
     if dry_run:
         from judge.cli.plan import show
@@ -157,13 +159,15 @@ def command(
         print_summary(report, fail_under, held)
     if report.fatal is not None:
         tell(report.fatal)
+    if report.finished and not report.summary.records and not quiet:
+        tell(nothing(job.inputs, job.limit))
     if not (report.finished or report.broken_pipe):
         tell(_how_to_go_on(report, out, settings))
     elif report.finished and not quiet and (lost := report.summary.passing_errors):
         again = "with --resume" if out is not None else "run again"
         tell(
-            f"{lost} records have no verdict because the server failed; "
-            f"the same command {again} asks for them once more"
+            f"{counted(lost, 'record')} {'has' if lost == 1 else 'have'} no verdict because the "
+            f"server failed; the same command {again} asks for them once more"
         )
     raise typer.Exit(_code(report, held))
 
@@ -192,7 +196,13 @@ def _write_summary(path: Path, report: Report, fail_under: float | None, held: b
 
 
 def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:
-    written = f"{report.summary.records} records were written to {out or 'the output'}"
+    if not (report.begun or report.summary.records or report.batches):
+        unchanged = f" and {out} is as it was" if out is not None and out.exists() else ""
+        return f"nothing was written{unchanged}; the same command can be run again"
+    written = (
+        f"{counted(report.summary.records, 'record')} "
+        f"{'was' if report.summary.records == 1 else 'were'} written to {out or 'the output'}"
+    )
     if report.batches:
         again = "with --resume" if out is not None else "run again"
         return (

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 from judge.errors import UsageError
 from judge.records import MAX_LINE, Item, read
 from judge.report.page import write_page
-from judge.run.output import refuse_input
+from judge.run.output import refuse_input, refuse_nameless
 
 if TYPE_CHECKING:
     from judge.report.overview import Overview
@@ -37,6 +37,7 @@ def publish(sources: Sequence[str], out: Path | None, *, overwrite: bool, limit:
             already and `overwrite` is false; it cannot be written.
     """
     if out is not None:
+        refuse_nameless("-o", out, "pages")
         for source in sources:
             refuse_input(out, source)
         if out.exists() and out.stat().st_size and not overwrite:
@@ -53,10 +54,19 @@ def publish(sources: Sequence[str], out: Path | None, *, overwrite: bool, limit:
         raise
     except OSError as error:
         reason = error.strerror or error
+        if out is not None and error.filename is not None and _beside(out, error.filename):
+            raise UsageError(
+                f"{out}: cannot be written: {reason}; "
+                "name a file in a folder that is there and can be written"
+            ) from error
         raise UsageError(
             f"{where}: the page cannot be written: {reason} (it is put together in "
             f"{tempfile.gettempdir()}; TMPDIR names another folder)"
         ) from error
+
+
+def _beside(out: Path, name: str | bytes) -> bool:
+    return Path(os.fsdecode(name)).parent == out.resolve().parent
 
 
 def _opened(source: str) -> Iterator[Item]:

@@ -13,7 +13,8 @@ from pathlib import Path
 from judge.errors import UsageError
 from judge.records import Item, read
 from judge.run.lines import earlier
-from judge.run.output import refuse_existing, refuse_input
+from judge.run.output import refuse_existing, refuse_input, refuse_nameless, refuse_same
+from judge.run.resume import side_file
 
 _OTHER_FORMS = frozenset((".gz", ".zst", ".csv", ".tsv", ".parquet"))
 """Names that a reader, judge among them, takes for other forms than are written."""
@@ -25,7 +26,7 @@ class Job:
 
     `limit` takes the first records, `sample` that many at random (seeded) in input order; `out`
     None writes standard output, or nothing where the run is `silent`. Records that need people are
-    written to `review` as well.
+    written to `review` as well, and sums to `summary` by whoever asked for the run.
     """
 
     inputs: Sequence[str]
@@ -38,6 +39,7 @@ class Job:
     sample: int | None = None
     sample_seed: int = 0
     review: Path | None = None
+    summary: Path | None = None
     silent: bool = False
 
 
@@ -93,13 +95,16 @@ def refuse_unusable(job: Job) -> None:
 
 
 def refuse_outputs(job: Job) -> None:
-    """See that OUT and the review file may be written.
+    """See that OUT, the review file and the summary may be written.
 
     Raises:
         UsageError: naming the file, and what to do.
     """
     if job.resume and job.out is None:
         raise UsageError("--resume needs the file to go on with: name it with -o")
+    for flag, path in (("-o", job.out), ("--review", job.review), ("--summary", job.summary)):
+        if path is not None:
+            refuse_nameless(flag, path, "" if flag != "-o" or job.silent else "lines")
     for flag, path in (("-o", job.out), ("--review", job.review)):
         if path is not None and path.suffix.lower() in _OTHER_FORMS:
             raise UsageError(
@@ -109,17 +114,41 @@ def refuse_outputs(job: Job) -> None:
     for source in job.inputs:
         if job.out is not None:
             refuse_input(job.out, source)
-    if job.out is not None and not (job.resume or job.overwrite):
-        refuse_existing(job.out)
+    if job.out is not None:
+        _refuse_aside(job, side_file(job.out))
+        if not (job.resume or job.overwrite):
+            refuse_existing(job.out)
     if job.review is not None:
         _refuse_review(job, job.review)
+    if job.summary is not None:
+        for source in job.inputs:
+            refuse_input(job.summary, source, "--summary")
+        refuse_same(job.summary, "--summary", job.out, "OUT")
+        refuse_same(job.summary, "--summary", job.review, "the file of --review")
+
+
+def _refuse_aside(job: Job, aside: Path) -> None:
+    """See that the file beside OUT may be written, and holds nothing that would be lost unasked."""
+    for source in job.inputs:
+        refuse_input(aside, source)
+    refuse_same(aside, "-o: where finished lines are kept,", job.review, "the file of --review")
+    refuse_same(aside, "-o: where finished lines are kept,", job.summary, "the file of --summary")
+    if aside.is_dir():
+        raise UsageError(
+            f"{aside}, where finished lines are kept, cannot be replaced: Is a directory; "
+            "remove it, or name another file with -o"
+        )
+    if aside.exists() and aside.stat().st_size and not (job.resume or job.overwrite):
+        raise UsageError(
+            f"{aside} holds finished lines of an earlier run. Go on with them (--resume), throw "
+            "them away (--overwrite), or name another file with -o"
+        )
 
 
 def _refuse_review(job: Job, review: Path) -> None:
     for source in job.inputs:
         refuse_input(review, source, "--review")
-    if job.out is not None and review.resolve() == job.out.resolve():
-        raise UsageError(f"--review {review} is OUT: name another file")
+    refuse_same(review, "--review", job.out, "OUT")
     if job.resume and not _of_a_run(review):
         raise UsageError(f"--review {review} was not written by judge validate: name another file")
     if not (job.resume or job.overwrite):

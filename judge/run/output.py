@@ -56,6 +56,9 @@ class Sink:
     def look(self) -> None:
         """See that what was written is still there; `fault` says what happened if it is not."""
 
+    def withdraw(self) -> None:
+        """Take away what this run made and has written nothing to."""
+
     def close(self) -> None:
         """Nothing more will be written."""
 
@@ -98,7 +101,7 @@ class FileSink(Sink):
         self._looked = time.monotonic()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         try:
-            super().__init__(os.open(path, flags, 0o666), str(path))
+            super().__init__(self._open(flags), str(path))
         except OSError as error:
             raise UsageError(
                 f"{path}: cannot be written: {error.strerror}; "
@@ -111,6 +114,13 @@ class FileSink(Sink):
             raise UsageError(f"another run is writing to {path}: let it end, or name another file")
         self._reading = self._opened_to_read() if self._regular else None
 
+    def _open(self, flags: int) -> int:
+        self._made = True
+        with suppress(FileExistsError):
+            return os.open(self._path, flags | os.O_EXCL, 0o666)
+        self._made = False
+        return os.open(self._path, flags, 0o666)
+
     def _opened_to_read(self) -> int | None:
         """The very file once more, to save it from should it be deleted."""
         with suppress(OSError):
@@ -119,6 +129,12 @@ class FileSink(Sink):
                 return opened
             os.close(opened)
         return None
+
+    def withdraw(self) -> None:
+        here = os.fstat(self._descriptor)
+        with suppress(OSError):
+            if self._made and not here.st_size and os.path.samestat(here, self._path.stat()):
+                self._path.unlink()
 
     def empty(self) -> None:
         """Throw away what the file holds."""
@@ -188,6 +204,30 @@ class FileSink(Sink):
         if self._reading is not None:
             os.close(self._reading)
         os.close(self._descriptor)
+
+
+def refuse_nameless(flag: str, path: Path, what: str) -> None:
+    """Raises UsageError if `path`, which `flag` names, is `-` or a folder.
+
+    `what` goes to standard output without the flag; nothing does where it is empty.
+    """
+    if path.is_dir():
+        raise UsageError(f"{flag} {path}: is a folder: name a file")
+    if str(path) == "-":
+        instead = f"; without {flag}, {what} go to standard output" if what else ""
+        raise UsageError(f"{flag} -: is no name for a file{instead}")
+
+
+def refuse_same(path: Path, flag: str, other: Path | None, what: str) -> None:
+    """Raises UsageError if `path`, which `flag` names, and `other` (`what`) are one file.
+
+    A device, such as /dev/null, may take both.
+    """
+    if other is None or (path.exists() and not path.is_file()):
+        return
+    there = path.exists() and other.exists()
+    if path.samefile(other) if there else path.resolve() == other.resolve():
+        raise UsageError(f"{flag} {path} is {what}: name another file")
 
 
 def refuse_existing(path: Path, flag: str = "-o") -> None:

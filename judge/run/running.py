@@ -9,7 +9,6 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -25,16 +24,13 @@ from judge.run.fingerprint import Mark
 from judge.run.interrupts import Interrupts
 from judge.run.job import Job
 from judge.run.lines import Line
-from judge.run.output import FileSink, NoSink, Sink, StreamSink
+from judge.run.outfiles import OutFiles
 from judge.run.pipeline import Brake, Pipeline, feed
-from judge.run.resume import Resumption, side_file
+from judge.run.resume import Resumption
 from judge.run.setup import Setup
 from judge.run.shelf import LineShelf
 from judge.run.summary import Summary
 from judge.verdict import Verdict
-
-BROKEN_PIPE = 141
-"""128 + SIGPIPE, what a shell reports for a program whose reader has gone away."""
 
 FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
 """Verdicts that leave a record to people (`--review`)."""
@@ -47,7 +43,8 @@ TICK_SECONDS = 1.0
 class Report:
     """How a run ended: its exit code so far (the gate is the caller's), sums, and the reason.
 
-    `batches` go on at a provider without it.
+    `batches` go on at a provider without it. Where OUT was not `begun`, it is as it was before;
+    `set_aside` finished lines of it found no record in the input, and lie beside it.
     """
 
     summary: Summary
@@ -56,6 +53,8 @@ class Report:
     fatal: JudgeError | None = None
     broken_pipe: bool = False
     batches: int = 0
+    begun: bool = False
+    set_aside: int = 0
     traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
     cost: float = 0.0
     replayed: int = 0
@@ -69,7 +68,7 @@ class Report:
     @property
     def exit_code(self) -> int:
         if self.broken_pipe:
-            return BROKEN_PIPE
+            return int(Exit.READER_GONE)
         if self.fatal is not None:
             return int(self.fatal.exit_code)
         if self.interrupted:
@@ -84,6 +83,7 @@ class Report:
             "seconds": round(self.seconds, 3),
             "cost_usd": round(self.cost, 6),
             "replayed": self.replayed,
+            "set_aside": self.set_aside,
             "corrected_pass_rates": [rate.as_json() for rate in self.corrections.rates()],
             "models": self.traffic,
         }
@@ -106,6 +106,9 @@ class Watcher:
 
     def left_out(self, count: int) -> None:
         """So many lines of OUT were not written by judge, and `--resume` drops them."""
+
+    def set_aside(self, count: int, out: Path, aside: Path) -> None:
+        """So many finished lines of OUT found no record in the input, and lie beside it now."""
 
 
 class Work(Protocol):
@@ -174,8 +177,7 @@ class _Run:
         self.job, self.work, self.watcher = job, work, watcher
         self.report = Report(summary)
         self.brake = Brake()
-        self.resumption: Resumption | None = None
-        self.review: FileSink | None = None
+        self.files = OutFiles(job, open_stands=work.setup.settings.stage == "cheap")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streaming = False
 
@@ -186,32 +188,24 @@ class _Run:
     async def go(self) -> Report:
         self._loop = asyncio.get_running_loop()
         began = time.monotonic()
-        sink: Sink | None = None
         streamed = False
         try:
             items = self._items()
-            sink = self._sink()
-            if self.job.review is not None:
-                self.review = FileSink(self.job.review)
+            self.files.open()
             if await self._prepared():
-                if isinstance(sink, FileSink) and not self.job.resume:
-                    self._start_anew(sink)
-                if self.review is not None:
-                    self.review.empty()
                 # What is there now stays; the collector, off until here, need not look at it.
                 gc.freeze()
                 gc.enable()
                 self.watcher.began(self.setup)
                 if self.setup.cache is not None:
                     self.setup.cache.on_fault = self._stop_for
-                await self._stream(items, sink)
+                await self._stream(items)
                 streamed = True
-                if self.report.finished and self._aside is not None:
-                    with suppress(OSError):
-                        self._aside.unlink(missing_ok=True)
+                if self.report.finished:
+                    self._settle()
         finally:
-            for opened in self._opened(sink):
-                opened.close()
+            self.report.begun = self.files.begun
+            self.files.close()
             await self._close(began, streamed=streamed)
             # At exit some libraries (nanobind's) tell of all that was never collected.
             gc.unfreeze()
@@ -231,13 +225,15 @@ class _Run:
             return False
         return not self.brake.pulled
 
-    async def _stream(self, items: Iterator[Item], sink: Sink) -> None:
+    async def _stream(self, items: Iterator[Item]) -> None:
         self._streaming = True
-        shelf = None if self.job.unordered else LineShelf(self._aside)
+        shelf = None if self.job.unordered else LineShelf(self.files.aside)
         pipeline = Pipeline(self._line, slots=self.setup.slots, brake=self.brake, shelf=shelf)
         ticking = asyncio.create_task(self._tick())
         try:
-            await pipeline.run(feed(items, self.brake), lambda line: self._emit(line, sink))
+            await pipeline.run(feed(items, self.brake), self._emit)
+            if self.report.finished:
+                self.files.begin()
         except BrokenPipeError:
             self.report.broken_pipe = True
         except BackendError as error:
@@ -245,14 +241,16 @@ class _Run:
         except CacheError as error:
             self._stop_for(error)
         except JudgeError as error:
+            if isinstance(error, UsageError) and not self.files.begun:
+                raise
             self.report.fatal = error
         finally:
             ticking.cancel()
             if shelf is not None:
                 shelf.close()
-        for opened in self._opened(sink):
+        for opened in self.files.opened:
             opened.look()
-        self._see(sink)
+        self._see()
 
     async def _tick(self) -> None:
         while True:
@@ -287,71 +285,53 @@ class _Run:
             self.report.fatal.exit_code = Exit.UNAVAILABLE
         self.brake.stop_reading()
 
-    def _see(self, sink: Sink) -> None:
+    def _see(self) -> None:
         """Read no further if OUT, or the review, is not what it was."""
-        for opened in self._opened(sink):
+        for opened in self.files.opened:
             if opened.fault is not None:
                 self.report.fatal = self.report.fatal or opened.fault
                 self.brake.stop_reading()
 
-    def _opened(self, sink: Sink | None) -> list[Sink]:
-        return [opened for opened in (sink, self.review) if opened is not None]
-
     # ------------------------------------------------------------ one item
 
     async def _line(self, item: Item) -> Line:
-        return await self.work.line(item, self._kept)
+        line = await self.work.line(item, self._kept)
+        self.files.begin()
+        return line
 
     def _kept(self, item: Item) -> Line | None:
-        if self.resumption is None or item.fields is None:
+        if self.files.resumption is None or item.fields is None:
             return None
-        text = self.resumption.kept.take(content_hash(item.fields))
+        text = self.files.resumption.kept.take(content_hash(item.fields))
         found = lines.earlier(text) if text is not None else None
         return Line(text, found.judgement, kept=True) if text and found else None
 
-    def _emit(self, line: Line, sink: Sink) -> None:
-        sink.write(line.text)
+    def _emit(self, line: Line) -> None:
+        self.files.sink.write(line.text)
         self._count(line)
-        self._see(sink)
+        self._see()
         self.watcher.wrote(self.report.summary, self.setup)
 
     def _count(self, line: Line) -> None:
         self.report.summary.add(line.judgement, kept=line.kept)
-        if self.review is not None and line.judgement["verdict"] in FOR_PEOPLE:
-            self.review.write(line.text)
+        if self.files.review is not None and line.judgement["verdict"] in FOR_PEOPLE:
+            self.files.review.write(line.text)
         self.work.count(line, self.report)
 
     # ------------------------------------------------------------ files
 
-    @property
-    def _aside(self) -> Path | None:
-        return None if self.job.out is None else side_file(self.job.out)
-
     def _items(self) -> Iterator[Item]:
-        items = self.work.items()
-        if not self.job.resume or self.job.out is None:
+        items, resumption = self.work.items(), self.files.resumption
+        if resumption is None:
             return items
-        cheap = self.setup.settings.stage == "cheap"
-        self.resumption = Resumption(self.job.out, open_stands=cheap)
-        if foreign := self.resumption.check(self.work.mark):
+        if foreign := resumption.check(self.work.mark):
             self.watcher.left_out(foreign)
-        return self._resumed(items, self.resumption)
+        return self._resumed(items, resumption)
 
-    def _sink(self) -> Sink:
-        if (out := self.job.out) is not None:
-            return FileSink(out, side_file(out))
-        return NoSink() if self.job.silent else StreamSink()
-
-    def _start_anew(self, sink: FileSink) -> None:
-        if self._aside is not None:
-            try:
-                self._aside.unlink(missing_ok=True)
-            except OSError as error:
-                raise UsageError(
-                    f"{self._aside}, where finished lines are kept, cannot be replaced: "
-                    f"{error.strerror}; remove it, or name another file with -o"
-                ) from error
-        sink.empty()
+    def _settle(self) -> None:
+        self.report.set_aside = self.files.settle()
+        if self.report.set_aside and self.job.out is not None and self.files.aside is not None:
+            self.watcher.set_aside(self.report.set_aside, self.job.out, self.files.aside)
 
     def _resumed(self, items: Iterator[Item], resumption: Resumption) -> Iterator[Item]:
         """The items that are still to do, after those whose lines already stand in OUT.
@@ -366,6 +346,7 @@ class _Run:
             if not self._stands(item, found.key):
                 ahead.append(item)
                 break
+            self.files.begin_review()
             self._count(Line(text, found.judgement, kept=True))
             size += len(text)
         resumption.keep(size)
@@ -377,8 +358,6 @@ class _Run:
 
     async def _close(self, began: float, *, streamed: bool) -> None:
         """Sum up and free everything; `streamed`: the stream ended, by itself or as it was told."""
-        if self.resumption is not None:
-            self.resumption.kept.close()
         self.report.seconds = time.monotonic() - began
         self.report.cost = self.setup.budget.cost
         self.report.replayed = self.work.replayed

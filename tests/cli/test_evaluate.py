@@ -141,7 +141,8 @@ def test_a_row_that_cannot_be_read_becomes_a_line_and_keeps_no_other_from_being_
     errors = [line["judge"]["error"] for line in lines if line["judge"]["verdict"] == "error"]
     assert [error["line"] for error in errors] == [5, 6]
     assert "perhaps" in errors[1]["message"]
-    assert f"judge: 2 x {errors[0]['type']}: {errors[0]['message'][:40]}" in done.stderr.decode()
+    first = f"first, line {errors[0]['line']}: {errors[0]['message'][:40]}"
+    assert f"judge: 2 x {errors[0]['type']}: {first}" in done.stderr.decode()
     assert len(lines) == 6
     assert done.returncode == 3
 

@@ -76,7 +76,7 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(typed: Typed) -> None:
     typed.write("out.jsonl", [record()])
     done = typed("report", "out.jsonl", "-o", "no/such/page.html")
     assert done.returncode == 2
-    assert b"no/such/page.html: the page cannot be written: No such file" in done.stderr
+    assert b"no/such/page.html: cannot be written: No such file" in done.stderr
     assert b"Traceback" not in done.stderr
 
 

@@ -60,7 +60,12 @@ def test_out_is_never_lost_by_mistake(judge: Shell, typed: Any, capfd: Any) -> N
         (("out.jsonl", "--resume", "--overwrite"), "exclude each other"),
         (("n.jsonl", "--overwrite"), "n.jsonl is the input"),
         (("no/such/out.jsonl",), "no/such/out.jsonl: cannot be written"),
-        ((".", "--overwrite"), ".: cannot be written"),
+        ((".",), "-o .: is a folder: name a file"),
+        ((".", "--overwrite"), "-o .: is a folder: name a file"),
+        (("-",), "-o -: is no name for a file; without -o, lines go to standard output"),
+        (("-", "--resume"), "-o -: is no name for a file; without -o"),
+        (("x.jsonl", "--review", "-"), "--review -: is no name for a file"),
+        (("x.jsonl", "--summary", "-"), "--summary -: is no name for a file"),
         (("out.jsonl.gz",), "-o out.jsonl.gz: plain JSON lines are written, not .gz"),
         (("x.jsonl", "--review", "for.CSV"), "--review for.CSV: plain JSON lines are written"),
         (("x.jsonl", "--summary", "no/such.json"), "--summary no/such.json: cannot be written"),
@@ -76,11 +81,39 @@ def test_out_is_never_lost_by_mistake(judge: Shell, typed: Any, capfd: Any) -> N
     assert "name it with -o" in capfd.readouterr().err
 
 
-def test_overwrite_forgets_what_an_earlier_run_set_aside(judge: Shell, typed: Any) -> None:
+def test_the_summary_is_written_over_no_other_file_of_the_run(
+    judge: Shell, typed: Any, capfd: Any
+) -> None:
+    judge.write("n.jsonl", [norm(0)])
+    for words, message in [
+        (("--summary", "n.jsonl", "-o", "x"), "n.jsonl is the input: name another file with"),
+        (("--summary", "x", "-o", "x"), "--summary x is OUT"),
+        (("--summary", "x", "--review", "./x"), "--summary x is the file of --review"),
+    ]:
+        assert typed("validate", "n.jsonl", *ONE, *words) == 2, words
+        assert message in capfd.readouterr().err
+        assert typed("validate", "n.jsonl", *ONE, *words, "--overwrite") == 2, words
+    assert lines(judge.read("n.jsonl")) == [norm(0)] and not (judge.folder / "x").exists()
+    for _ in range(2):
+        assert typed("validate", "n.jsonl", *ONE, "--summary", "s.json") == 0
+    assert typed("validate", "n.jsonl", *ONE, "--summary", "/dev/null", "-o", "/dev/null") == 0
+
+
+def test_what_an_earlier_run_set_aside_goes_with_out_alone(
+    judge: Shell, typed: Any, capfd: Any
+) -> None:
     judge.write("n.jsonl", map(norm, range(2)))
-    (judge.folder / "out.jsonl.resume").write_text("{}\n")
-    assert typed("validate", "n.jsonl", *ONE, "-o", "out.jsonl") == 0
-    assert not (judge.folder / "out.jsonl.resume").exists()
+    aside = judge.folder / "out.jsonl.resume"
+    aside.write_text("{}\n")
+    run = ("validate", "n.jsonl", *ONE, "-o", "out.jsonl")
+    assert typed(*run) == 2
+    assert "out.jsonl.resume holds finished lines of an earlier run" in capfd.readouterr().err
+    assert aside.read_text() == "{}\n" and not (judge.folder / "out.jsonl").exists()
+    for words in (("--review", aside.name), ("--summary", aside.name)):
+        assert typed(*run, *words, "--overwrite") == 2, words
+    assert typed("validate", aside.name, *ONE, "-o", "out.jsonl", "--overwrite") == 2
+    assert typed(*run, "--overwrite") == 0
+    assert not aside.exists()
 
 
 def test_an_out_that_another_run_writes_is_refused(judge: Shell, typed: Any, capfd: Any) -> None:

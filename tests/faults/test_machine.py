@@ -156,12 +156,11 @@ DISKS = [
     ),
     Fault("disk full under the cache", 4, {"pages": 16}, mended=move_cache_away),
     Fault(
-        "`OUT.resume` cannot be written",
+        "`OUT.resume` cannot be replaced",
         4,
         {"slow": "norm-01", "at": {8: "block_side_file"}},
         SIX,
         mended=unblock_side_file,
-        counted=False,
     ),
     Fault(
         "a folder where `OUT.resume` should be",

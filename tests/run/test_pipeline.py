@@ -206,3 +206,26 @@ async def test_the_errors_of_reading_come_last() -> None:
     with pytest.raises(OSError, match="the disk is gone"):
         await asyncio.gather(run, look())
     assert out == list(range(500))
+
+
+async def test_a_shelf_that_takes_nothing_loses_nothing_that_was_begun() -> None:
+    class Full(Shelf):
+        def put(self, place: int, result: int) -> None:
+            raise OSError("full")
+
+    brake, out, begun = Brake(), list[int](), list[int]()
+    others_are_done = asyncio.Event()
+
+    async def work(number: int) -> int:
+        begun.append(number)
+        if number == 0:
+            await others_are_done.wait()
+        elif number == 3:
+            others_are_done.set()
+        return number
+
+    pipeline = Pipeline(work, slots=4, brake=brake, shelf=Full(), held=2)
+    with pytest.raises(OSError, match="full"):
+        async with asyncio.timeout(60):
+            await pipeline.run(feed(iter(range(500)), brake), out.append)
+    assert out == sorted(begun) and 3 < len(out) < 500

@@ -45,9 +45,13 @@ FOREIGN = [
 
 class Told(Watcher):
     foreign = 0
+    aside = 0
 
     def left_out(self, count: int) -> None:
         self.foreign = count
+
+    def set_aside(self, count: int, out: Path, aside: Path) -> None:
+        self.aside = count
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +98,21 @@ class Room:
         if side is not None:
             side_file(self.out).write_bytes(side)
         report = self.run(self.out, resume=True)
-        assert not side_file(self.out).exists()
+        self.check_that_nothing_is_lost(out, side or b"", report=report)
         return self.out.read_bytes(), report
+
+    def check_that_nothing_is_lost(self, *before: bytes, report: Report) -> None:
+        """Beside OUT lie, once, the finished lines whose record does not stand in it; no others."""
+        found = [earlier(line) for line in self.out.read_bytes().splitlines(keepends=True)]
+        stands = {line.key for line in found if line and line.finished}
+        old = {line for content in before for line in content.splitlines(keepends=True)}
+        told = [(line, earlier(line)) for line in old if line.endswith(b"\n")]
+        wanted = [line for line, one in told if one and one.finished and one.key not in stands]
+        side = side_file(self.out)
+        assert side.exists() == bool(wanted)
+        left = side.read_bytes().splitlines(keepends=True) if wanted else []
+        assert sorted(left) == sorted(wanted)
+        assert report.set_aside == self.watcher.aside == len(wanted)
 
 
 @contextmanager
@@ -209,6 +226,9 @@ def test_another_script_behind_the_same_name_is_refused(room: Room) -> None:
 
 def test_what_judge_did_not_write_is_refused_or_told(room: Room) -> None:
     room.write(POOL[:2])
+    # Also beside lines of ours that an earlier run has left.
+    side_file(room.out).write_bytes(room.undisturbed(POOL[2:3]))
+    room.write(POOL[:2])
     for mine in (b"dear diary\n", b"PNG\x00\x01", b'{"id": 1}\n{"id": 2}\n'):
         room.out.write_bytes(mine)
         with pytest.raises(UsageError, match="was not written by judge"):
@@ -242,6 +262,20 @@ def test_a_kill_while_lines_are_set_aside_loses_none(
         assert report.summary.kept == 4, f"a finished line was lost in {step}"
     leftovers = {path.name for path in room.folder.glob("out.jsonl*")}
     assert leftovers == {"out.jsonl"}
+
+
+def test_finished_lines_without_a_record_wait_for_one(room: Room) -> None:
+    whole = room.undisturbed([POOL[i] for i in (0, 1, 2, 5)])
+    room.write(POOL[:1])
+    first, _ = room.resumed(whole)
+    aside = side_file(room.out).read_bytes()
+    assert first + aside == whole
+    # An input without them again: they wait on.
+    room.write(POOL[1:2])
+    second, _ = room.resumed(first, aside)
+    room.write([POOL[i] for i in (0, 1, 2, 5)])
+    found, report = room.resumed(second, side_file(room.out).read_bytes())
+    assert found == whole and report.summary.kept == 4
 
 
 def test_each_kept_line_is_given_once(tmp_path: Path) -> None:

@@ -1,0 +1,196 @@
+"""What becomes of OUT and the files beside it when the input, a flag or a server is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import norm
+from .typed import Typed
+
+STORY = {"values": ["Thrift--Agree"], "story": "Ann saves a coin."}
+RUN = ("-m", "scripted:yes.yaml", "--check", "relevance")
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
+    typed = Typed(tmp_path, monkeypatch, capfd)
+    told = {"reading": "probability", "replies": [{"p_yes": 0.9}]}
+    (tmp_path / "yes.yaml").write_text(json.dumps(told))
+    typed.write("n.jsonl", [norm(i) for i in range(6)])
+    return typed
+
+
+def names(judge: Typed) -> set[str]:
+    return {path.name for path in judge.folder.iterdir()} - {"cache", "yes.yaml", "n.jsonl"}
+
+
+def test_finished_records_that_the_input_lacks_are_kept_beside_out(judge: Typed) -> None:
+    judge.write("s.jsonl", [STORY])
+    run = ("validate", "-m", "scripted:yes.yaml", "-o", "out", "--no-cache")
+    assert judge(*run, "n.jsonl").returncode == 0
+    whole = (judge.folder / "out").read_bytes()
+    for words, left in [
+        (("n.jsonl", "--limit", "2"), 4),
+        (("n.jsonl", "--sample", "3"), 3),
+        (("s.jsonl",), 6),
+        (("n.jsonl", "--limit", "0"), 6),
+    ]:
+        done = judge(*run, *words, "--resume", "-q")
+        assert done.returncode == 0
+        told = f"judge: {left} finished lines of out for which this input has no record: kept in"
+        assert told in done.stderr.decode()
+        assert len((judge.folder / "out.resume").read_bytes().splitlines()) == left
+        again = judge(*run, "n.jsonl", "--resume")
+        assert again.returncode == 0 and b"0 calls" in again.stderr
+        assert (judge.folder / "out").read_bytes() == whole
+        # The story's line has no record in the norms.
+        assert names(judge) == {"out", "s.jsonl"} | (
+            {"out.resume"} if words == ("s.jsonl",) else set()
+        )
+        (judge.folder / "out.resume").unlink(missing_ok=True)
+
+
+def test_the_same_of_a_benchmark_and_an_audit(judge: Typed) -> None:
+    asked = [{**norm(i), "country": "Egypt", "value": "Respect"} for i in range(4)]
+    judge.write("rows.jsonl", asked)
+    judge.script("model.yaml", [{"reply": {"answer": "yes"}}])
+    evaluate = ("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml")
+    audit = ("audit", "-m", "scripted:yes.yaml", "--profile", "none", "--rubric", "relevance")
+    for words, limits in ((evaluate, ("4", "1")), (audit, ("3", "1"))):
+        run = (*words, "-o", "out", "--no-cache", "-q")
+        assert judge(*run, "--limit", limits[0]).returncode == 0
+        whole = (judge.folder / "out").read_bytes()
+        done = judge(*run, "--limit", limits[1], "--resume")
+        assert done.returncode == 0
+        assert b"of out for which this input has no record: kept in out.resume" in done.stderr
+        left = (judge.folder / "out").read_bytes() + (judge.folder / "out.resume").read_bytes()
+        assert left == whole
+        assert judge(*run, "--limit", limits[0], "--resume").returncode == 0
+        assert (judge.folder / "out").read_bytes() == whole
+        assert not (judge.folder / "out.resume").exists()
+        (judge.folder / "out").unlink()
+
+
+def test_flags_that_do_not_fit_the_records_leave_out_as_it_was(judge: Typed) -> None:
+    judge.write("s.jsonl", [STORY])
+    run = ("validate", "s.jsonl", *RUN, "--review", "review", "-o", "out")
+    for words in ((), ("--resume",), ("--overwrite",)):
+        done = judge(*run, *words)
+        assert done.returncode == 2
+        told = done.stderr.decode().splitlines()
+        assert len(told) == 1 and "--check relevance: the story workflow has" in told[0]
+        assert names(judge) == {"s.jsonl"}
+    assert judge("validate", "n.jsonl", *RUN, "-o", "out").returncode == 0
+    (judge.folder / "review").write_bytes((judge.folder / "out").read_bytes())
+    (judge.folder / "out.resume").write_bytes((judge.folder / "out").read_bytes())
+    before = {name: (judge.folder / name).read_bytes() for name in names(judge)}
+    for words in ((), ("--resume",), ("--overwrite",)):
+        assert judge(*run, *words).returncode == 2
+        assert {name: (judge.folder / name).read_bytes() for name in names(judge)} == before
+
+
+def test_an_output_that_cannot_be_leaves_no_other_behind(judge: Typed) -> None:
+    run = ("validate", "n.jsonl", *RUN, "-o", "out")
+    assert judge(*run, "--review", "nowhere/review").returncode == 2
+    assert names(judge) == set()
+    assert judge(*run, "--review", "review").returncode == 0
+    assert names(judge) == {"out", "review"}
+
+
+def test_an_input_without_a_record_empties_out_on_request_alone(judge: Typed) -> None:
+    judge.write("none.jsonl", [])
+    assert judge("validate", "none.jsonl", *RUN, "-o", "out").returncode == 0
+    assert names(judge) == {"none.jsonl", "out"}
+    assert judge("validate", "n.jsonl", *RUN, "-o", "out", "--overwrite").returncode == 0
+    assert judge("validate", "none.jsonl", *RUN, "-o", "out", "--overwrite").returncode == 0
+    assert (judge.folder / "out").read_bytes() == b""
+
+
+def test_no_file_is_called_by_a_dash(judge: Typed) -> None:
+    judge.write("rows.jsonl", [{**norm(0), "country": "Egypt", "value": "Respect"}])
+    judge.script("model.yaml", [{"reply": {"answer": "yes"}}])
+    before = names(judge)
+    for words, told in [
+        (("validate", "n.jsonl", *RUN), "-: is no name for a file; without -o, lines go to"),
+        (
+            ("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml"),
+            "-: is no name for a file; without -o, lines go to standard output",
+        ),
+        (("audit", "-m", "scripted:yes.yaml"), "-o -: is no name for a file"),
+        (("report", "n.jsonl"), "-o -: is no name for a file; without -o, pages go to"),
+    ]:
+        done = judge(*words, "-o", "-")
+        assert done.returncode == 2 and told in done.stderr.decode(), words
+    assert names(judge) == before
+
+
+def test_a_page_that_cannot_be_placed(judge: Typed) -> None:
+    assert judge("validate", "n.jsonl", *RUN, "-o", "out").returncode == 0
+    (judge.folder / "folder").mkdir()
+    done = judge("report", "out", "-o", "nowhere/page.html")
+    assert done.returncode == 2
+    assert done.stderr.decode() == (
+        "judge: nowhere/page.html: cannot be written: No such file or directory; "
+        "name a file in a folder that is there and can be written\n"
+    )
+    for words in ((), ("--overwrite",)):
+        done = judge("report", "out", "-o", "folder", *words)
+        assert done.returncode == 2
+        assert b"-o folder: is a folder: name a file" in done.stderr
+
+
+def test_the_first_fault_of_a_kind_is_told_with_its_line(judge: Typed) -> None:
+    (judge.folder / "bad.jsonl").write_text('{"id": NaN}\n[1]\n')
+    done = judge("validate", "bad.jsonl", *RUN, "-o", "out")
+    assert done.returncode == 3
+    assert b"2 x bad-input: first, line 1: NaN is no JSON number" in done.stderr
+    (judge.folder / "bad.jsonl").write_text(json.dumps(norm(0)) + "\n[1]\n")
+    done = judge("validate", "bad.jsonl", *RUN, "-o", "out", "--overwrite")
+    assert b"\n1 x bad-input: line 2: " in done.stderr
+
+
+def test_a_server_that_refuses_leaves_out_to_the_same_command(judge: Typed) -> None:
+    judge.script("gone.yaml", [{"error": "unreachable"}])
+    run = ("validate", "n.jsonl", "-m", "scripted:gone.yaml", "--check", "relevance", "-q")
+    assert judge("validate", "n.jsonl", *RUN, "-o", "out").returncode == 0
+    before = (judge.folder / "out").read_bytes()
+    done = judge(*run, "-o", "out", "--overwrite")
+    assert done.returncode == 4
+    assert b"nothing was written and out is as it was; the same command can be" in done.stderr
+    assert (judge.folder / "out").read_bytes() == before
+    done = judge(*run, "-o", "other")
+    assert b"nothing was written; the same command can be run again" in done.stderr
+    assert not (judge.folder / "other").exists()
+
+
+def test_a_table_that_cannot_be_read_ends_in_one_line(judge: Typed) -> None:
+    (judge.folder / "odd.csv").write_text("rule_of_thumb,story\n")
+    (judge.folder / "odd.parquet").write_bytes(b"PAR1 and no more")
+    done = judge("validate", "odd.parquet", *RUN)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    done = judge("evaluate", "normad", "nope", "-m", "scripted:yes.yaml")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_an_input_without_records_is_told(judge: Typed) -> None:
+    judge.write("none.jsonl", [])
+    done = judge("validate", "none.jsonl", *RUN)
+    assert done.returncode == 0
+    assert b"judge: no records in none.jsonl\n" in done.stderr
+    assert b"unreadable" not in done.stderr, "no table of nothing"
+    done = judge("validate", "n.jsonl", *RUN, "--limit", "0")
+    assert done.returncode == 0 and b"judge: nothing was done: --limit 0\n" in done.stderr
+    assert b"no record" not in judge("validate", "none.jsonl", *RUN, "-q").stderr
+
+
+def test_one_record_is_one_record(judge: Typed) -> None:
+    judge.write("one.jsonl", [norm(0)])
+    told = judge("validate", "one.jsonl", *RUN).stderr.decode()
+    assert "1 of 1 record passes (100.0%): 1 at once, 0 after edits (0 edits, 0 values" in told
+    assert "1 record in " in told and "1 call, 0 replies and 0 records from cache" in told
+    told = judge("validate", "one.jsonl", *RUN).stderr.decode()
+    assert "0 calls, 0 replies and 1 record from cache" in told
