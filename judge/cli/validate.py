@@ -16,7 +16,6 @@ from judge.cli.printing import counted, nothing, tell
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from judge.run.job import Job
     from judge.run.running import Report
     from judge.settings import Settings
 
