@@ -163,8 +163,10 @@ def _cause(judgement: Mapping[str, Any]) -> tuple[str, str] | None:
     """(kind, message) of what kept a record from its verdict; None if it has one."""
     if error := judgement.get("error"):
         # What no model was asked about is a fault of the input, and is found there by its line.
-        place = "" if "fingerprint" in judgement else f"line {error['line']}: "
-        return error["type"], place + error["message"]
+        if "fingerprint" in judgement:
+            return error["type"], error["message"]
+        file = f" of {error['file']}" if error.get("file") else ""
+        return error["type"], f"line {error['line']}{file}: {error['message']}"
     if judgement["verdict"] not in _LOST:
         return None
     checks = [c for c in judgement.get("checks", ()) if c["verdict"] == judgement["verdict"]]

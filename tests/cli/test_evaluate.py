@@ -212,7 +212,8 @@ def test_why_items_fail_is_said_with_the_file_where_there_are_several(asked: Typ
     asked.write("more.jsonl", [{"id": "9", "story": "Eve left."}, ROWS[0], ROWS[0]])
     ran = asked(*ASK[:3], "more.jsonl", *ASK[3:], "--condition", "none", "-o", "out.jsonl")
     assert ran.returncode == 3
-    assert b"judge: 2 x duplicate-id: id '1' was already on line 1 of rows.jsonl" in ran.stderr
+    told = b"first, line 2 of more.jsonl: id '1' was already on line 1 of rows.jsonl"
+    assert b"judge: 2 x duplicate-id: " + told in ran.stderr
     lines = written((asked.folder / "out.jsonl").read_bytes())
     bad = [line["judge"]["error"] for line in lines[4:]]
     assert [(one["file"], one["line"]) for one in bad] == [("more.jsonl", n) for n in (1, 2, 3)]
