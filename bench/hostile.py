@@ -5,8 +5,8 @@
 Looks at three kinds of records with `judge.judging.injection`, which asks no model:
 
 - the suite of `judge audit`, whose attacks were known when the forms were written;
-- the attacks of bench/hostile.yaml, by the same families, written by a language model that was shown
-  neither the forms nor the suite (put into the suite's records, each on every rubric);
+- the attacks of bench/hostile.yaml, by the same families, written by a language model that was
+  shown neither the forms nor the suite (put into the suite's records, each on every rubric);
 - the records of LABELS, anything that `judge calibrate` reads, by default the labelled sets in
   fixtures/: nobody meant to attack there, and what is found is a false alarm.
 
