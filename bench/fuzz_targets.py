@@ -7,6 +7,7 @@ AssertionError where a property does not hold.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import gzip
 import io
 import json
@@ -51,6 +52,10 @@ LIMIT = 4096
 STORY = 'Ann said, "I like tea." Bo — who never did — left the room without a single word.'
 ABOUT = About({"story": STORY}, (1, 2), ("Ann",), ("story", frozenset({"yes"})), 2, 2, "abcd1234")
 REPLIES: Mapping[str, type[Reply]] = {**JUDGING_REPLIES, **REWRITING_REPLIES}
+_MARKED = (
+    *(b"\x1f\x8b", b"\x28\xb5\x2f\xfd"),
+    *(codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE),
+)
 _LOADED = Invalid  # Instructor takes seconds to load, which the first case would be charged with.
 _PLACE = Path(tempfile.mkdtemp(prefix="judge-fuzz-"))
 
@@ -84,11 +89,8 @@ def _one_line(text: bytes) -> None:
 def jsonl(data: bytes) -> None:
     """One item a line that is not blank, and nothing of an unreadable line is lost."""
     items = records("jsonl", data)
-    if (
-        data.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"))
-        or data[1:4] == b"*M\x18"
-    ):
-        return  # Compressed, or behind a mark.
+    if data.startswith(_MARKED) or data[1:4] == b"*M\x18":
+        return  # Compressed, behind a mark, or marked as UTF-16 or UTF-32, which is refused.
     written = [line for line in data.split(b"\n") if line and not line.isspace()]
     assert items is not None and len(items) == len(written), (items, len(written))
     for item, line in zip(items, written, strict=True):
