@@ -278,8 +278,13 @@ def _ciphered(looked: _Looked) -> str | None:
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
+    """The first match and what stands behind it in its line, for whoever reads the quote."""
     found = pattern.search(text)
-    return found.group().strip() if found else None
+    if found is None:
+        return None
+    begin = found.end() - len(found.group().lstrip())
+    end = text.find("\n", found.end())
+    return text[begin : len(text) if end < 0 else end][:SHOWN].rstrip()
 
 
 def _around(text: str, place: int) -> str:
