@@ -1,7 +1,8 @@
 """`judge validate --engine ray` on a real Ray: two nodes on this machine, killed in many ways.
 
-The judge is scripted, and deadly where a test wants a worker killed: its provider lies in a folder
-that the nodes and the command have on their path.
+The judge is scripted, and deadly where a test wants a worker killed; where a test kills a node, it
+holds both nodes at work until then. Its providers lie in a folder that the nodes and the command
+have on their path.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 LIMIT = 300
 """Seconds that a run may take on a machine that does much else."""
 
-DEADLY = '''
-"""A scripted judge that kills its process: always on one record, once on another."""
-import os, signal
+PLUGIN = '''
+"""Scripted judges: one that kills its process, one that knows the node it is on."""
+import asyncio, os, signal
 from pathlib import Path
 from judge.backends.scripted import ScriptedBackend
 
 class Deadly(ScriptedBackend):
+    """Always on one record, once on another."""
+
     async def complete(self, call, mode):
         once = Path("died-once")
         if "JUDGE_TEST_HARMLESS" not in os.environ:
@@ -43,6 +46,24 @@ class Deadly(ScriptedBackend):
             if call.origin.record == "n55" and not once.exists():
                 once.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
+        return await super().complete(call, mode)
+
+class Doomed(ScriptedBackend):
+    """On the node that the file `doomed` names it answers twice and then sticks, until it is
+    killed; on others it waits at its ninth question for that to have happened."""
+
+    asked = 0
+
+    async def complete(self, call, mode):
+        self.asked += 1
+        if (doomed := Path("doomed")).exists():
+            import ray
+            here = ray.get_runtime_context().get_node_id() == doomed.read_text()
+            while here and self.asked > 2:
+                Path("stuck").touch()
+                await asyncio.sleep(0.05)
+            while self.asked > 8 and not Path("stuck").exists():
+                await asyncio.sleep(0.05)
         return await super().complete(call, mode)
 '''
 
@@ -58,6 +79,11 @@ class Nodes:
         self.address: str = self._cluster.address
         self._second = self._cluster.add_node(**self._size)
 
+    @property
+    def second(self) -> str:
+        """Ray's name of the second node."""
+        return str(self._second.node_id)
+
     def kill_second(self) -> None:
         self._cluster.remove_node(self._second, allow_graceful=False)
 
@@ -69,13 +95,20 @@ class Nodes:
 
 
 @pytest.fixture(scope="module")
-def nodes(local: Local, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    plugin = tmp_path_factory.mktemp("plugin")
-    (plugin / "deadly.py").write_text(DEADLY)
-    about = plugin / "deadly-1.dist-info"
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the providers `deadly` and `doomed`, as an installation leaves it."""
+    folder = tmp_path_factory.mktemp("plugin")
+    (folder / "killing.py").write_text(PLUGIN)
+    about = folder / "killing-1.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: deadly\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[judge.backends]\ndeadly = deadly:Deadly\n")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: killing\nVersion: 1\n")
+    points = "[judge.backends]\ndeadly = killing:Deadly\ndoomed = killing:Doomed\n"
+    (about / "entry_points.txt").write_text(points)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def nodes(local: Local, plugin: Path) -> Iterator[Nodes]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(plugin))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
@@ -118,8 +151,6 @@ def slow_records(judge: Shell) -> tuple[str, ...]:
     judge.script(
         "slow.yaml",
         [
-            # The run is under way until this one is done, however late somebody is killed.
-            {"when": {"contains": "number 43"}, "p_yes": 0.9, "delay": 6.0},
             {"when": {"contains": "number 3"}, "p_yes": 0.2, "delay": 0.5},
             {"p_yes": 0.9, "delay": 0.25},
         ],
@@ -127,14 +158,15 @@ def slow_records(judge: Shell) -> tuple[str, ...]:
     records = jsonl([*map(norm, range(count)), norm(5)])
     (judge.folder / "n.jsonl").write_bytes(records + b'{"torn": \n' + jsonl([norm(count)]))
     check = ("--check", "relevance", "--concurrency", "4", "--rounds", "0", "-q")
-    return ("validate", "n.jsonl", "-m", "scripted:slow.yaml", *check)
+    return ("validate", "n.jsonl", "-m", "doomed:slow.yaml", *check)
 
 
 class Local:
     """The local engine at work on `slow_records`, while the nodes start."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, plugin: Path) -> None:
         self._judge = Shell(folder)
+        self._judge.env["PYTHONPATH"] = str(plugin)
         words = (*slow_records(self._judge), "--no-cache", "-o", "out")
         with (folder / "told").open("wb") as told:
             self._process = self._judge.start(*words, stdin=subprocess.DEVNULL, stderr=told)
@@ -149,8 +181,8 @@ class Local:
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
-    started = Local(tmp_path_factory.mktemp("local"))
+def local(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
+    started = Local(tmp_path_factory.mktemp("local"), plugin)
     try:
         yield started
     finally:
@@ -170,8 +202,9 @@ def test_a_node_is_killed_midway_and_nothing_is_lost(
     expected: bytes,
 ) -> None:
     run = slow_records(judge)
+    (judge.folder / "doomed").write_text(nodes.second)
     process = on_ray(*run, "-o", "out", "--no-cache", "--summary", "sums")
-    wait_for_lines(judge, "out", 8)
+    until((judge.folder / "stuck").exists, "the second node has no work")
     nodes.kill_second()
     try:
         out, told = process.communicate(timeout=LIMIT)
@@ -182,7 +215,7 @@ def test_a_node_is_killed_midway_and_nothing_is_lost(
     assert judge.read("out") == expected
     sums = json.loads(judge.read("sums"))
     assert sums["records"] == 47 and sums["errors"] == {"bad-input": 1, "duplicate-id": 1}
-    assert sums["models"]["scripted:slow.yaml"]["calls"] >= 40, "what all workers did is summed"
+    assert sums["models"]["doomed:slow.yaml"]["calls"] >= 40, "what all workers did is summed"
 
 
 def test_processes_are_killed_and_a_record_that_kills_is_told(
@@ -230,7 +263,7 @@ def test_the_driver_is_killed_and_the_run_goes_on(
     assert judge.read("out") == expected
     sums = json.loads(judge.read("sums"))
     assert sums["kept"] >= kept - 2, "what stood was not judged again"
-    assert sums["models"]["scripted:slow.yaml"]["calls"] <= 45 - kept + 2
+    assert sums["models"]["doomed:slow.yaml"]["calls"] <= 45 - kept + 2
 
 
 def test_errors_end_the_run_as_they_do_here(

@@ -383,8 +383,12 @@ def test_a_batch_that_waits(typed: Typed, tmp_path_factory: pytest.TempPathFacto
         words = (*COMMAND, *JUDGE, "--engine", "batch", "-o", "out.jsonl")
         process = started(typed.folder, *words, **env)
         server.wait_for(lambda: server.requests("poll") > 0, "no batch is looked at")
+        # Held while its files are read: it makes and removes some of them as it works.
+        process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
         command_line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
         trail = left(typed.folder, command_line)
+        process.send_signal(signal.SIGCONT)
         process.send_signal(signal.SIGINT)
         out, told = process.communicate(timeout=100)
         refused = started(typed.folder, *words, "--resume", **(env | {"OPENAI_API_KEY": KEY}))
