@@ -14,19 +14,27 @@ def providers() -> tuple[str, ...]:
     return plugins.names(_GROUP)
 
 
-def build(spec: str) -> Backend:
-    """The backend for `provider:model`.
+def factory(spec: str) -> type[Backend]:
+    """What makes the backend for `provider:model` from the model's name.
 
     Raises:
         UsageError: unknown provider, or one whose library is not installed.
     """
-    provider, name = parse_model(spec)
+    provider, _ = parse_model(spec)
     try:
-        factory = plugins.load(_GROUP, provider)
+        found: type[Backend] | None = plugins.load(_GROUP, provider)
     except ImportError as error:
         raise UsageError(f"{spec}: {error}; the provider's library is missing") from error
-    if factory is None:
+    if found is None:
         known = ", ".join(providers())
         raise UsageError(f"{spec}: unknown provider {provider!r}; known are {known}")
-    backend: Backend = factory(name)
-    return backend
+    return found
+
+
+def build(spec: str) -> Backend:
+    """The backend for `provider:model`.
+
+    Raises:
+        UsageError: unknown provider, or a model that cannot be used as named.
+    """
+    return factory(spec)(parse_model(spec)[1])

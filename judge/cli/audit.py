@@ -15,8 +15,11 @@ from judge.cli.printing import nothing, say, tell
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
-    from judge.audit.auditing import Audited
+    from collections.abc import Sequence
+
+    from judge.audit.auditing import Audited, Picked
     from judge.audit.suite import Case
+    from judge.settings import Settings
 
 EPILOG = """**Examples**
 
@@ -104,26 +107,19 @@ def command(
     """
     if resume and overwrite:
         raise UsageError("--resume and --overwrite exclude each other")
+    settings = opt.settings_here(context)
     if listed:
-        _list(context)
+        _list(_picked(context, settings).cases, as_json=as_json)
         return
     need_calibrate("judge audit", "numpy", "scipy", *(["matplotlib"] if tables else []))
     gc.disable()
-    from judge.audit.auditing import audit, chosen
+    from judge.audit.auditing import audit
     from judge.cli.default_model import announce
     from judge.cli.evaluate import refuse_folder
     from judge.cli.progress import watcher
     from judge.run.job import Job
 
-    settings = opt.settings_here(context)
-    picked = chosen(
-        settings.rubric,
-        tuple(attack or ()),
-        suite=suite,
-        limit=limit,
-        sample=sample,
-        seed=settings.seed,
-    )
+    picked = _picked(context, settings)
     refuse_folder(tables, overwrite or resume)
     job = Job(
         inputs=(),
@@ -140,12 +136,11 @@ def command(
     _finish(found, settings.seed, ", ".join(settings.model), context)
 
 
-def _list(context: typer.Context) -> None:
+def _picked(context: typer.Context, settings: Settings) -> Picked:
     from judge.audit.auditing import chosen
 
     given = context.params
-    settings = opt.settings_here(context)
-    picked = chosen(
+    return chosen(
         settings.rubric,
         tuple(given["attack"] or ()),
         suite=given["suite"],
@@ -153,11 +148,14 @@ def _list(context: typer.Context) -> None:
         sample=given["sample"],
         seed=settings.seed,
     )
-    if given["as_json"]:
-        say(json.dumps([_told(case) for case in picked.cases], ensure_ascii=False, indent=1))
+
+
+def _list(cases: Sequence[Case], *, as_json: bool) -> None:
+    if as_json:
+        say(json.dumps([_told(case) for case in cases], ensure_ascii=False, indent=1))
         return
     typer.echo("\t".join(("case", "rubric", "attack", "wanted", "injection")))
-    for case in picked.cases:
+    for case in cases:
         shown = case.injection.encode("unicode_escape").decode()
         typer.echo("\t".join((*list(_told(case).values())[:-1], shown)))
 

@@ -116,7 +116,7 @@ def command(
 ) -> None:
     """Estimate calls, tokens and cost of a validation, or the labels that a measure needs.
 
-    No model is asked anything.
+    No model is asked anything; its key, server or card may be missing.
     """
     budget = {
         "measure": measure,
@@ -148,10 +148,11 @@ def show(job: Job, settings: Settings) -> None:
     """Print the estimate on standard output."""
     from rich.table import Table
 
-    from judge.run.plan import CHARACTERS_PER_TOKEN, plan
+    from judge.run.plan import CHARACTERS_PER_TOKEN, plan, unasked_client
     from judge.run.setup import Setup
 
-    made = plan(job, Setup.of(settings.model_copy(update={"cache": False, "max_cost": None})))
+    settings = settings.model_copy(update={"cache": False, "max_cost": None})
+    made = plan(job, Setup.of(settings, build=unasked_client))
     table = Table(box=None, pad_edge=False)
     for column in ("check", "least calls", "most calls"):
         table.add_column(column, justify="left" if column == "check" else "right")

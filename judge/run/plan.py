@@ -8,19 +8,27 @@ model is sure of nothing. Re-asking of invalid replies is left out.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from judge.backends.base import Message
+from judge.backends import factory
+from judge.backends.base import Message, parse_model
+from judge.backends.unasked import ELSEWHERE, Unasked
+from judge.cache import ReplyCache
+from judge.errors import UsageError
+from judge.judging.budget import Budget
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.voting import needed
 from judge.prompts import messages
 from judge.records import Problem, SeenIds, build
+from judge.run.clients import build_client, calls_at_once, price_of
 from judge.run.job import Job, select
 from judge.run.setup import Bound, Setup
 from judge.run.workflows import load_workflow
+from judge.settings import Settings
 from judge.subject import Subject
 from judge.verdict import Usage
 
@@ -29,6 +37,8 @@ CHARACTERS_PER_TOKEN = 4.0
 
 REPLY_SHARE = 0.25
 """Share of a question's `max_tokens` that a reply is taken to need at least."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -47,6 +57,29 @@ class Plan:
         counts = self.by_check.setdefault(name, Counter())
         counts["least"] += least.replies
         counts["most"] += most.replies
+
+
+def unasked_client(
+    spec: str, settings: Settings, cache: ReplyCache | None, budget: Budget
+) -> Client:
+    """The client of one model, which stands even where its key, library or card is missing.
+
+    A profile is bound to models as they are set up, so with one nothing may be missing.
+
+    Raises:
+        UsageError: the model cannot be used as named.
+    """
+    try:
+        return build_client(spec, settings, cache, budget)
+    except UsageError as error:
+        if parse_model(spec)[0] not in ELSEWHERE or settings.profile is not None:
+            raise
+        _log.warning("judge: planned with %s, which is not set up here: %s", spec, error)
+    backend = Unasked(spec, factory(spec).reading)
+    limit = calls_at_once(settings, backend.slots)
+    return Client(
+        spec, backend, cache=cache, budget=budget, limit=limit, price=price_of(spec, settings)
+    )
 
 
 def plan(job: Job, setup: Setup) -> Plan:

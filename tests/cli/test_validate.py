@@ -269,6 +269,24 @@ def test_a_dry_run_asks_nothing_and_bounds_what_is_asked(
     assert least <= calls <= most and calls > 0
 
 
+@pytest.mark.parametrize("spec", ["openai:gpt-4o", "vllm:m", "transformers:no/model"])
+def test_a_plan_needs_neither_key_nor_server_nor_card(
+    judge: Shell, typed: Any, capfd: Any, caplog: Any, monkeypatch: Any, spec: str
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_BASE_URL", "JUDGE_SERVER"):
+        monkeypatch.delenv(name, raising=False)
+    judge.write("n.jsonl", [norm(0), norm(1)])
+    run = ("n.jsonl", "-m", spec, "--check", "relevance", "--rounds", "0")
+    assert typed("validate", *run, "-q") in (2, 4), "a run that asks needs it"
+    refused = capfd.readouterr().err
+    assert typed("plan", *run) == 0
+    assert "\nleast: 2 calls, " in capfd.readouterr().out
+    told = f"judge: planned with {spec}, which is not set up here: {refused[7:]}"
+    assert caplog.messages == [told.rstrip()]
+    assert typed("plan", *run, "-m", "opnai:gpt-4o") == 2
+    assert "unknown provider 'opnai'" in capfd.readouterr().err
+
+
 def test_prices_come_from_judge_toml(judge: Shell, typed: Any, capfd: Any) -> None:
     judge.write("n.jsonl", [norm(0)])
     run = ("n.jsonl", "-m", "openai:judge-1", "--check", "relevance")
