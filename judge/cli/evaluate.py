@@ -73,6 +73,9 @@ def command(
     listed: Annotated[
         bool, typer.Option("--list", help="Say what the benchmark asks, and stop.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell calls, tokens and cost; ask nothing.")
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with OUT: keep what is finished, redo errors.")
     ] = False,
@@ -124,6 +127,14 @@ def command(
         sample_seed=settings.seed,
     )
     choices = choices_of(benchmark, tuple(condition or ()), settings.seed, draws)
+    judges = tuple(judge_model or ())
+    if dry_run:
+        from judge.cli.plan import show_plan
+        from judge.evaluation.planning import plan_evaluation
+
+        made = plan_evaluation(job, settings, benchmark=benchmark, choices=choices, judges=judges)
+        show_plan(made, "task", "items")
+        return
     from judge.cli.progress import watcher
 
     with watcher(job, quiet=quiet) as watching:
@@ -133,10 +144,10 @@ def command(
             watching,
             benchmark=benchmark,
             choices=choices,
-            judges=tuple(judge_model or ()),
+            judges=judges,
         )
-    made = benchmark.tables(found.results) if found.report.finished and found.results else []
-    _finish(found, made, settings.model[0], context)
+    finished = found.report.finished and found.results
+    _finish(found, benchmark.tables(found.results) if finished else [], settings.model[0], context)
 
 
 def _finish(found: Evaluated, made: list[Table], measured: str, context: typer.Context) -> None:

@@ -12,6 +12,7 @@ from judge.errors import UsageError
 
 if TYPE_CHECKING:
     from judge.run.job import Job
+    from judge.run.plan import Plan
     from judge.settings import Settings
     from judge.verdict import Usage
 
@@ -145,23 +146,29 @@ def command(
 
 
 def show(job: Job, settings: Settings) -> None:
-    """Print the estimate on standard output."""
-    from rich.table import Table
-
-    from judge.run.plan import CHARACTERS_PER_TOKEN, plan, unasked_client
+    """Print the estimate of a validation on standard output."""
+    from judge.run.plan import plan, unasked_client
     from judge.run.setup import Setup
 
     settings = settings.model_copy(update={"cache": False, "max_cost": None})
-    made = plan(job, Setup.of(settings, build=unasked_client))
+    show_plan(plan(job, Setup.of(settings, build=unasked_client)), "check", "records")
+
+
+def show_plan(made: Plan, by: str, what: str) -> None:
+    """Print an estimate on standard output, by check or task, of so many of what."""
+    from rich.table import Table
+
+    from judge.run.plan import CHARACTERS_PER_TOKEN
+
     table = Table(box=None, pad_edge=False)
-    for column in ("check", "least calls", "most calls"):
-        table.add_column(column, justify="left" if column == "check" else "right")
+    for column in (by, "least calls", "most calls"):
+        table.add_column(column, justify="left" if column == by else "right")
     for name, counts in made.by_check.items():
         table.add_row(name, str(counts["least"]), str(counts["most"]))
     console = plain_console(soft_wrap=True)
     console.print(table)
-    unreadable = f", {made.unreadable} that cannot be judged" if made.unreadable else ""
-    console.print(f"{made.records} records{unreadable}")
+    unreadable = f", {made.unreadable} unreadable or repeated" if made.unreadable else ""
+    console.print(f"{made.records} {what}{unreadable}")
     console.print(f"least: {_told(made.least)}\nmost:  {_told(made.most)}")
     console.print(
         f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and "

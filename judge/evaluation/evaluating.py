@@ -21,6 +21,7 @@ from judge.judging.probe import prove_logprobs
 from judge.masking import masked
 from judge.records import Item, Problem, SeenIds
 from judge.run import lines
+from judge.run.clients import ClientBuilder, build_client
 from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, among, refuse_outputs
 from judge.run.lines import Line
@@ -99,18 +100,40 @@ def evaluate(
         UsageError: nothing was asked: a source, output, model or setting that cannot be used.
     """
     refuse_outputs(job)
+    setup = setup_of(settings, benchmark, judges)
+    with SeenIds() as ids:
+        work = _Evaluation(job, setup, ids, benchmark, choices, settings.model[0], tuple(judges))
+        report = run(job, work, Summary(SpeechStatistics(None)), watcher)
+    return Evaluated(report, work.results)
+
+
+def setup_of(
+    settings: Settings,
+    benchmark: Benchmark,
+    judges: Sequence[str],
+    *,
+    build: ClientBuilder = build_client,
+) -> Setup:
+    """The clients of the measured model and of the judges, which alone are the setup's judges.
+
+    Raises:
+        UsageError: not one model is measured, or a model or setting cannot be used.
+    """
     if len(settings.model) != 1:
         raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
-    measured = settings.model[0]
     if judges and benchmark.grade is None:
         raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
     graded = settings.model_copy(update={"model": tuple(judges), "check": (), "workflow": None})
-    asked = () if measured == GUESSER else (measured,)
-    setup = Setup.of(graded, (*asked, *judges))
-    with SeenIds() as ids:
-        work = _Evaluation(job, setup, ids, benchmark, choices, measured, tuple(judges))
-        report = run(job, work, Summary(SpeechStatistics(None)), watcher)
-    return Evaluated(report, work.results)
+    asked = () if settings.model[0] == GUESSER else settings.model
+    return Setup.of(graded, (*asked, *judges), build=build)
+
+
+def items_of(job: Job, benchmark: Benchmark, choices: Choices) -> Iterator[Item]:
+    """The items of the rows that the job takes."""
+    found = among(job, benchmark.items(job.inputs, choices))
+    if job.sample is not None:
+        found = sampled_rows(found, job.sample, job.sample_seed)
+    return found if job.limit is None else first_rows(found, job.limit)
 
 
 class _Asks(MeasuredModel, Protocol):
@@ -143,10 +166,7 @@ class _Evaluation:
     _grader: Grader | None = None
 
     def items(self) -> Iterator[Item]:
-        found = among(self.job, self.benchmark.items(self.job.inputs, self.choices))
-        if self.job.sample is not None:
-            found = sampled_rows(found, self.job.sample, self.job.sample_seed)
-        return found if self.job.limit is None else first_rows(found, self.job.limit)
+        return items_of(self.job, self.benchmark, self.choices)
 
     async def prepare(self) -> None:
         if self.measured != GUESSER:

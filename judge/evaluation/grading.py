@@ -37,13 +37,23 @@ class JudgedGrader:
         if not gold:
             return Graded((), (), (), Usage())
         places = [place for place, text in enumerate(predicted) if text.strip()]
-        fields = {"id": id, "values": [*gold], "predicted": [predicted[place] for place in places]}
-        record = build(Item(_SOURCE, 1, fields), "extraction")
-        if isinstance(record, Problem):
-            raise UsageError(f"{id}: {record.message}")
+        subject = extraction_record(id, [predicted[place] for place in places], gold)
         bound = self.setup.bound_workflow("extraction")
-        outcome = await bound.workflow.run(Subject.of(record), bound.context)
+        outcome = await bound.workflow.run(subject, bound.context)
         return _graded(outcome.judgement, places)
+
+
+def extraction_record(id: str, predicted: Sequence[str], gold: Sequence[str]) -> Subject:
+    """An answer as the extraction workflow judges it; no predicted value is blank.
+
+    Raises:
+        UsageError: a blank gold value.
+    """
+    fields = {"id": id, "values": [*gold], "predicted": [*predicted]}
+    record = build(Item(_SOURCE, 1, fields), "extraction")
+    if isinstance(record, Problem):
+        raise UsageError(f"{id}: {record.message}")
+    return Subject.of(record)
 
 
 def _graded(judgement: Judgement, places: Sequence[int]) -> Graded:

@@ -94,11 +94,13 @@ def plan(job: Job, setup: Setup) -> Plan:
                 made.unreadable += 1
                 continue
             made.records += 1
-            _add(made, Subject.of(record), setup.bound(record.kind))
+            for name, least, most in costs(Subject.of(record), setup.bound(record.kind)):
+                made.add(name, least, most)
     return made
 
 
-def _add(made: Plan, subject: Subject, bound: Bound) -> None:
+def costs(subject: Subject, bound: Bound) -> Iterator[tuple[str, Usage, Usage]]:
+    """(check, least, most) of one record, for each check and each rewriting."""
     context, workflow = bound.context, bound.workflow
     for (name, by), (least, most) in workflow.calls(subject, context).items():
         panel = context.panel(name, by)
@@ -110,14 +112,19 @@ def _add(made: Plan, subject: Subject, bound: Bound) -> None:
         if panel.screen is not None:
             low, screened = _vote(panel.screen, subject)
             high += screened
-        made.add(f"{name} ({by})", _times(low, least), _times(high, most))
+        yield f"{name} ({by})", _times(low, least), _times(high, most)
     if context.rounds:
         for name in workflow.rewrites:
             rewriter = context.rewriters[name]
             tokens = rewriter.rubric.readings.structured.max_tokens
             length = sum(map(len, subject.texts.values())) + 1500
             cost = _usage(rewriter.client, length, tokens)
-            made.add(f"{name} (rewriting)", Usage(), _times(cost, context.rounds))
+            yield f"{name} (rewriting)", Usage(), _times(cost, context.rounds)
+
+
+def prompt_usage(client: Client, prompt: Sequence[Message], output_tokens: int) -> Usage:
+    """What one reply to this prompt takes, its tokens taken to be `CHARACTERS_PER_TOKEN` long."""
+    return _usage(client, _length(prompt), output_tokens)
 
 
 def _vote(judge: Judge, subject: Subject) -> tuple[Usage, Usage]:

@@ -241,3 +241,45 @@ def test_an_empty_source_is_told(asked: Typed) -> None:
     assert b"judge: no records in empty\n" in ran.stderr
     ran = asked(*ASK, "--limit", "0")
     assert ran.returncode == 0 and b"judge: nothing was done: --limit 0\n" in ran.stderr
+
+
+def bounds(shown: bytes) -> tuple[int, int]:
+    """(least, most) calls of a printed plan."""
+    told = shown.decode().splitlines()
+    least, most = (next(one for one in told if one.startswith(end)) for end in ("least", "most:"))
+    return int(least.split()[1]), int(most.split()[1])
+
+
+def test_a_dry_run_tells_what_is_asked_and_asks_nothing(asked: Typed) -> None:
+    asked.script("model.yaml", [{"reply": {"answer": "yes"}}])
+    with (asked.folder / "rows.jsonl").open("a") as file:
+        file.write("{torn\n")
+    planned = asked(*ASK, "--dry-run", "-o", "answers.jsonl")
+    assert (planned.returncode, planned.stderr) == (0, b"")
+    assert b"normad_acceptability" in planned.stdout
+    assert b"\n16 items, 1 unreadable or repeated\n" in planned.stdout
+    assert not (asked.folder / "cache").exists() and not (asked.folder / "answers.jsonl").exists()
+    ran = asked(*ASK, "-o", "answers.jsonl")
+    assert bounds(planned.stdout) == (16, 16) and b", 16 calls" in ran.stderr
+
+
+def test_a_dry_run_counts_steps_draws_and_votes_of_judges(
+    asked: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    folder = Path(__file__).parents[2] / "fixtures" / "cqbench"
+    words = ("evaluate", "cqbench", str(folder / "stories.jsonl"), str(folder / "values.jsonl"))
+    words += ("-m", "openai:m", "--dry-run", "--limit", "1", "--condition", "extraction+steps")
+    alone = asked(*words)
+    assert alone.returncode == 0, alone.stderr
+    rows = [row.split() for row in alone.stdout.decode().splitlines()[1:3]]
+    (_, summaries, _), (_, extractions, _) = rows
+    assert [row[0] for row in rows] == ["cqbench_summary", "cqbench_extraction"]
+    asks = int(summaries) + int(extractions)
+    assert bounds(alone.stdout) == (asks, asks)
+    assert int(summaries) > int(extractions), "a summary for each topic comes before it"
+    graded = asked(*words, "--judge-model", "scripted:model.yaml", "--votes", "3")
+    least, most = bounds(graded.stdout)
+    assert least == asks, "nothing is predicted, and nobody is asked about it"
+    assert most == asks + 3 * int(extractions)
