@@ -23,7 +23,7 @@ import diskcache
 import platformdirs
 from diskcache.core import DEFAULT_SETTINGS, METADATA, MODE_RAW, UNKNOWN
 
-from judge.errors import UsageError
+from judge.errors import Exit, UsageError
 
 LOCKED_SECONDS = 60.0
 """How long a lock that another process holds on the database is waited for."""
@@ -180,6 +180,9 @@ class ReplyCache:
             fault = error
         self._waiting = []
         commit, self._commit = self._commit, None
+        if fault is not None:
+            # It could be used when it was opened, so the command was not at fault.
+            fault.exit_code = Exit.UNAVAILABLE
         if fault is not None and self.on_fault is not None:
             self._faulty = True
             self.on_fault(fault)

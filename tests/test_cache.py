@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import pickle
 import sqlite3
@@ -14,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.cache import ReplyCache, TextDisk, cache_dir
+from judge.cache import CacheError, ReplyCache, TextDisk, cache_dir
 from judge.digest import digest
-from judge.errors import UsageError
+from judge.errors import Exit, UsageError
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -72,6 +73,14 @@ def test_survives_being_closed(cache: ReplyCache, tmp_path: Path) -> None:
     again = ReplyCache(tmp_path / "replies")
     assert again.get(KEY) == {"a": 1}
     again.close()
+
+
+async def test_a_disk_that_fills_up_is_not_the_commands_fault(cache: ReplyCache) -> None:
+    cache._cache._sql("PRAGMA max_page_count = 16").fetchall()
+    with pytest.raises(CacheError, match="make room") as full:
+        for number in range(100):
+            await cache.store(f"{number:064x}", json.dumps({"text": "long " * 1000}))
+    assert full.value.exit_code == Exit.UNAVAILABLE
 
 
 def test_stores_text_only(cache: ReplyCache) -> None:
