@@ -159,7 +159,7 @@ async def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch)
             writer.write(b"[" * 10_000)
             await writer.drain()
 
-    async with asyncio.timeout(20), server(endless) as (port, _):
+    async with asyncio.timeout(60), server(endless) as (port, _):
         error = await failed(f"http://127.0.0.1:{port}")
     assert isinstance(error, errors.ServerFault) and "100000 bytes" in str(error)
 
