@@ -164,7 +164,8 @@ async def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch)
     assert isinstance(error, errors.ServerFault) and "100000 bytes" in str(error)
 
 
-async def test_a_host_without_a_name_is_unreachable() -> None:
+async def test_a_host_without_a_name_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
     error = await failed("http://no-such-host.invalid/v1")
     assert isinstance(error, errors.Unreachable) and "no-such-host.invalid" in str(error)
 
