@@ -15,6 +15,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -51,7 +52,11 @@ class BatchServer:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.port = 0
+        # Bound and never listening: it keeps the port from everybody else while the server is away.
+        self._place = socket.socket()
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._place.bind(("127.0.0.1", 0))
+        self.port: int = self._place.getsockname()[1]
         self._process: subprocess.Popen[str] | None = None
         self.plan()
 
@@ -68,11 +73,11 @@ class BatchServer:
         return self
 
     def start(self) -> None:
-        """Start it, after a kill at its old port."""
+        """Start it, after a kill at the same port again."""
         command = [sys.executable, __file__, str(self.folder), str(self.port)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
-        self.port = int(self._process.stdout.readline())
+        assert self._process.stdout.readline() == f"{self.port}\n"
 
     def finish(self) -> None:
         """Let all batches come to their end now; it is away for a moment, if it was there."""
@@ -100,6 +105,7 @@ class BatchServer:
         trace: TracebackType | None,
     ) -> None:
         self.kill()
+        self._place.close()
 
     @property
     def batches(self) -> list[dict[str, Any]]:
@@ -311,7 +317,7 @@ class _Served:
 
 
 def main() -> None:
-    """Serve the folder in argv[1] at the port in argv[2] (0: any), and print the port."""
+    """Serve the folder in argv[1] at the port in argv[2], and print the port."""
 
     async def serve() -> None:
         served = _Served(Path(sys.argv[1]))
@@ -324,7 +330,7 @@ def main() -> None:
         app.router.add_post("/v1/chat/completions", served.online)
         runner = web.AppRunner(app)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", int(sys.argv[2])).start()
+        await web.TCPSite(runner, "127.0.0.1", int(sys.argv[2]), reuse_port=True).start()
         sys.stdout.write(f"{runner.addresses[0][1]}\n")
         sys.stdout.flush()
         await asyncio.Event().wait()

@@ -13,6 +13,10 @@ for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", "MKL
     os.environ.setdefault(name, "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# Where a proxy leads out of the machine, it does not lead to the servers that tests start on it.
+given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+os.environ["no_proxy"] = ",".join(filter(None, (given, "127.0.0.1", "localhost")))
+
 # A machine that does something else meanwhile must not fail a property, and what one run passes the
 # next one does: bench/fuzz.py is there to look for what nobody has seen yet.
 settings.register_profile("judge", deadline=None, derandomize=True)

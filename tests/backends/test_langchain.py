@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -315,8 +316,11 @@ async def test_chat_openai_with_a_wrong_key(
 
 
 async def test_chat_openai_where_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Loopback() as gone:
-        monkeypatch.setenv("OPENAI_BASE_URL", gone.url)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with pytest.raises(errors.Unreachable):
-        await LangChainBackend("openai:m").complete(CALL, Mode.TOOLS)
+    with socket.socket() as free:
+        # Bound without listening, so that nobody else can come to listen there.
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+        with pytest.raises(errors.Unreachable):
+            await LangChainBackend("openai:m").complete(CALL, Mode.TOOLS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from judge.backends.base import Backend, Call, Completion, Mode
+from judge.backends.base import Backend, Call, Completion, Message, Mode
 from judge.backends.local import LocalBackend
 from judge.errors import BadRequest, ContextExceeded, Denied, UsageError
 from judge.weights import store
@@ -26,8 +27,21 @@ from judge.weights.source import SourceUnreachable
 SMALL = "smollm2-135m"
 STORY = " ".join(f"Ann told Bob that apple number {i} was the best of all." for i in range(52))
 
+ENDLESS: dict[str, Any] = {
+    "$defs": {
+        "deeper": {
+            "type": "object",
+            "properties": {"deeper": {"$ref": "#/$defs/deeper"}},
+            "required": ["deeper"],
+            "additionalProperties": False,
+        }
+    },
+    "$ref": "#/$defs/deeper",
+}
+"""No reply satisfies it: whatever a model would say of itself, this one goes on."""
+
 CUT_OFF_BY_A_TIMEOUT = """
-import asyncio, sys
+import asyncio, json, sys
 from judge.backends.base import Call, Mode
 from judge.backends.local import LocalBackend
 async def main():
@@ -35,7 +49,9 @@ async def main():
     short = Call([{"role": "user", "content": "Hello"}], max_tokens=1)
     await backend.complete(short, Mode.JSON_SCHEMA)
     print("loaded")
-    endless = Call([{"role": "user", "content": "Write a long story."}], max_tokens=7000)
+    schema = json.loads(sys.argv[2])
+    asked = [{"role": "user", "content": "Write a long story."}]
+    endless = Call(asked, max_tokens=7000, schema=schema)
     await asyncio.wait_for(backend.complete(endless, Mode.JSON_SCHEMA), 0.5)
 asyncio.run(main())
 """
@@ -242,7 +258,8 @@ def test_file_that_is_no_model(tmp_path: Path) -> None:
 
 
 async def test_event_loop_goes_on_and_calls_can_be_cancelled(backend: LocalBackend) -> None:
-    endless = Call([{"role": "user", "content": "Write a long story."}], max_tokens=6000)
+    story: list[Message] = [{"role": "user", "content": "Write a long story."}]
+    endless = Call(story, max_tokens=6000, schema=ENDLESS)
     task = asyncio.create_task(backend.complete(endless, Mode.JSON_SCHEMA))
     for _ in range(20):
         await asyncio.sleep(0.02)
@@ -256,7 +273,7 @@ async def test_event_loop_goes_on_and_calls_can_be_cancelled(backend: LocalBacke
 
 
 def test_process_ends_soon_and_silently_after_a_cancelled_call(weights: Path) -> None:
-    command = [sys.executable, "-c", CUT_OFF_BY_A_TIMEOUT, str(weights)]
+    command = [sys.executable, "-c", CUT_OFF_BY_A_TIMEOUT, str(weights), json.dumps(ENDLESS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "loaded\n"
     assert done.stderr.startswith("Traceback (most recent call last):")

@@ -150,7 +150,7 @@ def test_a_pipe_gives_each_record_as_soon_as_it_is_there() -> None:
         with open(ends[1], "wb", buffering=0) as pipe:  # noqa: PTH123 (a descriptor, no path)
             for n in range(3):
                 pipe.write(b'{"n": %d}\n' % n)
-                assert asked.wait(10), "a record was held back"
+                assert asked.wait(60), "a record was held back"
                 asked.clear()
                 answered.set()
 
@@ -160,7 +160,7 @@ def test_a_pipe_gives_each_record_as_soon_as_it_is_there() -> None:
         for n, item in enumerate(read("-", stdin=stdin)):
             assert item.fields == {"n": n}
             asked.set()
-            answered.wait(10)
+            answered.wait(60)
             answered.clear()
     thread.join()
 

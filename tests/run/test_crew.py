@@ -41,6 +41,9 @@ class Fake:
 
     async def give(self, items: Sequence[tuple[int, Item]]) -> None:
         await asyncio.sleep(0)
+        # One that is dead already dies of no second record.
+        if self.dead.is_set():
+            raise WorkerDied("it is gone")
         self.log.append([one.line for _, one in items])
         self.held.extend(items)
         if any(self.kills(one.line) for _, one in items):
