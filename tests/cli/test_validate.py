@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +154,9 @@ def test_limit_sample_and_unordered(
     answer = ScriptedBackend.complete
 
     async def late(backend: ScriptedBackend, call: Any, mode: Any) -> Any:
-        until = time.monotonic() + 60
-        while call.origin.record == "n0" and not judge.read("d") and time.monotonic() < until:
+        for _ in range(3000 if call.origin.record == "n0" else 0):
+            if judge.read("d"):
+                break
             await asyncio.sleep(0.01)
         return await answer(backend, call, mode)
 
