@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ COMMAND = (sys.executable, "-m", "judge")
 COUNTING = '''
 """The command line with a scripted judge that notes each call that is begun, and each that ends."""
 import asyncio, os, sys
+from pathlib import Path
 from judge.backends.scripted import ScriptedBackend
 from judge.cli import main
 
@@ -25,8 +28,8 @@ answer = ScriptedBackend.complete
 
 async def complete(self, call, mode):
     os.write(log, b"begun\\n")
-    if call.origin.record == os.environ["CALL_HELD"]:
-        await asyncio.Event().wait()
+    while call.origin.record == os.environ["CALL_HELD"] and not Path("released").exists():
+        await asyncio.sleep(0.02)
     completion = await answer(self, call, mode)
     os.write(log, b"ended\\n")
     return completion
@@ -66,7 +69,8 @@ class Shell:
         )
 
     def counting(self, *words: str, held: str = "") -> subprocess.Popen[bytes]:
-        """Started with every model call noted in `calls.log`; those about `held` do not end."""
+        """Started with every model call noted in `calls.log`; those about `held` end when they are
+        released."""
         driver = self.folder / "counting.py"
         driver.write_text(COUNTING)
         return subprocess.Popen(
@@ -81,6 +85,9 @@ class Shell:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+
+    def release(self) -> None:
+        (self.folder / "released").touch()
 
     def calls(self) -> tuple[int, int]:
         """(begun, ended) model calls so far."""
@@ -97,6 +104,20 @@ class Shell:
 
     def read(self, name: str) -> bytes:
         return (self.folder / name).read_bytes()
+
+
+def wait_until_told(process: subprocess.Popen[bytes], words: bytes) -> bytes:
+    """What stands on the pipe of standard error, read until these words are there."""
+    assert process.stderr is not None
+    told, until = b"", time.monotonic() + 60
+    while words not in told:
+        left = until - time.monotonic()
+        # Not from the buffer above the descriptor: `communicate` would not find the rest in there.
+        ready, _, _ = select.select([process.stderr], [], [], max(0.0, left))
+        piece = os.read(process.stderr.fileno(), 4096) if ready else b""
+        assert piece, told
+        told += piece
+    return told
 
 
 def jsonl(records: Iterable[Mapping[str, Any]]) -> bytes:

@@ -71,6 +71,8 @@ def test_a_named_pipe_is_read_once(judge: Shell) -> None:
 def test_a_terminal_gets_help_and_a_bar(judge: Shell) -> None:
     judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.4}])
     judge.write("five.jsonl", map(norm, range(5)))
+    # A bar is for terminals that can move back in a line, and have room for it.
+    judge.env |= {"TERM": "xterm", "COLUMNS": "120"}
     outer, inner = pty.openpty()
     helped = judge.start("validate", stdin=inner)
     data, told = helped.communicate(timeout=60)

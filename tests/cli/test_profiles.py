@@ -22,7 +22,7 @@ from judge.run.setup import Setup
 from judge.settings import resolve
 from judge.subject import Subject
 
-from .conftest import Shell, lines, norm
+from .conftest import Shell, lines, norm, wait_until_told
 from .test_interrupts import wait_for_lines
 
 CHEAP, STRONG, YES = "scripted:cheap.yaml", "scripted:strong.yaml", "scripted:yes.yaml"
@@ -264,11 +264,10 @@ WHO = {
 """Each record's verdict, and who was asked about it."""
 
 
-def cascaded(typed: Typed, delay: float = 0.0) -> str:
+def cascaded(typed: Typed) -> str:
     typed.shell.write("n.jsonl", map(norm, range(6)))
     typed.shell.script("cheap.yaml", [number(0, 0.95), number(1, 0.05), {"p_yes": 0.6}])
-    slow = {"p_yes": 0.55, "delay": delay}
-    typed.shell.script("strong.yaml", [number(2, 0.9), number(3, 0.1), slow])
+    typed.shell.script("strong.yaml", [number(2, 0.9), number(3, 0.1), {"p_yes": 0.55}])
     judges = [
         typed.known(spec, combination=SAME, sure_at=0.8, guarantee=SURE) for spec in (CHEAP, STRONG)
     ]
@@ -331,15 +330,17 @@ def test_after_an_interruption_the_review_file_is_complete(
 
 @pytest.mark.slow
 def test_interrupted_by_hand_and_gone_on_with(judge: Shell, typed: Typed) -> None:
-    cascaded(typed, delay=2.0)
+    cascaded(typed)
     flags = ("-q", "--no-cache", "--concurrency", "1")
     assert typed(*CASCADE, *flags, "-o", "whole", "--review", "all.jsonl") == 0
-    process = judge.start(*CASCADE, *flags, "-o", "o", "--review", "p")
+    process = judge.counting(*CASCADE, *flags, "-o", "o", "--review", "p", held="n4")
     wait_for_lines(judge, "o", 4)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    wait_until_told(process, b"finishing what is under way")
+    judge.release()
+    process.communicate(timeout=60)
     assert process.returncode == 130
-    assert len(lines(judge.read("o"))) < len(WHO) and judge.read("p") != judge.read("all.jsonl")
+    assert len(lines(judge.read("o"))) == 5 and judge.read("p") != judge.read("all.jsonl")
     assert judge(*CASCADE, *flags, "-o", "o", "--review", "p", "--resume").returncode == 0
     assert judge.read("o") == judge.read("whole")
     assert judge.read("p") == judge.read("all.jsonl")

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Shell, jsonl, lines, norm
+from .conftest import Shell, jsonl, lines, norm, wait_until_told
 
 pytest.importorskip("ray")
 
@@ -36,16 +36,16 @@ from pathlib import Path
 from judge.backends.scripted import ScriptedBackend
 
 class Deadly(ScriptedBackend):
-    """Always on one record, once on another."""
+    """Always on one record, once on another; the file `died` tells of each death."""
 
     async def complete(self, call, mode):
-        once = Path("died-once")
-        if "JUDGE_TEST_HARMLESS" not in os.environ:
-            if call.origin.record == "n7":
-                os.kill(os.getpid(), signal.SIGKILL)
-            if call.origin.record == "n55" and not once.exists():
-                once.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
+        record, died = call.origin.record, Path("died")
+        before = died.read_text().split() if died.exists() else []
+        deadly = record == "n7" or (record == "n55" and record not in before)
+        if deadly and "JUDGE_TEST_HARMLESS" not in os.environ:
+            with died.open("a") as file:
+                file.write(f"{record} ")
+            os.kill(os.getpid(), signal.SIGKILL)
         return await super().complete(call, mode)
 
 class Doomed(ScriptedBackend):
@@ -203,6 +203,8 @@ def test_a_node_is_killed_midway_and_nothing_is_lost(
 ) -> None:
     run = slow_records(judge)
     (judge.folder / "doomed").write_text(nodes.second)
+    # As many workers as nodes, also where Ray does not yet say that the second has room.
+    run += ("--workers", "2")
     process = on_ray(*run, "-o", "out", "--no-cache", "--summary", "sums")
     until((judge.folder / "stuck").exists, "the second node has no work")
     nodes.kill_second()
@@ -236,7 +238,10 @@ def test_processes_are_killed_and_a_record_that_kills_is_told(
     process = on_ray(*run, "-o", "out")
     _, told = process.communicate(timeout=LIMIT)
     assert process.returncode == 3, told
-    assert told.count(b"a worker died") >= 4 and (judge.folder / "died-once").exists()
+    # Three of the one record and one of the other, unless one worker had both.
+    died = judge.read("died").split()
+    assert set(died) == {b"n7", b"n55"} and len(died) >= 3
+    assert told.count(b"a worker died") >= len(died)
     found, wanted = judge.read("out").splitlines(), judge.read("local").splitlines()
     assert len(found) == 60
     assert [a for n, a in enumerate(found) if n != 7] == [b for n, b in enumerate(wanted) if n != 7]
@@ -292,17 +297,27 @@ def test_errors_end_the_run_as_they_do_here(
 
 
 def test_a_worker_that_hosts_a_model_holds_a_card(nodes: Nodes, judge: Shell) -> None:
+    # Ray says some moments later what is free, after an earlier run as well.
     program = """
-import asyncio, sys, ray
+import asyncio, sys, time, ray
 from judge.run.rays import Ray
 from judge.settings import resolve
+def wait_for(free):
+    until = time.monotonic() + 120
+    while any(ray.available_resources().get(name, 0) != free for name in ("CPU", "GPU")):
+        assert time.monotonic() < until, ray.available_resources()
+        time.sleep(0.05)
+ray.init(sys.argv[1], log_to_driver=False)
+wait_for(2)
+ray.shutdown()
 there = Ray(resolve({"engine": "ray", "address": sys.argv[1]}), ["vllm:big"])
 hired = [there.hire() for _ in range(there.workers)]
 async def placed():
     return [await worker.where() for worker in hired]
 pids = asyncio.run(placed())
+wait_for(0)
 seen = (there.workers, len(set(pids)), sum(n["Resources"].get("GPU", 0) for n in ray.nodes()
-    if n["Alive"]), ray.available_resources().get("GPU", 0))
+    if n["Alive"]))
 there.close()
 print(*seen)
 """
@@ -314,7 +329,7 @@ print(*seen)
         timeout=LIMIT,
         check=False,
     )
-    assert done.stdout.split() == [b"2", b"2", b"2.0", b"0"], done
+    assert done.stdout.split() == [b"2", b"2", b"2.0"], done
 
 
 def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> None:
@@ -327,10 +342,13 @@ def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> No
     ours = descendants(process.pid)
     assert len(ours) > 3, "raylet, store and workers"
     process.send_signal(signal.SIGINT)
+    # Two signals before the first is heard are one.
+    told = wait_until_told(process, b"finishing what is under way")
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(2)
     process.send_signal(signal.SIGINT)
-    out, told = process.communicate(timeout=LIMIT)
+    out, rest = process.communicate(timeout=LIMIT)
+    told += rest
     assert process.returncode == 130 and out == b"", told
     assert told.index(b"finishing what is under way") < told.index(b"stopping now")
     assert b"the same command with --resume goes on" in told and b"Traceback" not in told
@@ -341,9 +359,12 @@ def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> No
 
 def descendants(pid: int) -> list[int]:
     found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            found += [child, *descendants(child)]
+    # Processes and threads may end while they are looked at.
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                for child in (task / "children").read_text().split():
+                    found += [int(child), *descendants(int(child))]
     return found
 
 

@@ -182,13 +182,16 @@ def test_a_run_whose_server_does_not_come_up(made: Shell) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_run_that_ends_early_leaves_no_server(made: Shell, number: signal.Signals) -> None:
-    made.write("n.jsonl", map(norm, range(3000)))
-    process = made.start(*RUN, "-o", "out")
+    process = made.start(*PIPED, "-o", "out")
+    assert process.stdin is not None
+    # The input stays open, so that the run is not at its end before the signal, however late.
+    process.stdin.write(jsonl(map(norm, range(50))))
+    process.stdin.flush()
     calls = made.folder / "calls"
     wait_for(lambda: calls.exists() and calls.stat().st_size > 20, "nothing is judged")
     process.send_signal(number)
-    process.communicate(timeout=60)
-    assert process.returncode == (130 if number == signal.SIGTERM else -number)
+    assert process.wait(60) == (130 if number == signal.SIGTERM else -number)
+    process.communicate()
     (entry,) = starts(made.folder)
     wait_for(lambda: not alive(entry["server"]) and not alive(entry["worker"]), "it lives on")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -127,7 +128,9 @@ def test_an_out_that_another_run_writes_is_refused(judge: Shell, typed: Any, cap
     assert typed("validate", "n.jsonl", *ONE, "-o", "out.jsonl") == 0
 
 
-def test_limit_sample_and_unordered(judge: Shell, typed: Any) -> None:
+def test_limit_sample_and_unordered(
+    judge: Shell, typed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judge.write("n.jsonl", map(norm, range(60)))
     judge.script(
         "uneven.yaml", [{"when": {"id": "n0"}, "p_yes": 0.9, "delay": 1.0}, {"p_yes": 0.9}]
@@ -145,6 +148,19 @@ def test_limit_sample_and_unordered(judge: Shell, typed: Any) -> None:
     assert len(drawn) == 10 and drawn == sorted(drawn, key=everything.index)
     assert drawn == ids("b", "--sample", "10", "--seed", "7")
     assert drawn != ids("c", "--sample", "10", "--seed", "8")
+
+    from judge.backends.scripted import ScriptedBackend
+
+    answer = ScriptedBackend.complete
+
+    async def late(backend: ScriptedBackend, call: Any, mode: Any) -> Any:
+        for _ in range(3000 if call.origin.record == "n0" else 0):
+            if judge.read("d"):
+                break
+            await asyncio.sleep(0.01)
+        return await answer(backend, call, mode)
+
+    monkeypatch.setattr(ScriptedBackend, "complete", late)
     assert ids("d", "--unordered", "--no-cache")[0] != "n0"
     assert sorted(judge.read("d").splitlines()) == sorted(judge.read("all").splitlines())
 
