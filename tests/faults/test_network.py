@@ -95,7 +95,7 @@ class Command:
     def __init__(self, typed: Typed, patch: pytest.MonkeyPatch) -> None:
         self._typed, self._patch = typed, patch
         self.folder = typed.folder
-        self.quick(0.5)
+        self.quick(60)
         patch.setenv("OPENAI_API_KEY", KEY)
         typed.write("in.jsonl", norms(4))
 
@@ -245,7 +245,6 @@ def certificate(folder: Path, address: str, days: int) -> ssl.SSLContext:
 def test_a_server_that_comes_back(
     judge: Command, server: Misbehaving, outcome: page.Outcome
 ) -> None:
-    judge.quick(60)
     judge.records(12)
     server.schedule = does.nth({7: server.goes_away(0.5)}, GOOD)
     ran = judge(server.url, "--concurrency", "4")
@@ -255,6 +254,7 @@ def test_a_server_that_comes_back(
 
 @pytest.mark.parametrize("name", [LASTING, "HTTP 503 for good, in the middle"])
 def test_a_server_that_does_not_come_back(name: str, judge: Command, outcome: page.Outcome) -> None:
+    judge.quick(0.5)
     judge.records(40)
     with Misbehaving(always(GOOD)) as server:
         gone = server.goes_away() if name == LASTING else does.status(503)
@@ -288,7 +288,6 @@ def test_a_storm_that_outlasts_all_tries(
     judge: Command, server: Misbehaving, outcome: page.Outcome
 ) -> None:
     """Six tries take 0.2 s here, the storm 1.5 s."""
-    judge.quick(60)
     judge.records(40)
     server.schedule = for_seconds(1.5, does.status(429), GOOD, after=9)
     ran = judge(server.url, "--concurrency", "8")
