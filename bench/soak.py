@@ -167,9 +167,12 @@ def look(pid: int, seconds: float) -> Look | None:
 
 
 def show(soaked: Soaked) -> None:
-    """A row for each tenth of the run, but for the last look, at a process that is ending."""
+    """A row for each tenth of the run, but for the last look, at a process that is ending.
+
+    A run that was over within a second has had one look alone.
+    """
     print(f"{'seconds':>8}  {'memory MB':>9}  {'files':>5}  {'threads':>7}  {'tasks':>5}")
-    looks, tasks = soaked.looks[:-1], soaked.tasks
+    looks, tasks = soaked.looks[:-1] or soaked.looks, soaked.tasks
     for tenth in range(1, 11):
         one = looks[tenth * len(looks) // 10 - 1]
         there = tasks[min(len(tasks) - 1, int(one.seconds // 5))]

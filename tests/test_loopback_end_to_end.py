@@ -349,9 +349,10 @@ def test_a_model_that_is_not_there(judge: Runner) -> None:
 
 def test_nobody_listens(process: Runner) -> None:
     with socket.socket() as free:
+        # Bound until the end, or somebody else could listen there by then.
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    ran = process(f"http://127.0.0.1:{port}/v1")
+        ran = process(f"http://127.0.0.1:{port}/v1")
     assert (ran.code, ran.out) == (4, "")
     assert str(port) in ran.err and "Traceback" not in ran.err
 

@@ -111,7 +111,7 @@ _STATUS = (
     Fault("HTTP 402", does.status(402)),
     Fault("HTTP 403", does.status(403)),
     Fault("HTTP 404", does.status(404)),
-    Fault("HTTP 204, nothing", does.sends(b"HTTP/1.1 204 No Content\r\n\r\n")),
+    Fault("HTTP 204, nothing", does.sends(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")),
     Fault("HTTP 301 to another host", does.redirect(301, "https://elsewhere.invalid/v1?key=abc")),
     Fault("HTTP 307 to itself, again and again", does.redirect(307)),
 )

@@ -27,6 +27,9 @@ from loopback import PROBE, Answer, Asked, Script, completion, says
 
 JSON = "application/json"
 BLOCK = 64 * 1024
+LAST = {"Connection": "close"}
+"""Said with a whole answer after which the connection is closed: the client, which may be quicker
+than the closing, would make its next call by it, and that would be lost."""
 
 
 class Exchange:
@@ -113,7 +116,7 @@ def sends(data: bytes) -> Deed:
 def body(data: bytes, *, content_type: str = JSON, **headers: str) -> Deed:
     """A success with this body."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return sends(response(200, data, content_type, named))
+    return sends(response(200, data, content_type, named | LAST))
 
 
 def told(answer: object) -> Deed:
@@ -224,7 +227,7 @@ def truncated_body(script: Script, share: float = 0.5) -> Deed:
 
     async def deed(exchange: Exchange) -> None:
         whole = _body(exchange.asked, PROBED if exchange.asked.probe else script(exchange.asked))
-        await exchange.send(response(200, whole[: int(len(whole) * share)]))
+        await exchange.send(response(200, whole[: int(len(whole) * share)], headers=LAST))
 
     return deed
 

@@ -95,7 +95,8 @@ def killed(forks: Forks, scenario: Scenario, folder: Path, kills: int, points: i
     Three of four die at a point, at a write also half-way through; the others whenever their time
     has come.
     """
-    chance = random.Random(f"{SEED} {folder}")
+    # Not the whole path, which is another in each run and on each machine.
+    chance = random.Random(f"{SEED} {scenario.what} {folder.name}")
     for kill in range(kills):
         # What goes on with a run has less to do, and is most in danger while it takes over.
         most = points if kill == 0 else chance.choice((TAKING_OVER, points // 2))

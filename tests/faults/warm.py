@@ -206,6 +206,9 @@ def warm(folder: Path) -> None:
         except SystemExit as ended:
             assert not ended.code, ended.code
 
+    # The last run's reader may still be ending; a fork has no other threads than its own.
+    for thread in set(threading.enumerate()) - {threading.main_thread()}:
+        thread.join(60)
     assert threading.active_count() == 1, threading.enumerate()
 
 
