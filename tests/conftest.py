@@ -17,6 +17,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
 os.environ["no_proxy"] = ",".join(filter(None, (given, "127.0.0.1", "localhost")))
 
+# What somebody has set for a terminal, or for a server of their own, is not what is tested.
+for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(name, None)
+for name in [name for name in os.environ if name.startswith(("OPENAI_", "VLLM_"))]:
+    del os.environ[name]
+
 # A machine that does something else meanwhile must not fail a property, and what one run passes the
 # next one does: bench/fuzz.py is there to look for what nobody has seen yet.
 settings.register_profile("judge", deadline=None, derandomize=True)
