@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -152,9 +151,7 @@ def command(
     held = gate(report, fail_under)
     if summary is not None:
         _write_summary(summary, report, fail_under, held)
-    if report.broken_pipe:
-        _close_stdout()
-    elif not quiet:
+    if not (report.broken_pipe or quiet):
         print_summary(report, fail_under, held)
     if report.fatal is not None:
         tell(report.fatal)
@@ -213,8 +210,3 @@ def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:
     if settings.cache:
         return f"{written}; run it again: replies that are in the cache are not asked again"
     return f"{written}; with -o FILE a run can be gone on with (--resume)"
-
-
-def _close_stdout() -> None:
-    """Keep the interpreter from complaining about the closed pipe when it flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
