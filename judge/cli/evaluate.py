@@ -113,6 +113,9 @@ def command(
         return
     if resume and overwrite:
         raise UsageError("--resume and --overwrite exclude each other")
+    if dry_run and (as_json or tables or resume):
+        flag = "--json" if as_json else "--tables" if tables else "--resume"
+        raise UsageError(f"{flag}: a dry run makes no tables, and counts as if nothing were there")
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
     settings = opt.settings_here(context)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import plain_console
+from judge.cli.printing import plain_console, tell
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -155,11 +155,19 @@ def show(job: Job, settings: Settings) -> None:
 
 
 def show_plan(made: Plan, by: str, what: str) -> None:
-    """Print an estimate on standard output, by check or task, of so many of what."""
+    """Print an estimate on standard output, and on standard error what cannot be asked about.
+
+    Args:
+        by: what calls are counted by (check, task).
+        what: what is judged or asked (records, items).
+    """
     from rich.table import Table
 
+    from judge.cli.closing import troubles
     from judge.run.plan import CHARACTERS_PER_TOKEN
 
+    for line in troubles(made.bad):
+        tell(line)
     table = Table(box=None, pad_edge=False)
     for column in (by, "least calls", "most calls"):
         table.add_column(column, justify="left" if column == by else "right")
@@ -167,8 +175,8 @@ def show_plan(made: Plan, by: str, what: str) -> None:
         table.add_row(name, str(counts["least"]), str(counts["most"]))
     console = plain_console(soft_wrap=True)
     console.print(table)
-    unreadable = f", {made.unreadable} unreadable or repeated" if made.unreadable else ""
-    console.print(f"{made.records} {what}{unreadable}")
+    bad = f", {made.bad.records} that cannot be asked about" if made.bad.records else ""
+    console.print(f"{made.records} {what}{bad}")
     console.print(f"least: {_told(made.least)}\nmost:  {_told(made.most)}")
     console.print(
         f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and "

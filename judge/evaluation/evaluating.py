@@ -136,6 +136,17 @@ def items_of(job: Job, benchmark: Benchmark, choices: Choices) -> Iterator[Item]
     return found if job.limit is None else first_rows(found, job.limit)
 
 
+def problem_of(item: Item, ids: SeenIds) -> Problem | None:
+    """Why an item cannot be asked about; None where it can, and its id is remembered then."""
+    if item.problem is not None:
+        return item.problem
+    id = str((item.fields or {}).get("id"))
+    first = ids.already(id, item)
+    if first is None:
+        return None
+    return Problem(f"id {id} was already on {first}", "id", "duplicate-id")
+
+
 class _Asks(MeasuredModel, Protocol):
     """A measured model before it is asked about an item."""
 
@@ -189,10 +200,10 @@ class _Evaluation:
         return self._mark
 
     def readable(self, item: Item) -> bool:
-        return item.problem is None and self._repeated(item) is None
+        return problem_of(item, self.ids) is None
 
     async def line(self, item: Item, kept: Callable[[Item], Line | None]) -> Line:
-        problem = item.problem or self._repeated(item)
+        problem = problem_of(item, self.ids)
         if problem is not None or item.fields is None:
             return lines.bad_input(item, problem or Problem("there is no item"))
         if (line := kept(item)) is not None:
@@ -254,13 +265,6 @@ class _Evaluation:
         settings = self.setup.settings
         warm = settings.vote_temperature if self.choices.draws > 1 else settings.temperature
         return Sampling(warm, settings.seed)
-
-    def _repeated(self, item: Item) -> Problem | None:
-        id = str((item.fields or {}).get("id"))
-        first = self.ids.already(id, item)
-        if first is None:
-            return None
-        return Problem(f"id {id} was already on {first}", "id", "duplicate-id")
 
     def _made_mark(self) -> Mark:
         settings = self.setup.settings

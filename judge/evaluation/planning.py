@@ -13,11 +13,12 @@ from typing import Any
 
 from judge.backends.base import Prompt, Reading
 from judge.evaluation.benchmark import Benchmark, Choices, Given, Graded
-from judge.evaluation.evaluating import GUESSER, items_of, setup_of
+from judge.evaluation.evaluating import GUESSER, items_of, problem_of, setup_of
 from judge.evaluation.grading import extraction_record
 from judge.judging.client import Client
 from judge.records import SeenIds
 from judge.run.job import Job
+from judge.run.lines import bad_input
 from judge.run.plan import (
     CHARACTERS_PER_TOKEN,
     REPLY_SHARE,
@@ -145,13 +146,12 @@ def plan_evaluation(
     async def all_items() -> None:
         with SeenIds() as ids:
             for item in items_of(job, benchmark, choices):
-                id = str((item.fields or {}).get("id"))
-                if item.problem or item.fields is None or ids.already(id, item) is not None:
-                    found.unreadable += 1
+                if (problem := problem_of(item, ids)) is not None:
+                    found.bad.add(bad_input(item, problem).judgement)
                     continue
                 found.records += 1
                 if settings.model[0] != GUESSER:
-                    await rehearse(item.fields)
+                    await rehearse(item.fields or {})
 
     asyncio.run(all_items())
     for name in high.costs:

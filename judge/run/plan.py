@@ -26,7 +26,9 @@ from judge.prompts import messages
 from judge.records import Problem, SeenIds, build
 from judge.run.clients import build_client, calls_at_once, price_of
 from judge.run.job import Job, select
+from judge.run.lines import bad_input
 from judge.run.setup import Bound, Setup
+from judge.run.summary import SpeechStatistics, Summary
 from judge.run.workflows import load_workflow
 from judge.settings import Settings
 from judge.subject import Subject
@@ -43,10 +45,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Plan:
-    """Estimates by check, and in total as (least, most)."""
+    """Estimates by check, and in total as (least, most); `bad`: what cannot be asked about."""
 
     records: int = 0
-    unreadable: int = 0
+    bad: Summary = field(default_factory=lambda: Summary(SpeechStatistics(None)))
     least: Usage = field(default_factory=Usage)
     most: Usage = field(default_factory=Usage)
     by_check: dict[str, Counter[str]] = field(default_factory=dict)
@@ -91,7 +93,7 @@ def plan(job: Job, setup: Setup) -> Plan:
         for item in select(job):
             record = build(item, kind, ids)
             if isinstance(record, Problem):
-                made.unreadable += 1
+                made.bad.add(bad_input(item, record).judgement)
                 continue
             made.records += 1
             for name, least, most in costs(Subject.of(record), setup.bound(record.kind)):
