@@ -81,6 +81,8 @@ class Client:
         limit: most calls under way at once.
         reasks: how often an invalid reply is sent back with what is wrong with it.
         timeout: seconds until a call is given up; an engine in this process has none.
+
+    `remote` says whether calls go to a server, each by a connection of its own.
     """
 
     def __init__(
@@ -109,7 +111,8 @@ class Client:
         self._identity = dict(backend.identity())
         self._price = _NO_PRICE if _of_ours(spec, self._identity) else price
         self._mode = backend.modes[0] if len(backend.modes) == 1 else None
-        server = self._timeout is not None and not spec.startswith(_OWN_ENGINES)
+        self.remote = not spec.startswith(_OWN_ENGINES)
+        server = self._timeout is not None and self.remote
         self._outages = Outages(self._canary if server else None, backoff)
         self._preparing = asyncio.Lock()
         self._flights: dict[str, asyncio.Future[Completion]] = {}

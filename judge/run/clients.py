@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 from judge.backends import build
 from judge.cache import ReplyCache
@@ -10,6 +10,7 @@ from judge.errors import UsageError
 from judge.judging.budget import Budget, Price
 from judge.judging.client import Client
 from judge.run.batching import batch_client, batched
+from judge.run.openfiles import allow_open_files
 from judge.settings import Settings
 
 ClientBuilder = Callable[[str, Settings, ReplyCache | None, Budget], Client]
@@ -55,17 +56,19 @@ def calls_at_once(settings: Settings, slots: int | None) -> int:
     return max(settings.concurrency, slots)
 
 
-def refuse_unpriced(settings: Settings, clients: Iterable[Client]) -> None:
-    """See that every model has a price where cost is limited.
+def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
+    """See that every model has a price where cost is limited, and every call its connection.
 
     Raises:
-        UsageError: one has none; says what to write where.
+        UsageError: one has no price (says what to write where), or the system does not allow so
+            many open files.
     """
-    if settings.max_cost is None:
-        return
     unpriced = [client.spec for client in clients if not client.priced]
-    if unpriced:
+    if unpriced and settings.max_cost is not None:
         raise UsageError(
             f"--max-cost needs the price of {unpriced[0]}; put it in judge.toml:\n"
             f'[prices."{unpriced[0]}"]\ninput = 1.0   # USD for a million tokens\noutput = 2.0'
         )
+    distant = [c for c in clients if c.remote and not batched(c.spec, settings)]
+    if distant:
+        allow_open_files(sum(client.limit.most for client in distant))

@@ -27,7 +27,7 @@ from judge.run.calibrated import (
     reading_by,
     refuse_misfit,
 )
-from judge.run.clients import ClientBuilder, build_client, calls_at_once, refuse_unpriced
+from judge.run.clients import ClientBuilder, build_client, calls_at_once, refuse_unfit
 from judge.run.fingerprint import digests, fingerprint, parameters
 from judge.run.workflows import load_workflow, workflow_names
 from judge.settings import Settings
@@ -100,7 +100,7 @@ class Setup:
         refuse_unbatched(settings, asked)
         for spec in asked:
             setup.client(spec)
-        refuse_unpriced(settings, setup.clients.values())
+        refuse_unfit(settings, setup.clients.values())
         setup._check_profile()
         return setup
 
