@@ -23,7 +23,7 @@ from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.voting import needed
 from judge.prompts import messages
-from judge.records import Problem, SeenIds, build
+from judge.records import Problem, Record, SeenIds, build
 from judge.run.clients import build_client, calls_at_once, price_of
 from judge.run.job import Job, select
 from judge.run.lines import bad_input
@@ -92,6 +92,8 @@ def plan(job: Job, setup: Setup) -> Plan:
     with SeenIds() as ids:
         for item in select(job):
             record = build(item, kind, ids)
+            if isinstance(record, Record) and (misfit := setup.misfit(record.kind)) is not None:
+                record = Problem(misfit)
             if isinstance(record, Problem):
                 made.bad.add(bad_input(item, record).judgement)
                 continue

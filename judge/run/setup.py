@@ -27,6 +27,7 @@ from judge.run.calibrated import (
     reading_by,
     refuse_misfit,
 )
+from judge.run.checks import Checks
 from judge.run.clients import ClientBuilder, build_client, calls_at_once, refuse_unfit
 from judge.run.fingerprint import digests, fingerprint, parameters
 from judge.run.workflows import load_workflow, workflow_names
@@ -93,7 +94,7 @@ class Setup:
         budget = budget or Budget(settings.max_calls, settings.max_cost)
         rubrics, added = collect(settings.rubric)
         setup = cls(settings, budget, None, profiles, build, _rubrics=rubrics, _added=added)
-        setup._check_checks()
+        setup.checks.refuse_unknown(setup._workflows())
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
         asked = setup.models if models is None else models
@@ -131,6 +132,12 @@ class Setup:
         """Every model of the run, once, the cheap one of a cascade last."""
         cheap = (self.settings.cheap_model,) if self.settings.cheap_model else ()
         return tuple(dict.fromkeys((*self.strong, *cheap)))
+
+    @property
+    def checks(self) -> Checks:
+        """What is asked of records, by what the user chose."""
+        added = tuple(name for name in self._added if self._rubrics[name].role == "judge")
+        return Checks(self.settings.check, added)
 
     @property
     def slots(self) -> int:
@@ -181,6 +188,10 @@ class Setup:
             known = ", ".join(name for name, r in self._rubrics.items() if r.role == "judge")
             raise UsageError(f"no rubric is called {check!r}; there are {known}")
         return rubric
+
+    def misfit(self, kind: str) -> str | None:
+        """Why none of the chosen checks is asked of records of this kind; None where one is."""
+        return self.checks.misfit(load_workflow(self.settings.workflow or kind))
 
     def bound(self, kind: str) -> Bound:
         """The workflow for records of this kind, bound to this run's models."""
@@ -233,7 +244,9 @@ class Setup:
     # ------------------------------------------------------------ binding
 
     def _bind(self, workflow: Workflow) -> Bound:
-        wanted = self._wanted(workflow)
+        wanted = self.checks.wanted(workflow)
+        if (misfit := self.checks.misfit(workflow)) is not None:
+            raise UsageError(misfit)
         asked = [name for name in workflow.checks if name in wanted]
         added = tuple(n for n in self._added if n not in workflow.checks and n in wanted)
         context = Context(
@@ -273,22 +286,6 @@ class Setup:
             for name, panel in known.items()
         }
         return {key: errors for key, errors in found.items() if errors is not None}
-
-    def _wanted(self, workflow: Workflow) -> frozenset[str]:
-        known = self._known(workflow)
-        chosen = self.settings.check
-        if unknown := [name for name in chosen if name not in known]:
-            raise UsageError(
-                f"--check {unknown[0]}: the {workflow.name} workflow has "
-                f"{', '.join(known)}; add others with --rubric"
-            )
-        return frozenset((*chosen, *self._added_checks()) if chosen else known)
-
-    def _known(self, workflow: Workflow) -> tuple[str, ...]:
-        return (*workflow.checks, *workflow.counted, *self._added_checks())
-
-    def _added_checks(self) -> tuple[str, ...]:
-        return tuple(name for name in self._added if self._rubrics[name].role == "judge")
 
     def _panel(self, name: str, by: By, workflow: Workflow) -> Panel:
         settings, rubric = self.settings, self._rubrics[name]
@@ -363,32 +360,19 @@ class Setup:
     def _identity(self, spec: str) -> dict[str, Any]:
         return dict(self.client(spec).backend.identity())
 
-    def _check_checks(self) -> None:
-        """Refuse, before anything is judged, a check that no workflow in question has."""
-        if not self.settings.check:
-            return
-        names = (self.settings.workflow,) if self.settings.workflow else workflow_names()
-        workflows = [load_workflow(name) for name in names]
-        for check in self.settings.check:
-            if not any(check in self._known(workflow) for workflow in workflows):
-                told = "; ".join(f"{w.name}: {', '.join(self._known(w))}" for w in workflows)
-                raise UsageError(
-                    f"--check {check}: there is no such check. There are {told}. "
-                    "Add others with --rubric"
-                )
+    def _workflows(self) -> list[Workflow]:
+        """Those that records of this run may go through."""
+        chosen = self.settings.workflow
+        return [load_workflow(name) for name in ((chosen,) if chosen else workflow_names())]
 
     def _check_profile(self) -> None:
         """Refuse, before anything is asked or written, a profile of other judges than the run's."""
         if self.profiles.source is None:
             return
-        settings, spoken_of = self.settings, False
-        for name in (settings.workflow,) if settings.workflow else workflow_names():
-            workflow = load_workflow(name)
-            known = self._known(workflow)
-            if not all(check in known for check in settings.check):
-                continue
-            if self._wanted(workflow) & self.profiles.judges.keys():
-                self.bound_workflow(name)
+        spoken_of = False
+        for workflow in self._workflows():
+            if self.checks.wanted(workflow) & self.profiles.judges.keys():
+                self.bound_workflow(workflow.name)
                 spoken_of = True
         if not spoken_of:
             raise UsageError(

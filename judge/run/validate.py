@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-from judge.errors import BackendError, JudgeError
+from judge.errors import BackendError, JudgeError, UsageError
 from judge.masking import masked
 from judge.records import Item, Kind, Problem, Record, SeenIds, build
 from judge.run import lines
@@ -86,6 +86,7 @@ class Validation:
         self.replays = Replays(setup.cache, setup.prices) if setup.cache else None
         chosen = setup.settings.workflow
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
+        self._misfits: dict[Kind, str | None] = {}
 
     @classmethod
     def of(
@@ -103,7 +104,19 @@ class Validation:
         return self.replays.count if self.replays else 0
 
     def items(self) -> Iterator[Item]:
-        return self._items
+        """The items.
+
+        Raises:
+            UsageError: none of the chosen checks is asked of the first record. Later on such a
+                record has an error line, as others that cannot be judged.
+        """
+        looked = not self.setup.settings.check
+        for item in self._items:
+            if not looked and not isinstance(record := build(item, self.kind), Problem):
+                looked = True
+                if (misfit := self._misfit(record)) is not None:
+                    raise UsageError(f"line {item.line} of {item.source}: {misfit}")
+            yield item
 
     async def prepare(self) -> None:
         await self.setup.prepare()
@@ -113,6 +126,11 @@ class Validation:
         return Mark(bound.workflow.name, bound.models, bound.fingerprint)
 
     def readable(self, item: Item) -> bool:
+        if self.setup.settings.check:
+            # Without the ids, which remember what they are asked about: a misfit gets a line, too.
+            record = build(item, self.kind)
+            if isinstance(record, Record) and self._misfit(record) is not None:
+                return False
         return not isinstance(build(item, self.kind, self.ids), Problem)
 
     async def line(self, item: Item, kept: Callable[[Item], Line | None]) -> Line:
@@ -122,9 +140,17 @@ class Validation:
         record = build(item, self.kind, self.ids)
         if isinstance(record, Problem):
             return lines.bad_input(item, record)
+        if (misfit := self._misfit(record)) is not None:
+            return lines.bad_input(item, Problem(misfit))
         if (line := kept(item)) is not None:
             return line
         return await self.judged(record)
+
+    def _misfit(self, record: Record) -> str | None:
+        """Why none of the chosen checks is asked of such a record; None where one is."""
+        if record.kind not in self._misfits:
+            self._misfits[record.kind] = self.setup.misfit(record.kind)
+        return self._misfits[record.kind]
 
     async def judged(self, record: Record) -> Line:
         """The output line for a record, from the setup alone: also where no input is read.

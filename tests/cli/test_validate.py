@@ -254,6 +254,43 @@ def test_max_calls_stops_in_good_order(judge: Shell, typed: Any) -> None:
     assert told["verdicts"] == {"pass": 30}
 
 
+STORY = {"id": "s0", "values": ["Thrift--Agree"], "story": "Ann mends her coats."}
+
+
+def test_a_record_that_no_chosen_check_is_asked_of_has_an_error_line(
+    judge: Shell, typed: Any, capfd: Any
+) -> None:
+    judge.write("mixed.jsonl", [norm(0), STORY, norm(1)])
+    run = ("mixed.jsonl", *ONE)
+    for words in ((), ("--resume",)):
+        assert typed("validate", *run, "-o", "out", *words) == 3
+        out = lines(judge.read("out"))
+        assert [line["judge"]["verdict"] for line in out] == ["pass", "error", "pass"]
+        error = out[1]["judge"]["error"]
+        assert (error["type"], error["line"]) == ("bad-input", 2)
+        assert error["message"].startswith("--check relevance: the story workflow has incorpo")
+    capfd.readouterr()
+    assert typed("plan", *run[:-1]) == 0
+    seen = capfd.readouterr()
+    assert "2 records, 1 that cannot be asked about" in seen.out
+    assert seen.err.startswith("judge: 1 x bad-input: line 2: --check relevance: ")
+    # What suits neither the first record nor any before it was hardly meant so.
+    judge.write("story-first.jsonl", [STORY, norm(0)])
+    assert typed("validate", "story-first.jsonl", *ONE, "-o", "none") == 2
+    assert "judge: line 1 of story-first.jsonl: --check relevance: " in capfd.readouterr().err
+    assert not (judge.folder / "none").exists()
+
+
+def test_checks_of_several_kinds_are_asked_each_of_its_own(judge: Shell, typed: Any) -> None:
+    judge.write("mixed.jsonl", [STORY, norm(0)])
+    run = ("validate", "mixed.jsonl", *ONE, "--check", "length", "-o", "out")
+    assert typed(*run) == 0
+    asked = [
+        [check["check"] for check in line["judge"]["checks"]] for line in lines(judge.read("out"))
+    ]
+    assert asked == [["length"], ["relevance"]]
+
+
 CHEAP = ("--cheap-model", "scripted:yes.yaml", "--fail-fast")
 
 
