@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -65,13 +66,14 @@ def _rows(name: str, before: int, batch: Any) -> Iterator[Item]:
 
 def _by_cells(name: str, number: int, batch: Any, place: int) -> Item:
     row: dict[str, Any] = {}
+    problem: Problem | None = None
     for column, cells in zip(batch.schema.names, batch.columns, strict=True):
         try:
             row[column] = cells[place].as_py()
         except _UNREADABLE as error:
             message = f"column {column!r} holds what cannot be read: {error}"
-            return Item(name, number, None, None, Problem(message, column))
-    return _item(name, number, row)
+            problem = problem or Problem(message, column)
+    return _item(name, number, row) if problem is None else _bad(name, number, row, problem)
 
 
 def _item(name: str, number: int, row: dict[str, Any]) -> Item:
@@ -81,8 +83,14 @@ def _item(name: str, number: int, row: dict[str, Any]) -> Item:
             fields[column] = _plain(content)
         except OverflowError:
             message = f"column {column!r} holds an infinite number, which JSON does not have"
-            return Item(name, number, None, None, Problem(message, column))
+            return _bad(name, number, row, Problem(message, column))
     return Item(name, number, fields)
+
+
+def _bad(name: str, number: int, row: dict[str, Any], problem: Problem) -> Item:
+    """The row as far as it can be read, as text, which may write numbers that JSON lacks."""
+    raw = json.dumps(row, ensure_ascii=False, default=_plain)
+    return Item(name, number, None, raw, problem)
 
 
 def _plain(content: Any) -> Any:

@@ -64,10 +64,14 @@ def test_what_json_has_no_form_for_becomes_text_or_null(tmp_path: Path) -> None:
 
 def test_an_infinite_number_is_a_problem_of_its_row(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    path.write_bytes(parquet_bytes({"score": [1.0, float("inf"), 2.0]}))
-    found = list(read(path))
-    assert [item.fields for item in found] == [{"score": 1.0}, None, {"score": 2.0}]
-    assert "column 'score' holds an infinite number" in problem_of(found[1])
+    day = datetime.date(2026, 11, 21)
+    columns = {"score": [1.0, float("inf"), 2.0], "id": ["a", "é", "c"], "day": [day] * 3}
+    path.write_bytes(parquet_bytes(columns))
+    first, bad, last = read(path)
+    assert first.fields == {"score": 1.0, "id": "a", "day": "2026-11-21"}
+    assert last.fields == {"score": 2.0, "id": "c", "day": "2026-11-21"}
+    assert "column 'score' holds an infinite number" in problem_of(bad)
+    assert bad.raw == '{"score": Infinity, "id": "é", "day": "2026-11-21"}'
 
 
 def test_batches_join_without_a_gap(tmp_path: Path) -> None:
