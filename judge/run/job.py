@@ -45,7 +45,7 @@ class Job:
 
 def select(job: Job) -> Iterator[Item]:
     """The items of all inputs, cut down to the limit or the sample."""
-    items = among(job, chain.from_iterable(_opened(source, job.format) for source in job.inputs))
+    items = among(job, chain.from_iterable(_told_apart(source, job) for source in job.inputs))
     if job.sample is not None:
         items = _sampled(items, job.sample, job.sample_seed)
     return islice(items, job.limit)
@@ -56,6 +56,14 @@ def among(job: Job, items: Iterator[Item]) -> Iterator[Item]:
     if len(job.inputs) > 1:
         return (replace(item, among=True) for item in items)
     return items
+
+
+def _told_apart(source: str, job: Job) -> Iterator[Item]:
+    """The items of one input, under its path where another input's file has the same name."""
+    items, name = _opened(source, job.format), Path(source).name
+    if all(Path(other).name != name for other in job.inputs if other != source):
+        return items
+    return (replace(item, source=source) for item in items)
 
 
 def _opened(source: str, format: str | None) -> Iterator[Item]:
