@@ -42,7 +42,10 @@ def settings() -> str:
         return "" if field.default_factory or field.default in (None, ()) else field.default
 
     rows = [f"| `{n}` | `JUDGE_{n.upper()}` | {default(n)} |" for n in Settings.model_fields]
-    head = "# Settings\n\nFlags, then variables, then `judge.toml`, then these defaults.\n\n"
+    head = (
+        "# Settings\n\nFlags, then variables, then `judge.toml`, then these defaults. In variables "
+        "lists are separated by\ncommas; `JUDGE_THRESHOLDS` and `JUDGE_PRICES` hold JSON.\n\n"
+    )
     return head + "| judge.toml | variable | default |\n|---|---|---|\n" + "\n".join(rows)
 
 

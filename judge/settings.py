@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -46,6 +46,7 @@ OTHERS = frozenset(
 """Variables that are no settings of a run, but of a machine: read where they are used."""
 
 Words = Annotated[tuple[str, ...], NoDecode]
+Thresholds = Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1)]
 
 
 class PriceSetting(BaseModel):
@@ -81,7 +82,7 @@ class Settings(BaseSettings):
     rewrite_temperature: float = Field(default=0.7, ge=0, le=2)
     seed: int = Field(default=0, ge=0)
     margin: float = Field(default=0.0, ge=0, lt=0.5)
-    thresholds: Mapping[str, tuple[FiniteFloat, ...]] = Field(default_factory=dict)
+    thresholds: Mapping[str, Thresholds] = Field(default_factory=dict)
     profile: str | None = None
     min_words: int = Field(default=400, ge=0)
     injected: Literal["abstain", "ask"] = "abstain"

@@ -12,6 +12,7 @@ from judge.judging.judge import Judge
 from judge.judging.panel import Panel
 from judge.judging.reading import Reader
 from judge.profiles import Bond, JudgeProfile, Profiles, Rates, named, shipped
+from judge.rubric import Rubric
 from judge.settings import Settings
 
 NO_PROFILE = "none"
@@ -100,6 +101,26 @@ def refuse_misfit(judge: Judge, found: JudgeProfile, profiles: Profiles) -> None
     if problem:
         told = f"{profiles.told}: the combination for {rubric.name}"
         raise UsageError(f"{told} is made for {problem}")
+
+
+def refuse_thresholds(settings: Settings, rubrics: Mapping[str, Rubric]) -> None:
+    """See that the user's thresholds are those of questions that the rubrics have.
+
+    Raises:
+        UsageError: no rubric is called so, it is not read by probability, or it has fewer steps.
+    """
+    steps = {
+        name: len(rubric.readings.probability.steps)
+        for name, rubric in rubrics.items()
+        if rubric.readings.probability is not None
+    }
+    for name, given in settings.thresholds.items():
+        if name not in steps:
+            told = f"no rubric called {name!r} is read by probability; there are {', '.join(steps)}"
+            raise UsageError(f"thresholds: {told}")
+        if len(given) > steps[name]:
+            has = f"{name} has {steps[name]} step{'s' if steps[name] > 1 else ''}"
+            raise UsageError(f"thresholds.{name}: {has}, and {len(given)} thresholds are given")
 
 
 def reading_by(

@@ -26,6 +26,7 @@ from judge.run.calibrated import (
     profiles_of,
     reading_by,
     refuse_misfit,
+    refuse_thresholds,
 )
 from judge.run.checks import Checks
 from judge.run.clients import ClientBuilder, build_client, calls_at_once, refuse_unfit
@@ -95,6 +96,7 @@ class Setup:
         rubrics, added = collect(settings.rubric)
         setup = cls(settings, budget, None, profiles, build, _rubrics=rubrics, _added=added)
         setup.checks.refuse_unknown(setup._workflows())
+        refuse_thresholds(settings, rubrics)
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
         asked = setup.models if models is None else models

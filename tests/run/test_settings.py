@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
 from judge.errors import UsageError
+from judge.run.setup import Setup
 from judge.settings import resolve
 
 
@@ -74,3 +77,30 @@ def test_an_error_names_its_place(
         monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match=told):
         resolve(flags)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"abstractoin": [0.5]}, "no rubric called 'abstractoin' is read by probability"),
+        ({"story_regeneration": [0.5]}, "no rubric called 'story_regeneration' is read"),
+        ({"abstraction": [0.3, 0.95]}, "abstraction has 1 step, and 2 thresholds are given"),
+        ({"abstraction": [2]}, "less than or equal to 1"),
+        ({"abstraction": []}, "at least 1 item"),
+    ],
+)
+def test_thresholds_that_would_not_count_are_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, list[float]], told: str
+) -> None:
+    (folder / "yes.yaml").write_text("reading: probability\nreplies: [{p_yes: 0.9}]")
+    monkeypatch.setenv("JUDGE_THRESHOLDS", json.dumps(given))
+    with pytest.raises(UsageError, match="(?i:thresholds).*" + re.escape(told)):
+        Setup.of(resolve({"model": ("scripted:yes.yaml",), "cache": False}))
+
+
+def test_fewer_thresholds_than_steps_leave_the_rest_as_they_are(folder: Path) -> None:
+    (folder / "yes.yaml").write_text("reading: probability\nreplies: [{p_yes: 0.9}]")
+    given = {"thresholds": {"label_correctness": (0.3,)}, "model": ("scripted:yes.yaml",)}
+    setup = Setup.of(resolve({**given, "cache": False}))
+    (judge,) = setup.panel("label_correctness").judges
+    assert judge.reader.thresholds == (0.3,)
