@@ -159,7 +159,7 @@ async def take_votes(
     if panel.injected == "abstain" and (found := injections(panel.rubric, subject)):
         return set_aside(panel.rubric, found, asked, by=by, round=round)
     start = MajorityState(subject=subject, round=round, numbers=asked, screened=[], votes=[])
-    end = await _stepper.run(start, panel)
+    end = await _stepper.run(dict(start), panel)
     screened: list[Vote] = end["screened"]
     votes: list[Vote] = end["votes"]
     counted, answers = _count(panel, subject, votes, end["numbers"])

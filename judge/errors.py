@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import errno
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from judge.masking import masked
+
+if TYPE_CHECKING:
+    from judge.verdict import Unfinished
 
 
 class Exit(IntEnum):
@@ -62,7 +66,8 @@ class BackendError(JudgeError):
     """A model call that brought no reply. The message is kept without secrets.
 
     `retryable` says whether the same call may succeed later; `retry_after` is the server's own
-    wish in seconds, where it gave one.
+    wish in seconds, where it gave one; `unfinished` what a workflow that was cut short by it had
+    asked until then (judge/verdict.py).
     """
 
     kind = "backend"
@@ -71,6 +76,7 @@ class BackendError(JudgeError):
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(masked(message))
         self.retry_after = retry_after
+        self.unfinished: Unfinished | None = None
 
 
 class RateLimited(BackendError):

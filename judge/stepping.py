@@ -61,8 +61,11 @@ class Stepper:
         """Whether the graph is stepped through here; False where LangGraph's runtime runs it."""
         return self._plan is not None
 
-    async def run(self, state: Mapping[str, Any], context: object) -> Mapping[str, Any]:
+    async def run(self, state: dict[str, Any], context: object) -> Mapping[str, Any]:
         """The state at the graph's end.
+
+        The state that is given is changed from node to node where the graph is stepped through: if
+        one fails, it tells how far the others came.
 
         Raises:
             GraphRecursionError: no end within `STEP_LIMIT` nodes.
@@ -107,8 +110,7 @@ class _Plan:
             {name: getattr(c, "operator", None) for name, c in builder.channels.items()},
         )
 
-    async def run(self, begun: Mapping[str, Any], runtime: Runtime[Any]) -> Mapping[str, Any]:
-        state = dict(begun)
+    async def run(self, state: dict[str, Any], runtime: Runtime[Any]) -> Mapping[str, Any]:
         node = await self._next(START, state, runtime)
         for _ in range(STEP_LIMIT):
             if node == END:

@@ -233,6 +233,14 @@ class Extraction:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What a workflow had asked, and what that took, when it was cut short."""
+
+    checks: tuple[Check, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """All that is written about one record under `"judge"`."""
 

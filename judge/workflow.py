@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from judge.errors import BackendError
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.stepping import Stepper
 from judge.subject import Subject
-from judge.verdict import Check, Judgement, Verdict
+from judge.verdict import Check, Judgement, Unfinished, Usage, Verdict
 
 if TYPE_CHECKING:
     from judge.records import Kind
@@ -79,9 +80,17 @@ class Workflow:
         """Take one subject through the workflow.
 
         Raises:
-            BackendError: a rewriter gave no reply, or the model is out of reach or out of budget.
+            BackendError: a rewriter gave no reply, or the model is out of reach or out of budget;
+                with what was asked until then.
         """
-        return self.finish(await _stepper(self.graph).run(self.begin(subject), context))
+        state = dict(self.begin(subject))
+        try:
+            return self.finish(await _stepper(self.graph).run(state, context))
+        except BackendError as error:
+            checks: list[Check] = state.get("checks", [])
+            spent = (*(check.usage for check in checks), *state.get("usage", []))
+            error.unfinished = Unfinished(tuple(checks), sum(spent, Usage()))
+            raise
 
 
 _stepper = lru_cache(maxsize=64)(Stepper)

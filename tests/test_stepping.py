@@ -64,7 +64,9 @@ def test_stepping_ends_where_langgraph_ends(start: int, bound: int) -> None:
     begun: State = {"total": start, "seen": ["begun"]}
 
     async def both() -> tuple[Any, Any]:
-        return await Stepper(graph).run(begun, bound), await graph.ainvoke(begun, context=bound)
+        return await Stepper(graph).run(dict(begun), bound), await graph.ainvoke(
+            begun, context=bound
+        )
 
     stepped, invoked = asyncio.run(both())
     assert stepped == invoked
@@ -103,7 +105,7 @@ async def test_other_graphs_are_left_to_langgraph(build: Callable[[Any], None]) 
     stepper = Stepper(graph)
     assert not stepper.steps
     begun: State = {"total": 5, "seen": []}
-    assert await stepper.run(begun, 8) == await graph.ainvoke(begun, context=8)
+    assert await stepper.run(dict(begun), 8) == await graph.ainvoke(begun, context=8)
 
 
 def test_a_graph_with_a_memory_is_left_to_langgraph() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from judge.records import RESERVED, Item, Problem, Record, content_hash, dump_judged
 from judge.run.setup import Bound
-from judge.verdict import OPEN, Judgement, Usage, Verdict
+from judge.verdict import OPEN, Judgement, Unfinished, Verdict
 from judge.workflow import Outcome
 
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
@@ -34,13 +34,20 @@ def judged(record: Record, outcome: Outcome, bound: Bound) -> Line:
     return written(record.with_changes(outcome.changes), told)
 
 
-def failed(record: Record, kind: str, message: str, bound: Bound) -> Line:
-    """The line of a record that got no verdict; `kind` is the error's type."""
+def failed(
+    record: Record, kind: str, message: str, bound: Bound, unfinished: Unfinished | None = None
+) -> Line:
+    """The line of a record that got no verdict; `kind` is the error's type.
+
+    `unfinished`: what was asked before. The record is as it was read, so rewrites are not told.
+    """
+    until_then = unfinished or Unfinished()
     judgement = Judgement(
         verdict=Verdict.ERROR,
         workflow=bound.workflow.name,
         reason=message,
-        usage=Usage(),
+        checks=until_then.checks,
+        usage=until_then.usage,
         error={"type": kind, **record.item.found_at, "message": message},
     )
     return written(record.with_changes({}), judgement.as_json(bound.models, bound.fingerprint))

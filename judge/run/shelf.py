@@ -90,7 +90,8 @@ class LineShelf:
         if self._path is None:
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - see `close`
         else:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0))
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+            descriptor = os.open(self._path, flags, 0o666)
             self._file = io.FileIO(descriptor, "r+")
         self._end = self._file.seek(0, os.SEEK_END)
         return self._file

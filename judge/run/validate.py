@@ -166,7 +166,7 @@ class Validation:
         except BackendError as error:
             if error.kind in ("unreachable", "denied"):
                 raise
-            return lines.failed(record, error.kind, str(error), bound)
+            return lines.failed(record, error.kind, str(error), bound, error.unfinished)
         except JudgeError:
             raise
         except Exception as error:  # noqa: BLE001
@@ -190,6 +190,7 @@ class Validation:
 
     def count(self, line: Line, report: Report) -> None:
         self._seen(line)
-        if line.judgement.get("workflow") and line.judgement.get("checks"):
+        judgement = line.judgement
+        if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
             bound = self.setup.bound_workflow(line.judgement["workflow"])
             report.corrections.add(line.text, line.judgement, bound)

@@ -281,6 +281,24 @@ def test_a_record_that_no_chosen_check_is_asked_of_has_an_error_line(
     assert not (judge.folder / "none").exists()
 
 
+def test_what_was_asked_before_a_rewriter_gave_no_reply_is_told(judge: Shell, typed: Any) -> None:
+    judge.write("n.jsonl", [norm(0)])
+    no = {"reply": {"quote": None, "reason": "off topic", "answer": "no"}}
+    replies = [{"when": {"rubric": "relevance"}, **no}]
+    (judge.folder / "no.yaml").write_text(json.dumps({"replies": replies}))
+    run = ("n.jsonl", "-m", "scripted:no.yaml", "--check", "relevance", "--no-cache")
+    assert typed("validate", *run, "-q", "-o", "out", "--summary", "s.json") == 3
+    (line,) = lines(judge.read("out"))
+    told = line["judge"]
+    assert told["verdict"] == "error" and "story_regeneration" in told["error"]["message"]
+    assert [(check["check"], check["verdict"]) for check in told["checks"]] == [
+        ("relevance", "fail")
+    ]
+    assert told["usage"]["replies"] == 1 and told["edits"] == []
+    summary = json.loads(judge.read("s.json"))
+    assert summary["checks"]["relevance"] == {"fail": 1} and summary["usage"]["replies"] == 1
+
+
 def test_checks_of_several_kinds_are_asked_each_of_its_own(judge: Shell, typed: Any) -> None:
     judge.write("mixed.jsonl", [STORY, norm(0)])
     run = ("validate", "mixed.jsonl", *ONE, "--check", "length", "-o", "out")
