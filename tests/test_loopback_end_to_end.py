@@ -291,6 +291,7 @@ def test_a_server_that_gives_no_json_is_bad_usage(judge: Runner) -> None:
         ran = judge(server.url)
         assert (ran.code, ran.out, server.count) == (2, "", 3)
     assert "openai:m gave no valid JSON in any mode" in ran.err
+    assert 'replied \'Sure!\', not {"ready": "yes"}' in ran.err
 
 
 @pytest.mark.parametrize(

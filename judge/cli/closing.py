@@ -83,7 +83,9 @@ def troubles(summary: Summary) -> list[str]:
     """How many records have no verdict for each reason, with the first of its messages."""
     told = []
     for kind, count in summary.errors.most_common():
-        example = " ".join(summary.examples.get(kind, "").split())[:_MOST_SHOWN]
+        example = " ".join(summary.examples.get(kind, "").split())
+        if len(example) > _MOST_SHOWN:
+            example = f"{example[:_MOST_SHOWN]}..."
         first = "first, " if count > 1 and example.startswith("line ") else ""
         told.append(f"{count} x {kind}: {first}{example}" if example else f"{count} x {kind}")
     return told

@@ -23,8 +23,8 @@ EPILOG = """**Examples**
 
 `judge models serve smollm2-135m --server llama.cpp -- --parallel 4` — further options of the server
 
-Put the address that is printed into VLLM_BASE_URL and judge with `vllm:MODEL`. With VLLM_API_KEY
-set, the server asks for that key.
+Put the address that is printed into VLLM_BASE_URL and judge with `vllm:MODEL`, the name that is
+served: llama.cpp's server answers to any. With VLLM_API_KEY set, the server asks for that key.
 """
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")

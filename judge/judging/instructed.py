@@ -102,7 +102,8 @@ def _first_problem(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        return f"{place}: {first['msg']}"[:300] if place else str(first["msg"])[:300]
+        told = first["msg"].removeprefix("Value error, ")
+        return f"{place}: {told}"[:300] if place else told[:300]
     return str(error)[:300]
 
 

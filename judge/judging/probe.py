@@ -44,7 +44,7 @@ async def probe(
             continue
         if _is_probe_reply(completion.text):
             return mode
-        problems.append(f"{mode}: replied {completion.text[:80]!r}")
+        problems.append(f'{mode}: replied {completion.text[:80]!r}, not {{"ready": "yes"}}')
     raise UsageError(f"{spec} gave no valid JSON in any mode. " + "; ".join(problems))
 
 

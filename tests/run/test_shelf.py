@@ -43,6 +43,13 @@ def test_nothing_is_opened_before_it_is_needed(tmp_path: Path) -> None:
     assert not (tmp_path / "aside").exists()
 
 
+def test_its_file_is_no_program(tmp_path: Path) -> None:
+    shelf = LineShelf(tmp_path / "aside")
+    shelf.put(0, line(0))
+    shelf.close()
+    assert not (tmp_path / "aside").stat().st_mode & 0o111
+
+
 def test_lines_are_added_to_those_that_lie_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "aside"
     path.write_bytes(line(1).text)
