@@ -103,7 +103,7 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Everything that `judge calibrate` found; `problems` are lines that could not be read.
+    """Everything that `judge calibrate` found; `problems` are lines that could not be used.
 
     In the profile are the judges that gave an answer, and there is none where nobody did.
     """

@@ -17,7 +17,7 @@ import pytest
 
 from judge.backends.base import Call
 from judge.calibration import calibrating, fitting
-from judge.calibration.calibrating import Job, calibrate, gather
+from judge.calibration.calibrating import Job, calibrate
 from judge.calibration.outcome import Calibration
 from judge.errors import BadRequest, UsageError
 from judge.judging.client import Client
@@ -505,38 +505,6 @@ def test_nothing_but_what_cannot_be_asked(labels: Written) -> None:
     (judge,) = run(Job([labels([bare])], draws=10), says({})).checks[0].judges
     assert judge.final.accuracy.value is None
     assert judge.final.coverage.value == 0.0
-
-
-def test_gathering(labels: Written, tmp_path: Path) -> None:
-    rows = [norm(f"r{n}", "yes") for n in range(6)]
-    source = labels(rows)
-    Path(source).write_text(Path(source).read_text() + "not JSON\n")
-    found, problems = gather(Job([source]))
-    assert [item.record for item in found["plain"]] == [f"r{n}" for n in range(6)]
-    assert [(item.source, item.line) for item in problems] == [("labels.jsonl", 7)]
-    with pytest.raises(
-        UsageError, match=r"no labels for many; the first unreadable line is labels.jsonl:7: "
-    ):
-        gather(Job([source], checks=["many"]))
-    nothing = tmp_path / "nothing.jsonl"
-    nothing.write_text("not JSON\n")
-    with pytest.raises(UsageError):
-        gather(Job([str(nothing)]))
-
-
-def test_a_sample_is_of_records_of_each_source(labels: Written, tmp_path: Path) -> None:
-    one = labels([norm(f"r{n}", "yes") for n in range(20)])
-    two = str(tmp_path / "two.jsonl")
-    Path(two).write_text("".join(json.dumps(norm(f"s{n}", "no")) + "\n" for n in range(20)))
-    found, _ = gather(Job([one, two], records=5))
-    assert len(found["plain"]) == 10
-    assert len({item.record for item in found["plain"]}) == 10
-    again, _ = gather(Job([one, two], records=5))
-    assert found == again
-    other, _ = gather(Job([one, two], records=5, seed=1))
-    assert found != other
-    single, _ = gather(Job([one, two], records=5, records_of={two: None}))
-    assert len(single["plain"]) == 25
 
 
 # ---------------------------------------------------------------- over many data sets

@@ -310,7 +310,47 @@ def test_many_bad_lines_are_counted(typed: Typed) -> None:
     code, _, told = typed("labels.jsonl", "-m", judge, *CHECK)
     assert code == 3
     assert len(told.splitlines()) == 21
-    assert told.endswith("judge: and 5 more unreadable lines\n")
+    assert told.endswith("judge: and 5 more such lines\n")
+
+
+def test_labels_that_are_no_answer_are_named_and_the_others_count(typed: Typed) -> None:
+    """They used to be dropped from every figure, without a word and with exit code 0."""
+    judge = script("judge.yaml", SENSIBLE)
+    write("labels.jsonl", [*seeming(10), norm(10, "pass", "dim"), norm(11, "fail", "dim")])
+    code, out, told = typed("labels.jsonl", "-m", judge, *CHECK, "-o", "done")
+    assert code == 3
+    assert "10 items about 10 records, 10 with a reference" in out
+    assert told.splitlines()[:2] == [
+        "judge: labels.jsonl:11: label 'plain' must be one of yes, no, not 'pass'",
+        "judge: labels.jsonl:12: label 'plain' must be one of yes, no, not 'fail'",
+    ]
+    unread = json.loads(Path("done/report.json").read_text())["unreadable_lines"]
+    assert [one["line"] for one in unread] == [11, 12]
+    assert all(
+        one["reference"] in ("yes", "no")
+        for one in lines(Path("done/disagreements.jsonl").read_bytes())
+    )
+
+
+def test_where_no_label_is_an_answer_there_is_no_profile(typed: Typed) -> None:
+    judge = script("judge.yaml", {}, replies=[{"error": "unreachable"}])
+    write("labels.jsonl", [norm(n, "pass", "dim") for n in range(4)])
+    code, out, told = typed("labels.jsonl", "-m", judge, *CHECK, "-o", "done")
+    assert (code, out) == (2, "")
+    first = "labels.jsonl:1: label 'plain' must be one of yes, no, not 'pass'"
+    assert told == (
+        f"judge: labels.jsonl: no labels for plain; the first line that cannot be used is {first}\n"
+    )
+    assert not Path("done").exists()
+
+
+def test_the_same_file_twice_counts_once(typed: Typed) -> None:
+    judge = script("judge.yaml", SENSIBLE)
+    write("labels.jsonl", seeming(10))
+    code, out, told = typed("labels.jsonl", "./labels.jsonl", "-m", judge, *CHECK)
+    assert code == 3
+    assert "10 items about 10 records" in out
+    assert told.count("was already on labels.jsonl:") == 10
 
 
 def test_a_guarantee_that_cannot_be_given_is_exit_code_3(typed: Typed) -> None:
@@ -380,7 +420,8 @@ MORE = ("-m", "scripted:b.yaml", "-m", "scripted:c.yaml")
         (["labels.jsonl", "--check", "humour"], "no labels for humour"),
         (["labels.jsonl", "--by", "planet"], "no item has 'planet' to slice by"),
         (["labels.jsonl", "--agree", "0.9", *MORE], "3 given"),
-        (["humour.jsonl"], "no rubric is called 'humour'"),
+        (["humour.jsonl"], "humour.jsonl:1: label 'humour': no rubric is called 'humour'"),
+        (["table.csv"], "; name the check with --check"),
         (["bare.jsonl"], "bare.jsonl"),
         (["nosuchset:labels.jsonl"], "there is no labelled set 'nosuchset'"),
         (["labels.jsonl", "--votes", "0"], "--votes"),
@@ -393,6 +434,7 @@ def test_bad_usage_is_exit_code_2(typed: Typed, words: Sequence[str], told: str)
     write("labels.jsonl", seeming(4))
     write("humour.jsonl", [{**norm(1, "yes", "bright"), "labels": {"humour": "yes"}}])
     write("bare.jsonl", [{"id": "a", "story": "x"}])
+    Path("table.csv").write_text("item,annotator,label\na,ann,yes\n")
     code, out, error = typed(*words, "-m", "scripted:a.yaml", "--rubric", "plain.yaml", "-q")
     assert (code, out) == (2, "")
     assert told in error
