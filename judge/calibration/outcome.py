@@ -27,7 +27,8 @@ class JudgeReport:
     - `calibrated`: the same items under what was fitted; None where nothing was
     - `by`: the better of the two, by slice: name of the slice, then its value
     - `people`: beside the annotators of the same items; None without two for any item
-    - `disagreements`: over all items put to the judge, the surest first, under the final reading
+    - `disagreements`: under the final reading, over the items that the measures are over, the
+      surest first; then over the items that were fitted to, marked
     - `unanswered`: over all items put to the judge
     """
 

@@ -68,8 +68,8 @@ Order = Annotated[
     str | None,
     typer.Option(
         metavar="A,B,...",
-        help="All answers that could be given, in the order of their scale; one that was given and is "
-        "not named is refused.",
+        help="All answers that could be given, in the order of their scale; none that was given "
+        "may be missing.",
         rich_help_panel=_MEASURES,
     ),
 ]

@@ -153,9 +153,11 @@ def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels
     assert (profile.data.fitted_on, profile.data.held_out) == (120, 80)
     assert profile.rates.passes + profile.rates.fails == 80
     assert len(profile.labels) == 80
-    # Disagreements are what people should read: those of the fitted part as well.
+    # Disagreements are what people should read: those of the fitted part as well, but marked.
     wrong = sum(1 for row in rows if _said(profile, chances[row["id"]]) != row["labels"]["plain"])
     assert len(judge.disagreements) == wrong
+    (_, missed, *_), (alarms, *_) = judge.calibrated.confusion.counts
+    assert sum(one.held_out for one in judge.disagreements) == missed + alarms
 
 
 def _said(profile: JudgeProfile, chance: float) -> str | None:
@@ -489,6 +491,15 @@ def test_checks_are_told_apart(labels: Written) -> None:
     assert [(check.check, check.items) for check in found.checks] == [("plain", 1), ("many", 1)]
     assert found.profile is not None
     assert [one.bond.check for one in found.profile.judges] == ["plain", "many"]
+
+
+def test_an_answer_that_decides_nothing_is_no_reference(labels: Written) -> None:
+    """Nor does a judge disagree with it: the confusion matrix has no row for it."""
+    rows = [norm("a", "yes"), norm("b", "unsure"), norm("c", {"ann": "unsure", "bo": "unsure"})]
+    found = run(Job([labels(rows)], draws=10), says({"a": "no", "b": "yes", "c": "yes"}))
+    (check,) = found.checks
+    assert (check.items, check.referenced, found.problems) == (3, 1, [])
+    assert [one.record for one in check.judges[0].disagreements] == ["a"]
 
 
 def test_items_that_cannot_be_put_to_a_judge_are_counted_with_the_reason(labels: Written) -> None:

@@ -127,7 +127,15 @@ def test_the_fixtures_in_one_command_leave_report_and_profile(typed: Typed) -> N
     assert lines(Path("done/disagreements.jsonl").read_bytes()) == [
         {"model": judge, **one} for one in wrong
     ]
-    assert f"{judge} disagrees with {len(wrong)} labels; the surest 5:" in out
+    # What is told is of the half that is reported on, as its confusion matrix is.
+    confusion = check["judges"][0]["calibrated"]["confusion"]["counts"]
+    apart = sum(one["held_out"] for one in wrong)
+    assert apart == confusion[0][1] + confusion[1][0]
+    assert 0 < apart < len(wrong)
+    assert [one["held_out"] for one in wrong] == [n < apart for n in range(len(wrong))]
+    told = f"{judge}, calibrated, disagrees with {apart} of the 50 labels kept apart; the surest 5:"
+    assert told in out
+    assert cells(out, f"label \\ {judge}, calibrated")
     profiles = named(Path("done/profile.json"))
     assert profiles.models == (judge,)
     kinds = {path.name.split(".")[-2] for path in Path("done").glob("*.png")}
@@ -195,6 +203,7 @@ def test_disagreements_come_first_with_text_evidence_and_votes(typed: Typed) -> 
     Path("yes.yaml").write_text(json.dumps({"replies": [{"reply": reply}]}))
     code, out, told = typed("labels.jsonl", "-m", "scripted:yes.yaml", *CHECK)
     assert (code, told) == (0, "")
+    assert "scripted:yes.yaml disagrees with 1 of the 7 labels; the surest 1:" in out
     at = out.index("  n6: says yes, the label is no (2 no, 1 yes)")
     assert at < out.index("accuracy")
     assert "    story: On a bright day Ann came in as number 6." in out
@@ -277,6 +286,7 @@ def test_nothing_is_cut_in_a_narrow_pipe(
     code, out, told = typed("labels.jsonl", "-m", judge, *CHECK, "--by", "country", "--show", "1")
     assert (code, told) == (0, "")
     assert "…" not in out
+    assert cells(out, f"country, {judge}, calibrated")
     row = cells(out, f"{judge}, calibrated")
     assert len(row) == 1
     assert len(row[0]) >= 8
