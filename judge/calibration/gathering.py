@@ -100,27 +100,15 @@ class _Labels:
         return part, left_out
 
     def _unusable(self, item: LabelledItem) -> Problem | None:
-        answers = self._rubric(item).answers
-        given = [] if item.gold is None else [("", item.gold)]
-        # A table's item stands on its first row, which need not be this annotator's.
-        given += [
-            (f" of {clip(a.annotator)}, item {clip(item.record)},", a.answer)
-            for a in item.annotations
-        ]
-        for whose, answer in given:
-            if not _is_answer(answer, answers):
-                about = f"{_told(item)}{whose}"
-                known = ", ".join(answers)
-                return Problem(f"{about} must be one of {known}, not {clip(answer)}")
-        for same in self._earlier.get(_key(item), ()):
-            if same.fields == item.fields:
-                place = f"{same.source}:{same.line}"
-                return Problem(
-                    f"{_told(item)}: item {clip(item.record)} was already on {place}; "
-                    "give each item once, with all of its answers",
-                    type="duplicate-id",
-                )
-        return None
+        return _no_answer(item, self._rubric(item).answers) or self._given_before(item)
+
+    def _given_before(self, item: LabelledItem) -> Problem | None:
+        same = (one for one in self._earlier.get(_key(item), ()) if one.fields == item.fields)
+        first = next(same, None)
+        if first is None:
+            return None
+        told = f"{_told(item)}: item {clip(item.record)} was already on {first.source}:{first.line}"
+        return Problem(f"{told}; give each item once, with all of its answers", type="duplicate-id")
 
     def _rubric(self, item: LabelledItem) -> Rubric:
         if item.check not in self._rubrics:
@@ -145,7 +133,20 @@ def _key(item: LabelledItem) -> tuple[str, str, int]:
 
 def _told(item: LabelledItem) -> str:
     number = f" (value {item.number})" if item.number else ""
-    return f"label {item.check!r}{number}"
+    return f"label {clip(item.check)}{number}"
+
+
+def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
+    """The item's first answer that is none to its check's rubric."""
+    given = [] if item.gold is None else [("", item.gold)]
+    # A table's item stands on its first row, which need not be this annotator's.
+    where = f", item {clip(item.record)},"
+    given += [(f" of {clip(one.annotator)}{where}", one.answer) for one in item.annotations]
+    for whose, answer in given:
+        if not _is_answer(answer, answers):
+            known = ", ".join(answers)
+            return Problem(f"{_told(item)}{whose} must be one of {known}, not {clip(answer)}")
+    return None
 
 
 def _is_answer(answer: str, answers: Sequence[str]) -> bool:
