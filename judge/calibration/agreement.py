@@ -85,17 +85,26 @@ def agreement(items: Iterable[LabelledItem], options: Options | None = None) -> 
     annotators are taken as they are.
 
     Raises:
-        UsageError: an ordered level with answers that have no order.
+        UsageError: an ordered level with answers that have no order, an order without one of the
+            answers, or a field to tell results apart by that no record has.
     """
     options = options or Options()
     prepared = prepare(items, options.preparation)
     questions = [question for question in prepared.questions if question.annotations]
+    _refuse_unknown(options.by, questions)
     kept = [q for q in questions if not options.settled or _settled(q, options.majority)]
     checks: dict[str, list[Question]] = {}
     for question in kept:
         checks.setdefault(question.check, []).append(question)
     reports = [_check(name, asked, options) for name, asked in checks.items()]
     return Agreement(prepared, reports, len(questions) - len(kept))
+
+
+def _refuse_unknown(by: str | None, questions: Sequence[Question]) -> None:
+    known = {name for question in questions for name in question.slices}
+    if by is not None and questions and by not in known:
+        there = ", ".join(sorted(known)) or "none"
+        raise UsageError(f"no record has '{by}' to slice by; records have: {there}")
 
 
 def means(rows: Sequence[Figures]) -> dict[str, Estimate]:
@@ -157,7 +166,11 @@ def _check(check: str, questions: Sequence[Question], options: Options) -> Check
 
 
 def _classes(questions: Sequence[Question], options: Options) -> tuple[str, ...]:
-    """Every answer given, or gold, or named in the order; ordered, answers of their own last."""
+    """Every answer given, or gold, or named in the order; ordered, answers of their own last.
+
+    Raises:
+        UsageError: answers that an order lacks, or has not at this level.
+    """
     found = {a.answer for q in questions for a in q.annotations}
     found |= {q.gold for q in questions if q.gold is not None}
     own = sorted((found & OWN_ANSWERS) - set(options.order))
@@ -168,10 +181,14 @@ def _classes(questions: Sequence[Question], options: Options) -> tuple[str, ...]
     numeric = len(numbers) == len(options.order) + len(rest)
     if options.level == "interval" and not numeric:
         raise UsageError(f"level interval needs numbers, not {', '.join((*options.order, *rest))}")
+    if rest and (options.order or (options.level == "ordinal" and not numeric)):
+        # A misspelt answer would count as one more that could be given, and raise the free kappa.
+        needed = "the order must name all answers, or be left out"
+        if options.level == "ordinal":
+            needed = "level ordinal needs the order of all answers"
+        raise UsageError(f"{questions[0].check}: {needed}; without: {rest}")
     if (numeric and not options.order) or options.level == "interval":
         return (*sorted((*options.order, *rest), key=Fraction), *own)
-    if rest and options.level == "ordinal":
-        raise UsageError(f"level ordinal needs the order of all answers; without: {rest}")
     return (*options.order, *rest, *own)
 
 

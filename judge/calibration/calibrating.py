@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from judge import __version__
 from judge.calibration.deciding import decided, policy_of, refusal
 from judge.calibration.fitting import Fit, Read, fit
+from judge.calibration.gathering import gather
 from judge.calibration.judged import Judged
 from judge.calibration.observing import Effort, observe
 from judge.calibration.outcome import Calibration, CheckReport
@@ -16,66 +17,36 @@ from judge.calibration.rating import edited, rates
 from judge.calibration.reporting import report_on
 from judge.calibration.seen import Job, Parts, Seen
 from judge.calibration.slices import slices
-from judge.calibration.splitting import sample, split
+from judge.calibration.splitting import split
 from judge.errors import UsageError
 from judge.judging.judge import Judge, Sampling
 from judge.profiles import Profile, Rates
-from judge.records import Item
 from judge.records.labelled import LabelledItem
-from judge.records.labels import read_labels
+from judge.rubric import Rubric
 from judge.run.calibrated import bond_of
 from judge.run.setup import Setup
 from judge.stats.guarantee import CascadePolicy
 
-__all__ = ["Job", "calibrate", "gather"]
+__all__ = ["Job", "calibrate"]
 
 Told = Callable[[str, str, int, int], None]
 """Is told check, model, items done, items in all."""
-
-
-def gather(job: Job) -> tuple[dict[str, list[LabelledItem]], list[Item]]:
-    """The labelled items by check, and the lines that could not be read.
-
-    Raises:
-        UsageError: a source that cannot be read, or no label for a check that was named.
-    """
-    found: dict[str, list[LabelledItem]] = {}
-    problems: list[Item] = []
-    for source in job.sources:
-        part: dict[str, list[LabelledItem]] = {}
-        for item in read_labels(source, annotators=job.annotators):
-            if isinstance(item, Item):
-                problems.append(item)
-            elif not job.checks or item.check in job.checks:
-                part.setdefault(item.check, []).append(item)
-        wanted = job.records_of.get(source, job.records)
-        for check, items in part.items():
-            kept = items if wanted is None else [items[p] for p in sample(items, wanted, job.seed)]
-            found.setdefault(check, []).extend(kept)
-    if missing := [check for check in job.checks if check not in found]:
-        told = f"{', '.join(job.sources)}: no labels for {missing[0]}"
-        raise UsageError(f"{told}{_first(problems)}")
-    if not found:
-        raise UsageError(f"{', '.join(job.sources)}: no labels at all{_first(problems)}")
-    return found, problems
-
-
-def _first(problems: Sequence[Item]) -> str:
-    first = next((p for p in problems if p.problem), None)
-    if first is None or first.problem is None:
-        return ""
-    return f"; the first unreadable line is {first.source}:{first.line}: {first.problem.message}"
 
 
 async def calibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Calibration:
     """Put the labelled items to every judge of the setup, and say how far they agree.
 
     Raises:
-        UsageError: see `gather`; a check that no rubric has; a slice that no item has.
+        UsageError: see `gather`; a slice that no item has.
         BackendError: a model is out of reach, refuses the key, or the budget is used up.
     """
-    found, problems = gather(job)
-    judges_of = {check: [setup.judge(check, spec) for spec in setup.judges] for check in found}
+    judges_of: dict[str, list[Judge]] = {}
+
+    def rubric_of(check: str) -> Rubric:
+        judges_of[check] = [setup.judge(check, spec) for spec in setup.judges]
+        return judges_of[check][0].rubric
+
+    found, problems = gather(job, rubric_of)
     for check, items in found.items():
         _refuse_unusable(job, judges_of[check], items)
     checks, cascades, refused = [], {}, []
@@ -133,7 +104,7 @@ async def _check(
         classes=judges[0].rubric.answers,
         items=len(items),
         records=len({item.record for item in items}),
-        referenced=sum(item.reference is not None for item in items),
+        referenced=sum(item.reference in judges[0].rubric.answers for item in items),
         fitted_on=len(parts.fitted),
         held_out=len(parts.kept),
         judges=reports,
@@ -143,7 +114,7 @@ async def _check(
     if policy is None:
         return report, None, None
     whole = _cascade_rates(seen, parts.kept, policy) if len(seen) > 1 else None
-    labelled = {item.record for item in items if item.reference is not None}
+    labelled = {item.record for item in items if item.reference in judges[0].rubric.answers}
     return report, whole, refusal(policy, len(labelled))
 
 

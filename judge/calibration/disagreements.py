@@ -18,7 +18,8 @@ class Disagreement:
 
     `confidence` is the judge's: the probability of its answer, else the share of its seeds that
     gave it, None where it was asked once without probabilities. `votes` counts the people's
-    answers, the most frequent first; `annotations` says who gave them.
+    answers, the most frequent first; `annotations` says who gave them. `held_out` is false for an
+    item that something was fitted to: the measures say nothing of it.
     """
 
     record: str
@@ -33,6 +34,7 @@ class Disagreement:
     annotations: tuple[Annotation, ...]
     source: str
     line: int
+    held_out: bool = True
 
     def as_json(self) -> dict[str, Any]:
         """The fields as plain JSON values, numbers rounded to 6 places."""
@@ -40,13 +42,15 @@ class Disagreement:
         return values
 
 
-def disagreements(judged: Sequence[Judged]) -> list[Disagreement]:
+def disagreements(judged: Sequence[Judged], *, held_out: bool = True) -> list[Disagreement]:
     """All of them, the surest first; those without a confidence last.
+
+    `held_out` says of all these items whether they were kept from what was fitted.
 
     Among equally sure ones the items come first on which more of the people are agreed, then in
     the order of record and number.
     """
-    found = [_disagreement(one) for one in judged if _disagrees(one)]
+    found = [_disagreement(one, held_out) for one in judged if _disagrees(one)]
     return sorted(found, key=_rank)
 
 
@@ -67,7 +71,7 @@ def _disagrees(judged: Judged) -> bool:
     return judged.answer is not None and reference is not None and judged.answer != reference
 
 
-def _disagreement(judged: Judged) -> Disagreement:
+def _disagreement(judged: Judged, held_out: bool) -> Disagreement:
     item = judged.item
     votes = Counter(annotation.answer for annotation in item.annotations)
     return Disagreement(
@@ -83,6 +87,7 @@ def _disagreement(judged: Judged) -> Disagreement:
         annotations=item.annotations,
         source=item.source,
         line=item.line,
+        held_out=held_out,
     )
 
 

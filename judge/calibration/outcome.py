@@ -27,7 +27,8 @@ class JudgeReport:
     - `calibrated`: the same items under what was fitted; None where nothing was
     - `by`: the better of the two, by slice: name of the slice, then its value
     - `people`: beside the annotators of the same items; None without two for any item
-    - `disagreements`: over all items put to the judge, the surest first, under the final reading
+    - `disagreements`: under the final reading, over the items that the measures are over, the
+      surest first; then over the items that were fitted to, marked
     - `unanswered`: over all items put to the judge
     """
 
@@ -103,7 +104,7 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Everything that `judge calibrate` found; `problems` are lines that could not be read.
+    """Everything that `judge calibrate` found; `problems` are lines that could not be used.
 
     In the profile are the judges that gave an answer, and there is none where nobody did.
     """

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from judge.calibration.deciding import decided
-from judge.calibration.disagreements import disagreements
+from judge.calibration.disagreements import Disagreement, disagreements
 from judge.calibration.judged import Judged, Unanswered
 from judge.calibration.measures import Measures, measure
 from judge.calibration.outcome import JudgeReport
@@ -57,11 +57,23 @@ def report_on(
         },
         people=_people(job, kept),
         stability=_stability(job, judge, [seen.observed[place].said for place in parts.kept]),
-        disagreements=disagreements([_as_shown(seen, place) for place in range(len(items))]),
+        disagreements=_disagreements(seen, parts.kept, len(items)),
         skipped=Counter(one.evidence or "" for one in everything if one.outcome == "skipped"),
         profile=_profile(job, seen, items, parts, policy, number, final),
         unanswered=Unanswered.of(everything),
     )
+
+
+def _disagreements(seen: Seen, kept: Sequence[int], items: int) -> list[Disagreement]:
+    """Those that the measures count, then those of the items that were fitted to, which a person
+    should read as well."""
+    answers = seen.judge.rubric.answers
+    usable = [n for n in range(items) if seen.observed[n].item.reference in answers]
+    apart = set(kept)
+    return [
+        *disagreements([_as_shown(seen, n) for n in usable if n in apart]),
+        *disagreements([_as_shown(seen, n) for n in usable if n not in apart], held_out=False),
+    ]
 
 
 def _as_shown(seen: Seen, place: int) -> Judged:

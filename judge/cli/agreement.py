@@ -43,7 +43,12 @@ Labels = Annotated[
         show_default=False,
     ),
 ]
-Check = Annotated[str | None, typer.Option(help="Only this check.")]
+Check = Annotated[
+    str | None,
+    typer.Option(
+        help="Only this check; of a table without a column check: what its labels are about."
+    ),
+]
 By = Annotated[
     str | None, typer.Option(metavar="FIELD", help="Also apart by this field of the records.")
 ]
@@ -63,7 +68,8 @@ Order = Annotated[
     str | None,
     typer.Option(
         metavar="A,B,...",
-        help="All answers that could be given, in the order of their scale.",
+        help="All answers that could be given, in the order of their scale; none that was given "
+        "may be missing.",
         rich_help_panel=_MEASURES,
     ),
 ]
@@ -190,7 +196,7 @@ def command(
     reading = _Reading(sources, check, annotators)
     report = agreement(reading, options)
     if not report.checks:
-        raise UsageError(_nothing(reading, report))
+        raise UsageError(_nothing(sources, reading, report))
     if as_json:
         say(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
@@ -210,6 +216,7 @@ class _Reading:
     def __init__(self, sources: Sequence[str], check: str | None, annotators: Path | None) -> None:
         self._asked = (sources, check, annotators)
         self.unreadable = 0
+        self.labelled = 0
 
     def __iter__(self) -> Iterator[LabelledItem]:
         from judge.records.labelled import LabelledItem
@@ -219,6 +226,7 @@ class _Reading:
         for source in sources:
             for item in read_labels(source, check, annotators=annotators):
                 if isinstance(item, LabelledItem):
+                    self.labelled += 1
                     yield item
                     continue
                 self.unreadable += 1
@@ -254,8 +262,10 @@ def _preparation(
     return Preparation(chosen, exclusive, drop_below, drop_contradictory, scale)
 
 
-def _nothing(reading: _Reading, report: Agreement) -> str:
+def _nothing(sources: Sequence[str], reading: _Reading, report: Agreement) -> str:
     lines = f"; {reading.unreadable} line(s) could not be read" if reading.unreadable else ""
+    if not reading.labelled:
+        return f"{', '.join(sources)}: no labels at all{lines}"
     if report.prepared.labels:
         return f"no label is left of {report.prepared.labels}{lines}"
     return (

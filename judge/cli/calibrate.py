@@ -28,11 +28,12 @@ EPILOG = """**Examples**
 
 `judge validate stories.jsonl --profile calibrated/profile.json` — use what was learnt
 
-**Labels**: JSON lines whose records have `labels`, a table of item, annotator and label, or a
-public set in its released form, NAME:PATH: moral-stories, normad, cali, ambient, multipico, llmbar,
-culturalbench, lewidi, table.
+**Labels**: JSON lines whose records have `labels`, a table of item, annotator and label (about its
+column check, else the one --check), or a public set in its released form, NAME:PATH: moral-stories,
+normad, cali, ambient, multipico, llmbar, culturalbench, lewidi, table.
 
-**Exit codes**: 0 done; 2 bad usage; 3 some lines could not be read, some items got no reply, a
+**Exit codes**: 0 done; 2 bad usage, or no label that can be used; 3 some lines could not be read,
+hold what is no answer to the rubric or an item that was there before, some items got no reply, a
 judge answered none, or --agree cannot be guaranteed; 4 a model is out of reach; 130 interrupted
 (replies are in the cache).
 """
@@ -195,7 +196,7 @@ def _tell(found: Calibration, out: Path | None) -> None:
         said = item.problem.message if item.problem else ""
         tell(f"{item.source}:{item.line}: {said}")
     if len(found.problems) > 20:
-        tell(f"and {len(found.problems) - 20} more unreadable lines")
+        tell(f"and {len(found.problems) - 20} more such lines")
     for line in _lost(found):
         tell(line)
     if found.refused:

@@ -35,7 +35,7 @@ def print_tables(found: Calibration, show: int) -> None:
         for line in _labels(check):
             console.print(line, markup=False)
         for judge in check.judges:
-            _disagreements(console, judge, show)
+            _disagreements(console, check, judge, show)
         console.print(_measures(check))
         for judge in check.judges:
             console.print(_confusion(judge))
@@ -83,7 +83,12 @@ def _measures(check: CheckReport) -> Table:
 def _named(judge: JudgeReport) -> Iterator[tuple[str, Measures]]:
     if judge.calibrated is not None:
         yield f"{judge.model}, as it stands", judge.stands
-    yield f"{judge.model}, calibrated" if judge.calibrated else judge.model, judge.final
+    yield _final(judge), judge.final
+
+
+def _final(judge: JudgeReport) -> str:
+    """The name that goes with the measures of the final reading."""
+    return f"{judge.model}, calibrated" if judge.calibrated else judge.model
 
 
 def _row(measures: Measures) -> Iterator[tuple[str, str]]:
@@ -107,7 +112,7 @@ def _plain(value: float | None) -> str:
 def _confusion(judge: JudgeReport) -> Table:
     confusion = judge.final.confusion
     table = Table(box=None, pad_edge=False, title_justify="left")
-    table.add_column(f"label \\ {judge.model}")
+    table.add_column(f"label \\ {_final(judge)}")
     for name in confusion.columns:
         table.add_column(name, justify="right")
     for name, counts in zip(confusion.rows, confusion.counts, strict=True):
@@ -117,7 +122,7 @@ def _confusion(judge: JudgeReport) -> Table:
 
 def _slices(judge: JudgeReport, name: str, parts: Mapping[str, Measures]) -> Table:
     table = Table(box=None, pad_edge=False, title_justify="left")
-    table.add_column(f"{name}, {judge.model}")
+    table.add_column(f"{name}, {_final(judge)}")
     for column in ("items", "answered", "accuracy", "kappa"):
         table.add_column(column, justify="right")
     for value, measures in sorted(parts.items(), key=lambda pair: (-pair[1].items, pair[0])):
@@ -131,13 +136,15 @@ def _slices(judge: JudgeReport, name: str, parts: Mapping[str, Measures]) -> Tab
     return table
 
 
-def _disagreements(console: Console, judge: JudgeReport, show: int) -> None:
-    if not judge.disagreements or not show:
+def _disagreements(console: Console, check: CheckReport, judge: JudgeReport, show: int) -> None:
+    found = [one for one in judge.disagreements if one.held_out]
+    if not found or not show:
         return
-    count = len(judge.disagreements)
-    told = f"{judge.model} disagrees with {count} labels; the surest {min(show, count)}:"
-    console.print(told, markup=False)
-    for one in judge.disagreements[:show]:
+    who = f"{_final(judge)}," if judge.calibrated else judge.model
+    apart = " kept apart" if check.held_out < check.items else ""
+    told = f"{who} disagrees with {len(found)} of the {judge.final.items} labels{apart}"
+    console.print(f"{told}; the surest {min(show, len(found))}:", markup=False)
+    for one in found[:show]:
         console.print(_disagreement(one), markup=False)
 
 

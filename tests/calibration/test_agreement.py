@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -230,8 +231,26 @@ def test_the_classes_of_a_check() -> None:
     assert check.classes == ("2", "9", "10", "unsure")
     # No pair agrees, and chance is one in four: gold could have been chosen.
     assert check.overall.free.value == pytest.approx((0 - 1 / 4) / (3 / 4))
-    (named,) = one_check(items, Options(order=("10", "9"), draws=0)).checks
+    (named,) = one_check(items, Options(order=("10", "9", "2"), draws=0)).checks
     assert named.classes == ("10", "9", "2", "unsure")
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+def test_an_order_names_all_answers_at_every_level(level: Level) -> None:
+    """A misspelt one was taken for one more answer, and the free kappa rose."""
+    items = [item("a", {"1": "3", "2": "1", "3": "unsure"}), item("b", {"1": "2", "2": "2"})]
+    whole = Options(level=level, order=("1", "2", "3", "4"), draws=0)
+    assert one_check(items, whole).checks[0].classes == ("1", "2", "3", "4", "unsure")
+    with pytest.raises(UsageError, match=r"^relevance: .* all answers.*; without: \['2'\]$"):
+        one_check(items, replace(whole, order=("1", "22", "3")))
+
+
+def test_a_field_that_no_record_has_is_refused() -> None:
+    items = [item("a", "yy", country="Peru"), item("b", "yn", story="x")]
+    (check,) = one_check(items, Options(by="country", draws=0)).checks
+    assert list(check.parts) == ["(none)", "Peru"]
+    with pytest.raises(UsageError, match=r"'contry' to .*; records have: country, story"):
+        one_check(items, Options(by="contry", draws=0))
 
 
 def test_a_level_needs_answers_that_have_it() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from judge.backends.base import Call
 from judge.calibration import calibrating, fitting
-from judge.calibration.calibrating import Job, calibrate, gather
+from judge.calibration.calibrating import Job, calibrate
 from judge.calibration.outcome import Calibration
 from judge.errors import BadRequest, UsageError
 from judge.judging.client import Client
@@ -153,9 +153,11 @@ def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels
     assert (profile.data.fitted_on, profile.data.held_out) == (120, 80)
     assert profile.rates.passes + profile.rates.fails == 80
     assert len(profile.labels) == 80
-    # Disagreements are what people should read: those of the fitted part as well.
+    # Disagreements are what people should read: those of the fitted part as well, but marked.
     wrong = sum(1 for row in rows if _said(profile, chances[row["id"]]) != row["labels"]["plain"])
     assert len(judge.disagreements) == wrong
+    (_, missed, *_), (alarms, *_) = judge.calibrated.confusion.counts
+    assert sum(one.held_out for one in judge.disagreements) == missed + alarms
 
 
 def _said(profile: JudgeProfile, chance: float) -> str | None:
@@ -491,6 +493,15 @@ def test_checks_are_told_apart(labels: Written) -> None:
     assert [one.bond.check for one in found.profile.judges] == ["plain", "many"]
 
 
+def test_an_answer_that_decides_nothing_is_no_reference(labels: Written) -> None:
+    """Nor does a judge disagree with it: the confusion matrix has no row for it."""
+    rows = [norm("a", "yes"), norm("b", "unsure"), norm("c", {"ann": "unsure", "bo": "unsure"})]
+    found = run(Job([labels(rows)], draws=10), says({"a": "no", "b": "yes", "c": "yes"}))
+    (check,) = found.checks
+    assert (check.items, check.referenced, found.problems) == (3, 1, [])
+    assert [one.record for one in check.judges[0].disagreements] == ["a"]
+
+
 def test_items_that_cannot_be_put_to_a_judge_are_counted_with_the_reason(labels: Written) -> None:
     bare = {"id": "x", "story": "Ann greets.", "labels": {"plain": "yes"}}
     found = run(Job([labels([norm("a", "yes"), bare])], draws=10), says({"a": "yes"}))
@@ -505,38 +516,6 @@ def test_nothing_but_what_cannot_be_asked(labels: Written) -> None:
     (judge,) = run(Job([labels([bare])], draws=10), says({})).checks[0].judges
     assert judge.final.accuracy.value is None
     assert judge.final.coverage.value == 0.0
-
-
-def test_gathering(labels: Written, tmp_path: Path) -> None:
-    rows = [norm(f"r{n}", "yes") for n in range(6)]
-    source = labels(rows)
-    Path(source).write_text(Path(source).read_text() + "not JSON\n")
-    found, problems = gather(Job([source]))
-    assert [item.record for item in found["plain"]] == [f"r{n}" for n in range(6)]
-    assert [(item.source, item.line) for item in problems] == [("labels.jsonl", 7)]
-    with pytest.raises(
-        UsageError, match=r"no labels for many; the first unreadable line is labels.jsonl:7: "
-    ):
-        gather(Job([source], checks=["many"]))
-    nothing = tmp_path / "nothing.jsonl"
-    nothing.write_text("not JSON\n")
-    with pytest.raises(UsageError):
-        gather(Job([str(nothing)]))
-
-
-def test_a_sample_is_of_records_of_each_source(labels: Written, tmp_path: Path) -> None:
-    one = labels([norm(f"r{n}", "yes") for n in range(20)])
-    two = str(tmp_path / "two.jsonl")
-    Path(two).write_text("".join(json.dumps(norm(f"s{n}", "no")) + "\n" for n in range(20)))
-    found, _ = gather(Job([one, two], records=5))
-    assert len(found["plain"]) == 10
-    assert len({item.record for item in found["plain"]}) == 10
-    again, _ = gather(Job([one, two], records=5))
-    assert found == again
-    other, _ = gather(Job([one, two], records=5, seed=1))
-    assert found != other
-    single, _ = gather(Job([one, two], records=5, records_of={two: None}))
-    assert len(single["plain"]) == 25
 
 
 # ---------------------------------------------------------------- over many data sets

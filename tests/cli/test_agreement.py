@@ -194,11 +194,17 @@ def test_majority_that_is_settled(typed: Typed) -> None:
         (["votes.jsonl", "--level", "interval"], "level interval needs numbers"),
         (["votes.jsonl", "--level", "ratio"], "ratio"),
         (["votes.jsonl", "--raters", "1"], "raters"),
+        (["votes.jsonl", "--order", "yes,noo"], "relevance: the order must name all answers"),
+        (["votes.jsonl", "--by", "contry"], "no record has 'contry' to slice by; records have: "),
         (["gold.jsonl"], "do not say who gave which answer"),
+        (["empty.jsonl"], "empty.jsonl: no labels at all\n"),
+        (["empty.jsonl", "torn.jsonl"], "no labels at all; 1 line(s) could not be read"),
         (["nowhere.jsonl"], "nowhere.jsonl"),
     ],
 )
 def test_bad_usage(typed: Typed, words: list[str], says: str) -> None:
+    write("empty.jsonl", [])
+    write("torn.jsonl", [], b"not JSON\n")
     code, out, told = typed(*words)
     assert (code, out) == (2, "")
     assert says in told

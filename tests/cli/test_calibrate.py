@@ -127,7 +127,15 @@ def test_the_fixtures_in_one_command_leave_report_and_profile(typed: Typed) -> N
     assert lines(Path("done/disagreements.jsonl").read_bytes()) == [
         {"model": judge, **one} for one in wrong
     ]
-    assert f"{judge} disagrees with {len(wrong)} labels; the surest 5:" in out
+    # What is told is of the half that is reported on, as its confusion matrix is.
+    confusion = check["judges"][0]["calibrated"]["confusion"]["counts"]
+    apart = sum(one["held_out"] for one in wrong)
+    assert apart == confusion[0][1] + confusion[1][0]
+    assert 0 < apart < len(wrong)
+    assert [one["held_out"] for one in wrong] == [n < apart for n in range(len(wrong))]
+    told = f"{judge}, calibrated, disagrees with {apart} of the 50 labels kept apart; the surest 5:"
+    assert told in out
+    assert cells(out, f"label \\ {judge}, calibrated")
     profiles = named(Path("done/profile.json"))
     assert profiles.models == (judge,)
     kinds = {path.name.split(".")[-2] for path in Path("done").glob("*.png")}
@@ -195,6 +203,7 @@ def test_disagreements_come_first_with_text_evidence_and_votes(typed: Typed) -> 
     Path("yes.yaml").write_text(json.dumps({"replies": [{"reply": reply}]}))
     code, out, told = typed("labels.jsonl", "-m", "scripted:yes.yaml", *CHECK)
     assert (code, told) == (0, "")
+    assert "scripted:yes.yaml disagrees with 1 of the 7 labels; the surest 1:" in out
     at = out.index("  n6: says yes, the label is no (2 no, 1 yes)")
     assert at < out.index("accuracy")
     assert "    story: On a bright day Ann came in as number 6." in out
@@ -277,6 +286,7 @@ def test_nothing_is_cut_in_a_narrow_pipe(
     code, out, told = typed("labels.jsonl", "-m", judge, *CHECK, "--by", "country", "--show", "1")
     assert (code, told) == (0, "")
     assert "…" not in out
+    assert cells(out, f"country, {judge}, calibrated")
     row = cells(out, f"{judge}, calibrated")
     assert len(row) == 1
     assert len(row[0]) >= 8
@@ -310,7 +320,47 @@ def test_many_bad_lines_are_counted(typed: Typed) -> None:
     code, _, told = typed("labels.jsonl", "-m", judge, *CHECK)
     assert code == 3
     assert len(told.splitlines()) == 21
-    assert told.endswith("judge: and 5 more unreadable lines\n")
+    assert told.endswith("judge: and 5 more such lines\n")
+
+
+def test_labels_that_are_no_answer_are_named_and_the_others_count(typed: Typed) -> None:
+    """They used to be dropped from every figure, without a word and with exit code 0."""
+    judge = script("judge.yaml", SENSIBLE)
+    write("labels.jsonl", [*seeming(10), norm(10, "pass", "dim"), norm(11, "fail", "dim")])
+    code, out, told = typed("labels.jsonl", "-m", judge, *CHECK, "-o", "done")
+    assert code == 3
+    assert "10 items about 10 records, 10 with a reference" in out
+    assert told.splitlines()[:2] == [
+        "judge: labels.jsonl:11: label 'plain' must be one of yes, no, not 'pass'",
+        "judge: labels.jsonl:12: label 'plain' must be one of yes, no, not 'fail'",
+    ]
+    unread = json.loads(Path("done/report.json").read_text())["unreadable_lines"]
+    assert [one["line"] for one in unread] == [11, 12]
+    assert all(
+        one["reference"] in ("yes", "no")
+        for one in lines(Path("done/disagreements.jsonl").read_bytes())
+    )
+
+
+def test_where_no_label_is_an_answer_there_is_no_profile(typed: Typed) -> None:
+    judge = script("judge.yaml", {}, replies=[{"error": "unreachable"}])
+    write("labels.jsonl", [norm(n, "pass", "dim") for n in range(4)])
+    code, out, told = typed("labels.jsonl", "-m", judge, *CHECK, "-o", "done")
+    assert (code, out) == (2, "")
+    first = "labels.jsonl:1: label 'plain' must be one of yes, no, not 'pass'"
+    assert told == (
+        f"judge: labels.jsonl: no labels for plain; the first line that cannot be used is {first}\n"
+    )
+    assert not Path("done").exists()
+
+
+def test_the_same_file_twice_counts_once(typed: Typed) -> None:
+    judge = script("judge.yaml", SENSIBLE)
+    write("labels.jsonl", seeming(10))
+    code, out, told = typed("labels.jsonl", "./labels.jsonl", "-m", judge, *CHECK)
+    assert code == 3
+    assert "10 items about 10 records" in out
+    assert told.count("was already on labels.jsonl:") == 10
 
 
 def test_a_guarantee_that_cannot_be_given_is_exit_code_3(typed: Typed) -> None:
@@ -380,7 +430,8 @@ MORE = ("-m", "scripted:b.yaml", "-m", "scripted:c.yaml")
         (["labels.jsonl", "--check", "humour"], "no labels for humour"),
         (["labels.jsonl", "--by", "planet"], "no item has 'planet' to slice by"),
         (["labels.jsonl", "--agree", "0.9", *MORE], "3 given"),
-        (["humour.jsonl"], "no rubric is called 'humour'"),
+        (["humour.jsonl"], "humour.jsonl:1: label 'humour': no rubric is called 'humour'"),
+        (["table.csv"], "; name the check with --check"),
         (["bare.jsonl"], "bare.jsonl"),
         (["nosuchset:labels.jsonl"], "there is no labelled set 'nosuchset'"),
         (["labels.jsonl", "--votes", "0"], "--votes"),
@@ -393,6 +444,7 @@ def test_bad_usage_is_exit_code_2(typed: Typed, words: Sequence[str], told: str)
     write("labels.jsonl", seeming(4))
     write("humour.jsonl", [{**norm(1, "yes", "bright"), "labels": {"humour": "yes"}}])
     write("bare.jsonl", [{"id": "a", "story": "x"}])
+    Path("table.csv").write_text("item,annotator,label\na,ann,yes\n")
     code, out, error = typed(*words, "-m", "scripted:a.yaml", "--rubric", "plain.yaml", "-q")
     assert (code, out) == (2, "")
     assert told in error
