@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from judge.cli import options as opt
-from judge.cli.evaluate import refuse_folder, show
+from judge.cli.evaluate import hand_over, refuse_folder
 from judge.cli.extras import need_calibrate
 from judge.cli.printing import tell
 from judge.errors import Exit, UsageError
@@ -277,9 +277,6 @@ def _end(
     *,
     beside: bool = False,
 ) -> None:
-    """Print the tables, and write them to the folder that was named."""
-    show(made, as_json=as_json, beside=beside)
-    if folder is not None:
-        from judge.report.results import write
-
-        write(made, folder, benchmark=benchmark, model=Path(source).name)
+    """Write the tables to the folder that was named, and print them."""
+    model = Path(source).name
+    hand_over(made, folder, as_json=as_json, benchmark=benchmark, model=model, beside=beside)
