@@ -140,7 +140,7 @@ def command(
         return
     from judge.cli.progress import watcher
 
-    with watcher(job, quiet=quiet) as watching:
+    with watcher(job, quiet=quiet, items=True) as watching:
         found = evaluate(
             job,
             settings,
