@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from judge.cli.result_tables import print_results
+from judge.evaluation.tables import Row, Table
+from judge.stats.interval import Estimate
+
 from .typed import Typed
 
 GOLD = [
@@ -96,6 +100,36 @@ def test_attitudes_and_selections_are_scored_without_any_model(typed: Typed) -> 
     assert (typed.folder / "t" / "tables.json").exists()
     wrong = typed("score", "selection", "p.jsonl", "g.jsonl", "--rule", "mine")
     assert (wrong.returncode, wrong.stdout) == (2, b"")
+
+
+def test_questions_about_few_stories_are_told_to_be_so_and_bear_no_interval(typed: Typed) -> None:
+    gold = [
+        {"id": f"{story}/{number}", "row": f"s{story}", "gold": "yes"}
+        for story in range(2)
+        for number in range(4)
+    ]
+    answers = ("yes", "yes", "yes", "no", "yes", "yes", "no", "no")
+    typed.write("g.jsonl", gold)
+    told = zip(gold, answers, strict=True)
+    typed.write("p.jsonl", [{"id": one["id"], "answer": answer} for one, answer in told])
+    done = typed("score", "attitude", "p.jsonl", "g.jsonl", "--json")
+    (row, _) = cells(done.stdout, "cqbench")
+    assert (row["asked"], row["stories"]) == (8, 2)
+    assert row["score"] == {"value": 0.625, "low": None, "high": None, "n": 8, "of": 8}
+    shown = typed("score", "attitude", "p.jsonl", "g.jsonl").stdout.decode()
+    assert "no bootstrapped one over fewer than 10 rows" in shown
+
+
+def test_a_table_that_does_not_say_how_many_were_asked_says_it_with_each_number(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def shown(*columns: str) -> str:
+        row = Row(("a",), {"asked": 3, "F1": Estimate(0.5, n=3, of=3)})
+        print_results([Table("t", "Title", ("label",), columns, [row])])
+        return capsys.readouterr().out
+
+    assert "0.50, 3 of 3" in shown("F1")
+    assert "3 of 3" not in shown("asked", "F1")
 
 
 def test_a_set_of_norms_is_counted(typed: Typed) -> None:
