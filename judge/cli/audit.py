@@ -177,14 +177,15 @@ def _finish(found: Audited, seed: int, model: str, context: typer.Context) -> No
     report, given = found.report, context.params
     if report.finished and found.results:
         from judge.audit.measuring import tables
-        from judge.cli.evaluate import show
+        from judge.cli.evaluate import hand_over
 
-        made = tables(found.results, seed=seed)
-        show(made, as_json=given["as_json"], beside=False)
-        if given["tables"] is not None:
-            from judge.report.results import write
-
-            write(made, given["tables"], benchmark="audit", model=model)
+        hand_over(
+            tables(found.results, seed=seed),
+            given["tables"],
+            as_json=given["as_json"],
+            benchmark="audit",
+            model=model,
+        )
     if report.fatal is not None:
         tell(report.fatal)
     if not given["quiet"]:

@@ -140,7 +140,7 @@ def command(
         return
     from judge.cli.progress import watcher
 
-    with watcher(job, quiet=quiet) as watching:
+    with watcher(job, quiet=quiet, items=True) as watching:
         found = evaluate(
             job,
             settings,
@@ -157,11 +157,14 @@ def _finish(found: Evaluated, made: list[Table], measured: str, context: typer.C
     """Print and write the tables of a run that came to its end; say how to go on with others."""
     report, given = found.report, context.params
     if made:
-        show(made, as_json=given["as_json"], beside=given["out"] is None)
-        if given["tables"] is not None:
-            from judge.report.results import write
-
-            write(made, given["tables"], benchmark=given["name"], model=measured)
+        hand_over(
+            made,
+            given["tables"],
+            as_json=given["as_json"],
+            benchmark=given["name"],
+            model=measured,
+            beside=given["out"] is None,
+        )
     if report.fatal is not None:
         tell(report.fatal)
         if report.exit_code == Exit.USAGE and not report.summary.records:
@@ -188,7 +191,33 @@ def how_to_go_on(report: Report, given: Mapping[str, Any]) -> str:
     return f"the same command with --resume{instead} goes on"
 
 
-def show(made: list[Table], *, as_json: bool, beside: bool) -> None:
+def hand_over(
+    made: list[Table],
+    folder: Path | None,
+    *,
+    as_json: bool,
+    benchmark: str,
+    model: str,
+    beside: bool = False,
+) -> None:
+    """Write tables to the folder, if one is named, and print them as `_show` does.
+
+    Files come first: a reader of standard output that leaves, as `head` does, ends the process.
+    A folder that cannot be written to keeps no table from being printed.
+
+    Raises:
+        UsageError: matplotlib is not installed, or the folder cannot be written to.
+    """
+    try:
+        if folder is not None:
+            from judge.report.results import write
+
+            write(made, folder, benchmark=benchmark, model=model)
+    finally:
+        _show(made, as_json=as_json, beside=beside)
+
+
+def _show(made: list[Table], *, as_json: bool, beside: bool) -> None:
     """Print tables on standard output, or where answers go there (`beside`) on standard error."""
     if as_json:
         import json

@@ -81,7 +81,10 @@ CheapMargin = Annotated[
 ]
 Workflow = Annotated[
     str | None,
-    typer.Option(help="story or norm (default: by the record's fields).", rich_help_panel=_JUDGING),
+    typer.Option(
+        help="extraction, norm or story (default: by the record's fields).",
+        rich_help_panel=_JUDGING,
+    ),
 ]
 Check = Annotated[
     list[str] | None,

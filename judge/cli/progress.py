@@ -56,14 +56,20 @@ class Watching(Watcher):
         tell(told)
 
 
-def watcher(job: Job, *, quiet: bool) -> Watching:
-    """Bars on a terminal, a line every few seconds elsewhere, nothing when quiet."""
+def watcher(job: Job, *, quiet: bool, items: bool = False, of: int | None = None) -> Watching:
+    """Bars on a terminal, a line every few seconds elsewhere, nothing when quiet.
+
+    Args:
+        items: what is counted are items that the inputs' records are made into, one of them or
+            many, and not records: `of` how many, None where that is not known.
+    """
     if quiet:
         return Watching()
-    total = _total(job)
+    total = of if items else _total(job)
+    what = "items" if items else "records"
     # Lines of data that run down the same terminal would tear the bar to pieces.
     beside_data = job.out is None and sys.stdout.isatty()
-    return Bars(total) if sys.stderr.isatty() and not beside_data else LogLines(total)
+    return Bars(total) if sys.stderr.isatty() and not beside_data else LogLines(total, what)
 
 
 def _total(job: Job) -> int | None:
@@ -100,10 +106,10 @@ def _told(summary: Summary, setup: Setup) -> str:
 
 
 class LogLines(Watching):
-    """A plain line every `LOG_SECONDS`."""
+    """A plain line every `LOG_SECONDS`: how many of what are done, of how many if that is known."""
 
-    def __init__(self, total: int | None) -> None:
-        self._total = total
+    def __init__(self, total: int | None, what: str = "records") -> None:
+        self._total, self._what = total, what
         self._began = self._last = time.monotonic()
         self._known = ""
 
@@ -121,7 +127,7 @@ class LogLines(Watching):
         self._last, self._known = now, known
         of = f"/{self._total}" if self._total is not None else ""
         pace = (summary.records - summary.kept) / max(now - self._began, 1e-9)
-        told = f"{summary.records}{of} records, {pace:.2f}/s | {known}"
+        told = f"{summary.records}{of} {self._what}, {pace:.2f}/s | {known}"
         tell(told)
 
 

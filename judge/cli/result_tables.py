@@ -22,7 +22,8 @@ _WIDEST = 10_000
 def print_results(tables: Sequence[Table], *, stderr: bool = False) -> None:
     """Print every table that has rows, each under its title, with its notes behind it.
 
-    An estimate is shown with its interval, and over how many items it is where these are not all.
+    An estimate is shown with its interval, and over how many items it is where these are not all
+    that were asked, or where the table does not say how many those are.
     """
     # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
     console = plain_console(stderr=stderr, width=_WIDEST)
@@ -39,16 +40,17 @@ def _printed(table: Table) -> Printed:
         printed.add_column(name, no_wrap=True)
     for name in table.columns:
         printed.add_column(name, justify="right", no_wrap=True)
+    counted = "asked" in table.columns
     for row in table.rows:
-        cells = (_told(row.cells.get(name)) for name in table.columns)
+        cells = (_told(row.cells.get(name), counted=counted) for name in table.columns)
         printed.add_row(*map(Text, row.labels), *map(Text, cells))
     return printed
 
 
-def _told(cell: Cell) -> str:
+def _told(cell: Cell, *, counted: bool) -> str:
     if cell is None:
         return UNDEFINED
     if isinstance(cell, Estimate):
-        partly = f", {cell.n} of {cell.of}" if cell.n != cell.of else ""
-        return f"{number(cell)}{partly}"
+        over = "" if counted and cell.n == cell.of else f", {cell.n} of {cell.of}"
+        return f"{number(cell)}{over}"
     return str(cell)

@@ -13,6 +13,7 @@ Sources = Annotated[
     list[str] | None,
     typer.Option("--rubric", metavar="FILE|FOLDER", help="Rubrics of your own as well."),
 ]
+_WIDEST = 10_000
 
 
 @app.command("list")
@@ -26,12 +27,11 @@ def list_(rubric: Sources = None) -> None:
     from judge.rubric import collect
 
     rubrics, _ = collect(rubric or [])
-    table = Table(box=None, pad_edge=False)
-    for column in ("name", "role", "reply", "needs", "title"):
-        table.add_column(column, overflow="fold")
+    table = Table("name", "role", "reply", "needs", "title", box=None, pad_edge=False)
     for name, one in sorted(rubrics.items()):
         table.add_row(name, one.role, one.reply, ", ".join(one.required), one.title)
-    plain_console().print(table)
+    # Rich folds cells to the terminal's width, or to 80 in a pipe; a terminal wraps lines itself.
+    plain_console(width=_WIDEST).print(table, soft_wrap=True)
 
 
 @app.command()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from judge.cli import options as opt
-from judge.cli.evaluate import refuse_folder, show
+from judge.cli.evaluate import hand_over, refuse_folder
 from judge.cli.extras import need_calibrate
 from judge.cli.printing import tell
 from judge.errors import Exit, UsageError
@@ -35,34 +35,52 @@ _ATTITUDE = """**Examples**
 `judge score attitude predicted.jsonl gold.jsonl`
 
 `judge score attitude answers.jsonl answers.jsonl --tables tables` — of `judge evaluate cqbench`
+
+**Exit codes**: 0 scored; 2 bad usage, or PRED and GOLD have no id in common; 3 some lines of PRED
+are at fault, and named under the first table; 4 standard output cannot be written to.
 """
 _SELECTION = """**Examples**
 
 `judge score selection predicted.jsonl gold.jsonl`
 
 `judge score selection predicted.jsonl gold.jsonl --rule released`
+
+**Exit codes**: 0 scored; 2 bad usage, or PRED and GOLD have no id in common; 3 some lines of PRED
+are at fault, and named under the first table; 4 standard output cannot be written to.
 """
 _EXTRACTION = """**Examples**
 
 `judge score extraction predicted.jsonl gold.jsonl --votes 3 -o graded.jsonl`
 
 `judge score extraction answers.jsonl answers.jsonl -m openai:gpt-4o` — of `judge evaluate cqbench`
+
+**Exit codes**: those of `judge validate`; also 2 where PRED and GOLD have no id in common, and 3
+where lines of PRED are at fault, which are named under the first table.
 """
 _ANSWERS = """**Examples**
 
 `judge score answers answers.jsonl --tables tables`
+
+**Exit codes**: 0 scored; 2 bad usage, or no line holds an answer; 3 some lines hold none; 4
+standard output cannot be written to.
 """
 _OUTPUTS = """**Examples**
 
 `judge score outputs outputs.tsv eecc`
 
 `judge score outputs outputs.tsv eecc --rule released`
+
+**Exit codes**: 0 scored; 2 bad usage, or no line can be read; 3 some lines cannot, and are named
+under the first table; 4 standard output cannot be written to.
 """
 _NORMS = """**Examples**
 
 `judge score norms judged.jsonl`
 
 `judge score norms normad.csv --json`
+
+**Exit codes**: 0 counted; 2 bad usage, or there is no norm; 3 some lines cannot be read; 4 standard
+output cannot be written to.
 """
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", epilog=EPILOG)
@@ -91,7 +109,9 @@ def attitude(
     from judge.evaluation.scoring import score_attitude
 
     _begin(tables, overwrite)
-    _end(score_attitude(pred, gold), tables, as_json, "attitude", pred)
+    made = score_attitude(pred, gold)
+    _end(made.tables, tables, as_json, "attitude", pred)
+    _refuse_faults(made.at_fault, pred)
 
 
 @app.command(epilog=_SELECTION)
@@ -115,7 +135,8 @@ def selection(
         raise UsageError(f"--rule {rule}: there are paper and released")
     _begin(tables, overwrite)
     made = score_selection(pred, gold, "released" if rule == "released" else "paper")
-    _end(made, tables, as_json, "selection", pred)
+    _end(made.tables, tables, as_json, "selection", pred)
+    _refuse_faults(made.at_fault, pred)
 
 
 @app.command(epilog=_EXTRACTION)
@@ -151,7 +172,7 @@ def extraction(
     """Score value extraction (CQ-Bench): judges credit each gold value 1, 0.5 or 0.
 
     Graded lines go to OUT or to standard output, the recall to standard output or, beside lines,
-    to standard error. Exit codes are those of `judge validate`.
+    to standard error.
     """
     if resume and overwrite:
         raise UsageError("--resume and --overwrite exclude each other")
@@ -169,7 +190,7 @@ def extraction(
     refuse_outputs(job)
     found = Extractions.joined(pred, gold)
     announce(settings, quiet=quiet)
-    with watcher(job, quiet=quiet) as watching:
+    with watcher(job, quiet=quiet, items=True, of=found.count) as watching:
         report = validate_items(job, settings, watching, found.items(), found.take)
     if report.finished:
         _end(found.tables(), tables, as_json, "extraction", pred, beside=out is None)
@@ -177,6 +198,8 @@ def extraction(
         print_summary(report, None, None)
     if report.fatal is not None:
         tell(report.fatal)
+    if report.exit_code == Exit.OK:
+        _refuse_faults(len(found.bad), pred)
     raise typer.Exit(report.exit_code)
 
 
@@ -198,6 +221,8 @@ def answers(
         told = f"{len(others)} line(s) hold no answer, the first is {first.source}:{first.line}"
         tell(told)
     _end(load_benchmark(name).tables(results), tables, as_json, name, run)
+    if others:
+        raise typer.Exit(int(Exit.INCOMPLETE))
 
 
 @app.command(epilog=_OUTPUTS)
@@ -224,7 +249,9 @@ def outputs(
     if chosen is None:
         raise UsageError(f"--rule {rule}: there are {', '.join(rules)}")
     _begin(tables, overwrite)
-    _end(analyse(written, folder, rule=chosen), tables, as_json, "eecc", written)
+    made = analyse(written, folder, rule=chosen)
+    _end(made.tables, tables, as_json, "eecc", written)
+    _refuse_faults(made.at_fault, written)
 
 
 @app.command(epilog=_NORMS)
@@ -277,9 +304,13 @@ def _end(
     *,
     beside: bool = False,
 ) -> None:
-    """Print the tables, and write them to the folder that was named."""
-    show(made, as_json=as_json, beside=beside)
-    if folder is not None:
-        from judge.report.results import write
+    """Write the tables to the folder that was named, and print them."""
+    model = Path(source).name
+    hand_over(made, folder, as_json=as_json, benchmark=benchmark, model=model, beside=beside)
 
-        write(made, folder, benchmark=benchmark, model=Path(source).name)
+
+def _refuse_faults(count: int, source: str) -> None:
+    """End with exit code 3 where lines are at fault, which the notes of the first table name."""
+    if count:
+        tell(f"{count} line(s) of {source} are at fault: see the notes under the first table")
+        raise typer.Exit(int(Exit.INCOMPLETE))

@@ -11,6 +11,9 @@ from judge.errors import UsageError
 
 app = typer.Typer(no_args_is_help=True)
 
+_VOTES = "majority"
+"""The graph by which panels vote: it can be drawn, and is no workflow of records."""
+
 
 @app.command("list")
 def list_() -> None:
@@ -27,7 +30,12 @@ def list_() -> None:
 
 @app.command()
 def draw(
-    name: Annotated[str, typer.Argument(help="story, norm or majority.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="extraction, norm or story; or majority, by which panels vote in all of them."
+        ),
+    ],
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", help="Write a picture (.svg, .png) instead of Mermaid text."),
@@ -38,8 +46,10 @@ def draw(
 
     Example: `judge workflows draw story -o story.svg`
     """
-    from judge.run.workflows import load_graph
+    from judge.run.workflows import load_graph, workflow_names
 
+    if name not in (known := (*workflow_names(), _VOTES)):
+        raise UsageError(f"there is nothing called {name!r} to draw; there are {', '.join(known)}")
     graph = load_graph(name)
     if out is None:
         typer.echo(graph.get_graph().draw_mermaid(), nl=False)

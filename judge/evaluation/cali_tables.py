@@ -8,9 +8,8 @@ from dataclasses import replace
 from judge.evaluation.benchmark import Result
 from judge.evaluation.cali_items import ALTERNATIVES, CONDITIONS, ENTAIL, EQUAL, NOT_ENTAIL
 from judge.evaluation.cali_rows import EFFECTS, GROUPS, LABEL_SETS
-from judge.evaluation.measuring import CLASSES, COUNTS, NOTE, counted, measured
+from judge.evaluation.measuring import CLASSES, COUNTS, NOTE, counted, measured, resampled
 from judge.evaluation.tables import Cell, Row, Table
-from judge.stats.bootstrap import Resamples
 from judge.stats.interval import Estimate
 from judge.stats.mean import share_estimate
 
@@ -33,6 +32,11 @@ _MEASURED = (
 _GRADING = (
     "Knowledge and context answers are graded by judges; without judges, and where they did not "
     "settle it, an answer counts not at all. A norm credited in part is not covered."
+)
+
+_COUNTS = (*COUNTS, "premises")
+_TOGETHER = (
+    "Items about one premise are drawn together; in rows of all items, those about one behavior."
 )
 
 _LEVELS = ("Knowledge US", "Knowledge IN", "Context", "Inference")
@@ -107,15 +111,30 @@ def _by_condition(
 
 
 def _row(labels: tuple[str, ...], results: Sequence[Result], task: str) -> Row:
-    return measured(labels, results, classes=_CLASSES[task], cluster=_premise)
+    row = measured(labels, results, classes=_CLASSES[task], cluster=_premise)
+    return Row(labels, {**row.cells, "premises": _premises(results)})
 
 
 def _premise(result: Result) -> str:
     return str(result.fields["row"])
 
 
+def _counted(results: Sequence[Result]) -> dict[str, Cell]:
+    return {**counted((), results), "premises": _premises(results)}
+
+
+def _premises(results: Sequence[Result]) -> int:
+    """How many premises got a reply about one of their items at least."""
+    return len({_premise(result) for result in results if result.outcome != "error"})
+
+
 def _behavior(result: Result) -> str:
     return str(result.fields.get("behavior") or _premise(result))
+
+
+def _behaviors(results: Sequence[Result]) -> int:
+    """How many behaviors got a reply about one of their items at least."""
+    return len({_behavior(result) for result in results if result.outcome != "error"})
 
 
 def _measure(results: Sequence[Result], task: str, asked: int) -> Estimate | None:
@@ -131,12 +150,12 @@ def _labels(name: str, title: str, results: Sequence[Result], rule: GoldRule, no
             _HEADS[labels]: _measure(_against(found, labels, rule), task, len(found))
             for labels in LABEL_SETS
         }
-        rows.append(Row((condition, _MEASURES[task]), {**counted((), found), **cells}))
+        rows.append(Row((condition, _MEASURES[task]), {**_counted(found), **cells}))
     return Table(
         name,
         title,
         heads=("condition", "measure"),
-        columns=(*COUNTS, *_HEADS.values()),
+        columns=(*_COUNTS, *_HEADS.values()),
         rows=rows,
         figure="bars",
         drawn=tuple(_HEADS.values()),
@@ -157,7 +176,7 @@ def _classes(results: Sequence[Result]) -> Table:
         "cali-classes",
         "Accuracy, and macro means over the answers",
         heads=("condition", "labels"),
-        columns=CLASSES,
+        columns=(*_COUNTS, *CLASSES[len(COUNTS) :]),
         rows=rows,
         notes=("Of the pairs of the first table; of inference, all that have a label.", NOTE),
     )
@@ -185,7 +204,7 @@ def _diagnostics(results: Sequence[Result]) -> Table:
         rows=rows,
         figure="bars",
         drawn=_LEVELS,
-        notes=(_GRADING, "The mean's n counts behaviors.", NOTE),
+        notes=(_GRADING, "The mean's n counts behaviors.", _TOGETHER, NOTE),
     )
 
 
@@ -202,7 +221,7 @@ def _share(results: Sequence[Result], cluster: Callable[[Result], str]) -> Estim
     """The mean score. A missing answer is 0, where any answer of these was scored at all."""
     scored = any(result.score is not None for result in results if result.outcome == "answered")
     scores = [_score(result) if scored else None for result in results]
-    return share_estimate(scores, Resamples([cluster(result) for result in results]))
+    return share_estimate(scores, resampled([cluster(result) for result in results]))
 
 
 def _score(result: Result) -> float | None:
@@ -217,20 +236,29 @@ def _mean_of(rows: Sequence[Row], column: str) -> Cell:
     values = [
         cell.value if isinstance(cell := row.cells.get(column), Estimate) else None for row in rows
     ]
-    return share_estimate(values, Resamples([row.labels for row in rows]))
+    return share_estimate(values, resampled([row.labels for row in rows]))
 
 
 def _graded(results: Sequence[Result]) -> Table:
     rows = []
     for _, condition, found in _by_condition(results, _DIAGNOSTIC):
-        rows.append(Row((condition,), {**counted((), found), "score": _share(found, _behavior)}))
+        rows.append(
+            Row(
+                (condition,),
+                {
+                    **_counted(found),
+                    "behaviors": _behaviors(found),
+                    "score": _share(found, _behavior),
+                },
+            )
+        )
     return Table(
         "cali-diagnostic-counts",
         "The diagnostic tasks: what came of the questions",
         heads=("condition",),
-        columns=(*COUNTS, "score"),
+        columns=(*_COUNTS, "behaviors", "score"),
         rows=rows,
-        notes=(_GRADING, NOTE),
+        notes=(_GRADING, _TOGETHER, NOTE),
     )
 
 
@@ -245,7 +273,8 @@ def _categories(results: Sequence[Result]) -> Table:
     )
     rows = []
     for name in names:
-        cells: dict[str, Cell] = {}
+        every = [r for part in held.values() for r in part if r.fields.get("category") == name]
+        cells: dict[str, Cell] = {"premises": _premises(every)}
         for group, part in held.items():
             found = [r for r in part if r.fields.get("category") == name]
             kept = _against(found, group, _papers)
@@ -255,7 +284,7 @@ def _categories(results: Sequence[Result]) -> Table:
         "cali-categories",
         "Macro F1 of entailment, each culture indicated, by linguistic category (CALI, table 4)",
         heads=("category",),
-        columns=tuple(_HEADS[group] for group in GROUPS),
+        columns=("premises", *(_HEADS[group] for group in GROUPS)),
         rows=rows,
         figure="bars",
         drawn=tuple(_HEADS[group] for group in GROUPS),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -78,7 +78,8 @@ def joined(pred: str, gold: str, task: Task) -> tuple[list[Result], Join]:
     A gold item without a prediction is `unreadable`. The forms of the files: see scoring.py.
 
     Raises:
-        UsageError: a file cannot be read, or a line of GOLD is at fault; with file, line and field.
+        UsageError: a file cannot be read, or a line of GOLD is at fault, with file, line and field;
+            or no prediction is of a gold item.
     """
     join = Join()
     right = read_gold(gold, task)
@@ -97,6 +98,8 @@ def joined(pred: str, gold: str, task: Task) -> tuple[list[Result], Join]:
             continue
         lines[id, condition] = item.line
         found[id, condition] = _result(right[id], id, condition, told, task, join)
+    if not found:
+        raise UsageError(nothing_joined(pred, gold, join.bad))
     join.gold, join.scored = len(right), len({id for id, _ in found})
     names = list(dict.fromkeys(name for _, name in found)) or [task]
     results = []
@@ -108,6 +111,12 @@ def joined(pred: str, gold: str, task: Task) -> tuple[list[Result], Join]:
             missing = Result({**fields, "id": id, "condition": name}, "unreadable")
             results.append(found.get((id, name), missing))
     return results, join
+
+
+def nothing_joined(pred: str, gold: str, bad: Sequence[str]) -> str:
+    """What to say where no prediction is of a gold item; `bad` are the faults of PRED's lines."""
+    faulty = f"; {len(bad)} line(s) of {pred} are at fault, the first: {bad[0]}" if bad else ""
+    return f"{pred} and {gold} have no id in common{faulty}"
 
 
 def read_gold(path: str, task: Task) -> Gold:

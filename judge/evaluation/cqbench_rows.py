@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from judge.evaluation.benchmark import Result
 from judge.evaluation.cqbench_scores import Hits, as_released, selection_hits
-from judge.evaluation.measuring import counted, measured
+from judge.evaluation.measuring import counted, measured, resampled
 from judge.evaluation.tables import Cell, Row
-from judge.stats.bootstrap import Resamples
 from judge.stats.confusion import ratio
 from judge.stats.interval import Estimate
 from judge.stats.mean import mean_estimate, share_estimate
@@ -26,14 +25,15 @@ def attitude_row(labels: tuple[str, ...], results: Sequence[Result]) -> Row:
     """
     given = (r.answer for r in results if r.outcome == "answered")
     classes = list(dict.fromkeys([*(r.fields["gold"] for r in results), *given]))
-    return measured(labels, results, classes=classes, cluster=_row)
+    row = measured(labels, results, classes=classes, cluster=_row)
+    return Row(labels, {**row.cells, "stories": _stories(results)})
 
 
 def option_row(labels: tuple[str, ...], results: Sequence[Result], option: str) -> Row:
     """How one attitude fares among all questions: recall, precision, F1 of it as a class."""
     own = [result for result in results if result.fields["gold"] == option]
     there = _there(results)
-    resamples = Resamples([_row(result) for result in there])
+    resamples = resampled([_row(result) for result in there])
     rows = _triples(
         (
             result.fields["gold"] == option == result.answer,
@@ -45,9 +45,10 @@ def option_row(labels: tuple[str, ...], results: Sequence[Result], option: str) 
     hits, given, right = resamples.sums(rows).T
     asked = _there(own)
     found = [float(result.answer == option) for result in asked]
-    recall = share_estimate(found, Resamples([_row(result) for result in asked]))
+    recall = share_estimate(found, resampled([_row(result) for result in asked]))
     cells: dict[str, Cell] = {
         **counted(labels, own),
+        "stories": _stories(own),
         "recall": _of(recall, len(own)),
         "precision": resamples.estimate(
             ratio(hits, given), n=int(rows[:, 1].sum()), of=len(results)
@@ -60,7 +61,7 @@ def option_row(labels: tuple[str, ...], results: Sequence[Result], option: str) 
 def selection_row(labels: tuple[str, ...], results: Sequence[Result]) -> Row:
     """Mean precision, recall and F1 of the items, an item without an answer 0; and pooled F1."""
     there = _there(results)
-    resamples = Resamples([_row(result) for result in there])
+    resamples = resampled([_row(result) for result in there])
     found = [_hits(result) for result in there]
     means: dict[str, Cell] = {
         name: _of(share_estimate([value or 0.0 for value in values], resamples), len(results))
@@ -72,13 +73,14 @@ def selection_row(labels: tuple[str, ...], results: Sequence[Result]) -> Row:
     }
     hits, given, right = resamples.sums(_triples((h.hits, h.given, h.right) for h in found)).T
     pooled = resamples.estimate(ratio(2 * hits, given + right), n=len(there), of=len(results))
-    return Row(labels, {**counted(labels, results), **means, "pooled F1": pooled})
+    stories = {"stories": _stories(results)}
+    return Row(labels, {**counted(labels, results), **stories, **means, "pooled F1": pooled})
 
 
 def released_row(labels: tuple[str, ...], results: Sequence[Result]) -> Row:
     """The released script's figures: means over items with a readable answer, and F1 of the two."""
     taken = [(result, hits) for result in results if (hits := _released_hits(result)) is not None]
-    resamples = Resamples([_row(result) for result, _ in taken])
+    resamples = resampled([_row(result) for result, _ in taken])
     rows = _triples((hits.precision or 0.0, hits.recall or 0.0, 1.0) for _, hits in taken)
     precision, recall, items = resamples.sums(rows).T
     mean_precision, mean_recall = ratio(precision, items), ratio(recall, items)
@@ -104,7 +106,7 @@ def extraction_row(
     A refused or unreadable answer finds no value; an answer that nobody graded is left out.
     """
     there = _there(results)
-    resamples = Resamples([_row(result) for result in there])
+    resamples = resampled([_row(result) for result in there])
     credits = [_credits(result, topic) for result in there]
     settled = [[c for c in own if c is not None] for own in credits]
     rows = _triples(
@@ -116,6 +118,7 @@ def extraction_row(
     means = [sum(own) / len(own) if own else None for own in settled]
     cells: dict[str, Cell] = {
         **counted(labels, results),
+        "stories": _stories(results),
         "gold values": gold,
         "unsettled": gold - n,
         "recall": resamples.estimate(ratio(sums, numbers), n=n, of=gold),
@@ -123,7 +126,7 @@ def extraction_row(
     }
     if topic is None:
         answered = [result for result in there if result.outcome == "answered"]
-        every = Resamples([_row(result) for result in answered])
+        every = resampled([_row(result) for result in answered])
         cut = [_number(result.steps, "cut") for result in answered]
         cells["predictions"] = _of(
             mean_estimate([float(len(result.answer)) for result in answered], every), len(results)
@@ -163,6 +166,11 @@ def _there(results: Sequence[Result]) -> list[Result]:
 
 def _row(result: Result) -> str:
     return str(result.fields["row"])
+
+
+def _stories(results: Sequence[Result]) -> int:
+    """How many stories got a reply to a question at least."""
+    return len(set(map(_row, _there(results))))
 
 
 def _number(steps: Mapping[str, object], name: str) -> int:

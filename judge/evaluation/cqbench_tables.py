@@ -28,10 +28,11 @@ TASKS = {
     "selection": "value selection",
     "extraction": "value extraction",
 }
-_SCORES = (*COUNTS, "score", "macro F1", "pooled")
+_SCORES = (*COUNTS, "stories", "score", "macro F1", "pooled")
 _MEANING = (
     "score: accuracy (attitude detection), mean F1 of the items (selection), mean recall of the "
-    "stories (extraction). pooled: F1 over all options given, recall over all gold values."
+    "stories (extraction). pooled: F1 over all options given, recall over all gold values. "
+    "stories: how many the questions that got a reply are about."
 )
 _MERGED = (
     "merged: attitudes that differ only in severity are taken as one when answers are compared; "
@@ -106,7 +107,7 @@ def options(attitude: Sequence[Result]) -> Table:
         "cqbench-options",
         "Attitude detection by option",
         ("option", "condition"),
-        (*COUNTS, "recall", "precision", "F1"),
+        (*COUNTS, "stories", "recall", "precision", "F1"),
         rows,
         figure="bars",
         drawn=("F1",),
@@ -133,7 +134,7 @@ def binary(attitude: Sequence[Result]) -> Table:
         "cqbench-binary",
         "Attitude detection without the neutral stance (appendix B.1)",
         ("questions", "condition"),
-        CLASSES,
+        (*COUNTS, "stories", *CLASSES[len(COUNTS) :]),
         rows,
         figure="bars",
         drawn=("accuracy",),

@@ -8,10 +8,9 @@ from typing import Any
 
 from judge.evaluation.benchmark import Result
 from judge.evaluation.culturalbench_rows import LETTERS
-from judge.evaluation.measuring import ACCURACY, NOTE, measured
+from judge.evaluation.measuring import ACCURACY, NOTE, measured, resampled
 from judge.evaluation.regions import REGIONS
 from judge.evaluation.tables import Cell, Row, Table
-from judge.stats.bootstrap import Resamples
 from judge.stats.confusion import ratio
 from judge.stats.interval import Estimate
 from judge.stats.mean import share_estimate
@@ -150,7 +149,7 @@ def _options(results: Sequence[Result]) -> Table:
             "unreadable": troubles["unreadable"],
             "right": share_estimate(
                 [float(step["answer"] is truth) for _, step in steps],
-                Resamples([name for name, _ in steps]),
+                resampled([name for name, _ in steps]),
             ),
         }
         return Row((mode, "true" if truth else "false"), cells)
@@ -186,7 +185,7 @@ def _per_option(results: Sequence[Result]) -> Estimate:
     ]
     return share_estimate(
         [float(step["answer"] is step["gold"]) for _, step in steps],
-        Resamples([name for name, _ in steps]),
+        resampled([name for name, _ in steps]),
     )
 
 
@@ -199,7 +198,7 @@ def _mean_of_countries(results: Sequence[Result]) -> Estimate:
 
     countries = {name: place for place, name in enumerate(_values(results, "country"))}
     there = [one for one in results if one.outcome != "error"]
-    resamples = Resamples([_question(one) for one in there])
+    resamples = resampled([_question(one) for one in there])
     cells = np.zeros((len(there), 2 * len(countries)))
     for number, one in enumerate(there):
         place = countries[_of(one, "country")]

@@ -15,7 +15,7 @@ from typing import Any
 from judge.evaluation.benchmark import Answer, Benchmark, MeasuredModel
 from judge.evaluation.eecc_sources import CONDITIONS, folder_of, items, read_outputs, told
 from judge.evaluation.eecc_tables import tables
-from judge.evaluation.tables import Table
+from judge.evaluation.tables import Scored
 from judge.stats.lexical_variance import Rule
 
 DRAWS = 5
@@ -34,7 +34,7 @@ async def answer(fields: Mapping[str, Any], model: MeasuredModel) -> Answer:
     return Answer("answered", given.usage, answer=given.text, reason=given.detail)
 
 
-def analyse(outputs: str, folder: str, *, rule: Rule = "paper") -> list[Table]:
+def analyse(outputs: str, folder: str, *, rule: Rule = "paper") -> Scored:
     """The tables of a file of outputs in the released form, without a model.
 
     Args:
@@ -51,12 +51,13 @@ def analyse(outputs: str, folder: str, *, rule: Rule = "paper") -> list[Table]:
     read = read_outputs(Path(outputs), folder_of([folder]))
     first, *others = tables(read.results, rule=rule)
     if not read.problems:
-        return [first, *others]
+        return Scored([first, *others], 0)
     named = "; ".join(map(told, read.problems[:_TOLD_AT_MOST]))
     more = len(read.problems) - _TOLD_AT_MOST
     tail = f"; and {more} more" if more > 0 else ""
     note = f"Lines that could not be read, left out: {named}{tail}."
-    return [replace(first, notes=(*first.notes, note)), *others]
+    named_first = replace(first, notes=(*first.notes, note))
+    return Scored([named_first, *others], len(read.problems))
 
 
 benchmark = Benchmark(

@@ -10,6 +10,7 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.evaluation.benchmark import Outcome, Result
+from judge.evaluation.cqbench_joining import nothing_joined
 from judge.evaluation.cqbench_tables import extractions
 from judge.evaluation.results import result_of
 from judge.evaluation.tables import Row, Table
@@ -61,8 +62,13 @@ class Extractions:
         found._read_gold(gold)
         found._read_predictions(pred)
         if not found.predicted:
-            raise UsageError(f"{pred} and {gold} have no id in common")
+            raise UsageError(nothing_joined(pred, gold, found.bad))
         return found
+
+    @property
+    def count(self) -> int:
+        """How many items there are."""
+        return sum(predicted is not None for predicted in self.predicted.values())
 
     def items(self) -> Iterator[Item]:
         """One record for the extraction workflow for each gold line with predicted values."""

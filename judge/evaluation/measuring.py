@@ -25,10 +25,23 @@ ACCURACY = (*COUNTS, "accuracy")
 CLASSES = (*ACCURACY, "precision", "recall", "F1")
 """Columns of tables over a fixed set of answers: macro means over them."""
 
+FEWEST = 10
+"""Rows of a source that an interval is bootstrapped over; fewer look surer than they are.
+
+With two stories there are three different draws: the interval ends at the stories' own means.
+"""
+
 NOTE = (
     "A refusal or an unreadable answer counts as not right; an error (no reply) counts not at all. "
-    "Intervals are 95 %, bootstrapped."
+    "Intervals are 95 %, bootstrapped over rows of the source (stories, premises), a row's items "
+    "together; a share of nothing or of all has the exact one. There is no bootstrapped one over "
+    f"fewer than {FEWEST} rows, nor where no draw changes the number."
 )
+
+
+def resampled(clusters: Sequence[Hashable], *, seed: int = 0) -> Resamples:
+    """Draws of items, of which those of one name are of one row; no interval over few rows."""
+    return Resamples(clusters, seed=seed, fewest=FEWEST)
 
 
 def measured(
@@ -52,7 +65,7 @@ def measured(
     """
     counts = Counter(result.outcome for result in results)
     there = [result for result in results if result.outcome != "error"]
-    resamples = Resamples([cluster(result) for result in there], seed=seed)
+    resamples = resampled([cluster(result) for result in there], seed=seed)
     cells: dict[str, Cell] = {
         "asked": len(results),
         **{name: counts[name] for name in ("answered", "refused", "unreadable", "error")},

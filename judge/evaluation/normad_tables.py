@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from judge.evaluation.benchmark import Result
 from judge.evaluation.clusters import CLUSTERS
-from judge.evaluation.measuring import ACCURACY, CLASSES, COUNTS, NOTE, counted, measured
+from judge.evaluation.measuring import ACCURACY, CLASSES, COUNTS, NOTE, counted, measured, resampled
 from judge.evaluation.tables import Cell, Row, Table
-from judge.stats.bootstrap import Resamples
 from judge.stats.confusion import ratio
 from judge.stats.mean import share_estimate
 from judge.stats.precision_recall import macro_f1s, macro_recalls, precisions
@@ -204,7 +203,7 @@ def _scored_by_script(results: Sequence[Result]) -> dict[str, Cell]:
     there = [one for one in results if one.outcome != "error"]
     answers = [one.answer if one.outcome == "answered" else "neutral" for one in there]
     golds = [one.fields["gold"] for one in there]
-    resamples = Resamples([_story(one) for one in there])
+    resamples = resampled([_story(one) for one in there])
     cells = np.zeros((len(there), len(LABELS) ** 2))
     for number, (gold, given) in enumerate(zip(golds, answers, strict=True)):
         cells[number, LABELS.index(gold) * len(LABELS) + LABELS.index(given)] = 1.0
@@ -235,7 +234,7 @@ def _of_class(label: str, results: Sequence[Result]) -> dict[str, Cell]:
     there = [one for one in results if one.outcome != "error"]
     true = np.array([one.fields["gold"] == label for one in there], dtype=np.float64)
     given = np.array([one.outcome == "answered" and one.answer == label for one in there])
-    resamples = Resamples([_story(one) for one in there])
+    resamples = resampled([_story(one) for one in there])
     sums = resamples.sums(np.column_stack([true * given, true, given.astype(np.float64)]))
     hits, trues, givens = sums.T
     return {

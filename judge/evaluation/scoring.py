@@ -31,10 +31,10 @@ from judge.evaluation.cqbench_tables import (
     overview,
     selections,
 )
-from judge.evaluation.tables import Table
+from judge.evaluation.tables import Scored
 
 
-def score_attitude(pred: str, gold: str) -> list[Table]:
+def score_attitude(pred: str, gold: str) -> Scored:
     """Accuracy and macro F1 of attitude detection; merged, by option, and without the neutral one.
 
     An answer that is none of its question's options is unreadable, and counts as not right.
@@ -44,14 +44,15 @@ def score_attitude(pred: str, gold: str) -> list[Table]:
         gold: the file of right answers. The module says what both hold.
 
     Raises:
-        UsageError: a file cannot be read, or a line of GOLD is at fault; with file, line and field.
+        UsageError: a file cannot be read, or a line of GOLD is at fault, with file, line and field;
+            or no prediction is of a gold item.
     """
     results, join = joined(pred, gold, "attitude")
     made = (overview(results), categories(results), options(results), binary(results))
-    return [join.table(), *(table for table in made if table.rows)]
+    return Scored([join.table(), *(table for table in made if table.rows)], len(join.bad))
 
 
-def score_selection(pred: str, gold: str, rule: Rule = "paper") -> list[Table]:
+def score_selection(pred: str, gold: str, rule: Rule = "paper") -> Scored:
     """Per-item and pooled F1 of value selection, or the figures of CQ-Bench's released script.
 
     By rule `paper` a missing or unreadable answer is an item with F1 0, and an entry that is none
@@ -65,4 +66,4 @@ def score_selection(pred: str, gold: str, rule: Rule = "paper") -> list[Table]:
     made = [selections(results, rule)]
     if rule == "paper":
         made.append(categories(results))
-    return [join.table(), *(table for table in made if table.rows)]
+    return Scored([join.table(), *(table for table in made if table.rows)], len(join.bad))

@@ -90,6 +90,17 @@ class Table:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Tables made from a file that is at hand, and how many of its lines are `at_fault`.
+
+    Which lines these are, and why, say the notes of the first table.
+    """
+
+    tables: list[Table]
+    at_fault: int
+
+
 _PARTS = ("low", "high", "n", "of")
 
 

@@ -133,8 +133,9 @@ def _sniff(content: ByteSource, shown: str) -> str:
     if not head:
         return "jsonl"
     raise UsageError(
-        f"cannot tell the format of {shown} from its name or its first bytes: "
-        f"name it with --format ({', '.join(FORMATS)})"
+        f"cannot tell the format of {shown} from its name or its first bytes: put it in a file "
+        f"whose name ends in {', '.join(f'.{name}' for name in FORMATS)} (also with .gz or .zst "
+        "behind), or, where the command has --format, name it there"
     )
 
 

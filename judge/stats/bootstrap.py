@@ -42,12 +42,20 @@ class Resamples:
         clusters: one name for each item; items of the same name are drawn together.
         draws: how many resamples, each of as many clusters as there are.
         seed: the same seed and the same order of clusters give the same draws.
+        fewest: over fewer clusters than these `estimate` gives no interval.
 
     Raises:
         ValueError: draws is below 1.
     """
 
-    def __init__(self, clusters: Sequence[Hashable], *, draws: int = 1000, seed: int = 0) -> None:
+    def __init__(
+        self,
+        clusters: Sequence[Hashable],
+        *,
+        draws: int = 1000,
+        seed: int = 0,
+        fewest: int = 1,
+    ) -> None:
         import numpy as np
 
         if draws < 1:
@@ -57,6 +65,7 @@ class Resamples:
             [numbers.setdefault(name, len(numbers)) for name in clusters], dtype=np.intp
         )
         self.clusters = len(numbers)
+        self.fewest = fewest
         self._draws = draws
         self._stack = np.vstack(
             [
@@ -90,9 +99,10 @@ class Resamples:
 
         Returns:
             `value` is None where the statistic is undefined. `low` and `high` are None where it
-            is, where more than a tenth of the draws are undefined, and where all draws give the
-            same value: that is one cluster, or a statistic at its limit (all answers right), and
-            an interval of no width would claim certainty.
+            is, where there are fewer clusters than `fewest`, where more than a tenth of the draws
+            are undefined, and where all draws give the same value: that is one cluster, or a
+            statistic at its limit (all answers right), and an interval of no width would claim
+            certainty.
 
         Raises:
             ValueError: level outside (0, 1).
@@ -104,6 +114,8 @@ class Resamples:
         value = float(values[0])
         if np.isnan(value):
             return Estimate(None, n=n, of=of)
+        if self.clusters < self.fewest:
+            return Estimate(value, n=n, of=of)
         drawn, left_out = values[1 : 1 + self._draws], values[1 + self._draws :]
         defined = drawn[~np.isnan(drawn)]
         if len(drawn) - len(defined) > _UNDEFINED_AT_MOST * len(drawn) or np.ptp(defined) <= _SAME:

@@ -22,7 +22,7 @@ def mean_estimate(
 
     Returns:
         `n` values out of `of` items; `value` is None where there is no value, the interval as in
-        `Resamples.estimate`.
+        `Resamples.estimate`, clusters without a value being none.
 
     Raises:
         ValueError: not one value for each item, or level outside (0, 1).
@@ -33,8 +33,12 @@ def mean_estimate(
         raise ValueError(f"{len(values)} values for {len(resamples.of_item)} items")
     rows = np.array([(value or 0.0, float(value is not None)) for value in values])
     sums = resamples.sums(rows.reshape(len(values), 2))
-    n = sum(value is not None for value in values)
-    return resamples.estimate(ratio(sums[:, 0], sums[:, 1]), n=n, of=len(values), level=level)
+    present = [value is not None for value in values]
+    n = sum(present)
+    found = resamples.estimate(ratio(sums[:, 0], sums[:, 1]), n=n, of=len(values), level=level)
+    # Clusters of which the mean leaves every item out are none of its own.
+    few = len(set(resamples.of_item[present].tolist())) < resamples.fewest
+    return Estimate(found.value, n=n, of=found.of) if few else found
 
 
 def share_estimate(

@@ -13,6 +13,8 @@ from typer.main import get_command
 
 from judge.cache import ReplyCache
 from judge.cli import app, main
+from judge.rubric import builtin
+from judge.run.workflows import workflow_names
 
 from .conftest import Shell
 
@@ -75,9 +77,17 @@ def test_workflows_list_and_draw(typed: Any, tmp_path: Path) -> None:
     for name, node in [("story", "insertion"), ("norm", "regeneration"), ("majority", "ask")]:
         code, out, _ = typed("workflows", "draw", name)
         assert code == 0 and "graph TD;" in out and node in out
-    assert typed("workflows", "draw", "tale")[0] == 2
+    code, _, told = typed("workflows", "draw", "tale")
+    assert code == 2 and "there are extraction, norm, story, majority" in told
     code, _, told = typed("workflows", "draw", "norm", "-o", "x.pdf")
     assert code == 2 and ".svg or .png" in told
+
+
+def test_every_help_names_every_workflow(typed: Any) -> None:
+    for words in (("workflows", "draw"), ("validate",), ("plan",)):
+        _, out, _ = typed(*words, "--help")
+        assert "extraction, norm or story" in " ".join(out.split()), words
+    assert workflow_names() == ("extraction", "norm", "story")
 
 
 def test_pictures(typed: Any, tmp_path: Path) -> None:
@@ -92,6 +102,15 @@ def test_pictures(typed: Any, tmp_path: Path) -> None:
         assert (tmp_path / f"y{suffix}").read_bytes() == content
     code, _, told = typed("workflows", "draw", "norm", "-o", "no/such/x.svg")
     assert code == 2 and "cannot be written" in told
+
+
+@pytest.mark.parametrize("columns", ["20", "80"])
+def test_rubrics_are_listed_with_their_names_whole(
+    typed: Any, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    listed = typed("rubrics", "list")[1].splitlines()[1:]
+    assert [line.split()[0] for line in listed] == sorted(builtin())
 
 
 def test_rubrics_list_and_show(typed: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,18 @@ def test_how_to_go_on_after_the_model_was_out_of_reach(asked: Typed, flags: Any)
     ran = asked(*ASK, *flags, "--overwrite")
     assert ran.returncode == 4
     assert ran.stderr.decode().splitlines()[-1].endswith("no tables yet; run it again")
+
+
+@pytest.mark.parametrize("of_rows", [(), ("--limit", "2"), ("--sample", "2")])
+def test_progress_counts_items_and_not_the_rows_that_they_are_made_of(
+    asked: Typed, monkeypatch: pytest.MonkeyPatch, of_rows: Any
+) -> None:
+    monkeypatch.setattr("judge.cli.progress.LOG_SECONDS", 0.0)
+    words = ("--condition", "none", "--condition", "country", *of_rows)
+    ran = asked(*ASK, *words, "-o", "out.jsonl")
+    told = [line for line in ran.stderr.decode().splitlines() if "/s | " in line]
+    assert told[-1].startswith(f"judge: {4 if of_rows else 8} items, ")
+    assert all(re.match(r"judge: \d+ items, ", line) for line in told)
 
 
 def test_an_empty_source_is_told(asked: Typed) -> None:

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from judge.cli.result_tables import print_results
+from judge.evaluation.tables import Row, Table
+from judge.stats.interval import Estimate
+
 from .typed import Typed
 
 GOLD = [
@@ -98,6 +102,36 @@ def test_attitudes_and_selections_are_scored_without_any_model(typed: Typed) -> 
     assert (wrong.returncode, wrong.stdout) == (2, b"")
 
 
+def test_questions_about_few_stories_are_told_to_be_so_and_bear_no_interval(typed: Typed) -> None:
+    gold = [
+        {"id": f"{story}/{number}", "row": f"s{story}", "gold": "yes"}
+        for story in range(2)
+        for number in range(4)
+    ]
+    answers = ("yes", "yes", "yes", "no", "yes", "yes", "no", "no")
+    typed.write("g.jsonl", gold)
+    told = zip(gold, answers, strict=True)
+    typed.write("p.jsonl", [{"id": one["id"], "answer": answer} for one, answer in told])
+    done = typed("score", "attitude", "p.jsonl", "g.jsonl", "--json")
+    (row, _) = cells(done.stdout, "cqbench")
+    assert (row["asked"], row["stories"]) == (8, 2)
+    assert row["score"] == {"value": 0.625, "low": None, "high": None, "n": 8, "of": 8}
+    shown = typed("score", "attitude", "p.jsonl", "g.jsonl").stdout.decode()
+    assert "no bootstrapped one over fewer than 10 rows" in shown
+
+
+def test_a_table_that_does_not_say_how_many_were_asked_says_it_with_each_number(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def shown(*columns: str) -> str:
+        row = Row(("a",), {"asked": 3, "F1": Estimate(0.5, n=3, of=3)})
+        print_results([Table("t", "Title", ("label",), columns, [row])])
+        return capsys.readouterr().out
+
+    assert "0.50, 3 of 3" in shown("F1")
+    assert "3 of 3" not in shown("asked", "F1")
+
+
 def test_a_set_of_norms_is_counted(typed: Typed) -> None:
     norm = {"country": "egypt", "rule_of_thumb": "Greet.", "story": "Ann came in."}
     judged = {"id": "3", **norm, "label": "no", "judge": {"verdict": "fail", "workflow": "norm"}}
@@ -107,6 +141,60 @@ def test_a_set_of_norms_is_counted(typed: Typed) -> None:
     assert b"n.jsonl:2" in done.stderr
     rows = cells(done.stdout, "normad-set-clusters")
     assert rows[0]["cluster"] == "African-Islamic"
+
+
+@pytest.mark.parametrize("task", ["attitude", "selection"])
+def test_lines_at_fault_and_nothing_in_common_are_no_success(typed: Typed, task: str) -> None:
+    right: Any = "Agree" if task == "attitude" else ["x"]
+    typed.write("g.jsonl", [{"id": "a", "gold": right}, {"id": "b", "gold": right}])
+    typed.write("p.jsonl", [{"id": "a", "answer": right}])
+    with (typed.folder / "p.jsonl").open("a") as file:
+        file.write("{torn\n")
+    torn = typed("score", task, "p.jsonl", "g.jsonl")
+    assert torn.returncode == 3
+    assert b"p.jsonl, line 2: not JSON" in torn.stdout
+    assert b"judge: 1 line(s) of p.jsonl are at fault" in torn.stderr
+    typed.write("p.jsonl", [{"item": "a", "answer": right}, {"id": "z", "answer": right}])
+    apart = typed("score", task, "p.jsonl", "g.jsonl")
+    assert (apart.returncode, apart.stdout) == (2, b"")
+    assert b"p.jsonl and g.jsonl have no id in common; 1 line(s) of p.jsonl are" in apart.stderr
+    assert b"p.jsonl, line 1, field 'id': field 'id' is missing" in apart.stderr
+
+
+def test_progress_of_an_extraction_is_of_what_is_joined(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judge.cli.progress.LOG_SECONDS", 0.0)
+    done = typed(*EXTRACTION, "-o", "graded.jsonl")
+    assert b"judge: 2/2 items, " in done.stderr
+
+
+def test_an_extraction_beside_a_torn_line_is_not_complete(typed: Typed) -> None:
+    with (typed.folder / "pred.jsonl").open("a") as file:
+        file.write("{torn\n")
+    done = typed(*EXTRACTION, "-o", "graded.jsonl", "-q")
+    assert done.returncode == 3
+    assert b"pred.jsonl:4: not JSON" in done.stdout
+    assert (
+        done.stderr
+        == b"judge: 1 line(s) of pred.jsonl are at fault: see the notes under the "
+        + (b"first table\n")
+    )
+
+
+def test_answers_beside_a_line_without_one_are_not_complete(typed: Typed) -> None:
+    row = {"country": "Egypt", "value": "Respect", "rule_of_thumb": "Greet.", "story": "Ann left."}
+    typed.write("rows.jsonl", [{"id": "1", **row, "label": "yes"}])
+    typed.script("model.yaml", [{"reply": {"answer": "yes"}}])
+    ran = typed("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml", "-o", "a.jsonl")
+    assert ran.returncode == 0, ran.stderr
+    assert typed("score", "answers", "a.jsonl").returncode == 0
+    with (typed.folder / "a.jsonl").open("a") as file:
+        file.write("{torn\n")
+    done = typed("score", "answers", "a.jsonl")
+    assert done.returncode == 3
+    assert b"judge: 1 line(s) hold no answer, the first is a.jsonl:" in done.stderr
+    assert b"accuracy" in done.stdout
 
 
 @pytest.mark.parametrize(

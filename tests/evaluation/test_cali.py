@@ -353,6 +353,7 @@ def test_table_2_by_hand(tmp_path: Path) -> None:
     assert table(made, "cali-classes")["entailment+us", "US"]["accuracy"].value == 0.5
     # Table 4: each indicator against its own labels.
     (category,) = table(made, "cali-categories").values()
+    assert category["premises"] == table(made, "cali-labels")["entailment", "F1"]["premises"] > 1
     assert value(category["IN"]) == pytest.approx(1 / 3)
     assert (category["US"].n, category["US"].of) == (4, 6)
 

@@ -307,7 +307,9 @@ def test_words_of_qa_are_by_topic(folder: Path) -> None:
 def test_outputs_of_others_are_analysed_without_a_model(folder: Path) -> None:
     lines = [output_line(STORY, "honesty", name, *texts) for name, texts in TEXTS.items()]
     path = put(folder / "outputs.tsv", [*lines, "nothing", "of", "any", "use"])
-    first, *others = analyse(str(path), str(folder))
+    made = analyse(str(path), str(folder))
+    assert made.at_fault == 4
+    first, *others = made.tables
     assert (first.rows[0].cells["answered"], first.rows[0].cells["error"]) == (7, 1)
     assert "outputs.tsv:5: 1 cells" in first.notes[-1] and "and 1 more" in first.notes[-1]
     alone = named([first, *others])["eecc-variance-concepts"]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.evaluation.benchmark import Outcome, Result
-from judge.evaluation.measuring import CLASSES, measured
+from judge.evaluation.measuring import CLASSES, FEWEST, measured
 from judge.evaluation.tables import Row
 from judge.stats.interval import Estimate
 
@@ -76,6 +76,31 @@ def test_items_of_one_cluster_are_drawn_together() -> None:
     assert isinstance(alone, Estimate) and isinstance(paired, Estimate)
     assert alone.low is not None and paired.low is not None
     assert paired.low < alone.low
+
+
+def test_few_rows_bear_no_bootstrapped_interval_and_the_exact_one_where_all_are_alike() -> None:
+    def accuracy(rows: int, right: int) -> Estimate:
+        """Of `rows` rows with four items each, the first `right` items of each answered right."""
+        found = measured(
+            ("x",),
+            [
+                result(n, "yes", "yes" if n % 4 < right + n // 4 % 2 else "no")
+                for n in range(4 * rows)
+            ],
+            cluster=lambda one: int(one.id) // 4,
+        ).cells["accuracy"]
+        assert isinstance(found, Estimate)
+        return found
+
+    few = accuracy(FEWEST - 1, 2)
+    assert few.value is not None and 0.5 < few.value < 0.75 and few.n == 4 * (FEWEST - 1)
+    assert (few.low, few.high) == (None, None)
+    enough = accuracy(FEWEST, 2)
+    assert enough.low is not None and enough.high is not None and enough.low < enough.high
+    alike = accuracy(2, 4)
+    assert (alike.value, alike.high) == (1.0, 1.0)
+    # 0.05 / 2 = low ** 2, of as many trials as there are rows.
+    assert alike.low == pytest.approx(0.025**0.5)
 
 
 Pairs = st.lists(

@@ -33,7 +33,7 @@ def write(folder: Path, name: str, lines: Sequence[object]) -> str:
 
 def attitudes(folder: Path, *pred: object, gold: Sequence[object] = GOLD) -> dict[str, Table]:
     written = write(folder, "pred.jsonl", pred), write(folder, "gold.jsonl", gold)
-    return named(score_attitude(*written))
+    return named(score_attitude(*written).tables)
 
 
 def joined(tables: dict[str, Table]) -> dict[str, Cell]:
@@ -160,10 +160,10 @@ def test_lines_of_an_evaluation_are_predictions_and_their_own_gold(tmp_path: Pat
         evaluated("s/selection", "selection", ["p--1"], ["p--1"]),
     ]
     path = write(tmp_path, "run.jsonl", lines)
-    table = named(score_attitude(path, path))["cqbench"]
+    table = named(score_attitude(path, path).tables)["cqbench"]
     assert number(table, "score", *ROW) == 1.0
     assert number(table, "score", ROW[0], ROW[1], "attitude+steps") == 0.0
-    selection = named(score_selection(path, path))["cqbench-selection"]
+    selection = named(score_selection(path, path).tables)["cqbench-selection"]
     assert number(selection, "F1", "selection") == 1.0
 
 
@@ -176,7 +176,7 @@ def test_lines_of_an_evaluation_are_joined_to_released_questions(tmp_path: Path)
         evaluated("gold.jsonl#1/2/attitude", "attitude", "Agree", "-"),
         evaluated("gold.jsonl#1/1/attitude:binary", "attitude:binary", "Disagree", "-"),
     ]
-    tables = named(score_attitude(write(tmp_path, "run.jsonl", lines), gold))
+    tables = named(score_attitude(write(tmp_path, "run.jsonl", lines), gold).tables)
     assert number(tables["cqbench"], "score", *ROW) == 0.5
     # The neutral question is none of the binary ones, and is not missing there.
     assert joined(tables)["predictions missing"] == 0
@@ -207,14 +207,14 @@ def test_selection_by_hand_under_both_rules(tmp_path: Path) -> None:
             {"id": "c", "answer": ["cannot tell"]},
         ],
     )
-    own = named(score_selection(pred, gold))
+    own = named(score_selection(pred, gold).tables)
     table = own["cqbench-selection"]
     # a: one of two given, one of two right, 1/2; b: one of one given, 2/3; c: 0.
     assert number(table, "F1", "selection") == pytest.approx((1 / 2 + 2 / 3) / 3, abs=1e-6)
     # 2 hits, 4 given, 6 right.
     assert number(table, "pooled F1", "selection") == 0.4
     assert joined(own)["predictions that are none of the options"] == 1
-    released = named(score_selection(pred, gold, "released"))
+    released = named(score_selection(pred, gold, "released").tables)
     table = released["cqbench-selection-released"]
     # a reads as both right; c has no readable entry. P (1 + 1) / 2, R (1 + 1/2) / 2: 6/7.
     assert number(table, "F1", "selection") == pytest.approx(6 / 7, abs=1e-6)
@@ -229,15 +229,15 @@ def test_an_unreadable_selection_is_zero_by_the_papers_rule(tmp_path: Path) -> N
         "pred.jsonl",
         [{"id": "b", "answer": SELECTION[1]["gold"]}, {"id": "c", "answer": None}],
     )
-    table = named(score_selection(pred, gold))["cqbench-selection"]
+    table = named(score_selection(pred, gold).tables)["cqbench-selection"]
     assert number(table, "F1", "selection") == 0.5
     assert cell(table, "unreadable", "selection") == 1
-    released = named(score_selection(pred, gold, "released"))["cqbench-selection-released"]
+    released = named(score_selection(pred, gold, "released").tables)["cqbench-selection-released"]
     assert number(released, "F1", "selection") == 1.0
 
 
 def test_nothing_right_at_all_is_an_f1_of_zero_under_the_released_rule(tmp_path: Path) -> None:
     gold = write(tmp_path, "gold.jsonl", SELECTION[1:2])
     pred = write(tmp_path, "pred.jsonl", [{"id": "b", "answer": ["else--no"]}])
-    released = named(score_selection(pred, gold, "released"))["cqbench-selection-released"]
+    released = named(score_selection(pred, gold, "released").tables)["cqbench-selection-released"]
     assert number(released, "F1", "selection") == 0.0

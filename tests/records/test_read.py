@@ -53,7 +53,9 @@ def test_the_format_asked_for_wins(items: ReadBack) -> None:
 
 
 def test_what_cannot_be_told_is_refused(write: Written) -> None:
-    with pytest.raises(UsageError, match="cannot tell the format"):
+    with pytest.raises(
+        UsageError, match=r"cannot tell the format .* name ends in \.jsonl, \.json, "
+    ):
         read(write("a.txt", "id,story\n1,x\n"))
     with pytest.raises(UsageError, match="cannot tell the format of standard input"):
         read("-", stdin=io.BytesIO(b"id\tstory\n"))

@@ -38,6 +38,16 @@ def test_all_alike_counts_clusters(value: float, low: float, high: float) -> Non
     assert mean_estimate([value] * 10, Resamples(CLUSTERS)) == Estimate(value, n=10, of=10)
 
 
+def test_a_cluster_that_the_mean_leaves_out_is_none() -> None:
+    values = [float(number % 2) for number in range(12)]
+    resamples = Resamples(range(12), fewest=10)
+    assert mean_estimate(values, resamples).low is not None
+    few = mean_estimate([*values[:9], None, None, None], resamples)
+    assert few.value == pytest.approx(4 / 9)
+    assert (few.low, few.high, few.n, few.of) == (None, None, 9, 12)
+    assert mean_estimate([*values[:10], None, None], resamples).low is not None
+
+
 def test_nothing_there() -> None:
     assert share_estimate([None, None], Resamples("ab")) == Estimate(None, n=0, of=2)
     assert share_estimate([], Resamples("")) == Estimate(None)
