@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.calibration.agreement import means
-from judge.cli.printing import plain_console
+from judge.cli.printing import WIDEST, plain_console
 
 if TYPE_CHECKING:
     from judge.calibration.agreement import Agreement, CheckAgreement
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from judge.stats.interval import Estimate
 
 _NONE = "-"
-_WIDEST = 10_000
 _MOST_ANSWERS = 12
 """More classes than this make no columns: free answers, or a misread field."""
 
@@ -29,7 +28,7 @@ def show(report: Agreement) -> None:
     made += [table for check in report.checks for table in _of_check(check)]
     made += [_annotators(report)]
     # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
-    console = plain_console(width=_WIDEST)
+    console = plain_console(width=WIDEST)
     for place, table in enumerate(table for table in made if table.row_count):
         title, table.title = table.title, None
         console.print(*[""] if place else [], title, sep="\n")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from judge.cli.printing import plain_console
+from judge.cli.printing import WIDEST, plain_console
 
 if TYPE_CHECKING:
     from judge.calibration.disagreements import Disagreement
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 UNDEFINED = "–"
 _SHOWN = 400
-_WIDEST = 10_000
 
 
 def print_tables(found: Calibration, show: int) -> None:
@@ -29,7 +28,7 @@ def print_tables(found: Calibration, show: int) -> None:
         show: so many disagreements a judge.
     """
     # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
-    console = plain_console(soft_wrap=True, width=_WIDEST)
+    console = plain_console(soft_wrap=True, width=WIDEST)
     for check in found.checks:
         console.print(Text(f"\n{check.check}", style="bold"))
         for line in _labels(check):

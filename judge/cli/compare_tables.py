@@ -10,20 +10,19 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.cli.calibration_tables import UNDEFINED, number
-from judge.cli.printing import plain_console
+from judge.cli.printing import WIDEST, plain_console
 
 if TYPE_CHECKING:
     from judge.evaluation.comparing import Compared, Comparison
     from judge.stats.interval import Estimate
 
-_WIDEST = 10_000
 _LEAST = 0.001
 
 
 def show(found: Comparison) -> None:
     """Print what is compared and the table on standard output."""
     # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
-    console = plain_console(width=_WIDEST)
+    console = plain_console(width=WIDEST)
     for line in _heading(found):
         console.print(line, soft_wrap=True)
     console.print(_table(found), soft_wrap=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge.cli.printing import plain_console
+from judge.cli.printing import WIDEST, plain_console
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ app = typer.Typer(
 )
 
 _PLAIN_SECONDS = 5.0
-_WIDEST = 10_000
 
 Name = Annotated[
     str | None,
@@ -59,7 +58,7 @@ def list_models(
         here = "no" if described["path"] is None else "yes"
         table.add_row(entry.name, f"{entry.size / 1e6:,.0f} MB", entry.licence, here, entry.about)
     # Rich folds cells to the terminal's width, or to 80 in a pipe; a terminal wraps lines itself.
-    plain_console(width=_WIDEST).print(table, soft_wrap=True)
+    plain_console(width=WIDEST).print(table, soft_wrap=True)
 
 
 @app.command("pull")

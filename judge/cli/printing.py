@@ -13,6 +13,10 @@ from judge.printable import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
+WIDEST = 10_000
+"""Columns of a console for tables that are data: Rich cuts or folds cells at its own width, which
+is the terminal's, or 80 in a pipe."""
+
 
 def tell(message: object) -> None:
     """Lines from `judge` on standard error, without secrets."""

@@ -10,13 +10,11 @@ from rich.table import Table as Printed
 from rich.text import Text
 
 from judge.cli.calibration_tables import UNDEFINED, number
-from judge.cli.printing import plain_console
+from judge.cli.printing import WIDEST, plain_console
 from judge.stats.interval import Estimate
 
 if TYPE_CHECKING:
     from judge.evaluation.tables import Cell, Table
-
-_WIDEST = 10_000
 
 
 def print_results(tables: Sequence[Table], *, stderr: bool = False) -> None:
@@ -26,7 +24,7 @@ def print_results(tables: Sequence[Table], *, stderr: bool = False) -> None:
     that were asked, or where the table does not say how many those are.
     """
     # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
-    console = plain_console(stderr=stderr, width=_WIDEST)
+    console = plain_console(stderr=stderr, width=WIDEST)
     for place, table in enumerate(table for table in tables if table.rows):
         console.print(*[""] if place else [], Text(table.title, style="bold"), sep="\n")
         console.print(_printed(table), soft_wrap=True)

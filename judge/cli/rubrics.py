@@ -6,14 +6,13 @@ from typing import Annotated
 
 import typer
 
-from judge.cli.printing import plain_console, say
+from judge.cli.printing import WIDEST, plain_console, say
 
 app = typer.Typer(no_args_is_help=True)
 Sources = Annotated[
     list[str] | None,
     typer.Option("--rubric", metavar="FILE|FOLDER", help="Rubrics of your own as well."),
 ]
-_WIDEST = 10_000
 
 
 @app.command("list")
@@ -31,7 +30,7 @@ def list_(rubric: Sources = None) -> None:
     for name, one in sorted(rubrics.items()):
         table.add_row(name, one.role, one.reply, ", ".join(one.required), one.title)
     # Rich folds cells to the terminal's width, or to 80 in a pipe; a terminal wraps lines itself.
-    plain_console(width=_WIDEST).print(table, soft_wrap=True)
+    plain_console(width=WIDEST).print(table, soft_wrap=True)
 
 
 @app.command()

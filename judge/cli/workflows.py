@@ -11,9 +11,6 @@ from judge.errors import UsageError
 
 app = typer.Typer(no_args_is_help=True)
 
-_VOTES = "majority"
-"""The graph by which panels vote: it can be drawn, and is no workflow of records."""
-
 
 @app.command("list")
 def list_() -> None:
@@ -46,10 +43,8 @@ def draw(
 
     Example: `judge workflows draw story -o story.svg`
     """
-    from judge.run.workflows import load_graph, workflow_names
+    from judge.run.workflows import load_graph
 
-    if name not in (known := (*workflow_names(), _VOTES)):
-        raise UsageError(f"there is nothing called {name!r} to draw; there are {', '.join(known)}")
     graph = load_graph(name)
     if out is None:
         typer.echo(graph.get_graph().draw_mermaid(), nl=False)

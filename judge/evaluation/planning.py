@@ -13,6 +13,7 @@ from typing import Any
 
 from judge.backends.base import Prompt, Reading
 from judge.evaluation.benchmark import Benchmark, Choices, Given, Graded
+from judge.evaluation.choosing import MOST_ENTRIES
 from judge.evaluation.evaluating import GUESSER, items_of, problem_of, setup_of
 from judge.evaluation.grading import extraction_record
 from judge.judging.client import Client
@@ -34,9 +35,6 @@ from judge.verdict import Usage
 
 _ENTRY = "a value in some words that name what is held dear"
 """Stands for an entry of a list."""
-
-_MOST_ENTRIES = 10
-"""Entries that a list may bring to the judges (CQ-Bench, section 3.1)."""
 
 
 @dataclass(slots=True)
@@ -87,10 +85,10 @@ class _Rehearsed:
         return Given(Usage(), places=tuple(range(count)))
 
     async def lists(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
-        """As many entries as are graded, or none."""
+        """As many entries as a list may have, or none."""
         found = load_task(task)
         self._cost(found, found.prompt(texts), self.made.tokens(found.max_tokens))
-        return Given(Usage(), entries=(_ENTRY,) * _MOST_ENTRIES if self.made.full else ())
+        return Given(Usage(), entries=(_ENTRY,) * MOST_ENTRIES if self.made.full else ())
 
     async def writes(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
         """As many words as fit."""

@@ -1,4 +1,4 @@
-"""Open files: each call to a server holds one, and systems allow a process few (256 on macOS)."""
+"""Open files: each call to a server holds one, and systems allow a process few."""
 
 from __future__ import annotations
 

@@ -13,6 +13,8 @@ from judge.verdict import Check
 from judge.workflow import Workflow
 
 _WORKFLOWS = "judge.workflows"
+_VOTING = "majority"
+"""The graph by which panels vote: it can be drawn, and is no workflow of records."""
 
 
 def workflow_names() -> tuple[str, ...]:
@@ -38,8 +40,11 @@ def load_graph(name: str) -> Any:
     Raises:
         UsageError: there is none of this name.
     """
-    if name == "majority":
+    if name == _VOTING:
         return import_module("judge.graphs.majority").graph
+    if name not in workflow_names():
+        known = ", ".join((*workflow_names(), _VOTING))
+        raise UsageError(f"no graph is called {name!r}; there are {known}")
     return load_workflow(name).graph
 
 
