@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,33 @@ class JudgeError(Exception):
 
 class UsageError(JudgeError):
     """A command, file, rubric or setting that cannot be used as given."""
+
+
+DISTRIBUTION = "judge-text"
+"""What pip knows this package as; `judge` on PyPI is somebody else's."""
+
+
+def missing_extra(what: str, extra: str) -> UsageError:
+    """The error for a library that an extra of this package brings.
+
+    Args:
+        what: what needs which library; the message begins with it.
+        extra: the extra's name in pyproject.toml.
+    """
+    return UsageError(f"{what}: {install_hint(extra)}")
+
+
+def install_hint(extra: str) -> str:
+    """The pip command that installs an extra: from the checkout, where judge came from one."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    source = DISTRIBUTION
+    try:
+        origin = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
+        source = str(origin.get("url", "")).removeprefix("file://") or DISTRIBUTION
+    except (PackageNotFoundError, ValueError):
+        pass
+    return f"pip install '{source}[{extra}]'"
 
 
 _MAKE_ROOM = {
