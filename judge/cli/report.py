@@ -55,7 +55,7 @@ def command(
     word. Nothing that stands in a record can act on the page.
     """
     sources = opt.inputs_or_stdin(inputs, context)
-    from judge.report.publishing import publish
+    from judge.report.page import publish
 
     made = publish(sources, out, overwrite=overwrite, limit=limit)
     if not quiet:
@@ -63,7 +63,7 @@ def command(
         if not made.lines:
             tell(nothing(sources))
     if made.foreign:
-        told = f"{made.foreign} line(s) could not be read as output of judge validate"
+        told = f"{made.foreign} lines could not be read as output of judge validate"
         tell(f"{told}: see the end of the page")
         raise typer.Exit(int(Exit.INCOMPLETE))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from judge.evidence import Span as Found
 from judge.evidence import fold, locate
-from judge.report.judged import Edit, Finding
+from judge.verdict import Edit, Finding
 from judge.report.text import Piece, Span, Tone, pieces
 
 MOST = 100
