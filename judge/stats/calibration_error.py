@@ -3,8 +3,8 @@
 Naeini, Cooper and Hauskrecht (2015), "Obtaining Well Calibrated Probabilities Using Bayesian
 Binning", AAAI; bins of equal mass: Nixon et al. (2019), "Measuring Calibration in Deep Learning".
 
-Risk against coverage: El-Yaniv and Wiener (2010), "On the Foundations of Noise-free Selective Classification", JMLR 11,
-section 2; the empirical curve as in Geifman and El-Yaniv (2017), "Selective Classification for Deep
+Risk against coverage: El-Yaniv and Wiener (2010), "On the Foundations of Noise-free Selective
+Classification", JMLR 11, section 2; Geifman and El-Yaniv (2017), "Selective Classification for Deep
 Neural Networks".
 """
 

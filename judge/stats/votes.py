@@ -1,4 +1,4 @@
-"""Votes on one item: majorities, independent votes of a panel, flips over seeds, position effect."""
+"""Votes on an item: majorities, effective votes of a panel, flips over seeds, position effect."""
 
 from __future__ import annotations
 
