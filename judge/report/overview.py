@@ -23,7 +23,6 @@ MEANINGS: Mapping[Result, str] = {
     "error": "no reply, or a record that cannot be judged; judge validate --resume asks again",
     "unreadable": "the judge's replies never became valid",
     "abstain": "no majority, or not sure enough: for people to decide",
-    "open": "left by the cheap stage to the strong one",
     "pass": "every check that was made passed",
 }
 
