@@ -9,7 +9,7 @@ from judge.digest import digest
 from judge.profiles import Data, Rates, item_key
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
-from judge.stats.design_effect import design_effect
+from judge.stats.labels import design_effect
 from judge.subject import Subject
 
 Rated = tuple[Judged, Subject]

@@ -19,8 +19,8 @@ from judge.calibration.agreement import Agreement, Options, agreement, means
 from judge.calibration.ratings import Preparation, prepare
 from judge.errors import UsageError
 from judge.records.labels import Annotation, LabelledItem
-from judge.stats.alpha import Level
-from judge.stats.majority import Threshold
+from judge.stats.agreement import Level
+from judge.stats.votes import Threshold
 
 QUICK = Options(draws=0)
 
