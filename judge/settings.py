@@ -91,7 +91,6 @@ class Settings(BaseSettings):
     address: str | None = None
     workers: int | None = Field(default=None, ge=1)
     worker_gpus: int = Field(default=1, ge=0)
-    stage: Literal["cheap", "strong"] | None = None
     concurrency: int = Field(default=16, ge=1, le=100_000)
     timeout: float = Field(default=120.0, gt=0)
     cache: bool = True

