@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
     from judge.run.running import Report
     from judge.run.summary import Summary
-    from judge.stats.interval import Estimate
+    from judge.stats.intervals import Estimate
 
 _MOST_SHOWN = 160
 """Characters that are shown of an error's message."""

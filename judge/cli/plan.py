@@ -177,7 +177,7 @@ def show_labels(**budget: Any) -> None:
     """
     from rich.table import Table
 
-    from judge.stats.label_budget import MOST_LABELS, Budget
+    from judge.stats.labels import MOST_LABELS, Budget
 
     for name in ("measure", "expect", "width"):
         if name not in budget:

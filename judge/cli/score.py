@@ -233,7 +233,7 @@ def outputs(
     follows that of cultural values.
     """
     from judge.evaluation.eecc import analyse
-    from judge.stats.lexical_variance import Rule
+    from judge.stats.text import Rule
 
     rules: tuple[Rule, ...] = get_args(Rule)
     chosen = next((one for one in rules if one == rule), None)

@@ -9,8 +9,7 @@ from typing import Any, get_args
 
 from judge.report.judged import Judged, Line, Result
 from judge.run.summary import SpeechStatistics, Summary
-from judge.stats.interval import Estimate
-from judge.stats.wilson import wilson
+from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Verdict
 
 RESULTS: tuple[Result, ...] = get_args(Result)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from judge.errors import RateLimited, ServerFault
-from judge.stats.distinct import distinct_n, word_count
+from judge.stats.text import distinct_n, word_count
 from judge.verdict import Verdict
 
 EXPLICIT = "implicitness"
