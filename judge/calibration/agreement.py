@@ -29,9 +29,9 @@ from judge.calibration.figures import (
 from judge.calibration.plain import plain
 from judge.calibration.ratings import OWN_ANSWERS, Prepared, Question, prepare
 from judge.errors import UsageError
-from judge.records.labelled import LabelledItem
-from judge.stats.interval import Estimate
-from judge.stats.majority import Threshold
+from judge.records.labels import LabelledItem
+from judge.stats.intervals import Estimate
+from judge.stats.votes import Threshold
 
 __all__ = ["Agreement", "CheckAgreement", "Options", "Threshold", "agreement", "means"]
 

@@ -11,20 +11,28 @@ from itertools import combinations
 from typing import TYPE_CHECKING, TypeVar
 
 from judge.calibration.ratings import JOINED, OWN_ANSWERS, Preparation, Question
-from judge.stats.alpha import Level, krippendorff_alpha
+from judge.stats.agreement import (
+    Level,
+    Weights,
+    agreement_across,
+    class_kappa,
+    cohen_kappa,
+    count_table,
+    draw_raters,
+    fleiss_kappa,
+    krippendorff_alpha,
+    percent_agreement,
+    randolph_kappa,
+)
 from judge.stats.bootstrap import bootstrap
-from judge.stats.cohen import Weights, cohen_kappa
-from judge.stats.counts import count_table
-from judge.stats.fleiss import class_kappa, draw_raters, fleiss_kappa, randolph_kappa
-from judge.stats.interval import Estimate
-from judge.stats.majority import (
+from judge.stats.intervals import Estimate
+from judge.stats.votes import (
     MORE_THAN_HALF,
     Threshold,
     majorities,
     majority,
     plurality_credit,
 )
-from judge.stats.pairwise import agreement_across, percent_agreement
 
 if TYPE_CHECKING:
     import numpy as np

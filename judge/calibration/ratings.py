@@ -11,9 +11,17 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
-from judge.records.labelled import Annotation, LabelledItem
-from judge.stats.annotators import Annotator, assess, below
-from judge.stats.scales import CONTRADICTION, ENTAILMENT, NEUTRAL, ScaleMap, fit_scales
+from judge.records.labels import Annotation, LabelledItem
+from judge.stats.annotators import (
+    CONTRADICTION,
+    ENTAILMENT,
+    NEUTRAL,
+    Annotator,
+    ScaleMap,
+    assess,
+    below,
+    fit_scales,
+)
 
 OWN_ANSWERS = frozenset(
     {"unsure", "unanswerable", "don't know", "i don't know", "can't tell", "discard"}

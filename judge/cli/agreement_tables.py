@@ -15,7 +15,7 @@ from judge.cli.printing import WIDEST, plain_console
 if TYPE_CHECKING:
     from judge.calibration.agreement import Agreement, CheckAgreement
     from judge.calibration.figures import Figures
-    from judge.stats.interval import Estimate
+    from judge.stats.intervals import Estimate
 
 _NONE = "-"
 _MOST_ANSWERS = 12
