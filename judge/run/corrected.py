@@ -21,7 +21,7 @@ from judge.stats.design_effect import ClusterSums
 from judge.stats.interval import Estimate
 from judge.stats.prediction_powered import prediction_powered
 from judge.subject import Subject
-from judge.verdict import Verdict
+from judge.verdict import Check, Verdict
 
 Stratum = Literal["as read", "after edits"]
 STRATA: tuple[Stratum, ...] = ("as read", "after edits")
@@ -150,7 +150,8 @@ def _verdicts(check: Mapping[str, Any], asked: Subject | None) -> dict[str | Non
     if asked is None:
         return {None: check["verdict"]}
     found: dict[str | None, str] = {v.text: Verdict.ABSTAIN for v in asked.values}
-    return found | {f["value"]: f["verdict"] for f in check["findings"] if "value" in f}
+    told = Check.model_validate(check).verdicts()
+    return found | {value: verdict for value, verdict in told.items() if value is not None}
 
 
 def _truth(

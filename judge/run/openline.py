@@ -45,7 +45,9 @@ def left_open(
     )
     words = _words(bound.context)
     told = {
-        **judgement.as_json(bound.models, bound.fingerprint),
+        **judgement.as_json(),
+        "models": dict(bound.models),
+        "fingerprint": bound.fingerprint,
         "verdict": OPEN,
         _STAGE: {
             "line": record.item.line,

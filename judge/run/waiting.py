@@ -62,14 +62,9 @@ class WaitingJudge(Judge):
         return Vote(
             verdict=Verdict.PASS,
             model=self.client.spec,
-            seed=None,
-            temperature=None,
-            opinions=dict.fromkeys(asked, Verdict.PASS),
-            findings=tuple(
-                Finding(Verdict.PASS, subject.value(n) if n else None, answer=answer, number=n)
-                for n in asked
+            evidence=tuple(
+                Finding(value=subject.about(n), verdict=Verdict.PASS, answer=answer) for n in asked
             ),
-            answers=dict.fromkeys(asked, answer),
         )
 
 
