@@ -32,9 +32,6 @@ class Verdict(StrEnum):
     SKIPPED = "skipped"
 
 
-OPEN = "open"
-"""What stands for the verdict of a record that the cheap stage of a run could not finish."""
-
 _GRAVITY = (Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS)
 _SURE = (Verdict.PASS, Verdict.FAIL)
 
