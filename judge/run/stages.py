@@ -17,10 +17,10 @@ from typing import Any
 
 from judge.cache import ReplyCache
 from judge.errors import Exit, JudgeError, UsageError
-from judge.judging.budget import Budget
+from judge.judging.capabilities import prove_logprobs
 from judge.judging.carried import Brought, Recorder, carrying
 from judge.judging.client import Client
-from judge.judging.probe import prove_logprobs
+from judge.judging.limits import Budget
 from judge.records import RESERVED, Item, Record, SeenIds
 from judge.run import lines
 from judge.run.absent import AbsentClient, AbsentModel
