@@ -14,7 +14,7 @@ from judge.cli.printing import WIDEST, plain_console
 
 if TYPE_CHECKING:
     from judge.evaluation.comparing import Compared, Comparison
-    from judge.stats.interval import Estimate
+    from judge.stats.intervals import Estimate
 
 _LEAST = 0.001
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from judge.cli.calibration_tables import UNDEFINED, number
 from judge.cli.printing import WIDEST, plain_console
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
     from judge.evaluation.tables import Cell, Table

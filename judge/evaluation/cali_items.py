@@ -11,7 +11,7 @@ from judge.errors import UsageError
 from judge.evaluation.benchmark import Choices
 from judge.evaluation.cali_rows import GROUPS, LABEL_SETS, Row, compared, read_rows
 from judge.records import RESERVED, Item
-from judge.stats.scales import ENTAILMENT
+from judge.stats.annotators import ENTAILMENT
 
 ENTAIL, NOT_ENTAIL = "entail", "not entail"
 """Section 5.1: a binary classification that treats only entailment as positive."""

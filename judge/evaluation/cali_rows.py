@@ -23,7 +23,7 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.records import Item, read
-from judge.records.released.common import (
+from judge.records.fields import (
     ENTAILMENT,
     LabelError,
     RecordNames,
@@ -34,9 +34,9 @@ from judge.records.released.common import (
     text_of,
 )
 from judge.records.values import clip
-from judge.stats.majority import Threshold, majority
-from judge.stats.scales import CONTRADICTION, NEUTRAL, ScaleMap
-from judge.stats.scales import ENTAILMENT as ENTAILED
+from judge.stats.annotators import CONTRADICTION, NEUTRAL, ScaleMap
+from judge.stats.annotators import ENTAILMENT as ENTAILED
+from judge.stats.votes import Threshold, majority
 
 GROUPS = ("us", "in")
 """The two groups that rated; ratings, norms and culture indicators go by these names."""

@@ -10,8 +10,8 @@ from judge.evaluation.cali_items import ALTERNATIVES, CONDITIONS, ENTAIL, EQUAL,
 from judge.evaluation.cali_rows import EFFECTS, GROUPS, LABEL_SETS
 from judge.evaluation.measuring import CLASSES, COUNTS, NOTE, counted, measured, resampled
 from judge.evaluation.tables import Cell, Row, Table
-from judge.stats.interval import Estimate
-from judge.stats.mean import share_estimate
+from judge.stats.bootstrap import share_estimate
+from judge.stats.intervals import Estimate
 
 GRADED = ("knowledge", "context")
 """Conditions whose answers are texts, which judges grade."""

@@ -18,12 +18,9 @@ from judge.evaluation.compared_runs import (
     read_run_file,
 )
 from judge.records.values import clip
-from judge.stats.bootstrap import Resamples
-from judge.stats.holm import holm
-from judge.stats.interval import Estimate
-from judge.stats.mcnemar import McNemar, mcnemar
-from judge.stats.mean import share_estimate
-from judge.stats.paired_difference import paired_difference
+from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
+from judge.stats.intervals import Estimate
+from judge.stats.significance import McNemar, holm, mcnemar
 
 OVERALL = "overall"
 

@@ -9,9 +9,9 @@ from judge.evaluation.benchmark import Result
 from judge.evaluation.cqbench_scores import Hits, as_released, selection_hits
 from judge.evaluation.measuring import counted, measured, resampled
 from judge.evaluation.tables import Cell, Row
-from judge.stats.confusion import ratio
-from judge.stats.interval import Estimate
-from judge.stats.mean import mean_estimate, share_estimate
+from judge.stats.bootstrap import mean_estimate, share_estimate
+from judge.stats.classification import ratio
+from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,9 +11,9 @@ from judge.evaluation.culturalbench_rows import LETTERS
 from judge.evaluation.measuring import ACCURACY, NOTE, measured, resampled
 from judge.evaluation.regions import REGIONS
 from judge.evaluation.tables import Cell, Row, Table
-from judge.stats.confusion import ratio
-from judge.stats.interval import Estimate
-from judge.stats.mean import share_estimate
+from judge.stats.bootstrap import share_estimate
+from judge.stats.classification import ratio
+from judge.stats.intervals import Estimate
 
 CHANCE = {"easy": 1 / 4, "hard": 1 / 2**4}
 """What guessing at random is right in, by set-up (section 5)."""

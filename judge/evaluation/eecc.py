@@ -16,7 +16,7 @@ from judge.evaluation.benchmark import Answer, Benchmark, MeasuredModel
 from judge.evaluation.eecc_sources import CONDITIONS, folder_of, items, read_outputs, told
 from judge.evaluation.eecc_tables import tables
 from judge.evaluation.tables import Scored
-from judge.stats.lexical_variance import Rule
+from judge.stats.text import Rule
 
 DRAWS = 5
 _TASKS = {condition: f"eecc_{condition}" for condition in CONDITIONS}

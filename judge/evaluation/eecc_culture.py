@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from judge.errors import UsageError, why_unread
-from judge.stats.lexical_variance import Rule
+from judge.stats.text import Rule
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,11 +10,10 @@ from judge.evaluation.eecc_analysis import METRICS, Concept, Study, studies
 from judge.evaluation.eecc_culture import FILES
 from judge.evaluation.measuring import COUNTS, counted
 from judge.evaluation.tables import Cell, Row, Table
-from judge.stats.anova import one_way_anova
-from judge.stats.bootstrap import Resamples
-from judge.stats.interval import Estimate
-from judge.stats.lexical_variance import Rule
-from judge.stats.mean import mean_estimate
+from judge.stats.bootstrap import Resamples, mean_estimate
+from judge.stats.intervals import Estimate
+from judge.stats.significance import one_way_anova
+from judge.stats.text import Rule
 
 _HEADS = ("condition", "identities")
 _SIDES = ("across", "within")

@@ -171,7 +171,6 @@ class _Evaluation:
     measured: str
     judges: tuple[str, ...]
     results: list[Result] = field(default_factory=list)
-    replayed: int = 0
     _mark: Mark | None = None
     _model: _Asks | None = None
     _grader: Grader | None = None

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from judge.evaluation.benchmark import Result
 from judge.evaluation.tables import Cell, Row
-from judge.stats.bootstrap import Resamples
-from judge.stats.confusion import ratio
-from judge.stats.interval import Estimate
-from judge.stats.mean import share_estimate
-from judge.stats.precision_recall import f1s, precisions, recalls
+from judge.stats.bootstrap import Resamples, share_estimate
+from judge.stats.classification import f1s, precisions, ratio, recalls
+from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
     import numpy as np

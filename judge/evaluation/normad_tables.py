@@ -10,9 +10,8 @@ from judge.evaluation.benchmark import Result
 from judge.evaluation.clusters import CLUSTERS
 from judge.evaluation.measuring import ACCURACY, CLASSES, COUNTS, NOTE, counted, measured, resampled
 from judge.evaluation.tables import Cell, Row, Table
-from judge.stats.confusion import ratio
-from judge.stats.mean import share_estimate
-from judge.stats.precision_recall import macro_f1s, macro_recalls, precisions
+from judge.stats.bootstrap import share_estimate
+from judge.stats.classification import macro_f1s, macro_recalls, precisions, ratio
 
 LABELS = ("yes", "no", "neutral")
 """The answers there are (section 4.1), in the order in which they are asked for."""

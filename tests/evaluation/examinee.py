@@ -12,7 +12,7 @@ import pytest
 from judge.evaluation.benchmark import Benchmark, Choices, Given, Result
 from judge.evaluation.tables import Cell, Row, Table
 from judge.records import Item
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 from judge.task import load_task
 from judge.verdict import Usage
 
