@@ -8,9 +8,9 @@ import yaml
 
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import Denied
-from judge.judging.budget import Budget, BudgetReached
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
+from judge.judging.limits import Budget, BudgetReached
 from judge.judging.panel import Panel, take_votes
 from judge.records import Value
 from judge.rubric import builtin
