@@ -25,10 +25,10 @@ from judge.audit.suite import (
 from judge.audit.undefended import UNDEFENDED
 from judge.digest import digest
 from judge.errors import BackendError, JudgeError, UsageError
-from judge.judging.budget import BudgetReached
+from judge.judging.capabilities import prove_logprobs
 from judge.judging.judge import Judge
+from judge.judging.limits import BudgetReached
 from judge.judging.panel import Panel
-from judge.judging.probe import prove_logprobs
 from judge.masking import masked
 from judge.records import Item
 from judge.rubric import Rubric, collect

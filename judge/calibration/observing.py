@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from judge.calibration.judged import Judged, Outcome
 from judge.calibration.subjects import subject_of
 from judge.errors import BackendError
-from judge.judging.budget import BudgetReached
 from judge.judging.combining import Chances
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
+from judge.judging.limits import BudgetReached
 from judge.judging.reading import Reader
 from judge.records.labels import LabelledItem
 from judge.subject import Subject

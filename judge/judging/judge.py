@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from judge.backends.base import Call, Origin, Prompt, Reading
 from judge.errors import BackendError, Denied, NotHere, Unreachable
-from judge.judging.budget import BudgetReached
 from judge.judging.client import Client
 from judge.judging.combining import Chances
+from judge.judging.limits import BudgetReached
 from judge.judging.reading import TOP_TOKENS, Reader, word_chances
 from judge.prompts import DEFENDED, Framing, question
 from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply

@@ -18,9 +18,9 @@ from judge.backends.base import Message, parse_model
 from judge.backends.unasked import ELSEWHERE, Unasked
 from judge.cache import ReplyCache
 from judge.errors import UsageError
-from judge.judging.budget import Budget
 from judge.judging.client import Client
 from judge.judging.judge import Judge
+from judge.judging.limits import Budget
 from judge.judging.voting import needed
 from judge.prompts import messages
 from judge.records import Problem, Record, SeenIds, build

@@ -9,9 +9,9 @@ from judge.graphs.majority import take_votes
 
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import Denied
-from judge.judging.budget import Budget, BudgetReached
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
+from judge.judging.limits import Budget, BudgetReached
 from judge.judging.panel import Panel
 from judge.judging.voting import Rule
 from judge.records import Value

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import Denied, Unreachable
-from judge.judging.budget import Budget
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
+from judge.judging.limits import Budget
 from judge.judging.reading import LEAST_MASS, Reader, word_chances
 from judge.records import Value
 from judge.rubric import Rubric, builtin, parse

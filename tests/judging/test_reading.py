@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import UsageError
-from judge.judging.budget import Budget
 from judge.judging.client import Client
 from judge.judging.combining import Isotonic, Logistic
 from judge.judging.judge import Judge
+from judge.judging.limits import Budget
 from judge.judging.reading import LEAST_MASS, Reader, word_chances
 from judge.prompts import messages, question
 from judge.rubric import Rubric, parse, system_text
