@@ -109,8 +109,9 @@ def test_rubrics_are_listed_with_their_names_whole(
     typed: Any, monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    listed = typed("rubrics", "list")[1].splitlines()[1:]
-    assert [line.split()[0] for line in listed] == sorted(builtin())
+    listed = typed("rubrics", "list")[1].splitlines()[2:]
+    assert [line.split()[0] for line in listed if line[0] != " "] == sorted(builtin())
+    assert all(len(line) <= 80 for line in listed)
 
 
 def test_rubrics_list_and_show(typed: Any) -> None:
