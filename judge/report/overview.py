@@ -18,7 +18,7 @@ MOST = 40
 
 MEANINGS: Mapping[Verdict, str] = {
     Verdict.FAIL: "at least one check failed, and none was lost",
-    Verdict.ERROR: "no reply, or a record that cannot be judged; judge validate --resume asks again",
+    Verdict.ERROR: "no reply, or no readable record; judge validate --resume asks again",
     Verdict.UNREADABLE: "the judge's replies never became valid",
     Verdict.ABSTAIN: "no majority, or not sure enough: for people to decide",
     Verdict.PASS: "every check that was made passed",
@@ -73,7 +73,7 @@ class Overview:
 
     def add(self, judged: Judgement) -> None:
         """Count one line."""
-        self.summary.add(judged)
+        self.summary.add(judged.model_dump())
         self.split += any(differ(check) for check in judged.checks)
         self.edited += bool(judged.edits)
         # A record that could not be read was judged by no run.

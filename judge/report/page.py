@@ -29,7 +29,7 @@ from judge.report import entry, overview
 from judge.report.entry import SHORT, Entry, Line
 from judge.report.overview import MEANINGS, Overview, differ
 from judge.report.text import Room, plain, short, visible
-from judge.run.output import refuse_existing, refuse_input, refuse_nameless
+from judge.run.output import refuse_input, refuse_nameless
 from judge.verdict import Judgement
 
 LONGEST = 4 * MAX_LINE
@@ -58,15 +58,15 @@ def publish(sources: Sequence[str], out: Path | None, *, overwrite: bool, limit:
         refuse_nameless("-o", out, "pages")
         for source in sources:
             refuse_input(out, source)
-        if not overwrite:
-            refuse_existing(out, resumable=False)
+        if out.exists() and out.stat().st_size and not overwrite:
+            raise UsageError(
+                f"{out} exists. Replace it (--overwrite), or name another file with -o"
+            )
     items = chain.from_iterable([_opened(source) for source in sources])
     names = ["standard input" if source == "-" else Path(source).name for source in sources]
     try:
         with _placed(out) as file:
-            return write_page(
-                items, file, sources=names, limit=limit, described=described(sources)
-            )
+            return write_page(items, file, sources=names, limit=limit, described=described(sources))
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -148,20 +148,26 @@ class _Page:
     def render(self, sources: Sequence[str]) -> Iterator[str]:
         """The page in pieces of text."""
         numbers = iter(range(1, 1 << 62))
-        groups = {name: [self._entry(line, next(numbers)) for line in lines] for name, lines in
-                  self._groups.items()}
+        groups = {
+            name: [self._entry(line, next(numbers)) for line in lines]
+            for name, lines in self._groups.items()
+        }
         style = _style(len(self._checks))
-        yield from _templates().get_template("page.html").generate(
-            overview=self.overview,
-            groups=groups,
-            foreign=[
-                (item, message, None if item.raw is None else Room(SHORT).text(item.raw, SHORT))
-                for item, message in self.foreign[: self._limit]
-            ],
-            checks=list(self._checks),
-            sources=sources,
-            style=style,
-            digest=_digest(style),
+        yield from (
+            _templates()
+            .get_template("page.html")
+            .generate(
+                overview=self.overview,
+                groups=groups,
+                foreign=[
+                    (item, message, None if item.raw is None else Room(SHORT).text(item.raw, SHORT))
+                    for item, message in self.foreign[: self._limit]
+                ],
+                checks=list(self._checks),
+                sources=sources,
+                style=style,
+                digest=_digest(style),
+            )
         )
 
     def _entry(self, line: Line, number: int) -> Entry:
@@ -200,6 +206,8 @@ def parsed(item: Item) -> Line:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, (RESERVED, *first["loc"])))
         raise Foreign(f"{place}: {first['msg']}") from error
+    if judged.verdict not in MEANINGS:
+        raise Foreign(f"{RESERVED}.verdict: no record is {judged.verdict}")
     fields = {key: content for key, content in item.fields.items() if key != RESERVED}
     return Line(item.source, item.line, fields, judged)
 

@@ -183,11 +183,18 @@ def test_quotes_are_marked_where_they_stand() -> None:
 
 
 def test_quotes_of_what_was_rewritten_say_so() -> None:
-    edit = {"round": 1, "check": "c", "values": [], "model": "m", "before": "It was rude.", "after": "He bowed."}
-    gone = [{"verdict": "fail", "quote": quote} for quote in ("It was rude.", "He bowed.")]
+    edit = {
+        "round": 1,
+        "check": "c",
+        "values": [],
+        "model": "m",
+        "before": "It was rude.",
+        "after": "He bowed.",
+    }
+    gone = [{"verdict": "fail", "quote": quote} for quote in ("It was rude.", "Bowed.")]
     old = {"story": "He came. It was rude."}
     told = record(
-        "pass", check(evidence=gone[:1]), edits=[edit], story="He came. He bowed.", original=old
+        "pass", check(evidence=gone[:1]), edits=[edit], story="He came. Bowed.", original=old
     )
     html = page([told])
     before = html[html.index("Before it was rewritten") :]
