@@ -6,15 +6,13 @@ one question after another, so a run takes as many batches as its slowest record
 
 What survives a killed process are entries of the reply cache, written before a batch is created:
 of each request, the file at the provider that it is in, and of the file, its batch. A run that asks
-the same again waits for that batch instead of paying for another. The entries of requests whose
-replies were taken are cleared when the run ends; after a kill they stay and do no harm, because a
-reply that is in the cache is never asked for here.
+the same again waits for that batch instead of paying for another. When a run ends by itself the
+entries are cleared: what it asks again later, such as an invalid reply, is asked anew.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -105,7 +103,7 @@ class BatchBackend(OpenAIBackend):
         self._waves: list[_Wave] = []
         self._earlier: dict[str, _Wave] = {}
         self._taken: set[str] = set()
-        self._checked = False
+        self._checked = self._cut_short = False
 
     async def ready(self) -> None:
         """See that the batch API can be used, before the first call.
@@ -118,15 +116,18 @@ class BatchBackend(OpenAIBackend):
             self._checked = True
 
     async def _answered(self, body: bytes, call: Call) -> Answered:
-        whose = f"\0{call.vote}\0{call.role}".encode()
-        key = hashlib.blake2b(body + whose, digest_size=20).hexdigest()
-        if (wave := self._earlier_wave(key)) is not None:
-            answered = (await asyncio.shield(wave.done)).pop(key, None)
-            if answered is not None and answered.status < 300:
-                self._taken.add(key)
-                return answered
-        wave = self._joined(key, body)
-        answered = (await asyncio.shield(wave.done)).get(key)
+        key = _key(body, call)
+        try:
+            if (wave := self._earlier_wave(key)) is not None:
+                answered = (await asyncio.shield(wave.done)).pop(key, None)
+                if answered is not None and answered.status < 300:
+                    self._taken.add(key)
+                    return answered
+            wave = self._joined(key, body)
+            answered = (await asyncio.shield(wave.done)).get(key)
+        except (asyncio.CancelledError, errors.BackendError):
+            self._cut_short = True
+            raise
         self._taken.add(key)
         if answered is not None:
             return answered
@@ -160,8 +161,8 @@ class BatchBackend(OpenAIBackend):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._cache is not None and self._cache.storing:
-            # Replies that were taken are in the cache by now.
+        # In a run that was cut short replies may wait for what follows them, and are not cached yet.
+        if self._cache is not None and self._cache.storing and not self._cut_short:
             await self._note({self._entry(key): {} for key in self._taken})
         await super().aclose()
 
@@ -314,6 +315,15 @@ class BatchBackend(OpenAIBackend):
         await asyncio.gather(*(store(key, text, tag="batch") for key, text in texts.items()))
         if not self._cache.storing:
             raise errors.Denied("the cache cannot be written, so no further batch is sent")
+
+
+def _key(body: bytes, call: Call) -> str:
+    """Of a request, told apart from others as in the reply cache (`Client`)."""
+    asked = orjson.loads(body)
+    if call.temperature == 0 or call.logprobs is not None:
+        asked.pop("seed", None)
+        return digest(asked)
+    return digest({**asked, "vote": call.vote})
 
 
 def _positive(name: str, default: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from judge.calibration.ratings import JOINED, OWN_ANSWERS
+from judge.calibration.agreement import JOINED, OWN_ANSWERS
 from judge.calibration.seen import Job
 from judge.calibration.splitting import sample
 from judge.errors import UsageError

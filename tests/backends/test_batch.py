@@ -46,7 +46,7 @@ async def opened(folder: Path, *, killed: bool = False) -> AsyncIterator[BatchBa
 
 def call(number: int, vote: int = 0) -> Call:
     content = f"Guest number {number} slipped off both shoes."
-    return Call([{"role": "user", "content": content}], vote=vote)
+    return Call([{"role": "user", "content": content}], temperature=1.0, vote=vote)
 
 
 async def asked(backend: BatchBackend, calls: list[Call]) -> list[Completion | errors.BackendError]:
