@@ -161,7 +161,7 @@ class BatchBackend(OpenAIBackend):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # In a run that was cut short replies may wait for what follows them, and are not cached yet.
+        # In a run that was cut short a reply may not be cached yet: it waits for what follows it.
         if self._cache is not None and self._cache.storing and not self._cut_short:
             await self._note({self._entry(key): {} for key in self._taken})
         await super().aclose()
