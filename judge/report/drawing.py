@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judge.errors import UsageError
+from judge.errors import UsageError, missing_extra
 
 _WIDTH, _HEIGHT = 2.3, 0.5
 _ACROSS, _DOWN = 0.9, 0.7
@@ -57,7 +57,7 @@ def draw(graph: Any, path: Path) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise UsageError("drawing needs pip install 'judge[report]'") from error
+        raise missing_extra("drawing needs grandalf and matplotlib", "report") from error
     drawn = graph.get_graph()
     places = layout(drawn)
     lines = arrows(places, [(e.source, e.target, bool(e.conditional)) for e in drawn.edges])
@@ -89,7 +89,7 @@ def layout(drawn: Any) -> dict[str, Point]:
         from grandalf.graphs import Edge, Graph, Vertex
         from grandalf.layouts import SugiyamaLayout
     except ImportError as error:
-        raise UsageError("drawing needs pip install 'judge[report]'") from error
+        raise missing_extra("drawing needs grandalf and matplotlib", "report") from error
     vertices = {name: Vertex(name) for name in drawn.nodes}
     for vertex in vertices.values():
         vertex.view = _Box()
