@@ -45,9 +45,10 @@ class Item:
     """One unit of input, readable or not.
 
     `source` is the file's name or `<stdin>`; `line` counts from 1 (for Parquet it is the row).
-    Exactly one of `fields` (the record as it stands) and `problem` is there. `raw` is the text
-    that could not be read, bytes that are no UTF-8 written as `\\xNN`; of an item over the size
-    limit only the beginning, with its full size. `among` says that it is one of several sources'.
+    Exactly one of `fields` (the record as it stands) and `problem` is there. `raw` is the source
+    text: of a record in JSON the object, on one line; of an unreadable item the text that could
+    not be read, bytes that are no UTF-8 written as `\\xNN`, of one over the size limit only the
+    beginning, with its full size. `among` says that it is one of several sources'.
     """
 
     source: str

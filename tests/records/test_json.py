@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.records import read
-from judge.records.jsonsplit import Splitter
 
 from .conftest import ReadBack
 from .test_jsonl import problem_of
