@@ -13,10 +13,10 @@ from judge.backends.base import Call
 from judge.calibration.observing import Effort, Observation, as_read, observe, turned_round
 from judge.calibration.subjects import subject_of
 from judge.errors import BackendError, BadRequest, Denied, Unreachable
-from judge.judging.budget import Budget, BudgetReached
 from judge.judging.client import Client
 from judge.judging.combining import Logistic
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
+from judge.judging.limits import Budget, BudgetReached
 from judge.judging.reading import Reader
 from judge.records.labels import LabelledItem
 from judge.rubric import builtin
