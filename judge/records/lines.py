@@ -81,8 +81,8 @@ def split_lines(opened: Input) -> Iterator[Line]:
             while not ended and size <= LONGEST and (more := stream.readline(1 << 20)):
                 ended = more.endswith(b"\n")
                 size += len(more) - ended
-        yield Line(data, number, size)
         if size > LONGEST:
             raise BrokenStreamError(
                 f"one record has more than {LONGEST} bytes, at which reading ends"
             )
+        yield Line(data, number, size)
