@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any
 
-from judge.errors import UsageError
+from judge.errors import UsageError, missing_extra
 from judge.records.base import Item, Problem
 
 _BATCH = 256
@@ -19,11 +19,14 @@ def read_parquet(name: str, file: str | IO[bytes]) -> Iterator[Item]:
     """One record a row; `line` is the row's number.
 
     Lists and structs become lists and objects, a missing number (NaN) null, and what JSON has no
-    form for (bytes, decimals, dates) a text. Raises UsageError for a file that is no Parquet.
+    form for (bytes, decimals, dates) a text. Raises UsageError for a file that is no Parquet, and
+    where pyarrow is missing.
     """
-    import pyarrow as pa
-    from pyarrow import parquet as pq
-
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet as pq
+    except ImportError as error:
+        raise missing_extra(f"{name}: Parquet needs pyarrow", "parquet") from error
     try:
         # Without pre-buffering, else whole row groups are read ahead of the batches.
         table = pq.ParquetFile(file, pre_buffer=False)
