@@ -227,8 +227,11 @@ def _effort(report: Report) -> Iterator[str]:
     if report.summary.kept:
         parts.append(f"{report.summary.kept} kept")
     yield ", ".join((*parts, exchanged(report)))
-    parts = [f"{total['input_tokens']} + {total['output_tokens']} tokens"]
+    parts = []
+    if total["input_tokens"]:
+        parts.append(f"{total['input_tokens']} + {total['output_tokens']} tokens")
     parts += [f"{total[name]} {told}" for name, told in _AGAIN.items() if total[name]]
     if report.cost:
         parts.append(f"{report.cost:.4f} USD")
-    yield "  " + ", ".join(parts)
+    if parts:
+        yield "  " + ", ".join(parts)
