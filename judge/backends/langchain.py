@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from judge import errors
@@ -117,6 +118,9 @@ def _build(name: str) -> BaseChatModel:
             return _chat_model(head)(**({"model": model} if model else {}))
         return _initialised(name)
     except Exception as error:
+        if find_spec("langchain") is None:
+            what = f"langchain:{name} needs the library langchain"
+            raise errors.missing_extra(what, "langchain") from error
         why = f"{type(error).__name__}: {scrubbed(error)}"
         raise errors.UsageError(f"langchain:{name}: cannot be built: {why}") from error
 

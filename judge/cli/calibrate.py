@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.extras import need_calibrate
+from judge.cli.options import need_calibrate
 from judge.cli.printing import say, tell
 from judge.errors import BackendError, Exit, JudgeError, UsageError
 from judge.settings import CACHE, LIMITS, Settings
@@ -107,7 +107,7 @@ def command(
     need_calibrate("judge calibrate")
     from judge.calibration.calibrating import Job
     from judge.cli.calibration_tables import print_tables
-    from judge.cli.default_model import announce
+    from judge.cli.summary import announce
 
     checks = settings.check
     settings = settings.model_copy(update={"profile": "none", "check": ()})
@@ -148,7 +148,7 @@ def _run(job: object, settings: Settings, quiet: bool) -> Calibration:
     import asyncio
 
     from judge.calibration.calibrating import Job, calibrate
-    from judge.cli.counting import counting
+    from judge.cli.progress import counting
     from judge.run.setup import Setup
 
     assert isinstance(job, Job)

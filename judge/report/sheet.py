@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judge.errors import UsageError
+from judge.errors import missing_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def need_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise UsageError("plots need matplotlib: pip install 'judge[calibrate]'") from error
+        raise missing_extra("plots need matplotlib", "calibrate") from error
 
 
 @dataclass(frozen=True, slots=True)
