@@ -22,7 +22,7 @@ import asyncio
 import random
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,9 @@ from simulated import (
 )
 
 from judge.judging.client import Client
+from judge.judging.judge import Sampling
 from judge.judging.limits import Budget
+from judge.judging.panel import take_votes
 from judge.records import Item, Record, build, read
 from judge.rubric import collect
 from judge.run.setup import Bound, Setup
@@ -74,7 +76,11 @@ async def normads(subject: Subject, bound: Bound) -> tuple[Verdict, Mapping[str,
     work = Work(subject, bound.context)
     for number in range(1, NORM_ROUNDS + 1):
         work.round = number
-        relevance = await work.check("relevance")
+        # Each round is a draw of its own: at temperature 0 the same question is asked only once.
+        panel = bound.context.panel("relevance", "steering")
+        drawn = replace(panel, sampling=Sampling(temperature=1.0, seed=number))
+        relevance = await take_votes(drawn, work.subject, by="steering", round=number)
+        work.checks.append(relevance)
         if work.failed("relevance") and number < NORM_ROUNDS:
             await regeneration({"work": work})
     checks = [relevance, *[await work.check(name) for name in NORM_CHECKS[1:]]]
