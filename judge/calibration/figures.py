@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 from judge.calibration.ratings import JOINED, OWN_ANSWERS, Preparation, Question
 from judge.stats.agreement import (
     Level,
-    Weights,
     agreement_across,
     class_kappa,
     cohen_kappa,
@@ -25,6 +24,7 @@ from judge.stats.agreement import (
     randolph_kappa,
 )
 from judge.stats.bootstrap import bootstrap
+from judge.stats.classification import Weights
 from judge.stats.intervals import Estimate
 from judge.stats.votes import (
     MORE_THAN_HALF,

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from judge.errors import UsageError
 
-_CALIBRATE = ("krippendorff", "matplotlib", "numpy", "scipy", "sklearn")
+_CALIBRATE = ("matplotlib", "numpy", "scipy", "sklearn")
 
 
 def need_calibrate(command: str, *libraries: str) -> None:

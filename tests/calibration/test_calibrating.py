@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration import calibrating, fitting
-from judge.calibration.calibrating import Job, calibrate
-from judge.calibration.outcome import Calibration
+from judge.calibration import fitting
+from judge.calibration.calibration import Job, calibrate
+from judge.calibration.report import Calibration
 from judge.errors import BadRequest, UsageError
 from judge.judging.client import Client
 from judge.judging.combining import Logistic

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.calibration.deciding import decided, policy_of, refusal, sureness
-from judge.calibration.judged import Judged
+from judge.calibration.cascade import decided, policy_of, refusal, sureness
+from judge.calibration.observations import Judged
 from judge.stats.guarantee import StageData, cascade_policy, grid_from, least_items
 
 from .judgements import judged

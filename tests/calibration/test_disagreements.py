@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from judge.calibration.disagreements import confidence, disagreements
-from judge.calibration.judged import Judged
+from judge.calibration.observations import Judged
+from judge.calibration.report import confidence, disagreements
 
 from .judgements import judged
 

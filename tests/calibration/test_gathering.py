@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from judge.calibration.gathering import gather
-from judge.calibration.seen import Job
+from judge.calibration.calibration import Job
+from judge.calibration.labels import gather
 from judge.errors import UsageError
 from judge.records import Item
 from judge.records.labelled import LabelledItem

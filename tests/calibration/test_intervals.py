@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from judge.calibration.judged import Judged
 from judge.calibration.measures import measure
+from judge.calibration.observations import Judged
 from judge.stats.intervals import Estimate
 
 from .judgements import judged

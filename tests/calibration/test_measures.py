@@ -9,8 +9,8 @@ import time
 import pytest
 from sklearn import metrics
 
-from judge.calibration.judged import Judged
 from judge.calibration.measures import measure
+from judge.calibration.observations import Judged
 from judge.stats.calibration_error import error_if_calibrated
 from judge.stats.intervals import Estimate
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration.observing import Effort, Observation, as_read, observe, turned_round
-from judge.calibration.subjects import subject_of
+from judge.calibration.labels import subject_of
+from judge.calibration.observations import Effort, Observation, as_read, observe, turned_round
 from judge.errors import BackendError, BadRequest, Denied, Unreachable
 from judge.judging.budget import Budget, BudgetReached
 from judge.judging.client import Client

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from judge.calibration.judged import Judged
-from judge.calibration.panels import panel_measures
+from judge.calibration.observations import Judged
+from judge.calibration.report import panel_measures
 
 from .judgements import judged
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from judge.calibration.measures import measure
-from judge.calibration.slices import ABSENT, ANNOTATOR_GROUP, by_slice
+from judge.calibration.measures import ABSENT, ANNOTATOR_GROUP, by_slice, measure
 from judge.errors import UsageError
 
 from .judgements import judged

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.calibration.splitting import sample, split
+from judge.calibration.labels import sample, split
 
 
 @dataclass(frozen=True)

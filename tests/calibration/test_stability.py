@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from judge.calibration.stability import stability
+from judge.calibration.report import stability
 
 from .judgements import judged
 

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from judge.calibration.fitting import Fit
-from judge.calibration.judged import Judged, Unanswered
-from judge.calibration.measures import measure
-from judge.calibration.outcome import Calibration, CheckReport, JudgeReport
-from judge.calibration.slices import by_slice
+from judge.calibration.measures import by_slice, measure
+from judge.calibration.observations import Judged, Unanswered
+from judge.calibration.report import Calibration, CheckReport, JudgeReport
 from judge.errors import UsageError
 from judge.profiles import Bond, Data, Guarantee, JudgeProfile, Rates
 from judge.records.labelled import LabelledItem

@@ -1,13 +1,13 @@
-"""Putting labelled items to a judge: every question that the rubric has, or structured votes."""
+"""What a judge says of labelled items: its answers, and what its first tokens left to fit to."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from judge.calibration.judged import Judged, Outcome
-from judge.calibration.subjects import subject_of
+from judge.calibration.labels import subject_of
 from judge.errors import BackendError
 from judge.judging.budget import BudgetReached
 from judge.judging.combining import Chances
@@ -17,20 +17,71 @@ from judge.records.labelled import LabelledItem
 from judge.subject import Subject
 from judge.verdict import Finding, Verdict, Vote
 
+Outcome = Literal["answered", "abstained", "unreadable", "error", "skipped"]
+
 _LOST: dict[Verdict, Outcome] = {
     Verdict.UNREADABLE: "unreadable",
     Verdict.ERROR: "error",
     Verdict.ABSTAIN: "abstained",
 }
 
-
 _Asked = dict[tuple[int, bool, tuple[int, ...]], Vote]
 """The votes on one record: by index, whether in swapped order, and the values asked about."""
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """A judge's answer to a labelled item, or why there is none.
+
+    `answer` is there exactly where `outcome` is `answered`; `probabilities` maps every answer of
+    the check to its probability, for probability readings only; `evidence` is what the judge quoted
+    or gave as its reason; `repeats` the answers under further seeds (None: no answer), `swapped`
+    the answer with the order of the alternatives turned round, for checks that have an order.
+    """
+
+    item: LabelledItem
+    outcome: Outcome
+    answer: str | None = None
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+    evidence: str | None = None
+    repeats: tuple[str | None, ...] = ()
+    swapped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Items that a judge gave no answer to.
+
+    `items` were put to it, `answered` of them brought an answer, `errors` no reply at all; `reason`
+    is why the first one failed, or, where none did, why the first is without an answer.
+    """
+
+    items: int = 0
+    answered: int = 0
+    errors: int = 0
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, judged: Sequence[Judged]) -> Unanswered:
+        """Counted over what a judge said of each item."""
+        failed = [one for one in judged if one.outcome == "error"]
+        lost = [*failed, *(one for one in judged if one.outcome != "answered")]
+        return cls(
+            len(judged),
+            sum(one.outcome == "answered" for one in judged),
+            len(failed),
+            (lost[0].evidence or lost[0].outcome) if lost else None,
+        )
+
+    @property
+    def silent(self) -> bool:
+        """Whether no item brought an answer."""
+        return not self.answered
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
-    """What a judge was seen to say of one item, before anything is fitted.
+    """What a judge said of one item, before anything is fitted.
 
     A probability reading leaves the `chances` of those questions of the rubric that could be read;
     a structured one leaves what it answered. `subject` is None where the item could not be put to
@@ -45,16 +96,14 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How a judge is asked: its votes, and what else is found out about it.
+    """How a judge is asked: its votes, drawn as `sampling` says.
 
     `repeats` is how many further votes of a structured judge, each under another seed and drawn as
-    `repeated` says, tell how often it changes its mind; with `swap` rubrics that have an order are
-    asked in both.
+    `repeated` says, tell how often its answer flips.
     """
 
     votes: int = 1
     repeats: int = 0
-    swap: bool = True
     sampling: Sampling = field(default_factory=Sampling)
     repeated: Sampling = field(default_factory=Sampling)
 
@@ -106,7 +155,7 @@ async def _one(judge: Judge, item: LabelledItem, effort: Effort, asked: _Asked) 
         return Observation(item, None, Judged(item, "skipped", evidence=subject))
     try:
         if judge.probabilistic:
-            return await _read(judge, item, subject, effort)
+            return await _read(judge, item, subject)
         return await _ask(judge, item, subject, effort, asked)
     except BackendError as error:
         if error.kind in ("unreachable", "denied") or isinstance(error, BudgetReached):
@@ -115,7 +164,7 @@ async def _one(judge: Judge, item: LabelledItem, effort: Effort, asked: _Asked) 
         return Observation(item, subject, said)
 
 
-async def _read(judge: Judge, item: LabelledItem, subject: Subject, effort: Effort) -> Observation:
+async def _read(judge: Judge, item: LabelledItem, subject: Subject) -> Observation:
     assert judge.rubric.readings.probability is not None
     chances: dict[int, Chances] = {}
     for question in range(len(judge.rubric.readings.probability.questions)):
@@ -123,7 +172,7 @@ async def _read(judge: Judge, item: LabelledItem, subject: Subject, effort: Effo
         one, _ = await judge.chances(subject, item.number, (question,))
         chances.update(one or {})
     said = as_read(item, judge, chances, judge.reader)
-    if effort.swap and judge.rubric.order is not None:
+    if judge.rubric.order is not None:
         turned = replace(judge, swapped=True)
         wanted = judge.reader.wanted(judge.rubric)
         read, _ = await turned.chances(subject, item.number, wanted)
@@ -171,7 +220,7 @@ async def _ask(
     further = range(effort.votes, effort.votes + effort.repeats)
     repeats = tuple([answer(await vote(index)) for index in further])
     swapped = None
-    if effort.swap and judge.rubric.order is not None:
+    if judge.rubric.order is not None:
         turned = answer(await vote(0, swapped=True))
         swapped = turned_round(turned) if turned else None
     verdicts = [cast.opinions.get(item.number, cast.verdict) for cast in votes]

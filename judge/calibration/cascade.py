@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 
-from judge.calibration.judged import Judged
+from judge.calibration.observations import Judged
 from judge.stats.guarantee import CascadePolicy, StageData, cascade_policy, grid_from
 
 Part = Sequence[Judged]
@@ -16,11 +18,18 @@ _NEVER_SURE = -1.0
 
 
 def policy_of(
-    fitted: Sequence[Part], stages: Sequence[Sequence[Part]], agreement: float, level: float
+    fitted: Sequence[Part],
+    stages: Sequence[Sequence[Part]],
+    agreement: float,
+    level: float,
+    *,
+    seed: int = 0,
 ) -> CascadePolicy:
     """Thresholds for judges in the order in which they decide, tested on items of their own.
 
-    Of each record the first item counts alone, because the guarantee takes items as independent.
+    Of each record one item counts, drawn at random, because the guarantee takes items as
+    independent. The first one would not do: where the first value of a story is the easiest, a
+    guarantee of 90 % was given out at a true agreement of 83 %.
 
     Args:
         fitted: for each judge its answers to the items that its combination was fitted to; its
@@ -28,18 +37,22 @@ def policy_of(
         stages: for each judge its own part of the labels, as answered by every judge up to it:
             `stages[k][j]` are the answers of judge j to the part of judge k.
         agreement: how often the judges shall agree with the labels (0 to 1).
-        level: with what confidence (0 to 1).
+        level: with what confidence (0 to 1), which the stages of the cascade share out.
+        seed: of the draw.
     """
+    each = 1 - (1 - level) / len(stages)
     made = []
     for number, answers in enumerate(stages):
-        firsts = [_firsts(part) for part in answers]
-        own = firsts[number]
+        drawn = [_one_a_record(part, seed) for part in answers]
+        own = drawn[number]
+        sure = [sureness(one) for one in _one_a_record(fitted[number], seed) if one.answer]
+        grid = grid_from(sure, max(1, len(own)), agreement=agreement, level=each) if sure else [1.0]
         made.append(
             StageData(
                 confidences=[sureness(one) for one in own],
                 agrees=[one.answer == one.item.reference for one in own],
-                grid=_grid(fitted[number], len(own), agreement, level, len(stages)),
-                earlier=tuple([sureness(one) for one in part] for part in firsts[:number]),
+                grid=grid,
+                earlier=tuple([sureness(one) for one in part] for part in drawn[:number]),
             )
         )
     return cascade_policy(made, agreement=agreement, level=level)
@@ -68,10 +81,10 @@ def refusal(policy: CascadePolicy, records: int) -> str | None:
 
 
 def sureness(judged: Judged) -> float:
-    """How sure a judge is, 0 to 1; a judge that gives no probability is sure of what it answers,
-    and none is sure where it gives no answer (-1).
+    """How sure a judge is, 0 to 1; -1 where it gives no answer.
 
-    Further seeds tell nothing here: a validation, which the guarantee is for, does not ask them.
+    A judge without probabilities is sure of each answer. Further seeds do not count: a validation,
+    which the guarantee is for, does not ask them.
     """
     if judged.answer is None:
         return _NEVER_SURE
@@ -86,18 +99,10 @@ def decided(answers: Sequence[Judged], thresholds: Sequence[float | None]) -> Ju
     return replace(answers[-1], outcome="abstained", answer=None)
 
 
-def _grid(fitted: Part, size: int, agreement: float, level: float, stages: int) -> Sequence[float]:
-    sure = [sureness(one) for one in _firsts(fitted) if one.answer is not None]
-    if not sure:
-        return [1.0]
-    each = 1 - (1 - level) / stages
-    return grid_from(sure, max(1, size), agreement=agreement, level=each)
-
-
-def _firsts(part: Part) -> list[Judged]:
-    """The first item of each record, among those with a reference."""
-    kept: dict[str, Judged] = {}
+def _one_a_record(part: Part, seed: int) -> list[Judged]:
+    """One item of each record, among those with a reference; of every judge's answers the same."""
+    items: dict[str, list[Judged]] = defaultdict(list)
     for one in part:
         if one.item.reference is not None:
-            kept.setdefault(one.item.record, one)
-    return list(kept.values())
+            items[one.item.record].append(one)
+    return [random.Random(f"{seed}\n{name}").choice(of) for name, of in items.items()]
