@@ -29,7 +29,7 @@ from judge.calibration.figures import (
 from judge.calibration.plain import plain
 from judge.calibration.ratings import OWN_ANSWERS, Prepared, Question, prepare
 from judge.errors import UsageError
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.stats.intervals import Estimate
 from judge.stats.votes import Threshold
 

@@ -36,7 +36,7 @@ from judge.errors import UsageError
 from judge.judging.judge import Judge, Sampling
 from judge.judging.reading import Reader
 from judge.profiles import Bond, Guarantee, JudgeProfile, Profile, Rates
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.run.calibrated import bond_of
 from judge.run.setup import Setup

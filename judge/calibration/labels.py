@@ -12,8 +12,7 @@ from typing import Protocol
 from judge.calibration.ratings import JOINED, OWN_ANSWERS
 from judge.errors import UsageError
 from judge.records import Item, Kind, Problem, build
-from judge.records.labelled import LabelledItem
-from judge.records.labels import read_labels
+from judge.records.labels import LabelledItem, read_labels
 from judge.records.values import clip
 from judge.rubric import TEXT_FIELDS, Rubric
 from judge.subject import Subject

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from judge.calibration.observations import Judged
 from judge.digest import digest
 from judge.profiles import Data, Rates, item_key
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.stats.labels import design_effect
 from judge.subject import Subject

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
-from judge.records.labelled import Annotation, LabelledItem
+from judge.records.labels import Annotation, LabelledItem
 from judge.stats.annotators import (
     CONTRADICTION,
     ENTAILMENT,

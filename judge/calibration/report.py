@@ -14,7 +14,7 @@ from judge.calibration.people import AgainstPeople
 from judge.calibration.plain import plain
 from judge.profiles import JudgeProfile, Profile
 from judge.records import Item
-from judge.records.labelled import Annotation
+from judge.records.labels import Annotation
 from judge.stats.bootstrap import Resamples, bootstrap, paired_difference, share_estimate
 from judge.stats.guarantee import CascadePolicy
 from judge.stats.intervals import Estimate

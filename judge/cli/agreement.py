@@ -17,7 +17,7 @@ from judge.errors import Exit, UsageError
 if TYPE_CHECKING:
     from judge.calibration.agreement import Agreement
     from judge.calibration.ratings import Preparation
-    from judge.records.labelled import LabelledItem
+    from judge.records.labels import LabelledItem
 
 _MEASURES, _ANNOTATORS = "Measures", "Annotators"
 
@@ -219,8 +219,7 @@ class _Reading:
         self.labelled = 0
 
     def __iter__(self) -> Iterator[LabelledItem]:
-        from judge.records.labelled import LabelledItem
-        from judge.records.labels import read_labels
+        from judge.records.labels import LabelledItem, read_labels
 
         sources, check, annotators = self._asked
         for source in sources:

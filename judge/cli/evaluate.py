@@ -13,6 +13,7 @@ from judge.cli import options as opt
 from judge.cli.extras import need_calibrate
 from judge.cli.printing import nothing, say, tell
 from judge.errors import Exit, UsageError
+from judge.settings import CACHE, LIMITS, Settings
 
 if TYPE_CHECKING:
     from judge.evaluation.benchmark import Benchmark
@@ -50,8 +51,12 @@ Sources = Annotated[
 ]
 
 
+@opt.with_settings(
+    "model", "reading", "votes", "temperature", "vote_temperature", "seed", LIMITS, CACHE
+)
 def command(
     context: typer.Context,
+    settings: Settings,
     name: Annotated[str, typer.Argument(metavar="BENCHMARK", help="Which one.")],
     sources: Sources = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write answers here.")] = None,
@@ -85,17 +90,6 @@ def command(
     sample: Annotated[
         int | None, typer.Option(min=1, help="N rows drawn at random with --seed.")
     ] = None,
-    model: opt.Model = None,
-    reading: opt.Reading = None,
-    votes: opt.Votes = None,
-    temperature: opt.Temperature = None,
-    seed: opt.Seed = None,
-    concurrency: opt.Concurrency = None,
-    timeout: opt.Timeout = None,
-    max_calls: opt.MaxCalls = None,
-    max_cost: opt.MaxCost = None,
-    no_cache: opt.NoCache = False,
-    cache_dir: opt.CacheDir = None,
 ) -> None:
     """Put a model through a paper's benchmark and print the paper's tables.
 
@@ -111,14 +105,12 @@ def command(
         gc.enable()
         _tell(benchmark)
         return
-    if resume and overwrite:
-        raise UsageError("--resume and --overwrite exclude each other")
+    opt.refuse_both(resume, overwrite)
     if dry_run and (as_json or tables or resume):
         flag = "--json" if as_json else "--tables" if tables else "--resume"
         raise UsageError(f"{flag}: a dry run makes no tables, and counts as if nothing were there")
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
-    settings = opt.settings_here(context)
     refuse_folder(tables, overwrite or resume)
     job = Job(
         inputs=sources,

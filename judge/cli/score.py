@@ -11,8 +11,10 @@ import typer
 from judge.cli import options as opt
 from judge.cli.evaluate import hand_over, refuse_folder
 from judge.cli.extras import need_calibrate
+from judge.cli.help import Command, Group
 from judge.cli.printing import tell
 from judge.errors import Exit, UsageError
+from judge.settings import CACHE, LIMITS, Settings
 
 if TYPE_CHECKING:
     from judge.evaluation.tables import Table
@@ -83,7 +85,7 @@ _NORMS = """**Examples**
 output cannot be written to.
 """
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", epilog=EPILOG)
+app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False, epilog=EPILOG)
 
 Pred = Annotated[str, typer.Argument(metavar="PRED", help="What was predicted, by id.")]
 Gold = Annotated[str, typer.Argument(metavar="GOLD", help="What is right, by id.")]
@@ -94,7 +96,7 @@ Folder = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 
 
-@app.command(epilog=_ATTITUDE)
+@app.command(cls=Command, epilog=_ATTITUDE)
 def attitude(
     pred: Pred,
     gold: Gold,
@@ -114,7 +116,7 @@ def attitude(
     _refuse_faults(made.at_fault, pred)
 
 
-@app.command(epilog=_SELECTION)
+@app.command(cls=Command, epilog=_SELECTION)
 def selection(
     pred: Pred,
     gold: Gold,
@@ -139,9 +141,13 @@ def selection(
     _refuse_faults(made.at_fault, pred)
 
 
-@app.command(epilog=_EXTRACTION)
+@app.command(cls=Command, epilog=_EXTRACTION)
+@opt.with_settings(
+    *("model", "rubric", "reading", "votes", "all_votes", "temperature", "vote_temperature"),
+    *("seed", "profile", LIMITS, CACHE),
+)
 def extraction(
-    context: typer.Context,
+    settings: Settings,
     pred: Pred,
     gold: Gold,
     out: Annotated[
@@ -154,28 +160,13 @@ def extraction(
     tables: Folder = None,
     overwrite: Overwrite = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
-    model: opt.Model = None,
-    rubric: opt.Rubric = None,
-    reading: opt.Reading = None,
-    votes: opt.Votes = None,
-    all_votes: opt.AllVotes = False,
-    temperature: opt.Temperature = None,
-    seed: opt.Seed = None,
-    profile: opt.Profile = None,
-    concurrency: opt.Concurrency = None,
-    timeout: opt.Timeout = None,
-    max_calls: opt.MaxCalls = None,
-    max_cost: opt.MaxCost = None,
-    no_cache: opt.NoCache = False,
-    cache_dir: opt.CacheDir = None,
 ) -> None:
     """Score value extraction (CQ-Bench): judges credit each gold value 1, 0.5 or 0.
 
     Graded lines go to OUT or to standard output, the recall to standard output or, beside lines,
     to standard error.
     """
-    if resume and overwrite:
-        raise UsageError("--resume and --overwrite exclude each other")
+    opt.refuse_both(resume, overwrite)
     _begin(tables, overwrite or resume)
     gc.disable()
     from judge.cli.closing import print_summary
@@ -185,7 +176,7 @@ def extraction(
     from judge.run.job import Job, refuse_outputs
     from judge.run.validate import validate_items
 
-    settings = opt.settings_here(context).model_copy(update={"workflow": "extraction", "check": ()})
+    settings = settings.model_copy(update={"workflow": "extraction", "check": ()})
     job = Job(inputs=(pred, gold), out=out, resume=resume, overwrite=overwrite)
     refuse_outputs(job)
     found = Extractions.joined(pred, gold)
@@ -203,7 +194,7 @@ def extraction(
     raise typer.Exit(report.exit_code)
 
 
-@app.command(epilog=_ANSWERS)
+@app.command(cls=Command, epilog=_ANSWERS)
 def answers(
     run: Annotated[str, typer.Argument(metavar="RUN", help="What `judge evaluate -o` wrote.")],
     as_json: Json = False,
@@ -225,7 +216,7 @@ def answers(
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
-@app.command(epilog=_OUTPUTS)
+@app.command(cls=Command, epilog=_OUTPUTS)
 def outputs(
     written: Annotated[str, typer.Argument(metavar="OUTPUTS", help="Texts in the released form.")],
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The released folder.")],
@@ -254,7 +245,7 @@ def outputs(
     _refuse_faults(made.at_fault, written)
 
 
-@app.command(epilog=_NORMS)
+@app.command(cls=Command, epilog=_NORMS)
 def norms(
     sources: Annotated[
         list[str], typer.Argument(metavar="NORMS...", help="Norm records, judged or not.")

@@ -23,7 +23,7 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.records import Item, read
-from judge.records.released.common import (
+from judge.records.fields import (
     ENTAILMENT,
     LabelError,
     RecordNames,

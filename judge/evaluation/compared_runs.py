@@ -11,7 +11,7 @@ from typing import Any, Literal
 from judge.errors import UsageError
 from judge.evaluation.results import OUTCOMES
 from judge.records import RESERVED, content_hash, read
-from judge.records.released.common import scalar_text
+from judge.records.fields import scalar_text
 from judge.records.values import clip
 
 Kind = Literal["evaluate", "validate"]

@@ -32,8 +32,8 @@ from judge.evaluation.cqbench_released import (
 )
 from judge.evaluation.cqbench_stories import Story, story_of
 from judge.records import Item, Problem, Value, read
+from judge.records.fields import LabelError, RecordNames, refused
 from judge.records.names import normalised
-from judge.records.released.common import LabelError, RecordNames, refused
 
 TOPICS = (
     "social",

@@ -20,7 +20,7 @@ from judge.evaluation.cqbench_released import (
 from judge.evaluation.results import OUTCOMES, result_of
 from judge.evaluation.tables import Row, Table
 from judge.records import RESERVED, Item, read
-from judge.records.released.common import LabelError, RecordNames, id_text
+from judge.records.fields import LabelError, RecordNames, id_text
 from judge.records.values import clip
 
 Task = Literal["attitude", "selection"]

@@ -8,8 +8,8 @@ from typing import Any
 
 from judge.evaluation.cqbench_options import folded
 from judge.records import Item, parse_options
+from judge.records.fields import LabelError, text_of
 from judge.records.names import normalise, normalised
-from judge.records.released.common import LabelError, text_of
 from judge.records.values import clip
 
 

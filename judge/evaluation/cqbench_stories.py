@@ -8,9 +8,9 @@ from typing import Any
 
 from judge.evaluation.cqbench_options import folded
 from judge.records import RESERVED, BadValueError, Item, Problem, Record, StoryRecord, Value, build
+from judge.records.fields import LabelError
 from judge.records.jsontext import kind_of
 from judge.records.names import normalise
-from judge.records.released.common import LabelError
 from judge.records.values import clip, parse_values
 from judge.verdict import Verdict
 

@@ -19,7 +19,7 @@ from judge.evaluation.culturalbench_rows import LETTERS, Easy, Hard, Question, q
 from judge.evaluation.culturalbench_tables import tables
 from judge.evaluation.regions import region_of
 from judge.records import Item, Problem
-from judge.records.released.common import refused
+from judge.records.fields import refused
 from judge.verdict import Usage
 
 EASY, HARD = "easy", "hard"

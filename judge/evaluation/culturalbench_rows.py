@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from judge.records import Item, read
+from judge.records.fields import LabelError, id_text, one_of, refused, text_of
 from judge.records.names import normalise
-from judge.records.released.common import LabelError, id_text, one_of, refused, text_of
 from judge.records.values import clip
 
 Mode = Literal["single", "multi"]

@@ -15,7 +15,7 @@ from judge.evaluation.cqbench_tables import extractions
 from judge.evaluation.results import result_of
 from judge.evaluation.tables import Row, Table
 from judge.records import RESERVED, Item, read
-from judge.records.released.common import LabelError, RecordNames, id_text, listed
+from judge.records.fields import LabelError, RecordNames, id_text, listed
 from judge.records.values import clip
 from judge.run.lines import Line
 from judge.verdict import Verdict

@@ -17,7 +17,7 @@ from judge.evaluation.clusters import cluster_name, cluster_of, country_name
 from judge.evaluation.normad_tables import CONDITIONS, LABELS, statistics_of, tables
 from judge.evaluation.tables import Table
 from judge.records import RESERVED, Item, NormRecord, Problem, build, read
-from judge.records.released.common import refused
+from judge.records.fields import refused
 
 _TASK = "normad_acceptability"
 # What stands in an item but is neither asked nor sliced by stays out: it is long.

@@ -72,9 +72,10 @@ def rogan_gladen(
     effect (Kish, at least 1; `design_effect`) divides the size of its sample.
 
     Refused (value None, with a reason) where nothing was judged, where either class has no label,
-    where the labels are worth fewer than `LEAST_LABELS` independent ones, where TPR + TNR - 1 is not clearly above 0 (its lower limit at `level` is 0 or less, so the
-    judge may be no better than a coin, and any pass rate at all fits what it said), and where the
-    interval lies outside [0, 1] altogether, so that no pass rate fits (reason `CONTRADICTED`).
+    where the labels are worth fewer than `LEAST_LABELS` independent ones, where TPR + TNR - 1 is
+    not clearly above 0 (its lower limit at `level` is 0 or less, so the judge may be no better than
+    a coin, and any pass rate at all fits what it said), and where the interval lies outside [0, 1]
+    altogether, so that no pass rate fits (reason `CONTRADICTED`).
 
     Raises:
         ValueError: a count outside its total, a design effect below 1, a level outside (0, 1).

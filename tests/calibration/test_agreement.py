@@ -18,7 +18,7 @@ from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 from judge.calibration.agreement import Agreement, Options, agreement, means
 from judge.calibration.ratings import Preparation, prepare
 from judge.errors import UsageError
-from judge.records.labelled import Annotation, LabelledItem
+from judge.records.labels import Annotation, LabelledItem
 from judge.stats.agreement import Level
 from judge.stats.votes import Threshold
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration import fitting
+from judge.calibration import calibration, fitting
 from judge.calibration.calibration import Job, calibrate
 from judge.calibration.report import Calibration
 from judge.errors import BadRequest, UsageError
@@ -174,7 +174,7 @@ def test_the_fit_never_sees_the_held_out_part(
     def by_number(items: Sequence[Any], shares: Sequence[float], seed: int) -> list[list[int]]:
         return [[n for n in range(len(items)) if n % 2 == part] for part in range(2)]
 
-    monkeypatch.setattr(calibrating, "split", by_number)
+    monkeypatch.setattr(calibration, "split", by_number)
     rows, chances = biased(160)
     before = run(Job([labels(rows)], draws=10), reads(chances))
     turned = [

@@ -13,7 +13,7 @@ from judge.calibration.calibration import Job
 from judge.calibration.labels import gather
 from judge.errors import UsageError
 from judge.records import Item
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, builtin
 
 from .asking import MANY, PLAIN

@@ -119,6 +119,7 @@ def test_a_profile_is_a_setting_like_others(
         monkeypatch.setenv("JUDGE_PROFILE", name)
     else:
         (judge.folder / "judge.toml").write_text(f'profile = "{name}"\n')
+        monkeypatch.setenv("JUDGE_TRUST_CONFIG", "1")
     assert typed("validate", "n.jsonl", *CHECK, "-q", "-o", "o") == 0
     assert verdicts(judge.read("o")) == {"n0": "abstain"}, "0.9 is not sure enough"
     assert (

@@ -1,18 +1,15 @@
-"""What the readers of labelled sets share: answers, slices, names of records, refused lines."""
+"""Single fields of a data set's lines: texts, ids, answers, lists; and the names of its records."""
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from judge.records.base import Item, Problem
 from judge.records.ids import SeenIds
 from judge.records.jsontext import kind_of
-from judge.records.labelled import LabelledItem
 from judge.records.lines import RAW_LIMIT
 from judge.records.names import normalise
 from judge.records.values import clip
@@ -34,55 +31,17 @@ ENTAILMENT = {
 }
 """How the answers of an entailment check are written in the released sets."""
 
-Labelled = LabelledItem | Item
-"""What a reader gives: a labelled item, or a line with its problem."""
-
 
 class LabelError(ValueError):
-    """A line that holds no label that can be read; `field` is the one at fault."""
+    """A line without a usable label; `problem` says why and which field is at fault."""
 
     def __init__(self, message: str, field: str | None = None, type: str = "bad-input") -> None:
         super().__init__(message)
         self.problem = Problem(message, field, type)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the lines come from: the file (None for standard input), and the check asked for."""
-
-    path: Path | None = None
-    check: str | None = None
-
-    def beside(self, pattern: str) -> list[Path]:
-        """The files in the same folder whose names match, in the order of their names."""
-        return sorted(self.path.parent.glob(pattern)) if self.path is not None else []
-
-
-Converter = Callable[[Iterable[Item], Place], Iterator[Labelled]]
-"""What a reader's function is: the file's items, and where they come from, to labelled items."""
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """One form of labelled data.
-
-    `known` says whether a line's fields are of this form, beyond doubt. `checks` are those that it
-    has labels for, empty where only the lines tell. `files` are the patterns of its files where it
-    is a folder of several, `merged` whether these are converted as one. `groups` is the pattern of
-    the file beside it that gives the annotators' groups.
-    """
-
-    name: str
-    convert: Converter
-    known: Callable[[Mapping[str, Any]], bool]
-    checks: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    merged: bool = False
-    groups: str | None = None
-
-
 def refused(item: Item, problem: Problem) -> Item:
-    """The line that `item` was read from, with what is wrong with it in place of its fields."""
+    """`item` with the problem in place of its fields, and with the text that it was read from."""
     raw = item.raw
     if item.fields is not None:
         text = dump(item.fields).decode("utf-8").rstrip("\n")
@@ -90,31 +49,11 @@ def refused(item: Item, problem: Problem) -> Item:
     return Item(item.source, item.line, None, raw, problem)
 
 
-def each_line(
-    items: Iterable[Item], convert: Callable[[Item, dict[str, Any]], Iterable[LabelledItem]]
-) -> Iterator[Labelled]:
-    """The labelled items that `convert` makes of each line, or the line with its problem.
-
-    `convert` is given the item and its fields, and raises LabelError for a line that it cannot
-    take; nothing of such a line is given.
-    """
-    for item in items:
-        if item.problem is not None or item.fields is None:
-            yield item
-            continue
-        try:
-            found = list(convert(item, item.fields))
-        except LabelError as error:
-            yield refused(item, error.problem)
-        else:
-            yield from found
-
-
 class RecordNames:
-    """Gives each line its record's name, and refuses one that was there before.
+    """Names the record of each line of a file, and refuses an id that came before.
 
     A line without an id is `SOURCE#LINE`; where several records share a line, those after the
-    first are `SOURCE#LINE.2` and on. For one file; use as a context manager.
+    first are `SOURCE#LINE.2` and on. Use as a context manager.
     """
 
     def __init__(self) -> None:
@@ -129,9 +68,9 @@ class RecordNames:
         self._seen.close()
 
     def name(self, item: Item, id: object = None, field: str = "id", source: str = "") -> str:
-        """The record's name: its id, else its place in `source` (the item's own, if left out).
+        """The record's id, else its place in `source` (by default the item's own).
 
-        Raises LabelError for an id that is no text or number, and one that was seen before.
+        Raises LabelError for an id that is neither text nor number, and for one seen before.
         """
         own = id_text(id, field)
         if own is None:
@@ -150,7 +89,7 @@ class RecordNames:
 
 
 def id_text(id: object, field: str) -> str | None:
-    """An id as text, None where it is empty. Raises LabelError for what is no text or number."""
+    """An id as text, None where it is empty; LabelError where it is neither text nor number."""
     if id is None or (isinstance(id, str) and not id.strip()):
         return None
     if isinstance(id, bool) or not isinstance(id, str | int | float):
@@ -168,9 +107,9 @@ def scalar_text(content: object) -> str | None:
 
 
 def answer_of(content: object, field: str) -> str | None:
-    """An answer, folded to lower case; None where it is null: not labelled.
+    """An answer in lower case; None for null, which means that there is no label.
 
-    Raises LabelError for an empty text, and for what is no text, number or truth value.
+    Raises LabelError for an empty text, and for anything but a text, number or truth value.
     """
     if content is None:
         return None
@@ -184,7 +123,7 @@ def answer_of(content: object, field: str) -> str | None:
 
 
 def one_of(content: object, answers: Mapping[str, str], field: str) -> str:
-    """The answer that `content` stands for. Raises LabelError where `answers` does not know it."""
+    """The answer that `content` stands for in `answers`; LabelError for any other content."""
     answer = answer_of(content, field)
     if answer is None or answer not in answers:
         known = ", ".join(dict.fromkeys(answers.values()))
@@ -193,10 +132,7 @@ def one_of(content: object, answers: Mapping[str, str], field: str) -> str:
 
 
 def text_of(fields: Mapping[str, Any], *keys: str) -> str:
-    """The text under the first of `keys` that is there.
-
-    Raises LabelError where none is, or it is empty or no text.
-    """
+    """The text under the first of `keys` that is there; LabelError if missing, empty or no text."""
     key = next((key for key in keys if key in fields), None)
     if key is None:
         raise LabelError(f"field {keys[0]!r} is missing", keys[0])
@@ -209,24 +145,19 @@ def text_of(fields: Mapping[str, Any], *keys: str) -> str:
 
 
 def listed(content: object, field: str) -> list[Any]:
-    """A list, as such or written as text in JSON or as Python writes it.
-
-    Raises LabelError for anything else.
-    """
-    found = content
-    if isinstance(content, str):
-        found = literal(content)
+    """A list, given as such or as text in JSON or Python's notation; LabelError for all else."""
+    found = literal(content) if isinstance(content, str) else content
     if not isinstance(found, list):
         raise LabelError(f"field {field!r} must be a list, not {clip(content)}", field)
     return found
 
 
 def literal(text: str) -> object:
-    """What a cell's text says in JSON or in Python's notation; None where it is neither."""
+    """What a text holds in JSON or Python's notation; None where it is neither."""
     for parse in (json.loads, _python):
         try:
             found = parse(text.strip())
-            # What has no text cannot be told of: 0xfff… with more digits than Python writes.
+            # Python refuses to print integers of more than 4,300 digits (0xfff...).
             repr(found)
             return found
         # Deep nesting ends in one of the last two, by version of Python.
@@ -242,10 +173,13 @@ def _python(text: str) -> object:
 
 
 def slices_of(fields: Mapping[str, Any]) -> dict[str, str]:
-    """What results can be told apart by: every short scalar field as text, less the id."""
-    found: dict[str, str] = {}
-    for key, content in fields.items():
-        text = scalar_text(content)
-        if text is not None and text.strip() and len(text) <= LONGEST_SLICE:
-            found[key] = text
-    return {key: text for key, text in found.items() if normalise(key) != "id"}
+    """The fields to group results by: every short scalar field as text, without the id."""
+    texts = {key: scalar_text(content) for key, content in fields.items()}
+    return {
+        key: text
+        for key, text in texts.items()
+        if text is not None
+        and text.strip()
+        and len(text) <= LONGEST_SLICE
+        and normalise(key) != "id"
+    }

@@ -8,75 +8,58 @@ A line is a record as it is validated, or the output line of a validation, and b
     "author"                                    who gave the labels, may be left out
 
 For a check about values, ANSWER is a list with one answer for each value. An answer of null means
-that there is no label. Text is folded to lower case; true and false stand for yes and no.
+that there is no label. Answers are folded to lower case; true and false stand for yes and no.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from judge.records.base import RESERVED, Item
+from judge.records.fields import LabelError, answer_of, slices_of
 from judge.records.jsontext import kind_of
 from judge.records.kinds import recognise
-from judge.records.labelled import Annotation, LabelledItem
-from judge.records.names import ClashError, Kind, find_names, normalise
-from judge.records.released.common import (
-    Form,
-    LabelError,
-    Labelled,
-    Place,
-    RecordNames,
-    answer_of,
-    each_line,
-    slices_of,
-)
+from judge.records.labels.items import Annotation, LabelledItem, LabelSet
+from judge.records.names import ClashError, find_names, normalise
 from judge.records.values import BadValueError, parse_values
 
 _ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
 
 
-def read_own(items: Iterable[Item], place: Place) -> Iterator[Labelled]:
+class Own(LabelSet):
     """The labelled items of each line, one for each check, or each value that it asks about.
 
     `fields` are the record's other fields, under typed names where its kind has them; slices are
     the short scalar ones, `author`, and after a validation `edited` (yes or no: whether the story
     was rewritten). A line without labels comes as an item with a problem of type `unlabelled`.
     """
-    with RecordNames() as names:
-        yield from each_line(items, partial(_line, names))
 
+    name = "own"
 
-def is_own(fields: Mapping[str, Any]) -> bool:
-    """Whether a line is in the own form."""
-    return isinstance(fields.get("labels"), dict)
+    @staticmethod
+    def knows(fields: Mapping[str, Any]) -> bool:
+        return isinstance(fields.get("labels"), dict)
 
-
-def _line(names: RecordNames, item: Item, line: dict[str, Any]) -> list[LabelledItem]:
-    labels = _object(line, "labels")
-    if labels is None:
-        raise LabelError(
-            "field 'labels' is missing: the line has no labels", "labels", "unlabelled"
-        )
-    own = {key: content for key, content in line.items() if key not in _ABOUT_LABELS}
-    kind = recognise(own)
-    fields = _typed(kind, own)
-    groups = _groups(line)
-    slices = {**slices_of(fields), **_slices_about(line)}
-    # A story that lost its values can still have labels that are about none of them.
-    values = _number_of_values(fields) if kind == "story" and _holds_list(labels) else None
-    questions = [
-        (check, *question)
-        for check, answers in labels.items()
-        for question in _questions(answers, f"labels.{check}", values, groups)
-    ]
-    key = next((key for key in own if normalise(key) == "id"), "id")
-    record = names.name(item, own.get(key), key)
-    return [
-        LabelledItem(record, check, fields, number, gold, given, slices, item.source, item.line)
-        for check, number, gold, given in questions
-    ]
+    def items(self, item: Item, fields: dict[str, Any]) -> list[LabelledItem]:
+        labels = _object(fields, "labels")
+        if labels is None:
+            message = "field 'labels' is missing: the line has no labels"
+            raise LabelError(message, "labels", "unlabelled")
+        own = {key: content for key, content in fields.items() if key not in _ABOUT_LABELS}
+        shown = _typed(own)
+        groups = _groups(fields)
+        slices = {**slices_of(shown), **_slices_about(fields)}
+        found = [
+            LabelledItem("", check, shown, number, gold, given, slices)
+            for check, answers in labels.items()
+            for number, gold, given in _questions(answers, f"labels.{check}", groups)
+        ]
+        _count_values(own, shown, found)
+        key = next((key for key in own if normalise(key) == "id"), "id")
+        record = self.names.name(item, own.get(key), key)
+        return [replace(one, record=record) for one in found if one.gold or one.annotations]
 
 
 def _object(line: Mapping[str, Any], key: str) -> dict[str, Any] | None:
@@ -86,8 +69,9 @@ def _object(line: Mapping[str, Any], key: str) -> dict[str, Any] | None:
     return content
 
 
-def _typed(kind: Kind | None, own: dict[str, Any]) -> dict[str, Any]:
+def _typed(own: dict[str, Any]) -> dict[str, Any]:
     """The record's fields, under typed names where its kind has one for them."""
+    kind = recognise(own)
     if kind is None:
         return own
     try:
@@ -125,7 +109,44 @@ def _slices_about(line: Mapping[str, Any]) -> dict[str, str]:
     return slices
 
 
-def _number_of_values(fields: Mapping[str, Any]) -> int:
+def _questions(
+    answers: object, field: str, groups: Mapping[str, str]
+) -> Iterator[tuple[int, str | None, tuple[Annotation, ...]]]:
+    """For each question its number (of a value, else 0), gold answer, and annotations."""
+    if not isinstance(answers, dict):
+        for number, answer in _answers(answers, field).items():
+            yield number, answer, ()
+        return
+    given = {
+        annotator: _answers(content, f"{field}.{annotator}")
+        for annotator, content in answers.items()
+        if content is not None
+    }
+    numbers = next(iter(given.values()), {}).keys()
+    if any(one.keys() != numbers for one in given.values()):
+        raise LabelError(f"field {field!r}: the annotators did not answer as many values", field)
+    for number in numbers:
+        annotations = (
+            Annotation(annotator, answer, groups.get(annotator))
+            for annotator, one in given.items()
+            if (answer := one[number]) is not None
+        )
+        yield number, None, tuple(annotations)
+
+
+def _answers(content: object, field: str) -> dict[int, str | None]:
+    """The answer under number 0, or those of a list under 1 and on."""
+    if not isinstance(content, list):
+        return {0: answer_of(content, field)}
+    return {number: answer_of(one, field) for number, one in enumerate(content, 1)}
+
+
+def _count_values(own: dict[str, Any], fields: dict[str, Any], found: list[LabelledItem]) -> None:
+    """Raises LabelError where the answers about a story's values are not as many as these."""
+    answered = {one.check: one.number for one in found if one.number}
+    # A story that lost its values can still have labels that are about none of them.
+    if not answered or recognise(own) != "story":
+        return
     story, setting = fields["story"], fields.get("setting")
     try:
         values = parse_values(
@@ -135,55 +156,8 @@ def _number_of_values(fields: Mapping[str, Any]) -> int:
         )
     except BadValueError as error:
         raise LabelError(f"field 'values' {error}", "values") from None
-    return len(values)
-
-
-def _holds_list(labels: Mapping[str, Any]) -> bool:
-    """Whether an answer, or one annotator's, is a list."""
-    return any(
-        isinstance(one, list)
-        for answers in labels.values()
-        for one in (answers.values() if isinstance(answers, dict) else [answers])
-    )
-
-
-_Question = tuple[int, str | None, tuple[Annotation, ...]]
-
-
-def _questions(
-    answers: object, field: str, values: int | None, groups: Mapping[str, str]
-) -> list[_Question]:
-    """The questions that were answered: their number, the gold answer, the annotations."""
-    if not isinstance(answers, dict):
-        gold = _answers(answers, field, values)
-        return [(number, answer, ()) for number, answer in gold.items() if answer is not None]
-    given = {
-        annotator: _answers(content, f"{field}.{annotator}", values)
-        for annotator, content in answers.items()
-        if content is not None
-    }
-    numbers = next(iter(given.values()), {}).keys()
-    if any(one.keys() != numbers for one in given.values()):
-        raise LabelError(f"field {field!r}: the annotators did not answer as many values", field)
-    questions: list[_Question] = []
-    for number in numbers:
-        annotations = tuple(
-            Annotation(annotator, answer, groups.get(annotator))
-            for annotator, one in given.items()
-            if (answer := one[number]) is not None
-        )
-        questions += [(number, None, annotations)] if annotations else []
-    return questions
-
-
-def _answers(content: object, field: str, values: int | None) -> dict[int, str | None]:
-    """The answer under number 0, or those of a list under 1 and on."""
-    if not isinstance(content, list):
-        return {0: answer_of(content, field)}
-    if values is not None and len(content) != values:
-        message = f"field {field!r} has {len(content)} answers, the record {values} values"
-        raise LabelError(message, field)
-    return {number: answer_of(one, field) for number, one in enumerate(content, 1)}
-
-
-FORM = Form("own", read_own, is_own)
+    for check, count in answered.items():
+        if count != len(values):
+            field = f"labels.{check}"
+            message = f"field {field!r} has {count} answers, the record {len(values)} values"
+            raise LabelError(message, field)

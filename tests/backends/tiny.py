@@ -63,9 +63,16 @@ def model(kind: str = "llama", *, seed: int = 0, window: int | None = None) -> A
     return Qwen2(Qwen2Config(**shape, **(sliding if window else {})))
 
 
-def save(folder: Path, kind: str = "llama", *, seed: int = 0, favour: Iterable[str] = ()) -> Path:
+def save(
+    folder: Path,
+    kind: str = "llama",
+    *,
+    seed: int = 0,
+    window: int | None = None,
+    favour: Iterable[str] = (),
+) -> Path:
     """A folder as the hub has them; `favour` makes words likely, wherever they could stand."""
-    words, made = tokenizer(), model(kind, seed=seed)
+    words, made = tokenizer(), model(kind, seed=seed, window=window)
     for word in favour:
         # Rows of the output are tied to nothing: a word is likely where its row is long.
         (token,) = words(word, add_special_tokens=False)["input_ids"]
