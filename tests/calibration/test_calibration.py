@@ -17,13 +17,13 @@ import pytest
 
 from judge.backends.base import Call
 from judge.calibration import calibration, fitting
-from judge.calibration.calibration import Job, calibrate
+from judge.calibration.calibration import Job, acalibrate
 from judge.calibration.report import Calibration
 from judge.errors import BadRequest, UsageError
 from judge.judging.client import Client
 from judge.judging.combining import Logistic
 from judge.judging.reading import Reader
-from judge.profiles import JudgeProfile, Profile
+from judge.profiles import JudgeProfile
 
 from .asking import MANY, PLAIN, client, setup_of, yes_no
 
@@ -55,7 +55,7 @@ Written = Callable[[Sequence[Row]], str]
 
 
 def run(job: Job, *clients: Client, **settings: Any) -> Calibration:
-    return asyncio.run(calibrate(job, setup_of(*clients, **settings)))
+    return asyncio.run(acalibrate(job, setup_of(*clients, **settings)))
 
 
 def reads(chances: Mapping[str, float], name: str = "one") -> Client:
@@ -189,26 +189,6 @@ def test_the_fit_never_sees_the_held_out_part(
     assert only(before).combination == only(after).combination
     assert before.checks[0].judges[0].fit == after.checks[0].judges[0].fit
     assert only(before).rates != only(after).rates
-
-
-def test_the_same_labels_and_seed_give_the_same_profile_in_any_order(labels: Written) -> None:
-    rows, chances = biased(120)
-    first = run(Job([labels(rows)], draws=50), reads(chances))
-    again = run(Job([labels(rows)], draws=50), reads(chances))
-    assert first.profile == again.profile
-    assert first.as_json() == again.as_json()
-    other = run(Job([labels(rows)], draws=50, seed=7), reads(chances))
-    assert only(other).labels.keys() != only(first).labels.keys()
-
-
-def test_a_profile_survives_its_file(labels: Written) -> None:
-    rows, chances = biased(120)
-    for job in (Job([labels(rows)], draws=10), Job([labels(rows)], draws=10, agreement=0.6)):
-        found = run(job, reads(chances))
-        assert found.profile is not None
-        again = Profile.model_validate_json(found.profile.model_dump_json(indent=1))
-        assert again == found.profile
-        assert again.judges[0].fingerprint == found.profile.judges[0].fingerprint
 
 
 def test_several_questions_are_weighed(labels: Written) -> None:
@@ -485,14 +465,6 @@ def test_a_check_without_a_rubric_is_refused_before_any_judge_is_asked(labels: W
     assert [check.check for check in found.checks] == ["plain"]
 
 
-def test_checks_are_told_apart(labels: Written) -> None:
-    rows = [norm("a", "yes"), norm("b", "no", "many")]
-    found = run(Job([labels(rows)], draws=10), says({"a": "yes", "b": "yes"}))
-    assert [(check.check, check.items) for check in found.checks] == [("plain", 1), ("many", 1)]
-    assert found.profile is not None
-    assert [one.bond.check for one in found.profile.judges] == ["plain", "many"]
-
-
 def test_an_answer_that_decides_nothing_is_no_reference(labels: Written) -> None:
     """Nor does a judge disagree with it: the confusion matrix has no row for it."""
     rows = [norm("a", "yes"), norm("b", "unsure"), norm("c", {"ann": "unsure", "bo": "unsure"})]
@@ -509,13 +481,6 @@ def test_items_that_cannot_be_put_to_a_judge_are_counted_with_the_reason(labels:
     assert judge.skipped == {"the record has no rule_of_thumb": 1}
     assert judge.final.outcomes["skipped"] == 1
     assert len(only(found).labels) == 1
-
-
-def test_nothing_but_what_cannot_be_asked(labels: Written) -> None:
-    bare = {"id": "x", "story": "Ann greets.", "labels": {"plain": "yes"}}
-    (judge,) = run(Job([labels([bare])], draws=10), says({})).checks[0].judges
-    assert judge.final.accuracy.value is None
-    assert judge.final.coverage.value == 0.0
 
 
 # ---------------------------------------------------------------- over many data sets

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration.labels import subject_of
-from judge.calibration.observations import Effort, Observation, as_read, observe, turned_round
+from judge.calibration.observations import Effort, Observation, as_read, observe
 from judge.errors import BackendError, BadRequest, Denied, Unreachable
 from judge.judging.budget import Budget, BudgetReached
 from judge.judging.client import Client
@@ -19,7 +18,6 @@ from judge.judging.combining import Logistic
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
 from judge.judging.reading import Reader
 from judge.records.labels import LabelledItem
-from judge.rubric import builtin
 
 from .asking import MANY, PLAIN, Answering, judge_of, norm_item, yes_no
 
@@ -77,33 +75,6 @@ async def test_the_items_of_a_record_are_asked_one_after_the_other() -> None:
         assert own == ["Pears"] * each + ["Plums"] * each
     # A call of the one record begins before that of the other has ended.
     assert {name for name, _ in calls[:2]} == {"a", "b"}
-
-
-async def test_no_more_records_at_once_than_told() -> None:
-    under_way, most = set[str](), 0
-    judge = judge_of(PLAIN, lambda call: 0.9)
-    backend: Any = judge.client.backend
-    complete = backend.complete
-
-    async def slowly(call: Call, mode: Any) -> Any:
-        nonlocal most
-        under_way.add(call.origin.record)
-        most = max(most, len(under_way))
-        await asyncio.sleep(0.001)
-        under_way.discard(call.origin.record)
-        return await complete(call, mode)
-
-    backend.complete = slowly
-    await observe(judge, [norm_item(f"{n}") for n in range(9)], Effort(), at_once=3)
-    assert most == 3
-
-
-def test_progress_counts_every_item() -> None:
-    counts: list[int] = []
-    seen(
-        judge_of(PLAIN, lambda call: 0.9), [norm_item(f"{n}") for n in range(5)], told=counts.append
-    )
-    assert counts == [1, 2, 3, 4, 5]
 
 
 # ---------------------------------------------------------------- probability readings
@@ -174,20 +145,6 @@ def test_answered_abstained_unreadable_error_and_skipped_are_told_apart() -> Non
     assert [one.subject is not None for one in found] == [True, True, True, True, False]
     # What abstained still tells how likely it held each answer.
     assert found[1].said.probabilities == pytest.approx({"yes": 0.55, "no": 0.45})
-
-
-def test_another_reader_makes_another_answer_of_what_was_read() -> None:
-    judge = judge_of(PLAIN, lambda call: 0.7)
-    (one,) = seen(judge, [norm_item("a")])
-    assert one.chances is not None
-    turned = Logistic(
-        questions=(0,), answers=("yes", "no"), weights=((-1.0,), (0.0,)), intercepts=(0.0, 0.0)
-    )
-    again = as_read(one.item, judge, one.chances, Reader(combination=turned))
-    assert (again.outcome, again.answer) == ("answered", "no")
-    assert again.probabilities == pytest.approx({"yes": 0.3, "no": 0.7})
-    unsure = as_read(one.item, judge, one.chances, Reader(combination=turned, sure_at=0.8))
-    assert (unsure.outcome, unsure.answer) == ("abstained", None)
 
 
 @pytest.mark.parametrize(
@@ -288,25 +245,6 @@ def test_a_probability_reading_is_swapped_too() -> None:
     items = [preference("a", "Hello.", "Goodbye."), preference("b", "Goodbye.", "Hello.")]
     found = seen(judge_of("preference", by_text), items)
     assert [(one.said.answer, one.said.swapped) for one in found] == [("1", "1"), ("2", "2")]
-    (one,) = seen(judge_of("preference", by_text), items[:1], Effort(swap=False))
-    assert one.said.swapped is None
-
-
-def test_the_order_is_swapped_only_where_there_is_one_and_when_told() -> None:
-    plain = judge_of(PLAIN, lambda call: yes_no("yes"), "structured")
-    assert seen(plain, [norm_item("a")])[0].said.swapped is None
-    assert len(asked(plain)) == 1
-    ordered = judge_of("preference", lambda call: yes_no("1"), "structured")
-    (one,) = seen(ordered, [preference("a", "Hello.", "Bye.")], Effort(swap=False))
-    assert (one.said.swapped, len(asked(ordered))) == (None, 1)
-    assert [turned_round(answer) for answer in ("1", "2", "yes")] == ["2", "1", "yes"]
-
-
-def test_a_swapped_reply_that_cannot_be_read_leaves_the_answer() -> None:
-    replies = iter([yes_no("2"), "no JSON"])
-    judge = judge_of("preference", lambda call: next(replies), "structured")
-    (one,) = seen(judge, [preference("a", "Hello.", "Bye.")])
-    assert (one.said.answer, one.said.swapped) == ("2", None)
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -331,53 +269,6 @@ def test_the_values_of_a_story_are_asked_about_as_a_validation_does(apart: bool)
 
 
 # ---------------------------------------------------------------- what a judge is shown
-
-
-@pytest.mark.parametrize(
-    ("check", "fields", "number", "told"),
-    [
-        ("incorporation", STORY, 3, "the record has no value 3"),
-        ("incorporation", STORY, 0, "the label is about the record, the check about its values"),
-        ("relevance", {"rule_of_thumb": "Greet.", "story": "x"}, 1, "the record has no value 1"),
-        ("irony", {"post": "a", "reply": "b"}, 1, "the record has no value 1"),
-        ("irony", {"post": "a"}, 0, "the record has no reply"),
-        ("entailment", {"premise": " ", "hypothesis": "b"}, 0, "the record has no premise"),
-        ("incorporation", {"values": ["one--Agree"]}, 1, "field 'story' is missing"),
-    ],
-)
-def test_why_an_item_cannot_be_put_to_a_judge(
-    check: str, fields: dict[str, Any], number: int, told: str
-) -> None:
-    item = LabelledItem("a", check, fields, number=number, gold="yes")
-    found = subject_of(item, builtin()[check])
-    assert isinstance(found, str)
-    assert found.startswith(told)
-
-
-def test_a_label_about_one_value_is_not_taken_for_one_about_the_story() -> None:
-    story_check = next(
-        rubric
-        for rubric in builtin().values()
-        if rubric.role == "judge" and rubric.about == "record" and "story" in rubric.kinds
-    )
-    item = LabelledItem("a", story_check.name, STORY, number=1, gold="yes")
-    assert subject_of(item, story_check) == "the label is about a value, the check about the record"
-
-
-def test_the_reference_stands_in_for_a_label_that_the_record_lacks() -> None:
-    rubric = builtin()["entailment"]
-    texts = {"premise": "It rains.", "hypothesis": "It is wet."}
-    told = subject_of(LabelledItem("a", "entailment", texts, gold="neutral"), rubric)
-    own = subject_of(
-        LabelledItem("a", "entailment", {**texts, "label": "entailment"}, gold="neutral"), rubric
-    )
-    assert not isinstance(told, str)
-    assert not isinstance(own, str)
-    assert (told.label, own.label) == ("neutral", "entailment")
-    # Where people do not agree there is no reference, and yet something to compare them with.
-    for nobody in (None, "entailment|neutral"):
-        item = LabelledItem("a", "entailment", texts, gold=nobody)
-        assert not isinstance(subject_of(item, rubric), str)
 
 
 def test_the_reference_is_never_shown() -> None:

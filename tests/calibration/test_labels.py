@@ -1,16 +1,19 @@
-"""Which labels a calibration goes by, and which it leaves out, named."""
+"""Labels: which count and which are left out, named; how they are split; what a judge is shown."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from judge.calibration.calibration import Job
-from judge.calibration.labels import gather
+from judge.calibration.labels import gather, sample, split, subject_of
 from judge.errors import UsageError
 from judge.records import Item
 from judge.records.labels import LabelledItem
@@ -29,7 +32,7 @@ def rubric_of(check: str) -> Rubric:
 
 
 def gathered(*sources: str, **more: Any) -> tuple[dict[str, list[LabelledItem]], list[Item]]:
-    return gather(Job(list(sources), **more), rubric_of)
+    return gather(sources, rubric_of, **more)
 
 
 def told(problems: Sequence[Item]) -> list[tuple[str, int, str]]:
@@ -105,17 +108,6 @@ def test_what_is_no_answer_to_the_rubric_is_left_out_and_named(write: Written) -
         gathered(source, checks=["many"])
 
 
-def test_an_answer_about_a_value_is_named_with_its_number(write: Written) -> None:
-    values = ["Sport matters--Agree", "Rest matters--Agree"]
-    story = {"id": "s", "story": "Ann ran.", "values": values}
-    source = write("labels.jsonl", [{**story, "labels": {"consistency": ["no", "never"]}}])
-    found, problems = gathered(source)
-    assert [item.number for item in found["consistency"]] == [1]
-    assert told(problems) == [
-        ("labels.jsonl", 1, "label 'consistency' (value 2) must be one of yes, no, not 'never'")
-    ]
-
-
 @pytest.mark.parametrize("answer", ["unsure", "I don't know", "Unanswerable", "yes|no"])
 def test_answers_that_decide_nothing_are_no_mistakes(write: Written, answer: str) -> None:
     rows = [norm("a", {"plain": answer}), norm("b", {"plain": {"ann": answer, "bo": "yes"}})]
@@ -175,3 +167,125 @@ def test_an_item_that_an_earlier_source_had_counts_once(write: Written) -> None:
     ]
     # The same records are drawn from both, so that a sample would be doubled unseen.
     assert len(gathered(one, f"./{one}", records=1)[0]["plain"]) == 1
+
+
+# ---------------------------------------------------------------- splitting
+
+
+@dataclass(frozen=True)
+class Part:
+    record: str
+    reference: str | None = "yes"
+
+
+Items = st.lists(
+    st.builds(
+        Part,
+        st.integers(0, 12).map(lambda number: f"r{number}"),
+        st.sampled_from(["yes", "no", None]),
+    ),
+    max_size=40,
+)
+Shares = st.sampled_from([[0.5, 0.5], [0.9, 0.1], [0.5, 0.25, 0.25], [0.5, 0.2, 0.15, 0.15]])
+
+
+@given(Items, Shares, st.integers(0, 5))
+def test_every_item_is_in_one_part_and_every_record_whole(
+    items: list[Part], shares: list[float], seed: int
+) -> None:
+    parts = split(items, shares, seed)
+    assert len(parts) == len(shares)
+    assert sorted(place for part in parts for place in part) == list(range(len(items)))
+    assert all(part == sorted(part) for part in parts)
+    records = [{items[place].record for place in part} for part in parts]
+    assert sum(map(len, records)) == len(set.union(*records))
+
+
+@given(Items, Shares, st.integers(0, 5), st.randoms(use_true_random=False))
+def test_the_order_of_the_records_changes_nothing(
+    items: list[Part], shares: list[float], seed: int, random: object
+) -> None:
+    # Only the first item of a record gives it its stratum, so whole records change places.
+    names = list(dict.fromkeys(item.record for item in items))
+    random.shuffle(names)  # type: ignore[attr-defined]
+    moved = [item for name in names for item in items if item.record == name]
+    before = [{items[place].record for place in part} for part in split(items, shares, seed)]
+    after = [{moved[place].record for place in part} for part in split(moved, shares, seed)]
+    assert before == after
+
+
+@given(
+    st.dictionaries(st.sampled_from(["yes", "no", "neutral"]), st.integers(0, 60)),
+    Shares,
+    st.integers(0, 3),
+)
+def test_every_part_has_its_share_of_every_reference(
+    sizes: dict[str, int], shares: list[float], seed: int
+) -> None:
+    items = [
+        Part(f"{reference}{number}", reference)
+        for reference, size in sizes.items()
+        for number in range(size)
+    ]
+    parts = split(items, shares, seed)
+    for part, share in zip(parts, shares, strict=True):
+        assert abs(len(part) - share * len(items)) < len(shares)
+        counts = Counter(items[place].reference for place in part)
+        for reference, size in sizes.items():
+            assert abs(counts[reference] - share * size) <= len(shares)
+
+
+@given(Items, st.integers(1, 15), st.integers(0, 3))
+def test_a_sample_has_whole_records_and_grows_with_its_size(
+    items: list[Part], records: int, seed: int
+) -> None:
+    drawn = sample(items, records, seed)
+    names = {items[place].record for place in drawn}
+    assert len(names) == min(records, len({item.record for item in items}))
+    assert drawn == [place for place, item in enumerate(items) if item.record in names]
+    assert set(drawn) <= set(sample(items, records + 1, seed))
+
+
+# ---------------------------------------------------------------- what a judge is shown
+
+STORY = {
+    "story": "An shook her head. Bo left.",
+    "values": ["Pears are good--Agree", "Plums are good--Disagree"],
+}
+
+
+@pytest.mark.parametrize(
+    ("check", "fields", "number", "told"),
+    [
+        ("incorporation", STORY, 3, "the record has no value 3"),
+        ("incorporation", STORY, 0, "the label is about the record, the check about its values"),
+        ("relevance", {"rule_of_thumb": "Greet.", "story": "x"}, 1, "the record has no value 1"),
+        ("irony", {"post": "a", "reply": "b"}, 1, "the record has no value 1"),
+        ("irony", {"post": "a"}, 0, "the record has no reply"),
+        ("entailment", {"premise": " ", "hypothesis": "b"}, 0, "the record has no premise"),
+        ("incorporation", {"values": ["one--Agree"]}, 1, "field 'story' is missing"),
+    ],
+)
+def test_why_an_item_cannot_be_put_to_a_judge(
+    check: str, fields: dict[str, Any], number: int, told: str
+) -> None:
+    item = LabelledItem("a", check, fields, number=number, gold="yes")
+    found = subject_of(item, builtin()[check])
+    assert isinstance(found, str)
+    assert found.startswith(told)
+
+
+def test_the_reference_stands_in_for_a_label_that_the_record_lacks() -> None:
+    rubric = builtin()["entailment"]
+    texts = {"premise": "It rains.", "hypothesis": "It is wet."}
+    told = subject_of(LabelledItem("a", "entailment", texts, gold="neutral"), rubric)
+    own = subject_of(
+        LabelledItem("a", "entailment", {**texts, "label": "entailment"}, gold="neutral"), rubric
+    )
+    assert not isinstance(told, str)
+    assert not isinstance(own, str)
+    assert (told.label, own.label) == ("neutral", "entailment")
+    # Where people do not agree there is no reference, and yet something to compare them with.
+    for nobody in (None, "entailment|neutral"):
+        item = LabelledItem("a", "entailment", texts, gold=nobody)
+        assert not isinstance(subject_of(item, rubric), str)
