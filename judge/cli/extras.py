@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from judge.errors import UsageError
+from judge.errors import missing_extra
 
 _CALIBRATE = ("matplotlib", "numpy", "scipy", "sklearn")
 
@@ -21,5 +21,4 @@ def need_calibrate(command: str, *libraries: str) -> None:
     """
     missing = [name for name in libraries or _CALIBRATE if find_spec(name) is None]
     if missing:
-        told = ", ".join(missing)
-        raise UsageError(f"{command} needs {told}: pip install 'judge[calibrate]'")
+        raise missing_extra(f"{command} needs {', '.join(missing)}", "calibrate")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from judge.report.sheet import (
     BLUE,
@@ -84,9 +84,6 @@ def _figures(
 
 def reliability(heading: Heading, judge: JudgeReport) -> Figure | None:
     """What came true against what was promised, bin by bin; None without probabilities."""
-    import numpy as np
-    from sklearn.calibration import CalibrationDisplay
-
     error = judge.final.calibration_error
     if not judge.final.bins:
         return None
@@ -98,11 +95,10 @@ def reliability(heading: Heading, judge: JudgeReport) -> Figure | None:
         height=5.6,
     )
     axes = figure.subplots()
+    axes.plot((0, 1), (0, 1), color=PALE, linestyle="--", label="perfect")
     for name, measures, colour in _readings(judge):
-        means = np.array([one.mean_probability for one in measures.bins])
-        shares = np.array([one.observed for one in measures.bins])
-        display: Any = CalibrationDisplay(shares, means, means, estimator_name=name)
-        display.plot(ax=axes, color=colour, ref_line=measures is judge.final)
+        means = [one.mean_probability for one in measures.bins]
+        axes.plot(means, [one.observed for one in measures.bins], "o-", color=colour, label=name)
     classes = judge.final.confusion.rows
     if len(classes) == 2:
         first = short(classes[0], 24)
@@ -110,6 +106,7 @@ def reliability(heading: Heading, judge: JudgeReport) -> Figure | None:
     else:
         axes.set(xlabel="mean probability of the answer", ylabel="share of answers that are right")
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axes.legend()
     return figure
 
 
