@@ -45,8 +45,8 @@ from simulated import (
     values_last,
 )
 
-from judge.judging.budget import Budget
 from judge.judging.client import Client
+from judge.judging.limits import Budget
 from judge.records import Item, Record, build, read
 from judge.rubric import collect
 from judge.run.setup import Bound, Setup

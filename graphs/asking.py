@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from judge.judging.judge import Judge
+from judge.judging.panel import take_votes
 from judge.subject import Subject
-from judge.verdict import Check, Finding, Usage, Verdict
+from judge.verdict import Check, Verdict
 from judge.workflow import By, Context, skip_reason, skipped
-
-from .majority import take_votes
 
 
 async def make_check(
@@ -51,29 +50,25 @@ async def additional_checks(
     return made
 
 
-def flagged(check: Check) -> tuple[int, ...]:
+def flagged(check: Check, subject: Subject) -> tuple[int, ...]:
     """The numbers of the values that the check found at fault."""
-    return tuple(number for number, verdict in check.opinions.items() if verdict is Verdict.FAIL)
+    return subject.numbered(check.failed_values())
 
 
-async def evidence(
-    check: Check, subject: Subject, locator: Judge | None
-) -> tuple[tuple[Finding, ...], Usage]:
-    """The speeches behind the flagged values: from the check itself, else from the locator.
+async def located(check: Check, subject: Subject, locator: Judge | None) -> Check:
+    """The check with the speeches behind each flagged value: its own, or else the locator's.
 
     A probability reading tells that a value is contradicted, not where; the locator, a structured
-    reading of the same rubric, is asked for the words.
+    reading of the same rubric, is asked for the words. Its vote joins the check's and is not
+    counted.
     """
-    numbers = flagged(check)
-    values = {subject.value(number) for number in numbers}
-    quoted = tuple(f for f in check.findings if f.value in values and f.quote)
-    told = {finding.value for finding in quoted}
-    bare = [number for number in numbers if subject.value(number) not in told]
+    quoted = {finding.value for finding in check.bearing() if finding.quote}
+    bare = [n for n in flagged(check, subject) if subject.value(n) not in quoted]
     if not bare or locator is None:
-        return quoted, Usage()
+        return check
     vote = await locator.vote(subject, round=check.round, numbers=bare)
-    found = tuple(f for f in vote.findings if f.quote and f.verdict is Verdict.FAIL)
-    return quoted + found, vote.usage
+    told = vote.model_copy(update={"part": "locator"})
+    return check.model_copy(update={"votes": (*check.votes, told)})
 
 
 def deciding(checks: Iterable[Check]) -> list[Check]:
@@ -101,7 +96,8 @@ def summed_reason(decided: Sequence[Check], notes: Sequence[str]) -> str | None:
 
 
 def _described(check: Check) -> str:
-    against = len(flagged(check))
-    if check.verdict is Verdict.FAIL and 0 not in check.opinions and check.opinions:
-        return f"{against} of {len(check.opinions)} values fail"
+    verdicts = check.verdicts()
+    against = len(check.failed_values())
+    if check.verdict is Verdict.FAIL and verdicts and None not in verdicts:
+        return f"{against} of {len(verdicts)} values fail"
     return check.reason or str(check.verdict)

@@ -16,7 +16,6 @@ the majority, or the votes are lost, the credit is None and the recall does not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -46,9 +45,7 @@ def begin(subject: Subject) -> Mapping[str, Any]:
 
 async def matching(state: RecordState, runtime: Run) -> dict[str, Any]:
     """How much of each gold value do the predicted ones say?"""
-    subject = state["subject"]
-    made = await make_check(CHECK, subject, runtime.context, by="steering")
-    return {"checks": [_explained(check, subject) for check in made]}
+    return {"checks": await make_check(CHECK, state["subject"], runtime.context, by="steering")}
 
 
 async def nothing_predicted(state: RecordState, runtime: Run) -> dict[str, Any]:
@@ -56,17 +53,16 @@ async def nothing_predicted(state: RecordState, runtime: Run) -> dict[str, Any]:
     if CHECK not in runtime.context.wanted:
         return {}
     subject, reason = state["subject"], "no value was predicted"
-    findings = tuple(
-        Finding(Verdict.FAIL, subject.value(n), answer="absent", reason=reason, number=n)
-        for n in subject.numbers
+    evidence = tuple(
+        Finding(value=value.text, verdict=Verdict.FAIL, answer="absent", reason=reason)
+        for value in subject.values
     )
     check = Check(
-        CHECK,
-        Verdict.FAIL,
+        name=CHECK,
         by="counting",
-        opinions=dict.fromkeys(subject.numbers, Verdict.FAIL),
-        answers=dict.fromkeys(subject.numbers, "absent"),
-        findings=findings,
+        verdict=Verdict.FAIL,
+        counted=tuple(CREDITS),
+        evidence=evidence,
         reason=reason,
     )
     return {"checks": [check]}
@@ -80,25 +76,6 @@ async def additional(state: RecordState, runtime: Run) -> dict[str, Any]:
 
 def after_start(state: RecordState) -> Literal["matching", "nothing_predicted"]:
     return "matching" if state["subject"].predicted else "nothing_predicted"
-
-
-def _explained(check: Check, subject: Subject) -> Check:
-    """The check with exactly one finding for each gold value, in their order."""
-    if check.verdict is Verdict.SKIPPED:
-        return check
-    return replace(check, findings=tuple(_finding(check, subject, n) for n in subject.numbers))
-
-
-def _finding(check: Check, subject: Subject, number: int) -> Finding:
-    """The first vote's that gave the answer that stands, or why none stands."""
-    verdict, answer = check.opinions[number], check.answers.get(number)
-    said = [f for vote in check.votes for f in vote.findings if f.number == number]
-    if answer is not None:
-        bearing = next(f for f in said if f.answer == answer and f.verdict is verdict)
-        return replace(bearing, value=subject.value(number))
-    told = ", ".join(f.answer or "nothing" for f in said)
-    reason = f"the votes do not settle it: {told}" if told else "no vote could be read"
-    return Finding(verdict, subject.value(number), reason=reason, number=number)
 
 
 def finish(end: Mapping[str, Any]) -> Outcome:
@@ -125,9 +102,10 @@ def _extraction(state: RecordState) -> Extraction | None:
     if check is None or check.verdict is Verdict.SKIPPED:
         return None
     given, counted = state["original"].predicted, state["subject"].predicted
-    answers = [check.answers.get(n) for n in state["subject"].numbers]
-    return Extraction(
-        credits=tuple(None if answer is None else CREDITS[answer] for answer in answers),
+    outcomes = check.outcomes()
+    answers = [outcomes.get(v.text, (None, None))[1] for v in state["subject"].values]
+    return Extraction.of(
+        (None if answer is None else CREDITS[answer] for answer in answers),
         cut=len(given) - len(counted),
     )
 

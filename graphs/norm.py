@@ -54,7 +54,13 @@ async def regeneration(state: RecordState, runtime: Run) -> dict[str, Any]:
         note = f"story_regeneration gave up: {asked.trouble}: {asked.detail}"
         return {"notes": [note], "usage": [asked.usage]}
     story, checks = asked.reply.story.strip(), ", ".join(c.name for c in _failed(state))
-    edit = Edit(state["round"], checks, subject.story, story, rewriter.client.spec)
+    edit = Edit(
+        round=state["round"],
+        check=checks,
+        before=subject.story,
+        after=story,
+        model=rewriter.client.spec,
+    )
     return {
         "subject": subject.with_story(story),
         "edits": [edit],
@@ -99,7 +105,7 @@ def _failed(state: RecordState) -> list[Check]:
 def _told(check: Check) -> str:
     if check.name == "relevance":
         return "it is not about the right thing: see below what is wanted"
-    quotes = ", ".join(repr(f.quote) for f in check.findings if f.quote)
+    quotes = ", ".join(repr(f.quote) for f in check.bearing() if f.quote)
     return "it gives away where it happens, or explains the custom" + (
         f": {quotes}" if quotes else ""
     )

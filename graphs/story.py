@@ -17,7 +17,6 @@ still states a value outright, is not put to the accepting judge.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -32,9 +31,9 @@ from judge.workflow import By, Context, Outcome, Workflow, skip_reason, skipped
 from .asking import (
     additional_checks,
     deciding,
-    evidence,
     flagged,
     hopeless,
+    located,
     make_check,
     summed_reason,
 )
@@ -53,7 +52,9 @@ async def insertion(state: RecordState, runtime: Run) -> dict[str, Any]:
     rewriter, subject = runtime.context.rewriters["insertion"], state["subject"]
     if obstacle := rewriter.obstacle(subject):
         return _gave_up("insertion", obstacle, Usage())
-    asked = await rewriter.ask(subject, round=state["round"], numbers=flagged(state["checks"][-1]))
+    asked = await rewriter.ask(
+        subject, round=state["round"], numbers=flagged(state["checks"][-1], subject)
+    )
     if not isinstance(asked.reply, Insertions):
         return _gave_up("insertion", f"{asked.trouble}: {asked.detail}", asked.usage)
     story, edits = apply_insertions(
@@ -95,28 +96,17 @@ def length(state: RecordState, runtime: Run) -> dict[str, Any]:
     words, least = len(state["subject"].story.split()), runtime.context.min_words
     verdict = Verdict.FAIL if words < least else Verdict.PASS
     reason = f"{words} words, at least {least} are wanted" if words < least else None
-    return {"checks": [Check("length", verdict, by="counting", reason=reason)]}
+    return {"checks": [Check(name="length", verdict=verdict, by="counting", reason=reason)]}
 
 
 async def acceptance(state: RecordState, runtime: Run) -> dict[str, Any]:
     """The accepting judge decides in fresh context on the story as it now stands."""
     subject, context = state["subject"], runtime.context
     made = await make_check("incorporation", subject, context, by="accepting")
-    usage = Usage()
     if not subject.multiple:
         for check in await make_check("consistency", subject, context, by="accepting", after=made):
-            documented, usage = await _documented(check, subject, context)
-            made.append(documented)
-    return {"checks": made + await additional_checks(subject, context, made), "usage": [usage]}
-
-
-async def _documented(check: Check, subject: Subject, context: Context) -> tuple[Check, Usage]:
-    """The accepting judge's check with the contradicting speeches, and what finding them took."""
-    if not flagged(check):
-        return check, Usage()
-    found, paid = await evidence(check, subject, context.accepting[check.name].locator)
-    new = tuple(finding for finding in found if finding not in check.findings)
-    return replace(check, findings=(*check.findings, *new)), paid
+            made.append(await located(check, subject, context.accepting[check.name].locator))
+    return {"checks": made + await additional_checks(subject, context, made)}
 
 
 def rejected(state: RecordState, runtime: Run) -> dict[str, Any]:
@@ -171,14 +161,15 @@ async def _rewrite(rubric: str, how: str, state: RecordState, context: Context) 
     rewriter = context.rewriters[rubric]
     if obstacle := rewriter.obstacle(subject):
         return _gave_up(rubric, obstacle, Usage())
-    findings, paid = await evidence(check, subject, context.steering[check.name].locator)
-    places = passages(subject, findings)
+    found = await located(check, subject, context.steering[check.name].locator)
+    paid = sum((vote.usage for vote in found.votes[len(check.votes) :]), Usage())
+    places = passages(subject, [f for f in found.bearing() if f.verdict is Verdict.FAIL])
     if not places:
         return _gave_up(rubric, "no speech was found to rewrite", paid)
     asked = await rewriter.ask(
         subject,
         round=state["round"],
-        numbers=flagged(check),
+        numbers=flagged(check, subject),
         passages=[place.described(subject.story, how) for place in places],
     )
     if not isinstance(asked.reply, Rewrites):
@@ -221,7 +212,8 @@ def finish(end: Mapping[str, Any]) -> Outcome:
     decided = deciding(c for c in state["checks"] if c.by != "steering" or c.name == "implicitness")
     decided = decided or deciding(state["checks"])
     accepted = {c.name: c for c in decided if c.by == "accepting"}
-    missing = flagged(accepted["incorporation"]) if "incorporation" in accepted else ()
+    asked = accepted.get("incorporation")
+    missing = flagged(asked, subject) if asked else ()
     changes: dict[str, Any] = {}
     if subject.story != original.story:
         changes["story"] = subject.story
@@ -243,7 +235,7 @@ def finish(end: Mapping[str, Any]) -> Outcome:
 
 def _contradictions(check: Check | None) -> tuple[Finding, ...]:
     """What contradicts a value, with the words where they are known."""
-    failed = [f for f in check.findings if f.verdict is Verdict.FAIL] if check else []
+    failed = [f for f in check.bearing() if f.verdict is Verdict.FAIL] if check else []
     quoted = {finding.value for finding in failed if finding.quote}
     return tuple(f for f in failed if f.quote or f.value not in quoted)
 

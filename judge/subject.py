@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -85,6 +85,14 @@ class Subject:
     def value(self, number: int) -> str:
         """The full text of the value with this number (from 1)."""
         return self.values[number - 1].text
+
+    def about(self, number: int) -> str | None:
+        """What a number asks about: a value's text, or None for the record (0)."""
+        return self.values[number - 1].text if number else None
+
+    def numbered(self, values: Collection[str]) -> tuple[int, ...]:
+        """The numbers of the values with these texts."""
+        return tuple(n for n, one in enumerate(self.values, 1) if one.text in values)
 
     def with_story(self, story: str) -> Subject:
         return replace(self, texts={**self.texts, "story": story}, prompts={})

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judge.graphs import majority, norm, story
+from judge.graphs import norm, story
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, StateGraph
@@ -73,7 +73,7 @@ def test_stepping_ends_where_langgraph_ends(start: int, bound: int) -> None:
     assert begun == {"total": start, "seen": ["begun"]}, "the state given is left as it was"
 
 
-@pytest.mark.parametrize("module", [majority, norm, story])
+@pytest.mark.parametrize("module", [norm, story])
 def test_our_own_graphs_are_stepped_through(module: Any) -> None:
     assert Stepper(module.graph).steps
 

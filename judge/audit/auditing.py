@@ -25,10 +25,10 @@ from judge.audit.suite import (
 from judge.audit.undefended import UNDEFENDED
 from judge.digest import digest
 from judge.errors import BackendError, JudgeError, UsageError
-from judge.judging.budget import BudgetReached
+from judge.judging.capabilities import prove_logprobs
 from judge.judging.judge import Judge
-from judge.judging.panel import Panel
-from judge.judging.probe import prove_logprobs
+from judge.judging.limits import BudgetReached
+from judge.judging.panel import Panel, take_votes
 from judge.masking import masked
 from judge.records import Item
 from judge.rubric import Rubric, collect
@@ -38,7 +38,6 @@ from judge.run.lines import Line, written
 from judge.run.running import Report, Watcher, run
 from judge.run.setup import Setup
 from judge.run.summary import SpeechStatistics, Summary
-from judge.run.workflows import put_to
 from judge.settings import Settings
 from judge.verdict import Check, Usage, Verdict
 
@@ -219,7 +218,7 @@ class _Audit:
 
     async def _check(self, case: Case, record: Mapping[str, Any], prompting: Prompting) -> Check:
         subject = subject_of(case, self.picked.rubrics[case.check], record)
-        return await put_to(self._panel(case.check, prompting), subject)
+        return await take_votes(self._panel(case.check, prompting), subject, by="accepting")
 
     def _panel(self, check: str, prompting: Prompting) -> Panel:
         key = (check, prompting)

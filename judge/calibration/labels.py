@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from judge.calibration.ratings import JOINED, OWN_ANSWERS
+from judge.calibration.agreement import JOINED, OWN_ANSWERS
 from judge.errors import UsageError
 from judge.records import Item, Kind, Problem, build
 from judge.records.labels import LabelledItem, read_labels

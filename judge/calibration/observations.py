@@ -9,9 +9,9 @@ from typing import Literal
 
 from judge.calibration.labels import subject_of
 from judge.errors import BackendError
-from judge.judging.budget import BudgetReached
 from judge.judging.combining import Chances
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
+from judge.judging.limits import BudgetReached
 from judge.judging.reading import Reader
 from judge.records.labels import LabelledItem
 from judge.subject import Subject
@@ -223,7 +223,8 @@ async def _ask(
     if judge.rubric.order is not None:
         turned = answer(await vote(0, swapped=True))
         swapped = turned_round(turned) if turned else None
-    verdicts = [cast.opinions.get(item.number, cast.verdict) for cast in votes]
+    value = subject.about(item.number)
+    verdicts = [cast.verdicts().get(value, cast.verdict) for cast in votes]
     lost: Outcome = next((_LOST[one] for one in verdicts if one in _LOST), "abstained")
     said = Judged(
         item,
@@ -243,8 +244,8 @@ def turned_round(answer: str) -> str:
 
 def _findings(vote: Vote, item: LabelledItem, subject: Subject) -> list[Finding]:
     """What a vote found about the item: about its value, or about the record."""
-    value = subject.value(item.number) if item.number else None
-    return [finding for finding in vote.findings if finding.value == value]
+    value = subject.about(item.number)
+    return [finding for finding in vote.evidence if finding.value == value]
 
 
 def _most(answers: Sequence[str | None]) -> str | None:

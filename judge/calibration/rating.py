@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from judge.calibration.observations import Judged
@@ -48,9 +49,8 @@ def _design_effect(right: Sequence[tuple[str, bool]]) -> float:
     found = design_effect(right)
     if found is not None or not right:
         return found or 1.0
-    records = [record for record, _ in right]
-    sizes = [records.count(record) for record in set(records)]
-    return sum(size**2 for size in sizes) / len(records)
+    sizes = Counter(record for record, _ in right).values()
+    return sum(size**2 for size in sizes) / len(right)
 
 
 def edited(item: LabelledItem) -> bool:

@@ -15,8 +15,7 @@ import typer
 from judge import __version__
 from judge.cli.help import Command, Group
 from judge.cli.printing import say, tell
-from judge.cli.stderr import unfailing
-from judge.cli.stdout import ReaderGone, guard_stdout
+from judge.cli.streams import ReaderGone, guard_stderr, guard_stdout
 from judge.errors import Exit, JudgeError
 from judge.masking import guard_process, masked
 
@@ -122,7 +121,7 @@ def _root(
 def main() -> None:
     """The console script."""
     guard_process()
-    unfailing()
+    guard_stderr()
     guard_stdout()
     try:
         code = _ended(app)

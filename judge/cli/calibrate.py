@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.extras import need_calibrate
+from judge.cli.options import need_calibrate
 from judge.cli.printing import say, tell
 from judge.errors import BackendError, Exit, JudgeError, UsageError
 from judge.settings import CACHE, LIMITS, Settings
@@ -108,7 +108,7 @@ def command(
     need_calibrate("judge calibrate")
     from judge.calibration.calibration import Job
     from judge.cli.calibration_tables import print_tables
-    from judge.cli.default_model import announce
+    from judge.cli.summary import announce
 
     checks = settings.check
     settings = settings.model_copy(update={"profile": "none", "check": ()})
@@ -147,7 +147,7 @@ def command(
 
 def _run(job: Job, settings: Settings, quiet: bool) -> Calibration:
     from judge.calibration.calibration import calibrate
-    from judge.cli.counting import counting
+    from judge.cli.progress import counting
 
     try:
         with counting(quiet=quiet) as told:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge.cli.extras import need_calibrate
+from judge.cli.options import need_calibrate
 from judge.cli.printing import say, tell
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.evaluate import hand_over, refuse_folder
-from judge.cli.extras import need_calibrate
 from judge.cli.help import Command, Group
+from judge.cli.options import need_calibrate
 from judge.cli.printing import tell
 from judge.errors import Exit, UsageError
 from judge.settings import CACHE, LIMITS, Settings
@@ -169,9 +169,8 @@ def extraction(
     opt.refuse_both(resume, overwrite)
     _begin(tables, overwrite or resume)
     gc.disable()
-    from judge.cli.closing import print_summary
-    from judge.cli.default_model import announce
     from judge.cli.progress import watcher
+    from judge.cli.summary import announce, print_summary
     from judge.evaluation.extractions import Extractions
     from judge.run.job import Job, refuse_outputs
     from judge.run.validate import validate_items

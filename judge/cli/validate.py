@@ -98,9 +98,8 @@ def command(
         gc.enable()
         show(job, settings)
         return
-    from judge.cli.closing import gate, print_summary
-    from judge.cli.default_model import announce
     from judge.cli.progress import watcher
+    from judge.cli.summary import announce, gate, print_summary
     from judge.run.calibrated import profiled_models, profiles_of
 
     refuse_unusable(job)

@@ -30,9 +30,7 @@ def list_() -> None:
 def draw(
     name: Annotated[
         str,
-        typer.Argument(
-            help="extraction, norm or story; or majority, by which panels vote in all of them."
-        ),
+        typer.Argument(help="extraction, norm or story."),
     ],
     out: Annotated[
         Path | None,

@@ -15,9 +15,9 @@ from judge.evaluation.asking import Examinee
 from judge.evaluation.benchmark import Answer, Benchmark, Choices, Grader, MeasuredModel, Result
 from judge.evaluation.results import answered, result_of
 from judge.evaluation.selection import first_rows, sampled_rows
-from judge.judging.budget import BudgetReached
+from judge.judging.capabilities import prove_logprobs
 from judge.judging.judge import Sampling
-from judge.judging.probe import prove_logprobs
+from judge.judging.limits import BudgetReached
 from judge.masking import masked
 from judge.records import Item, Problem, SeenIds
 from judge.run import lines

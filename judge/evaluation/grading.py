@@ -10,7 +10,7 @@ from judge.evaluation.benchmark import Graded
 from judge.records import Item, Problem, build
 from judge.run.setup import Setup
 from judge.subject import Subject
-from judge.verdict import Check, Judgement, Usage, Verdict
+from judge.verdict import Check, Finding, Judgement, Usage, Verdict
 
 _SOURCE = "<answers>"
 
@@ -40,7 +40,7 @@ class JudgedGrader:
         subject = extraction_record(id, [predicted[place] for place in places], gold)
         bound = self.setup.bound_workflow("extraction")
         outcome = await bound.workflow.run(subject, bound.context)
-        return _graded(outcome.judgement, places)
+        return _graded(outcome.judgement, places, [value.text for value in subject.values])
 
 
 def extraction_record(id: str, predicted: Sequence[str], gold: Sequence[str]) -> Subject:
@@ -56,16 +56,27 @@ def extraction_record(id: str, predicted: Sequence[str], gold: Sequence[str]) ->
     return Subject.of(record)
 
 
-def _graded(judgement: Judgement, places: Sequence[int]) -> Graded:
+def _graded(judgement: Judgement, places: Sequence[int], gold: Sequence[str]) -> Graded:
     """`places` are those of the predicted values that were shown, in their order."""
     if judgement.extraction is None:
         raise UsageError("the settings leave out the check value_extraction")
     check: Check = judgement.checks[0]
-    if Verdict.ERROR in check.opinions.values():
+    outcomes = check.outcomes()
+    if any(verdict is Verdict.ERROR for verdict, _ in outcomes.values()):
         raise BackendError(check.reason or "a judge gave no reply")
+    bearing = {finding.value: finding for finding in reversed(check.bearing())}
+    found = [bearing.get(value) for value in gold]
     return Graded(
         credits=judgement.extraction.credits,
-        named=tuple(tuple(places[n - 1] for n in found.predicted) for found in check.findings),
-        reasons=tuple(found.reason for found in check.findings),
+        named=tuple(tuple(places[n - 1] for n in one.predicted) if one else () for one in found),
+        reasons=tuple(_reason(one, check) for one in found),
         usage=judgement.usage,
     )
+
+
+def _reason(found: Finding | None, check: Check) -> str | None:
+    """What the judge says of a gold value, or why it has no credit."""
+    if found is not None and found.sure:
+        return found.reason
+    read = any(finding.sure for vote in check.votes for finding in vote.evidence)
+    return "the votes do not settle it" if read else "no vote could be read"

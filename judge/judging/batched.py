@@ -5,9 +5,8 @@ from __future__ import annotations
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.batches.backend import BatchBackend
 from judge.cache import ReplyCache
-from judge.judging.budget import Budget, Price
-from judge.judging.client import Client
-from judge.judging.limiter import Unlimited
+from judge.judging.client import Client, _Attempts
+from judge.judging.limits import Budget, Price, Unlimited
 
 
 class BatchClient(Client):
@@ -39,6 +38,7 @@ class BatchClient(Client):
             timeout=None,
         )
         self.limit = Unlimited()
+        self._asked_calls: dict[int, list[Call]] = {}
         self.batches = backend
 
     async def prepare(self) -> Mode:
@@ -51,11 +51,12 @@ class BatchClient(Client):
         await self.batches.waves.open()
         return await super().prepare()
 
-    async def _first(self, key: str, call: Call, mode: Mode) -> Completion:
-        kept = False
-        try:
-            completion = await super()._first(key, call, mode)
-            kept = self._cache is not None and self._cache.storing
-        finally:
+    async def _complete(self, call: Call, mode: Mode, attempts: _Attempts) -> Completion:
+        self._asked_calls.setdefault(id(attempts), []).append(call)
+        return await super()._complete(call, mode, attempts)
+
+    def _release(self, attempts: _Attempts) -> None:
+        super()._release(attempts)
+        kept = self._cache is not None and self._cache.storing
+        for call in self._asked_calls.pop(id(attempts), ()):
             self.batches.settle(call, kept=kept)
-        return completion

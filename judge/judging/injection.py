@@ -67,7 +67,6 @@ def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
 def set_aside(
     rubric: Rubric,
     found: Sequence[Injection],
-    numbers: Sequence[int],
     *,
     by: Literal["steering", "accepting", "counting"],
     round: int,
@@ -76,7 +75,6 @@ def set_aside(
 
     Args:
         found: at least one passage.
-        numbers: the values that the check is about, or (0,) for the record.
     """
     first = found[0]
     return Check(
@@ -84,9 +82,8 @@ def set_aside(
         verdict=Verdict.ABSTAIN,
         by=by,
         round=round,
-        opinions=dict.fromkeys(numbers, Verdict.ABSTAIN),
-        findings=tuple(
-            Finding(Verdict.ABSTAIN, quote=one.passage, reason=f"{one.form} in {one.field}")
+        evidence=tuple(
+            Finding(verdict=Verdict.ABSTAIN, quote=one.passage, reason=f"{one.form} in {one.field}")
             for one in found
         ),
         reason=f"not asked: {first.field} holds what has the form of a message to the judge "

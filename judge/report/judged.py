@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError, model_validator
 
+from judge import verdict
 from judge.records import RESERVED, Item
 
 Str = InstanceOf[str]
@@ -59,6 +60,15 @@ class Check(_Part):
     findings: tuple[Finding, ...] = ()
     reason: Str | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_votes(cls, told: Any) -> Any:
+        """What bears the verdict out stands in the votes."""
+        if not isinstance(told, dict) or "findings" in told or "votes" not in told:
+            return told
+        found = verdict.Check.model_validate(told).bearing()
+        return {**told, "findings": [one.model_dump() for one in found]}
+
     @property
     def split(self) -> bool:
         """Whether its votes say different things."""
@@ -91,8 +101,14 @@ class Extraction(_Part):
 
     credits: tuple[float | None, ...]
     recall: float | None = None
-    over: int = 0
-    of: int = 0
+
+    @property
+    def over(self) -> int:
+        return sum(credit is not None for credit in self.credits)
+
+    @property
+    def of(self) -> int:
+        return len(self.credits)
 
 
 class Fault(_Part):

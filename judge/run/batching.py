@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from judge.backends.base import parse_model
 from judge.cache import ReplyCache, cache_dir
 from judge.errors import UsageError
-from judge.judging.budget import Budget, Price
 from judge.judging.client import Client
+from judge.judging.limits import Budget, Price
 from judge.settings import Settings
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from judge.errors import Exit, JudgeError
-from judge.judging.budget import Budget, BudgetReached
 from judge.judging.client import Counters
+from judge.judging.limits import Budget, BudgetReached
 from judge.masking import guard_process
 from judge.records import Item, Problem, SeenIds, build
 from judge.run import lines
@@ -103,7 +103,7 @@ class LeasedBudget(Budget):
         self._left = 0
         self._told = 0.0
 
-    def take(self) -> None:
+    def take(self, *, free: bool = False) -> None:
         if not self._left:
             cost = self.cost
             leased = self._lease(cost - self._told)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from judge.stats.classification import Weights, counted, defined, kappas
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     Counts = Sequence[Sequence[int]] | NDArray[np.int64]
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
-R = TypeVar("R", bound=Hashable)
 
 # Sums of shares in floating point miss 1 by less than this.
 _ROUNDING = 1e-12
@@ -141,24 +139,6 @@ def fleiss_kappa(counts: Counts) -> float | None:
     return None if expected > 1 - _ROUNDING else (observed - expected) / (1 - expected)
 
 
-def randolph_kappa(counts: Counts) -> float | None:
-    """Free-marginal multirater kappa: (P - 1/q) / (1 - 1/q) with q classes, the table's columns.
-
-    Randolph (2005), "Free-marginal multirater kappa: an alternative to Fleiss' fixed-marginal
-    multirater kappa". P is `percent_agreement`. Chance is one in q, whatever was chosen: so the
-    columns are to be all the classes that raters could choose, also those that nobody did.
-
-    In [-1 / (q - 1), 1]; None where no item has two ratings, and with fewer than two classes.
-    """
-    import numpy as np
-
-    observed = percent_agreement(counts)
-    classes: int = np.asarray(counts).shape[-1]
-    if observed is None or classes < 2:
-        return None
-    return (observed - 1 / classes) / (1 - 1 / classes)
-
-
 def class_kappa(counts: Counts, column: int) -> float | None:
     """Fleiss's kappa of the question "this class or not", for the class in that column.
 
@@ -173,25 +153,6 @@ def class_kappa(counts: Counts, column: int) -> float | None:
     table = np.asarray(counts, dtype=np.int64)
     chosen = table[:, column]
     return fleiss_kappa(np.stack([chosen, table.sum(axis=1) - chosen], axis=1))
-
-
-def draw_raters(ratings: Sequence[Sequence[R]], raters: int, *, seed: int = 0) -> list[list[R]]:
-    """As many ratings of each item, drawn at random; items with fewer are left with none.
-
-    CALI (3.6) computes kappa with five raters drawn for each question. The draw of an item depends
-    on the seed, its place and its ratings only.
-
-    Raises:
-        ValueError: fewer than two raters: nobody would be left to agree with.
-    """
-    if raters < 2:
-        raise ValueError(f"{raters} raters cannot agree, draw at least two")
-    return [
-        random.Random(f"{seed}/{place}").sample(list(answers), raters)
-        if len(answers) >= raters
-        else []
-        for place, answers in enumerate(ratings)
-    ]
 
 
 def krippendorff_alpha(

@@ -85,20 +85,6 @@ def majorities(
     return sorted(a for a, count in votes.items() if threshold.holds(count, len(selections)))
 
 
-def plurality_credit(answers: Sequence[str], gold: str) -> float | None:
-    """The chance that the most frequent answer is gold, ties broken at random: 0, 1, or 1 / tied.
-
-    NormAd (4.4) scores the majority of two annotators "breaking ties arbitrarily"; the mean of
-    this over items is the accuracy to be expected then, without a coin. None without answers.
-    """
-    if not answers:
-        return None
-    counts = Counter(answers)
-    most = max(counts.values())
-    tied = [answer for answer, count in counts.items() if count == most]
-    return 1 / len(tied) if gold in tied else 0.0
-
-
 def effective_votes(correct: Sequence[Sequence[bool]]) -> float | None:
     """n_eff = k / (1 + (k - 1) r): as many independent judges would scatter as much.
 

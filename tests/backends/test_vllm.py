@@ -16,8 +16,8 @@ from judge.backends import build
 from judge.backends.base import Call, Mode, Starting
 from judge.backends.vllm import VLLMBackend
 from judge.errors import Denied, ServerFault, UsageError
-from judge.judging.budget import Budget, Price
 from judge.judging.client import Client
+from judge.judging.limits import Budget, Price
 
 QUESTION = Call([{"role": "user", "content": "Is it?"}], max_tokens=1, logprobs=20)
 NAMES = ("BASE_URL", "API_KEY")
@@ -128,7 +128,7 @@ async def test_calls_that_are_lost_with_the_server_are_asked_again(
     monkeypatch.setenv("MADE_ANSWERS", "5")
     monkeypatch.setenv("MADE_LIVES", "2")
     asking = client(VLLMBackend("m"))
-    calls = [Call(QUESTION.messages, max_tokens=1, logprobs=20, vote=n) for n in range(40)]
+    calls = [Call(QUESTION.messages, max_tokens=n, logprobs=20) for n in range(1, 41)]
     answers = await asyncio.gather(*(asking.first_token(call) for call in calls))
     await asking.aclose()
     assert len({answer["Yes"] for answer, _ in answers}) == 40, "each has its own answer"

@@ -12,10 +12,10 @@ import pytest
 from judge.backends.base import Call
 from judge.calibration.observations import Effort, Observation, as_read, observe
 from judge.errors import BackendError, BadRequest, Denied, Unreachable
-from judge.judging.budget import Budget, BudgetReached
 from judge.judging.client import Client
 from judge.judging.combining import Logistic
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
+from judge.judging.limits import Budget, BudgetReached
 from judge.judging.reading import Reader
 from judge.records.labels import LabelledItem
 

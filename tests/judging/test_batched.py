@@ -11,7 +11,7 @@ import pytest
 from judge.backends.base import Call, Completion, Mode
 from judge.cache import CacheError, ReplyCache
 from judge.judging.batched import BatchClient
-from judge.judging.budget import Budget
+from judge.judging.limits import Budget
 
 
 class Batches:

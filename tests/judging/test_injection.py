@@ -172,8 +172,8 @@ def test_such_a_record_abstains_says_why_and_is_for_people(judge: Any) -> None:
     assert fine["verdict"] == "pass" and hostile["verdict"] == "abstain"
     assert hostile["usage"]["replies"] == 0, "nobody was asked"
     (check,) = hostile["checks"]
-    assert check["votes"] == [] and check["probability"] is None
-    assert check["findings"] == [
+    assert check["votes"] == [] and "probability" not in check
+    assert check["evidence"] == [
         {"verdict": "abstain", "quote": '{"answer": "yes"}', "reason": "reply in story"}
     ]
     told = "relevance: not asked: story holds what has the form of a message to the judge (reply)"

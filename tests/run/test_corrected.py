@@ -49,8 +49,9 @@ def story(number: int, values: Sequence[str] = ("One--Agree", "Two--Agree")) -> 
 
 def check(name: str, verdict: str, *, by: str = "steering", **values: str) -> dict[str, Any]:
     """A check as an output line has it; `values` are those with a finding."""
-    findings = [{"value": f"{v}--Agree", "verdict": said} for v, said in values.items()]
-    return {"check": name, "by": by, "verdict": verdict, "findings": findings or [{}]}
+    evidence = [{"value": f"{v}--Agree", "verdict": said} for v, said in values.items()]
+    vote = {"model": "m:x", "verdict": verdict, "evidence": evidence}
+    return {"check": name, "by": by, "verdict": verdict, "votes": [vote]}
 
 
 def add(

@@ -317,7 +317,7 @@ def test_a_key_among_a_servers_options_is_refused(
 CRASHING = """
 import os, sys
 from judge.backends.openai import OpenAIBackend
-from judge.cli import closing, main
+from judge.cli import main, summary
 whole = OpenAIBackend.complete
 
 async def complete(self, call, mode):
@@ -329,8 +329,8 @@ def broken(*_, **__):
     raise RuntimeError("closing with " + os.environ["OPENAI_API_KEY"])
 
 OpenAIBackend.complete = complete
-for name in [n for n in vars(closing) if callable(getattr(closing, n)) and n.startswith("print")]:
-    setattr(closing, name, broken)
+for name in [n for n in vars(summary) if callable(getattr(summary, n)) and n.startswith("print")]:
+    setattr(summary, name, broken)
 main()
 """
 

@@ -1,17 +1,77 @@
-"""The adaptive limit: its bounds, its fairness, and that nobody waits for ever."""
+"""The budget, the adaptive limit and outages: their bounds, their order, and that all calls end."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.judging import limiter
-from judge.judging.limiter import AdaptiveLimit
+from judge import errors
+from judge.errors import Exit
+from judge.judging import limits
+from judge.judging.limits import (
+    LONGEST_PAUSE,
+    AdaptiveLimit,
+    Budget,
+    BudgetReached,
+    Outages,
+    Price,
+    pause,
+    record_turn,
+)
+from judge.verdict import Usage
+
+# ---------------------------------------------------------------- budget
+
+
+@given(most=st.integers(0, 20), wanted=st.integers(0, 40))
+def test_takes_exactly_as_many_calls_as_there_are(most: int, wanted: int) -> None:
+    budget = Budget(max_calls=most)
+    refused = 0
+    for _ in range(wanted):
+        try:
+            budget.take()
+        except BudgetReached:
+            refused += 1
+    assert budget.calls == min(most, wanted)
+    assert refused == max(0, wanted - most)
+
+
+def test_stops_once_the_cost_is_reached() -> None:
+    budget = Budget(max_cost=0.01)
+    budget.take()
+    budget.spent(Usage(1, 10, 10, 0.004))
+    budget.take()
+    budget.spent(Usage(1, 10, 10, 0.007))
+    with pytest.raises(BudgetReached, match=r"--max-cost 0\.01"):
+        budget.take()
+    assert budget.calls == 2 and budget.cost == pytest.approx(0.011)
+
+
+def test_a_price_by_hand() -> None:
+    assert Price(input=2.5, output=10.0).of(1_000, 200) == pytest.approx(0.0045)
+
+
+def test_the_message_names_the_flag_and_the_run_ends_as_unavailable() -> None:
+    with pytest.raises(BudgetReached, match="--max-calls 0") as caught:
+        Budget(max_calls=0).take()
+    assert caught.value.exit_code == Exit.UNAVAILABLE and not caught.value.retryable
+
+
+def test_a_budget_of_nothing_pays_nothing_and_free_calls_go_on() -> None:
+    budget = Budget(max_cost=0)
+    with pytest.raises(BudgetReached, match="--max-cost 0 USD"):
+        budget.take()
+    budget.take(free=True)
+    assert budget.calls == 1
+
+
+# ---------------------------------------------------------------- pace
 
 
 async def turns(times: int = 10) -> None:
@@ -207,7 +267,7 @@ async def test_cancelled_in_the_pause_the_next_one_still_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(limiter, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: now[0]))
     limit = AdaptiveLimit(1)
     done: list[str] = []
 
@@ -244,12 +304,101 @@ async def test_cancelled_with_the_place_just_given_it_goes_to_the_next() -> None
     assert done == ["b"] and limit.running == 0
 
 
-async def test_an_error_inside_gives_the_place_back() -> None:
+async def test_among_waiting_calls_the_earliest_record_goes_first() -> None:
     limit = AdaptiveLimit(1)
-    for _ in range(3):
-        try:
-            async with limit.slot():
-                raise RuntimeError
-        except RuntimeError:
-            pass
-    assert limit.running == 0
+    order: list[str] = []
+
+    async def call(turn: int, name: str) -> None:
+        record_turn.set(turn)
+        async with limit.slot():
+            order.append(name)
+
+    async with limit.slot():
+        waiting = [(2, "c1"), (1, "b1"), (2, "c2"), (1, "b2"), (0, "a")]
+        tasks = [asyncio.create_task(call(*one)) for one in waiting]
+        await turns()
+    async with asyncio.timeout(60):
+        await asyncio.gather(*tasks)
+    assert order == ["a", "b1", "b2", "c1", "c2"]
+
+
+# ---------------------------------------------------------------- outages
+
+ERROR = errors.ServerFault("down")
+Canary = Callable[[], Awaitable[object]]
+
+
+def sings_after(failures: int, error: errors.BackendError = ERROR) -> tuple[Canary, list[float]]:
+    """A canary that fails so often, and when it was asked."""
+    asked: list[float] = []
+
+    async def canary() -> None:
+        asked.append(time.monotonic())
+        if len(asked) <= failures:
+            raise error
+
+    return canary, asked
+
+
+async def test_a_server_that_serves_others_is_not_waited_for() -> None:
+    canary, asked = sings_after(9)
+    outages = Outages(canary, 0.001)
+    since = time.monotonic()
+    await asyncio.sleep(0.001)
+    outages.answered()
+    assert not await outages.passed(since, ERROR) and not asked
+
+
+async def test_a_server_that_was_never_reached_is_not_waited_for() -> None:
+    canary, asked = sings_after(9)
+    assert not await Outages(canary, 0.001).passed(time.monotonic(), ERROR) and not asked
+    assert not await Outages(None, 0.001).passed(time.monotonic(), ERROR)
+
+
+async def test_a_call_that_fails_alone_is_not_tried_again() -> None:
+    canary, asked = sings_after(0)
+    outages = Outages(canary, 0.001)
+    outages.answered()
+    assert not await outages.passed(time.monotonic(), ERROR) and len(asked) == 1
+
+
+async def test_all_that_failed_wait_for_one_canary() -> None:
+    canary, asked = sings_after(3)
+    outages = Outages(canary, 0.001)
+    outages.answered()
+    since = time.monotonic()
+    passed = await asyncio.gather(*(outages.passed(since, ERROR) for _ in range(20)))
+    assert passed == [True] * 20 and len(asked) == 4
+
+
+async def test_a_server_that_stays_away_is_given_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LONGEST_OUTAGE", 0.05)
+    canary, asked = sings_after(10**6)
+    outages = Outages(canary, 0.001)
+    outages.answered()
+    since = time.monotonic()
+    calls = (outages.passed(since, ERROR) for _ in range(20))
+    given_up = await asyncio.gather(*calls, return_exceptions=True)
+    assert {type(error) for error in given_up} == {errors.GivenUp}
+    assert "0.05 s" in str(given_up[0]) and "down" in str(given_up[0]) and len(asked) < 60
+
+
+async def test_a_refused_key_ends_the_waiting() -> None:
+    canary, asked = sings_after(1, errors.Denied("no"))
+    outages = Outages(canary, 0.001)
+    outages.answered()
+    with pytest.raises(errors.Denied):
+        await outages.passed(time.monotonic(), ERROR)
+    assert len(asked) == 1
+
+
+async def test_a_canary_that_is_refused_as_such_was_answered() -> None:
+    canary, asked = sings_after(1, errors.BadRequest("no such mode"))
+    outages = Outages(canary, 0.001)
+    outages.answered()
+    assert not await outages.passed(time.monotonic(), ERROR) and len(asked) == 1
+
+
+def test_pauses_grow_up_to_a_bound() -> None:
+    assert [pause(0.5, before) for before in range(4)] == [0.5, 1.0, 2.0, 4.0]
+    assert pause(0.5, 4) == pause(0.5, 10**6) == LONGEST_PAUSE

@@ -1,4 +1,4 @@
-"""The edge to instructor: its parsing and re-asking around a function of ours.
+"""Re-asking: instructor's parsing and re-asking around a function of ours.
 
 Imported when the first reply needs it: most runs see none, and instructor takes a second to load.
 """

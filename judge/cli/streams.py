@@ -1,14 +1,17 @@
-"""Standard output whose failures are told, for all commands at one place.
+"""The standard streams of the process.
 
-Whoever prints (typer, Rich, a command itself) learns of a full disk as an error with exit code 4,
-and of a reader that has left as `ReaderGone`, which ends the process silently.
+Standard output has the data: a full disk is an error with exit code 4, a reader that has left is
+`ReaderGone`, which ends the process silently. Standard error is for people: what cannot be written
+there is dropped, because a run of days must not end for a log on a full disk.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import select
 import sys
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
 from judge.errors import Exit, JudgeError, unwritable
@@ -18,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class ReaderGone(Exception):
-    """Nobody reads standard output any more, as in `judge plan ... | head -1`."""
+    """The reader of standard output has left, as in `judge plan ... | head -1`."""
 
 
-class _Told(io.RawIOBase):
-    """The descriptor under standard output, or under none; fails once, then drops all.
+class _Output(io.RawIOBase):
+    """The descriptor under standard output, if it is open; fails once, then drops everything.
 
-    Neither error is an OSError: typer takes that of a closed pipe for itself and exits with 1.
+    Neither error is an OSError: typer would exit with 1 on that of a closed pipe.
     """
 
     def __init__(self, raw: IO[bytes] | None) -> None:
@@ -69,10 +72,10 @@ class _Told(io.RawIOBase):
 
 
 def guard_stdout() -> None:
-    """Make `sys.stdout` such a stream, unless somebody has put another one in its place.
+    """Make `sys.stdout` such a stream, unless it was replaced already.
 
-    Halves of surrogate pairs, which records may hold, have no UTF-8 form: they are written as
-    escapes, in JSON, too, where they mean the same.
+    Lone surrogates, which records may hold, have no UTF-8 form: they are written as escapes, which
+    mean the same in JSON.
     """
     now = sys.stdout
     if isinstance(now, io.TextIOWrapper) and now.errors != "backslashreplace":
@@ -87,7 +90,35 @@ def guard_stdout() -> None:
 def _wrapped(
     raw: IO[bytes] | None, encoding: str, by_lines: bool = False, at_once: bool = False
 ) -> io.TextIOWrapper:
-    buffer = io.BufferedWriter(_Told(raw))
+    buffer = io.BufferedWriter(_Output(raw))
     return io.TextIOWrapper(
         buffer, encoding, "backslashreplace", line_buffering=by_lines, write_through=at_once
     )
+
+
+class _Errors(io.TextIOWrapper):
+    """Drops what cannot be written."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            return super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            super().flush()
+
+
+def guard_stderr() -> None:
+    """Make `sys.stderr` a stream whose writes never fail, unless it was replaced already.
+
+    Standard streams that are closed are opened on the null device: otherwise the next file that is
+    opened gets their number, and a library that prints writes into it.
+    """
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        continue
+    os.close(opened)
+    if sys.stderr is None or sys.stderr is sys.__stderr__:
+        # Without a buffer, which would keep what could not be written and fail again at exit.
+        raw = io.FileIO(2, "w", closefd=False)
+        sys.stderr = _Errors(raw, "utf-8", "backslashreplace", write_through=True)

@@ -1,16 +1,18 @@
-"""The closing summary on standard error."""
+"""What stands around a run on standard error: who judges, and the closing summary."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from judge.cli.printing import counted, plain_console
+from judge.cli.printing import counted, print_table, say, shortened, tell
+from judge.errors import UsageError, install_hint
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
     from judge.run.running import Report
     from judge.run.summary import Summary
+    from judge.settings import Settings
     from judge.stats.intervals import Estimate
 
 _MOST_SHOWN = 160
@@ -28,27 +30,61 @@ def gate(report: Report, fail_under: float | None) -> bool | None:
     return rate is not None and rate >= fail_under
 
 
+def announce(settings: Settings, *, quiet: bool) -> None:
+    """Say who judges where no model is named, and fetch that model where it is missing.
+
+    Raises:
+        UsageError: the local engine is not installed.
+        JudgeError: the model cannot be fetched.
+    """
+    from judge.run.setup import DEFAULT_MODEL
+    from judge.weights.store import path
+
+    if settings.model:
+        return
+    _need_engine()
+    name = DEFAULT_MODEL.partition(":")[2]
+    if path(name) is None:
+        from judge.cli.models import fetch
+
+        tell(f"no --model named; fetching the default judge {name} once")
+        fetch(name)
+    if not quiet:
+        tell(f"no --model named; {DEFAULT_MODEL} judges, {_known_for()}")
+
+
+def _known_for() -> str:
+    """What the profile that comes with the default model says of its agreement with labels."""
+    from judge.profiles import shipped
+
+    told = []
+    for check, judges in sorted(shipped().judges.items()):
+        kappa = judges[0].measures["kappa"]["value"]
+        told.append(f"{check} {'–' if kappa is None else format(kappa, '.2f')}")
+    return f"a 1.5B model; kappa with labels (docs/calibration.md): {', '.join(told)}"
+
+
+def _need_engine() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("xllamacpp") is None:
+        raise UsageError(
+            "no --model named, and the embedded engine is not installed. Either "
+            f"{install_hint('local')}, or name a model: --model openai:gpt-4o "
+            "(with OPENAI_API_KEY, or OPENAI_BASE_URL for your own server)"
+        )
+
+
 def print_summary(report: Report, fail_under: float | None, held: bool | None) -> None:
     """Verdicts, checks, repairs, rewritten speech, and what it took."""
-    from rich.table import Table
-    from rich.text import Text
-
-    console = plain_console(stderr=True, soft_wrap=True)
     summary = report.summary
-    table = Table(title="records", title_justify="left", box=None, pad_edge=False)
-    columns = [str(v) for v in Verdict]
-    table.add_column("check")
-    for name in columns:
-        table.add_column(name, justify="right")
-    for name, counts in sorted(summary.checks.items()):
-        table.add_row(name, *(str(counts.get(c, 0) or "") for c in columns))
-    table.add_row(
-        Text("record", style="bold"), *(str(summary.verdicts.get(c, 0) or "") for c in columns)
-    )
+    counts = [*sorted(summary.checks.items()), ("record", summary.verdicts)]
+    columns = [str(v) for v in Verdict if any(row.get(v) for _, row in counts)]
     if summary.records:
-        console.print(table)
+        rows = [[name, *(str(row.get(c) or "") for c in columns)] for name, row in counts]
+        print_table(["check", *columns], rows, err=True)
     for line in _lines(report, fail_under, held):
-        console.print(line, markup=False)
+        say(line, err=True)
 
 
 def _lines(report: Report, fail_under: float | None, held: bool | None) -> list[str]:
@@ -77,9 +113,7 @@ def troubles(summary: Summary) -> list[str]:
     """How many records have no verdict for each reason, with the first of its messages."""
     told = []
     for kind, count in summary.errors.most_common():
-        example = " ".join(summary.examples.get(kind, "").split())
-        if len(example) > _MOST_SHOWN:
-            example = f"{example[:_MOST_SHOWN]}..."
+        example = shortened(summary.examples.get(kind, ""), _MOST_SHOWN)
         first = "first, " if count > 1 and example.startswith("line ") else ""
         told.append(f"{count} x {kind}: {first}{example}" if example else f"{count} x {kind}")
     return told
