@@ -1,16 +1,17 @@
-"""Label budgets: known figures, statsmodels' variance, simulations, brute force."""
+"""What labels are worth: design effects and budgets, by other libraries and by simulation."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import f_oneway
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.stats.corrected_rate import rogan_gladen
 from judge.stats.intervals import wilson
-from judge.stats.labels import MEASURES, Budget, Measure, kappa_variance
+from judge.stats.labels import MEASURES, Budget, Measure, design_effect, kappa_variance
 
 
 def test_kappa_of_0_6() -> None:
@@ -31,20 +32,6 @@ def test_kappa_variance_against_statsmodels(kappa: float, prevalence: float) -> 
     by_library = cohens_kappa(table * 1000)
     assert by_library.kappa == pytest.approx(kappa, abs=1e-9)
     assert kappa_variance(kappa, prevalence) == pytest.approx(by_library.var_kappa * 1000)
-
-
-@pytest.mark.parametrize("prevalence", [0.5, 0.3])
-def test_kappa_variance_by_simulation(prevalence: float) -> None:
-    n, kappa = 200, 0.6
-    apart = prevalence * (1 - prevalence) * (1 - kappa)
-    cells = [prevalence - apart, apart, apart, 1 - prevalence - apart]
-    drawn = np.random.default_rng(5).multinomial(n, cells, 20_000) / n
-    both, one, other, neither = drawn.T
-    by_chance = (both + one) * (both + other) + (neither + one) * (neither + other)
-    kappas = (both + neither - by_chance) / (1 - by_chance)
-    low, high = np.quantile(kappas, (0.025, 0.975))
-    assert n * kappas.var() == pytest.approx(kappa_variance(kappa, prevalence), rel=0.05)
-    assert high - low == pytest.approx(Budget("kappa", kappa, prevalence).width(n), rel=0.05)
 
 
 def test_widths_are_those_of_the_intervals_themselves() -> None:
@@ -107,8 +94,54 @@ def test_impossible(wrong: dict[str, object], why: str) -> None:
         Budget(**{"measure": "accuracy", "expect": 0.8, **wrong})  # type: ignore[arg-type]
 
 
-def test_impossible_questions() -> None:
-    with pytest.raises(ValueError, match="0 labels"):
-        Budget("accuracy", 0.8).width(0)
-    with pytest.raises(ValueError, match="width is 2"):
-        Budget("accuracy", 0.8).labels_needed(2)
+# ---------------------------------------------------------------- design effect
+
+Clusters = st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=2, max_size=8)
+
+
+def flat(clusters: list[list[bool]]) -> list[tuple[int, bool]]:
+    return [(name, outcome) for name, members in enumerate(clusters) for outcome in members]
+
+
+def test_design_effect_by_hand() -> None:
+    # Clusters go together wholly: three of four tell nothing new.
+    assert design_effect(flat([[True] * 4, [False] * 4])) == 4
+    # Halves in each: MSB 0, so r is negative and counts as 0.
+    assert design_effect(flat([[True, False], [True, False]])) == 1
+    # One whole, one mixed: mean 3/4, MSB = 2 (1/16 + 1/16) = 1/4, MSW = (1/2) / 2 = 1/4, r 0.
+    assert design_effect(flat([[True, True], [True, False]])) == 1
+    # Sizes 2, 2, 2 with 2, 1, 0 passed: MSB = 2 (1/4 + 1/4) / 2 = 1/2, MSW = (1/2) / 3 = 1/6,
+    # r = (1/2 - 1/6) / (1/2 + 1/6) = 1/2.
+    assert design_effect(flat([[True] * 2, [True, False], [False] * 2])) == pytest.approx(1.5)
+
+
+def test_undefined_and_single_members() -> None:
+    assert design_effect([]) is None
+    assert design_effect([("a", True), ("a", False)]) is None
+    assert design_effect(flat([[True, True], [True]])) is None
+    assert design_effect(flat([[True], [False], [True]])) == 1
+
+
+@given(Clusters)
+def test_against_an_analysis_of_variance(clusters: list[list[bool]]) -> None:
+    sizes = np.array([len(one) for one in clusters])
+    n = int(sizes.sum())
+    outcomes = {outcome for one in clusters for outcome in one}
+    assume(len(outcomes) == 2 and n > len(clusters))
+    assume(any(len(set(one)) == 2 for one in clusters))
+    ratio = f_oneway(*[np.array(one, dtype=float) for one in clusters]).statistic
+    usual = (n - (sizes**2).sum() / n) / (len(clusters) - 1)
+    correlation = max(0.0, (ratio - 1) / (ratio + usual - 1))
+    expected = 1 + ((sizes**2).sum() / n - 1) * correlation
+    assert design_effect(flat(clusters)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_it_is_the_variance_that_clustering_adds() -> None:
+    random = np.random.default_rng(7)
+    stories, values, draws = 60, 5, 1500
+    # Beta(2, 2) chances a story: correlation 1 / (2 + 2 + 1), so deff = 1 + 4 / 5.
+    passed = random.random((draws, stories, values)) < random.beta(2, 2, (draws, stories, 1))
+    widened = passed.mean(axis=(1, 2)).var() / (0.25 / (stories * values))
+    told = [design_effect(flat(passed[draw].tolist())) for draw in range(200)]
+    assert widened == pytest.approx(1.8, rel=0.1)
+    assert np.mean([one for one in told if one is not None]) == pytest.approx(1.8, rel=0.05)
