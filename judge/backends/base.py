@@ -175,7 +175,8 @@ def parse_model(spec: str) -> tuple[str, str]:
     """`provider:model` -> (provider, model), split at the first colon.
 
     Raises:
-        UsageError: no colon, or an empty side.
+        UsageError: no colon, an empty side, or a name that begins with `-`: it would be an option
+            of the server that is started for it.
     """
     provider, colon, name = spec.partition(":")
     if not colon or not provider or not name:
@@ -183,4 +184,6 @@ def parse_model(spec: str) -> tuple[str, str]:
             f"model {spec!r} is not of the form provider:model, such as openai:gpt-4o, "
             "local:qwen2.5-coder-1.5b or scripted:judge.yaml"
         )
+    if name.startswith("-"):
+        raise UsageError(f"model {spec!r}: the name of a model cannot begin with -")
     return provider, name

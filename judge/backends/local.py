@@ -15,7 +15,15 @@ from typing import Any
 
 from judge.backends.base import Call, Completion, Mode, Reading
 from judge.backends.shape import openai_arguments, refuse_half_pairs
-from judge.errors import BackendError, BadRequest, ContextExceeded, Denied, ServerFault, UsageError
+from judge.errors import (
+    BackendError,
+    BadRequest,
+    ContextExceeded,
+    Denied,
+    ServerFault,
+    UsageError,
+    missing_extra,
+)
 from judge.serving.llama_cpp import BATCH_TOKENS, CONTEXT_TOKENS, engine_parameters
 from judge.weights import store
 
@@ -48,7 +56,7 @@ class LocalBackend:
         if self._path.suffix != ".gguf":
             raise UsageError(f"{name} is no chat model")
         if find_spec("xllamacpp") is None:
-            raise UsageError("local models need xllamacpp: pip install 'judge[local]'")
+            raise missing_extra("local models need xllamacpp", "local")
         self._context = _context_tokens()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="llama.cpp")
 

@@ -172,27 +172,6 @@ class AdaptiveLimit:
         self._admit()
 
 
-class Unlimited(AdaptiveLimit):
-    """No limit: for calls that the other side queues, and whose refusals say nothing of a pace."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[int]:
-        self.running += 1
-        try:
-            yield 0
-        finally:
-            self.running -= 1
-
-    def succeeded(self) -> None:
-        """A success changes nothing."""
-
-    def refused(self, retry_after: float | None, era: int) -> None:
-        self.refusals += 1
-
-
 # ------------------------------------------------------------ outages
 
 _SERVING = ("bad-request", "context-exceeded")

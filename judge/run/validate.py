@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from judge.errors import BackendError, JudgeError, UsageError
-from judge.masking import masked
 from judge.records import Item, Kind, Problem, Record, SeenIds, build
+from judge.redact import redacted
 from judge.run import lines
 from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
@@ -161,7 +161,7 @@ class Validation:
             # A fault of ours, or of somebody's rubric or workflow: one record must not keep all
             # others from being judged, now and again on every resume.
             _log.exception("record %s (line %d) was not judged", record.id, record.item.line)
-            told = masked(f"{type(error).__name__}: {error}")
+            told = redacted(f"{type(error).__name__}: {error}")
             return lines.failed(record, "internal", told, bound)
         return line
 

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from judge.errors import UsageError
+from judge.errors import UsageError, missing_extra
 from judge.weights import store
 
 KEY_VARIABLE = "VLLM_API_KEY"
@@ -87,7 +87,7 @@ class Served:
         if self.tensor_parallel is not None or self.gpu_memory is not None:
             raise UsageError("--tensor-parallel and --gpu-memory are options of vLLM alone")
         if find_spec("xllamacpp") is None:
-            raise UsageError("llama.cpp's server needs xllamacpp: pip install 'judge[local]'")
+            raise missing_extra("llama.cpp's server needs xllamacpp", "local")
         if store.resolve(self.model).suffix != ".gguf":
             raise UsageError(f"{self.model} is no chat model")
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import stat
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from batchserver import KEY, BatchServer
 
 from judge import errors
+from judge.backends import batch
 from judge.backends.base import Call, Completion, Mode
-from judge.backends.batches.backend import BatchBackend
-from judge.backends.batches.carrying import Pace
+from judge.backends.batch import BatchBackend
+from judge.cache import CacheError, ReplyCache
 
 Make = Callable[..., Any]
 
@@ -32,41 +31,34 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchSer
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[BatchBackend]:
-    """A backend as one process has it; leaving it is what a kill leaves, but for the lock."""
-    backend = BatchBackend("m", folder=folder / "batches")
+async def opened(folder: Path, *, killed: bool = False) -> AsyncIterator[BatchBackend]:
+    """A backend as one process has it; `killed`: leaving it is what a kill leaves."""
+    cache = ReplyCache(folder / "cache")
+    backend = BatchBackend("m", cache=cache)
     try:
         yield backend
     finally:
+        if killed:
+            backend._taken.clear()
         await backend.aclose()
+        cache.close()
 
 
 def call(number: int, vote: int = 0) -> Call:
     content = f"Guest number {number} slipped off both shoes."
-    return Call([{"role": "user", "content": content}], vote=vote)
+    return Call([{"role": "user", "content": content}], temperature=1.0, vote=vote)
 
 
-async def asked(
-    backend: BatchBackend, calls: list[Call], *, kept: bool = False
-) -> list[Completion | errors.BackendError]:
+async def asked(backend: BatchBackend, calls: list[Call]) -> list[Completion | errors.BackendError]:
     async def one(call: Call) -> Completion | errors.BackendError:
         try:
-            completion = await backend.complete(call, Mode.JSON_SCHEMA)
+            return await backend.complete(call, Mode.JSON_SCHEMA)
         except errors.BackendError as error:
             return error
-        backend.settle(call, kept=kept)
-        return completion
 
     async with asyncio.timeout(60):
-        # Once it is open, all calls are there before the loop turns: they are together for sure.
-        await backend.waves.open()
+        await backend.ready()
         return list(await asyncio.gather(*map(one, calls)))
-
-
-def left(folder: Path) -> list[str]:
-    """The kinds of files in the journal."""
-    names = [path.name for path in (folder / "batches").rglob("*") if path.is_file()]
-    return sorted(name.partition(".")[2] for name in names if name != "lock")
 
 
 def sizes(server: BatchServer) -> list[int]:
@@ -80,10 +72,8 @@ def good(outcomes: list[Any]) -> list[bool]:
 async def test_what_is_asked_together_is_one_batch(server: BatchServer, tmp_path: Path) -> None:
     async with opened(tmp_path) as backend:
         outcomes = await asked(backend, [call(1), call(2), call(1, vote=1), call(1)])
-    assert sizes(server) == [4]
-    assert all(good(outcomes))
-    # The very same call twice is two requests: which calls may share a reply, the client knows.
-    assert sorted(server.paid().values()) == [1, 1, 2]
+    assert sizes(server) == [3], "the very same call is asked once, two votes are asked twice"
+    assert all(good(outcomes)) and set(server.paid().values()) == {1}
 
 
 async def test_a_full_batch_does_not_wait(
@@ -93,7 +83,7 @@ async def test_a_full_batch_does_not_wait(
     monkeypatch.setenv("JUDGE_BATCH_QUIET", "0.5")
     async with opened(tmp_path) as backend:
         outcomes = await asked(backend, [call(n) for n in range(7)])
-        monkeypatch.setenv("JUDGE_BATCH_MEGABYTES", "0.001")
+        monkeypatch.setattr(batch, "MOST_BYTES", 500)
     assert all(good(outcomes)) and sorted(sizes(server)) == [1, 3, 3]
     async with opened(tmp_path / "other") as backend:
         outcomes = await asked(backend, [call(n) for n in range(4)])
@@ -117,7 +107,7 @@ async def test_an_expired_batch_keeps_what_it_answered(server: BatchServer, tmp_
         assert good(outcomes) == [True, False, True, False]
         lost = outcomes[1]
         assert isinstance(lost, errors.ServerFault) and lost.retryable
-        assert "HTTP 408" in str(lost)
+        assert "batch_1 (expired)" in str(lost)
         assert all(good(await asked(backend, [calls[1], calls[3]])))
     assert set(server.paid().values()) == {1}
 
@@ -131,7 +121,7 @@ async def test_faults_on_the_way_make_no_second_batch(server: BatchServer, tmp_p
 
 async def test_a_batch_is_found_far_down_the_list(server: BatchServer, tmp_path: Path) -> None:
     server.plan(create_hangs=30.0)
-    async with opened(tmp_path) as backend:
+    async with opened(tmp_path, killed=True) as backend:
         asking = asyncio.ensure_future(asked(backend, [call(1)]))
         await until(lambda: len(server.batches) == 1)
         asking.cancel()
@@ -158,7 +148,6 @@ async def test_a_refused_batch_says_why_and_leaves_nothing(
         (outcome,) = await asked(backend, [call(1)])
         assert isinstance(outcome, errors.Denied) and not outcome.retryable
         assert "m cannot be batched" in str(outcome)
-    assert left(tmp_path) == []
 
 
 async def test_what_was_collected_when_a_batch_is_refused_is_not_sent(
@@ -170,21 +159,22 @@ async def test_what_was_collected_when_a_batch_is_refused_is_not_sent(
     async with opened(tmp_path) as backend:
         outcomes = await asked(backend, [call(n) for n in range(3)])
         assert all(isinstance(outcome, errors.Denied) for outcome in outcomes)
-        assert backend.waves.told() == "" and server.requests("create") == 1
-    assert left(tmp_path) == []
+        assert backend.told() == "" and server.requests("create") == 1
 
 
-@pytest.mark.slow
-async def test_a_full_queue_is_waited_for_in_smaller_waves(
-    server: BatchServer, tmp_path: Path
+async def test_a_full_queue_is_waited_for_while_batches_of_ours_fill_it(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("JUDGE_BATCH_REQUESTS", "10")
     server.plan(room=12, delay=0.1)
     async with opened(tmp_path) as backend:
-        assert all(good(await asked(backend, [call(n) for n in range(40)], kept=True)))
+        assert all(good(await asked(backend, [call(n) for n in range(30)])))
     done = [b["request_counts"]["total"] for b in server.batches if b["status"] == "completed"]
-    assert sum(done) == 40 and max(done) <= 12
-    assert set(server.paid().values()) == {1}
-    assert left(tmp_path) == []
+    assert done == [10, 10, 10] and set(server.paid().values()) == {1}
+    server.plan(room=5)
+    async with opened(tmp_path) as backend:
+        (outcome, *_) = await asked(backend, [call(n) for n in range(100, 110)])
+    assert isinstance(outcome, errors.Denied) and "JUDGE_BATCH_REQUESTS" in str(outcome)
 
 
 async def test_a_cancelled_batch_ends_the_run_and_keeps_its_replies(
@@ -194,17 +184,17 @@ async def test_a_cancelled_batch_ends_the_run_and_keeps_its_replies(
     calls = [call(n) for n in range(4)]
     async with opened(tmp_path) as backend:
         outcomes = await asked(backend, calls)
-        assert not any(good(outcomes))
-        assert "batch_1 was cancelled at the provider" in str(outcomes[0])
+        assert good(outcomes) == [True, False, True, False]
+        assert "batch_1 was cancelled at the provider" in str(outcomes[1])
     async with opened(tmp_path) as backend:
-        assert all(good(await asked(backend, calls)))
+        assert all(good(await asked(backend, calls[1::2])))
     assert sizes(server) == [4, 2] and set(server.paid().values()) == {1}
 
 
 async def test_a_server_that_stays_away_is_given_up_and_loses_nothing(
     server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JUDGE_BATCH_PATIENCE", "0.5")
+    monkeypatch.setattr(batch, "PATIENCE_SECONDS", 0.5)
     server.plan(delay=600.0)
     async with opened(tmp_path) as backend:
         asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
@@ -212,7 +202,7 @@ async def test_a_server_that_stays_away_is_given_up_and_loses_nothing(
         server.kill()
         for outcome in await asking:
             assert isinstance(outcome, errors.Unreachable) and not outcome.retryable
-        assert backend.waves.there == 1
+        assert backend.under_way == 1
     server.finish()
     async with opened(tmp_path) as backend:
         assert all(good(await asked(backend, [call(2), call(1)])))
@@ -225,19 +215,10 @@ async def test_a_server_that_comes_back_is_waited_for(server: BatchServer, tmp_p
         asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
         await until(lambda: server.requests("poll") > 0)
         server.kill()
-        await until(lambda: "trying again" in backend.waves.told())
+        await asyncio.sleep(0.3)
         server.finish()
         assert all(good(await asking))
     assert sizes(server) == [2] and set(server.paid().values()) == {1}
-
-
-async def test_one_process_at_a_time(server: BatchServer, tmp_path: Path) -> None:
-    async with opened(tmp_path) as backend, opened(tmp_path) as second:
-        await backend.waves.open()
-        with pytest.raises(errors.UsageError, match="another run has batches of this model"):
-            await second.waves.open()
-    async with opened(tmp_path) as third:
-        await third.waves.open()
 
 
 async def test_a_wrong_key_is_found_out_at_the_start(
@@ -246,7 +227,7 @@ async def test_a_wrong_key_is_found_out_at_the_start(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0123456789")
     async with opened(tmp_path) as backend:
         with pytest.raises(errors.Denied, match="refuses the key"):
-            await backend.waves.open()
+            await backend.ready()
 
 
 async def test_a_server_without_batches_is_found_out_at_the_start(
@@ -255,77 +236,62 @@ async def test_a_server_without_batches_is_found_out_at_the_start(
     monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/elsewhere")
     async with opened(tmp_path) as backend:
         with pytest.raises(errors.Denied, match="no batch API"):
-            await backend.waves.open()
+            await backend.ready()
 
 
-async def test_a_wave_is_forgotten_when_its_replies_are_kept_elsewhere(
-    server: BatchServer, tmp_path: Path
-) -> None:
-    server.plan(fail={"number 3 ": [500]})
-    calls = [call(n) for n in range(4)]
-    async with opened(tmp_path) as backend:
-        await asked(backend, calls[:2])
-        assert left(tmp_path) == ["ids", "json", "results.jsonl"]
-        await asked(backend, calls[2:], kept=True)
-        assert left(tmp_path) == ["ids", "json", "results.jsonl"], "the second wave is gone"
-        backend.waves.finish()
-        assert left(tmp_path) == []
-
-
-async def test_another_runs_wave_stays_until_it_is_asked_for(
+async def test_a_killed_runs_batch_is_waited_for_by_all_that_is_in_it(
     server: BatchServer, tmp_path: Path
 ) -> None:
     server.plan(delay=600.0)
-    async with opened(tmp_path) as backend:
+    async with opened(tmp_path, killed=True) as backend:
         asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
         await until(lambda: server.requests("poll") > 0)
         asking.cancel()
     server.finish()
     async with opened(tmp_path) as backend:
-        await backend.waves.open()
-        assert backend.waves.there == 1 and backend.waves.told() == ""
-        # One of its requests, and one that is new: the other run would have to pay for the rest.
+        # One of its requests, and one that is new.
         assert all(good(await asked(backend, [call(1), call(3)])))
-        backend.waves.finish()
-    assert left(tmp_path) == ["ids", "json", "results.jsonl"]
     async with opened(tmp_path) as backend:
-        assert all(good(await asked(backend, [call(2)], kept=True)))
+        assert all(good(await asked(backend, [call(2)])))
     assert sizes(server) == [2, 1] and set(server.paid().values()) == {1}
 
 
-async def test_the_journal_is_its_owners_alone_and_holds_no_key(
+async def test_a_run_killed_with_replies_in_its_hands_gets_them_again(
     server: BatchServer, tmp_path: Path
 ) -> None:
+    server.plan(fail={"number 2 ": [500]})
+    async with opened(tmp_path, killed=True) as backend:
+        assert good(await asked(backend, [call(1), call(2)])) == [True, False]
     async with opened(tmp_path) as backend:
-        await asked(backend, [call(1)])
-        files = [path for path in (tmp_path / "batches").rglob("*") if path.is_file()]
-    assert len(files) == 4
-    for path in files:
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-        assert KEY.encode() not in path.read_bytes()
+        assert all(good(await asked(backend, [call(1), call(2)])))
+    assert sizes(server) == [2, 1] and set(server.paid().values()) == {1}
 
 
-async def test_a_torn_journal_is_no_obstacle(server: BatchServer, tmp_path: Path) -> None:
-    async with opened(tmp_path) as backend:
-        await asked(backend, [call(1)])
-        (folder,) = (tmp_path / "batches").iterdir()
-    (folder / "0123456789abcdef.requests.jsonl").write_text('{"custom')
-    (state,) = folder.glob("*.json")
-    told = orjson.loads(state.read_bytes())
-    (folder / "fedcba9876543210.json").write_bytes(orjson.dumps({**told, "version": 99}))
+async def test_what_is_asked_again_after_a_run_has_ended_is_a_new_request(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    """As an invalid reply is, which the client throws away."""
     async with opened(tmp_path) as backend:
         assert all(good(await asked(backend, [call(1)])))
-    assert sizes(server) == [1]
-    assert not (folder / "0123456789abcdef.requests.jsonl").exists()
-    assert (folder / "fedcba9876543210.json").exists(), "a newer judge's wave is not ours to lose"
+        assert all(good(await asked(backend, [call(1)])))
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(1)])))
+    assert sizes(server) == [1, 1, 1]
 
 
-def test_settings_of_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Pace.of_environment() == Pace(5.0, 30.0, 3600.0, 50_000, 200_000_000)
-    monkeypatch.setenv("JUDGE_BATCH_POLL", "soon")
-    with pytest.raises(errors.UsageError, match="JUDGE_BATCH_POLL"):
-        Pace.of_environment()
+async def test_no_batch_is_made_that_cannot_be_noted(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: ReplyCache) -> None:
+        raise CacheError("full")
+
+    async with opened(tmp_path) as backend:
+        assert backend._cache is not None
+        backend._cache.on_fault = lambda error: None
+        monkeypatch.setattr(ReplyCache, "_store_waiting", full)
+        (outcome,) = await asked(backend, [call(1)])
+        monkeypatch.undo()
+    assert isinstance(outcome, errors.Denied) and server.batches == []
 
 
 def test_it_is_the_model_that_is_asked_online(
@@ -333,6 +299,6 @@ def test_it_is_the_model_that_is_asked_online(
 ) -> None:
     from judge.backends.openai import OpenAIBackend
 
-    batched = BatchBackend("m", folder=tmp_path)
+    batched = BatchBackend("m", cache=None)
     assert batched.identity() == OpenAIBackend("m").identity()
     assert batched.modes == (Mode.JSON_SCHEMA,)
