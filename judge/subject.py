@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from judge.backends.base import Prompt
     from judge.records import Record, Value
 
-Kind = Literal["story", "norm", "extraction", "pair", "exchange", "comparison"]
-"""What a record is; workflows take the first three, calibration the others too."""
+Kind = Literal["story", "norm", "extraction", "record", "pair", "exchange", "comparison"]
+"""What a record is; workflows take the first four, calibration the others too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from judge.voting import PASS_OR_FAIL, Rule, decide
 Text = InstanceOf[str]
 """Text of a record: any string, because a record may hold unpaired surrogates."""
 
+Probability = Annotated[float, Field(ge=0, le=1)]
+
 
 class Verdict(StrEnum):
     """The outcome of a vote, a check or a record; `skipped` is for checks only."""
@@ -103,7 +105,7 @@ class Finding(_Part):
     quote: Text | None = None
     predicted: tuple[int, ...] = Field(default=(), exclude_if=_empty)
     reason: Text | None = None
-    probability: float | None = None
+    probability: Probability | None = None
 
     @property
     def sure(self) -> bool:
@@ -162,7 +164,7 @@ class Check(_Part):
     name: str = Field(alias="check")
     by: Literal["steering", "accepting", "counting"] = "steering"
     verdict: Verdict
-    probability: float | None = None
+    probability: Probability | None = None
     round: int = 1
     rule: Rule | None = None
     counted: tuple[str, ...] = Field(default=(), exclude_if=_empty)

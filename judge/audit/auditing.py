@@ -29,8 +29,8 @@ from judge.judging.capabilities import prove_logprobs
 from judge.judging.judge import Judge
 from judge.judging.limits import BudgetReached
 from judge.judging.panel import Panel, take_votes
-from judge.masking import masked
 from judge.records import Item
+from judge.redact import redacted
 from judge.rubric import Rubric, collect
 from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, refuse_outputs
@@ -180,7 +180,7 @@ class _Audit:
         except Exception as error:  # noqa: BLE001
             # One case that a judge stumbles over must not keep all others from being asked.
             _log.exception("case %s was not asked", case.id)
-            told = masked(f"{type(error).__name__}: {error}")
+            told = redacted(f"{type(error).__name__}: {error}")
             return self._line(item, case, {}, ("internal", told))
 
     def count(self, line: Line, report: Report) -> None:

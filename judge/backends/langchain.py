@@ -16,7 +16,7 @@ from judge import errors
 from judge.backends.base import Call, Completion, Mode, Reading
 from judge.backends.faults import scrubbed, status_error
 from judge.backends.shape import strip_fence, tool, with_schema_in_words
-from judge.masking import veiled, without_secrets
+from judge.redact import reply_redactor, without_secrets
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -157,7 +157,7 @@ def _completion(answer: AIMessage) -> Completion:
     refusal = answer.additional_kwargs.get("refusal")
     usage = answer.usage_metadata
     return Completion(
-        text=veiled(str(refusal) if refusal else strip_fence(text)),
+        text=reply_redactor()(str(refusal) if refusal else strip_fence(text)),
         finish_reason="refusal"
         if refusal or reason in _REFUSED
         else "length"

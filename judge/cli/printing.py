@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from judge.masking import masked
-from judge.printable import printable
+from judge.redact import printable, redacted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +22,7 @@ _GAP = 2
 
 def tell(message: object) -> None:
     """Lines from `judge` on standard error, without secrets."""
-    typer.echo(printable(masked(f"judge: {message}")), err=True)
+    typer.echo(printable(redacted(f"judge: {message}")), err=True)
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -18,8 +18,8 @@ from judge.evaluation.selection import first_rows, sampled_rows
 from judge.judging.capabilities import prove_logprobs
 from judge.judging.judge import Sampling
 from judge.judging.limits import BudgetReached
-from judge.masking import masked
 from judge.records import Item, Problem, SeenIds
+from judge.redact import redacted
 from judge.run import lines
 from judge.run.clients import ClientBuilder, build_client
 from judge.run.fingerprint import Mark, fingerprint
@@ -219,7 +219,7 @@ class _Evaluation:
         except Exception as error:  # noqa: BLE001
             # One item that a benchmark stumbles over must not keep all others from being asked.
             _log.exception("item %s was not asked", item.fields.get("id"))
-            return _failed(item, "internal", masked(f"{type(error).__name__}: {error}"), mark)
+            return _failed(item, "internal", redacted(f"{type(error).__name__}: {error}"), mark)
 
     def count(self, line: Line, report: Report) -> None:
         found = result_of(json.loads(line.text))

@@ -35,6 +35,7 @@ from judge.errors import (
 from judge.judging.capabilities import PROBE, probe
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, Price, pause
 from judge.replies import About, Reply, about
+from judge.tracing import guard_tracing
 from judge.verdict import Usage
 
 MAX_TRIES = 6
@@ -122,6 +123,7 @@ class Client:
         backoff: float = 0.5,
         timeout: float | None = None,
     ) -> None:
+        guard_tracing()
         self.spec = spec
         self.backend = backend
         self.counters = Counters()

@@ -30,7 +30,8 @@ def judged(record: Record, outcome: Outcome, bound: Bound) -> Line:
     keys = [record.names[name] for name in outcome.changes]
     original = {key: record.fields[key] for key in keys}
     judgement = outcome.judgement.model_copy(update={"original": original})
-    return written(record.with_changes(outcome.changes), _told(judgement, bound))
+    changed = record.with_changes(outcome.changes)
+    return written(changed, _told(judgement, bound), record.item)
 
 
 def failed(
@@ -49,7 +50,7 @@ def failed(
         usage=until_then.usage,
         error=Failure(type=kind, message=message, **record.item.found_at),
     )
-    return written(record.with_changes({}), _told(judgement, bound))
+    return written(record.with_changes({}), _told(judgement, bound), record.item)
 
 
 def _told(judgement: Judgement, bound: Bound) -> dict[str, Any]:
@@ -68,12 +69,14 @@ def bad_input(item: Item, problem: Problem) -> Line:
         fields = {"raw": json.dumps(item.fields, ensure_ascii=False)}
     else:
         fields = {key: value for key, value in item.fields.items() if key != RESERVED}
-    return written(fields, {"verdict": str(Verdict.ERROR), "error": told})
+    return written(fields, {"verdict": str(Verdict.ERROR), "error": told}, item)
 
 
-def written(fields: Mapping[str, Any], judgement: Mapping[str, Any]) -> Line:
-    """A line of these fields, with the judgement behind them."""
-    return Line(dump_judged(fields, judgement), judgement)
+def written(
+    fields: Mapping[str, Any], judgement: Mapping[str, Any], item: Item | None = None
+) -> Line:
+    """A line of these fields, with the judgement behind them; as in `item` where unchanged."""
+    return Line(dump_judged(fields, judgement, item), judgement)
 
 
 def _is_ours(value: object) -> bool:

@@ -17,8 +17,8 @@ from pathlib import Path
 from judge.errors import Exit, JudgeError
 from judge.judging.client import Counters
 from judge.judging.limits import Budget, BudgetReached
-from judge.masking import guard_process
 from judge.records import Item, Problem, SeenIds, build
+from judge.redact import guard_process
 from judge.run import lines
 from judge.run.setup import Setup
 from judge.run.validate import Validation

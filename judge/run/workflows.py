@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from judge import plugins
 from judge.errors import UsageError
 from judge.workflow import Workflow
@@ -26,12 +24,3 @@ def load_workflow(name: str) -> Workflow:
     if found is None:
         raise UsageError(f"no workflow is called {name!r}; there are {', '.join(workflow_names())}")
     return found
-
-
-def load_graph(name: str) -> Any:
-    """The LangGraph graph of a workflow.
-
-    Raises:
-        UsageError: there is none of this name.
-    """
-    return load_workflow(name).graph
