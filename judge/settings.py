@@ -38,7 +38,6 @@ MACHINE = {
     "JUDGE_LANGGRAPH_RUNTIME": "1: run workflows by LangGraph's own runtime",
     "JUDGE_LOCAL_CTX": "context window of local: models, in tokens",
     "JUDGE_MODELS_DIR": "folder of the weights",
-    "JUDGE_SERVER": "server that judge starts for vllm: models, vllm or llama.cpp",
     "JUDGE_SERVER_LOG": "file for the output of that server",
     "JUDGE_SERVER_OPTIONS": "further options on its command line",
     "JUDGE_SERVE_TIMEOUT": "seconds that it may take to answer",
