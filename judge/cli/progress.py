@@ -44,7 +44,8 @@ class Watching(Watcher):
 
     def left_out(self, count: int) -> None:
         typer.echo(
-            f"judge: left out of OUT, as torn or not written by judge: {count} line(s)", err=True
+            f"judge: left out of OUT, as torn or not written by judge: {counted(count, 'line')}",
+            err=True,
         )
 
     def set_aside(self, count: int, out: Path, aside: Path) -> None:
@@ -54,8 +55,16 @@ class Watching(Watcher):
         )
 
     def stopping(self, now: bool) -> None:
-        told = "stopping now" if now else "finishing what is under way; Ctrl-C again stops at once"
-        tell(told)
+        if sys.stderr.isatty():
+            # The terminal shows ^C where it was typed.
+            typer.echo(err=True)
+        tell(_stopping(now))
+
+
+def _stopping(now: bool) -> str:
+    if now:
+        return "stopping now"
+    return "finishing what is under way; Ctrl-C again stops at once"
 
 
 def watcher(job: Job, *, quiet: bool, items: bool = False, of: int | None = None) -> Watching:
@@ -137,28 +146,35 @@ class Bars(Watching):
     """A Rich progress bar with pace, verdicts, cache hits, cost and time to go."""
 
     def __init__(self, total: int | None) -> None:
-        from rich.console import Console
+        from rich.console import Console, RenderableType
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
             Progress,
-            SpinnerColumn,
             TextColumn,
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
+        from rich.text import Text
 
-        self._progress = Progress(
-            SpinnerColumn(),
+        class TwoLines(Progress):
+            """The bar, and below it what has come of the run: both fit a narrow terminal."""
+
+            def get_renderables(self) -> Iterator[RenderableType]:
+                yield from super().get_renderables()
+                for task in self.tasks:
+                    yield Text(task.fields["told"], overflow="ellipsis", no_wrap=True)
+
+        self._progress = TwoLines(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("to go"),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[told]}"),
             console=Console(stderr=True),
             transient=True,
+            expand=True,
         )
         self._task: Any = self._progress.add_task("loading", total=total, told="")
 
@@ -185,7 +201,7 @@ class Bars(Watching):
 
     def stopping(self, now: bool) -> None:
         self._progress.update(self._task, description="stopping")
-        super().stopping(now)
+        tell(_stopping(now))
 
 
 # ---------------------------------------------------------------- jobs of known length

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from judge.cli.printing import counted, print_table, say, shortened, tell
+from judge.cli.printing import counted, print_table, say, shortened, tell, width
 from judge.errors import UsageError, install_hint
-from judge.verdict import Verdict
+from judge.verdict import Judgement, Verdict
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
     from judge.settings import Settings
     from judge.stats.intervals import Estimate
 
+_AGAIN = {"reasks": "asked again", "retries": "retried"}
 _MOST_SHOWN = 160
 """Characters that are shown of an error's message."""
 
@@ -75,38 +81,85 @@ def _need_engine() -> None:
         )
 
 
-def print_summary(report: Report, fail_under: float | None, held: bool | None) -> None:
-    """Verdicts, checks, repairs, rewritten speech, and what it took."""
+def print_summary(
+    report: Report, fail_under: float | None, held: bool | None, out: Path | None = None
+) -> None:
+    """Verdicts by check, the pass rate, the first failures, where the output is, what it took."""
     summary = report.summary
     counts = [*sorted(summary.checks.items()), ("record", summary.verdicts)]
     columns = [str(v) for v in Verdict if any(row.get(v) for _, row in counts)]
     if summary.records:
         rows = [[name, *(str(row.get(c) or "") for c in columns)] for name, row in counts]
         print_table(["check", *columns], rows, err=True)
-    for line in _lines(report, fail_under, held):
-        say(line, err=True)
-
-
-def _lines(report: Report, fail_under: float | None, held: bool | None) -> list[str]:
-    summary = report.summary
-    rate = summary.pass_rate
-    told = []
-    if rate is not None:
-        passed = summary.verdicts[Verdict.PASS]
-        told.append(
-            f"{passed} of {counted(summary.records, 'record')} "
-            f"{'passes' if summary.records == 1 else 'pass'} ({rate:.1%}): "
-            f"{summary.passed_at_once} at once, {summary.passed_after_edits} after edits "
-            f"({counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped)"
-        )
-    if held is not None:
-        empty = "" if summary.records else " (there is no record)"
-        told.append(f"gate {fail_under}: {'holds' if held else 'does not hold'}{empty}")
+    told = [*_rates(summary), *_gate(summary, fail_under, held), *_failures(summary)]
     told += troubles(summary)
     told += [_corrected(rate) for rate in report.corrections.rates()]
     told += _speech(summary.speech.as_json())
-    told.append(_effort(report))
-    return told
+    told += [*_effort(report), *_where(summary, out)]
+    for line in told:
+        say(_folded(line), err=True)
+
+
+def _folded(line: str) -> str:
+    """The line in the columns there are, what is folded further in; words are not broken."""
+    indent = " " * (2 + len(line) - len(line.lstrip()))
+    return fill(
+        line,
+        width(err=True),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _rates(summary: Summary) -> Iterator[str]:
+    rate = summary.pass_rate
+    if rate is None:
+        return
+    passed, all_records = summary.verdicts[Verdict.PASS], counted(summary.records, "record")
+    yield f"{passed} of {all_records} {'passes' if summary.records == 1 else 'pass'} ({rate:.1%})"
+    if summary.edits or summary.dropped:
+        yield (
+            f"  {summary.passed_at_once} at once, {summary.passed_after_edits} after edits "
+            f"({counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped)"
+        )
+
+
+def _gate(summary: Summary, fail_under: float | None, held: bool | None) -> Iterator[str]:
+    if held is not None:
+        empty = "" if summary.records else " (there is no record)"
+        yield f"gate {fail_under}: {'holds' if held else 'does not hold'}{empty}"
+
+
+def _failures(summary: Summary) -> Iterator[str]:
+    """The first records that failed: id, check, quote and the judge's reason."""
+    if not summary.failures:
+        return
+    count = summary.verdicts[Verdict.FAIL]
+    shown = len(summary.failures)
+    yield f"failed: {count}" + (f", the first {shown}:" if count > shown else "")
+    for name, judgement in summary.failures:
+        told = f"{shortened(name, 40)}  {shortened(_why(judgement), _MOST_SHOWN)}"
+        yield f"  {told}"
+
+
+def _why(judgement: Mapping[str, Any]) -> str:
+    """The check that a record failed, with the quote and the reason that stand against it."""
+    read = Judgement.model_validate(judgement)
+    for check in read.checks:
+        for finding in check.bearing() if check.verdict is Verdict.FAIL else ():
+            if finding.verdict is Verdict.FAIL and (finding.quote or finding.reason):
+                quote = f"“{finding.quote}”" if finding.quote else None
+                return f"{check.name}: " + " – ".join(filter(None, (quote, finding.reason)))
+    return read.reason or ""
+
+
+def _where(summary: Summary, out: Path | None) -> Iterator[str]:
+    """Where the output is, and the command that shows more."""
+    if out is not None and summary.records:
+        page = shlex.quote(str(out.with_suffix(".html")))
+        yield f"output: {out}"
+        yield f"next: judge report {shlex.quote(str(out))} -o {page}"
 
 
 def troubles(summary: Summary) -> list[str]:
@@ -152,34 +205,33 @@ def _share(estimate: Estimate) -> str:
     return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
 
 
-def _speech(speech: dict[str, Any]) -> list[str]:
-    def mean(side: dict[str, Any]) -> str:
-        value = "-" if side["mean"] is None else f"{side['mean']:.3f}"
-        return f"{value} ({side['n']} of {side['of']})"
+def _speech(speech: dict[str, Any]) -> Iterator[str]:
+    """Means before and after rewriting (CQ-Bench, table 3)."""
+    told = []
+    for name, sides in speech.items():
+        means = [sides[side]["mean"] for side in ("before", "after")]
+        if None not in means:
+            told.append(f"{name} {means[0]:.2f} → {means[1]:.2f}")
+    if told:
+        count = max(sides["before"]["of"] for sides in speech.values())
+        yield f"{counted(count, 'rewritten speech', 'rewritten speeches')}: {', '.join(told)}"
 
-    return [
-        f"rewritten speech, {name}: {mean(sides['before'])} before, {mean(sides['after'])} after"
-        for name, sides in speech.items()
-    ]
 
-
-def _effort(report: Report) -> str:
-    total: dict[str, int] = {}
+def _effort(report: Report) -> Iterator[str]:
+    total: Counter[str] = Counter()
     for counters in report.traffic.values():
-        for name, count in counters.items():
-            total[name] = total.get(name, 0) + count
+        total.update(counters)
     fresh = report.summary.records - report.summary.kept
     pace = fresh / report.seconds if report.seconds else 0.0
-    parts = [
-        f"{counted(fresh, 'record')} in {report.seconds:.1f} s ({pace:.2f}/s)",
-        counted(total.get("calls", 0), "call"),
-        f"{counted(total.get('cache_hits', 0), 'reply', 'replies')} from cache",
-        f"{total.get('reasks', 0)} re-asked",
-        f"{total.get('retries', 0)} retried",
-        f"{total.get('input_tokens', 0)} + {total.get('output_tokens', 0)} tokens",
-    ]
+    parts = [f"{counted(fresh, 'record')} in {report.seconds:.1f} s ({pace:.2f}/s)"]
     if report.summary.kept:
-        parts.insert(1, f"{report.summary.kept} kept")
+        parts.append(f"{report.summary.kept} kept")
+    yield ", ".join((*parts, exchanged(report)))
+    parts = []
+    if total["input_tokens"]:
+        parts.append(f"{total['input_tokens']} + {total['output_tokens']} tokens")
+    parts += [f"{total[name]} {told}" for name, told in _AGAIN.items() if total[name]]
     if report.cost:
         parts.append(f"{report.cost:.4f} USD")
-    return ", ".join(parts)
+    if parts:
+        yield "  " + ", ".join(parts)
