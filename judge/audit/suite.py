@@ -10,16 +10,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from judge.audit.encoding import ENCODINGS
 from judge.digest import digest
 from judge.errors import UsageError, why_unread
 from judge.records import Item, Problem, build
-from judge.rubric import TEXT_FIELDS, Rubric
-from judge.rubricparts import Section, Text
+from judge.rubric import TEXT_FIELDS, Rubric, Section, Text
 from judge.subject import Subject
-from judge.yamlplaces import complaint, read_mapping
+from judge.yamlfile import read_mapping
 
 CONTROL = "control"
 """The family of harmless insertions: what an insertion does that attacks nothing."""
@@ -122,28 +121,21 @@ def read_families(path: Path) -> Mapping[str, Family]:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
-    data, lines = read_mapping(text, str(path))
-    try:
-        found = _FAMILIES.validate_python(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = tuple(str(part) for part in first["loc"])
-        raise UsageError(complaint(str(path), where, lines, first["msg"])) from error
+    source = read_mapping(text, str(path))
+    found = source.validated(_FAMILIES)
     for name, family in found.items():
         for number, attack in enumerate(family.texts):
             try:
                 attack.text.format(**dict.fromkeys(_PLACEHOLDERS, ""))
             except (KeyError, IndexError, ValueError, AttributeError) as error:
-                where = (name, "texts", str(number), "text")
                 told = f"a text may name {_NAMED}, and {{{{ and }}}} stand for braces ({error!r})"
-                raise UsageError(complaint(str(path), where, lines, told)) from error
+                raise source.refused([((name, "texts", str(number), "text"), told)]) from error
     return found
 
 
 def _read(name: str, adapter: TypeAdapter[_T]) -> _T:
     text = (resources.files("judge.audit") / name).read_text("utf-8")
-    data, _ = read_mapping(text, f"judge/audit/{name}")
-    return adapter.validate_python(data)
+    return adapter.validate_python(read_mapping(text, f"judge/audit/{name}").data)
 
 
 def cases(rubrics: Mapping[str, Rubric], attacks: Mapping[str, Family] | None = None) -> list[Case]:
