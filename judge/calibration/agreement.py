@@ -22,7 +22,6 @@ from judge.errors import UsageError
 from judge.records.labels import Annotation, LabelledItem
 from judge.stats.agreement import (
     Level,
-    Weights,
     agreement_across,
     class_kappa,
     cohen_kappa,
@@ -32,6 +31,7 @@ from judge.stats.agreement import (
     percent_agreement,
 )
 from judge.stats.bootstrap import bootstrap
+from judge.stats.classification import Weights
 from judge.stats.intervals import Estimate
 from judge.stats.votes import MORE_THAN_HALF, Threshold, majorities, majority
 
