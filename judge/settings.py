@@ -38,11 +38,11 @@ MACHINE = {
     "JUDGE_LANGGRAPH_RUNTIME": "1: run workflows by LangGraph's own runtime",
     "JUDGE_LOCAL_CTX": "context window of local: models, in tokens",
     "JUDGE_MODELS_DIR": "folder of the weights",
-    "JUDGE_SERVER": "server that judge starts for vllm: models, vllm or llama.cpp",
     "JUDGE_SERVER_LOG": "file for the output of that server",
     "JUDGE_SERVER_OPTIONS": "further options on its command line",
     "JUDGE_SERVE_TIMEOUT": "seconds that it may take to answer",
     "JUDGE_TORCH_DEVICE": "device of transformers: models, such as cpu or cuda:1",
+    "JUDGE_TRACING": "1: leave LangSmith's tracing, which uploads record texts, as it is set",
 }
 """Variables that describe a machine, not a run; read where they are used."""
 

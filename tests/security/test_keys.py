@@ -1,4 +1,4 @@
-"""No key is left anywhere: files, cache, journal, temporary files, output, command lines."""
+"""No key is left anywhere: files, cache, temporary files, output, command lines."""
 
 from __future__ import annotations
 
@@ -395,7 +395,7 @@ def test_langchain_with_its_debug_log(typed: Typed, echo: Loopback) -> None:
 
 @pytest.mark.slow
 def test_a_batch_that_waits(typed: Typed, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The journal, seen while the provider works."""
+    """What is noted of a batch, seen while the provider works."""
     with BatchServer(tmp_path_factory.mktemp("server")) as server:
         server.plan(delay=600.0)
         env = {
@@ -417,14 +417,14 @@ def test_a_batch_that_waits(typed: Typed, tmp_path_factory: pytest.TempPathFacto
         out, told = process.communicate(timeout=100)
         refused = started(typed.folder, *words, "--resume", **(env | {"OPENAI_API_KEY": KEY}))
         out_refused, told_refused = refused.communicate(timeout=100)
-    assert b"batch_1" in trail, "the journal is there"
+    assert b"batch_1" in trail, "the batch is noted"
     assert refused.returncode == 4, told_refused
     assert_clean(left(typed.folder, trail, out, told, out_refused, told_refused), (BATCH_KEY, KEY))
 
 
 @pytest.mark.slow
 def test_a_served_model(typed: Typed) -> None:
-    """Command lines of judge, its guard and the server; the log is the server's own affair."""
+    """Command lines of judge and the server; the log is the server's own affair."""
     path = f"{made_vllm.put(typed.folder / 'bin')}{os.pathsep}{os.environ['PATH']}"
     env = {"VLLM_API_KEY": KEY, "PATH": path, "MADE_VLLM": str(typed.folder)}
     process = started(typed.folder, *COMMAND, "models", "serve", "m", "--log", "log", **env)
@@ -436,7 +436,7 @@ def test_a_served_model(typed: Typed) -> None:
         process.send_signal(signal.SIGTERM)
         out, told = process.communicate(timeout=100)
     lines = [line for line in found if b"serve\0m\0" in line]
-    assert len(lines) >= 3, lines
+    assert len(lines) >= 2, lines
     log = typed.folder / "log"
     assert log.stat().st_mode & 0o077 == 0
     log.unlink()
