@@ -140,7 +140,7 @@ def families(path: Path | None = None) -> Mapping[str, Family]:
 
 
 def _read(path: Path) -> Any:
-    return read_mapping(path.read_text("utf-8"), str(path))[0]
+    return read_mapping(path.read_text("utf-8"), str(path)).data
 
 
 def cases(rubrics: Mapping[str, Rubric], attacks: Mapping[str, Family] | None = None) -> list[Case]:
