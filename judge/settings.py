@@ -42,6 +42,7 @@ MACHINE = {
     "JUDGE_SERVER_OPTIONS": "further options on its command line",
     "JUDGE_SERVE_TIMEOUT": "seconds that it may take to answer",
     "JUDGE_TORCH_DEVICE": "device of transformers: models, such as cpu or cuda:1",
+    "JUDGE_TRACING": "1: leave LangSmith's tracing, which uploads record texts, as it is set",
 }
 """Variables that describe a machine, not a run; read where they are used."""
 

@@ -107,9 +107,8 @@ def print_table(
         widths = _widths({n: (least[n], max(map(_cells, cells[n]))) for n in shown}, wide)
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
         for n in shown:
-            table.add_column(
-                heads[n], "", justify="left" if n in worded else "right", width=widths[n]
-            )
+            head = Text(heads[n], style=COLOURS.get(heads[n], ""))
+            table.add_column(head, justify="left" if n in worded else "right", width=widths[n])
         for row in rows:
             table.add_row(*(Text(row[n], style=COLOURS.get(row[n], "")) for n in shown))
         console.print(table, crop=False)
