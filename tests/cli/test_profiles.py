@@ -306,7 +306,7 @@ def test_the_corrected_rate_beside_the_raw_one(judge: Shell, typed: Typed) -> No
     assert rate["corrected"]["low"] < 0.3 and rate["corrected"]["high"] > 0.7
     assert rate["corrected"]["n"] == 200 and rate["corrected"]["reason"] is None
     assert rate["prediction_powered"] is None
-    told = typed.told()
+    told = " ".join(typed.told().split())
     assert "relevance: the judge passes 55.0% (34.2% to 74.2%) of 20" in told, told
     assert "; corrected for its errors 50.0% (" in told and "), by 200 labels" in told
 
@@ -317,7 +317,7 @@ def test_own_margins_and_a_judge_like_a_coin_are_not_corrected(judge: Shell, typ
     (rate,) = json.loads(judge.read("s.json"))["corrected_pass_rates"]
     assert rate["raw"]["value"] == 0.55 and rate["corrected"]["value"] is None
     assert "not clearly above 0" in rate["corrected"]["reason"]
-    assert "; not corrected: TPR + TNR - 1 is 0.10" in typed.told()
+    assert "; not corrected: TPR + TNR - 1 is 0.10" in " ".join(typed.told().split())
     assert typed.summary(*RUN, "-o", "p", "--margin", "0.2")["corrected_pass_rates"] == []
 
 
@@ -338,7 +338,7 @@ def test_labels_on_the_judged_records_bring_a_second_estimate(judge: Shell, type
     (rate,) = json.loads(judge.read("s.json"))["corrected_pass_rates"]
     powered = rate["prediction_powered"]
     assert powered["value"] == pytest.approx(0.65) and (powered["n"], powered["of"]) == (6, 20)
-    assert "; from 6 labels on these records 65.0% (" in typed.told()
+    assert "; from 6 labels on these records 65.0% (" in " ".join(typed.told().split())
 
 
 def test_checks_about_values_count_values(judge: Shell, typed: Typed) -> None:
