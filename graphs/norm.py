@@ -20,7 +20,7 @@ from typing import Any, Literal, cast
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from judge.rewrites import Regeneration
+from judge.replies import Regeneration
 from judge.subject import Subject
 from judge.verdict import Check, Edit, Judgement, Verdict, gravest
 from judge.workflow import By, Context, Outcome, Workflow, skip_reason

@@ -23,7 +23,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
-from judge.rewrites import Insertions, Rewrites
+from judge.replies import Insertions, Rewrites
 from judge.subject import Subject
 from judge.verdict import Check, Edit, Finding, Judgement, Usage, Verdict, gravest
 from judge.workflow import By, Context, Outcome, Workflow, skip_reason, skipped
