@@ -34,8 +34,7 @@ from judge.judging.reading import word_chances
 from judge.profiles.profile import Profile
 from judge.profiles.shelf import parse as parse_profile
 from judge.records import Item, Problem, build, read
-from judge.records.labelled import LabelledItem
-from judge.records.labels import SETS, read_labels
+from judge.records.labels import SETS, LabelledItem, read_labels
 from judge.records.write import dump
 from judge.replies import JUDGING_REPLIES, About, JudgingReply, Reply
 from judge.rewrites import REWRITING_REPLIES

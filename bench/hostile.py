@@ -29,7 +29,7 @@ from judge.judging.injection import injections
 from judge.records.base import Item
 from judge.records.labels import read_labels
 from judge.rubric import Rubric, builtin
-from judge.stats.wilson import wilson
+from judge.stats.intervals import wilson
 from judge.subject import Subject
 
 ROOT = Path(__file__).parents[1]

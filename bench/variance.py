@@ -34,7 +34,7 @@ from judge.evaluation.benchmark import Result
 from judge.evaluation.eecc_culture import FILES
 from judge.evaluation.eecc_tables import tables
 from judge.stats.bleu import symmetric_bleu
-from judge.stats.word_edit_distance import word_edit_distances
+from judge.stats.text import word_edit_distances
 
 SEED = 20261122
 CONCEPTS, NATIONALITIES, OUTPUTS = 35, 195, 5

@@ -21,6 +21,7 @@ class Exit(IntEnum):
     USAGE = 2
     INCOMPLETE = 3
     UNAVAILABLE = 4
+    INTERNAL = 70
     INTERRUPTED = 130
     READER_GONE = 141
 

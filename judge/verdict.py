@@ -19,12 +19,6 @@ class Verdict(StrEnum):
     SKIPPED = "skipped"
 
 
-OPEN = "open"
-"""What stands for the verdict of a record that the cheap stage of a run could not finish.
-
-No `Verdict`, because nothing is said about the record, and no later run may take it for one.
-"""
-
 _GRAVITY = (Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS)
 
 

@@ -140,7 +140,6 @@ class _Audit:
     setup: Setup
     picked: Picked
     results: list[Result] = field(default_factory=list)
-    replayed: int = 0
     _mark: Mark | None = None
     _panels: dict[tuple[str, Prompting], Panel] = field(default_factory=dict)
     _twins: dict[tuple[str, Prompting], asyncio.Task[Check]] = field(default_factory=dict)

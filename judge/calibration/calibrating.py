@@ -21,7 +21,7 @@ from judge.calibration.splitting import split
 from judge.errors import UsageError
 from judge.judging.judge import Judge, Sampling
 from judge.profiles import Profile, Rates
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.run.calibrated import bond_of
 from judge.run.setup import Setup

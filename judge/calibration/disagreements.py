@@ -9,7 +9,7 @@ from typing import Any
 
 from judge.calibration.judged import Judged
 from judge.calibration.plain import plain
-from judge.records.labelled import Annotation
+from judge.records.labels import Annotation
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from judge.calibration.ratings import JOINED, OWN_ANSWERS
+from judge.calibration.agreement import JOINED, OWN_ANSWERS
 from judge.calibration.seen import Job
 from judge.calibration.splitting import sample
 from judge.errors import UsageError
 from judge.records import Item, Problem
-from judge.records.labelled import LabelledItem
-from judge.records.labels import read_labels
+from judge.records.labels import LabelledItem, read_labels
 from judge.records.values import clip
 from judge.rubric import Rubric
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 
 Outcome = Literal["answered", "abstained", "unreadable", "error", "skipped"]
 

@@ -9,23 +9,29 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from judge.calibration.judged import Judged, Outcome
 from judge.calibration.plain import plain
-from judge.stats.auc import aucs, macro_aucs
-from judge.stats.bootstrap import Resamples
+from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.calibration_error import (
     ReliabilityBin,
+    RiskPoint,
     bin_edges,
     bin_rows,
     calibration_errors,
     error_if_calibrated,
     reliability_bins,
+    risk_coverage,
 )
-from judge.stats.confusion import confusion_matrix
-from judge.stats.interval import Estimate
-from judge.stats.kappa_of_counts import kappas
-from judge.stats.matthews import correlations
-from judge.stats.mean import share_estimate
-from judge.stats.precision_recall import f1s, macro_f1s, macro_precisions, macro_recalls
-from judge.stats.risk_coverage import RiskPoint, risk_coverage
+from judge.stats.classification import (
+    aucs,
+    confusion_matrix,
+    correlations,
+    f1s,
+    kappas,
+    macro_aucs,
+    macro_f1s,
+    macro_precisions,
+    macro_recalls,
+)
+from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
     import numpy as np

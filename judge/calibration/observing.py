@@ -13,7 +13,7 @@ from judge.judging.budget import BudgetReached
 from judge.judging.combining import Chances
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
 from judge.judging.reading import Reader
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.subject import Subject
 from judge.verdict import Finding, Verdict, Vote
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from judge.calibration.judged import Judged
 from judge.calibration.plain import plain
-from judge.stats.effective_votes import effective_votes_estimate, panel_against_best
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
+from judge.stats.votes import effective_votes_estimate, panel_against_best
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from judge.calibration.slices import by_slice
 from judge.calibration.stability import Stability, stability
 from judge.judging.judge import Judge
 from judge.profiles import Guarantee, JudgeProfile
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.stats.guarantee import CascadePolicy
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from judge.calibration.judged import Judged
 from judge.calibration.plain import plain
-from judge.stats.flips import flip_rate
-from judge.stats.interval import Estimate
-from judge.stats.position import PositionEffect, position_effect
+from judge.stats.intervals import Estimate
+from judge.stats.votes import PositionEffect, flip_rate, position_effect
 
 
 @dataclass(frozen=True, slots=True)

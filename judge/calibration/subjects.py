@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from judge.records import Item, Kind, Problem, build
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.rubric import TEXT_FIELDS, Rubric
 from judge.subject import Subject
 

@@ -11,28 +11,28 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.extras import need_calibrate
-from judge.cli.printing import say, tell
+from judge.cli.printing import WIDEST, plain_console, say, tell
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from judge.calibration.agreement import Agreement
-    from judge.calibration.ratings import Preparation
-    from judge.records.labelled import LabelledItem
-
-_MEASURES, _ANNOTATORS = "Measures", "Annotators"
+    from judge.calibration.agreement import Agreement, CheckAgreement, Figures
+    from judge.records.labels import LabelledItem
+    from judge.stats.intervals import Estimate
 
 EPILOG = """**Examples**
 
-`judge agreement multipico:MP_en_dev_test.json` — everybody, each nationality, and across them
+`judge agreement multipico:MP_en_dev_test.json` — all annotators, each nationality, and across them
 
 `judge agreement votes.jsonl --check relevance --majority 4/5 --json` — one check, as JSON
-
-`judge agreement ratings.csv --scale --controls control=yes --drop-below 0.6` — as CALI does
 
 `judge agreement votes.jsonl gold.jsonl --by country` — gold from another file; by country
 
 **Exit codes**: 0 all lines read; 2 bad usage; 3 some lines could not be read, and are named.
 """
+
+_NONE = "-"
+_MOST_ANSWERS = 12
+"""More classes than this make no columns: free answers, or a misread field."""
 
 Labels = Annotated[
     list[str] | None,
@@ -50,106 +50,33 @@ Check = Annotated[
     ),
 ]
 By = Annotated[
-    str | None, typer.Option(metavar="FIELD", help="Also apart by this field of the records.")
+    str | None, typer.Option(metavar="FIELD", help="Also grouped by this field of the records.")
 ]
 Majority = Annotated[
     str,
     typer.Option(
         metavar="SHARE|K/N|half",
         help="What makes a majority: 0.75, 75%, 4/5 (at least 4 votes), or more than half.",
-        rich_help_panel=_MEASURES,
     ),
 ]
 Scale = Annotated[
     Literal["nominal", "ordinal", "interval"],
-    typer.Option("--level", help="Of alpha, and of two raters' kappa.", rich_help_panel=_MEASURES),
+    typer.Option("--level", help="Of alpha, and of two raters' kappa."),
 ]
 Order = Annotated[
     str | None,
     typer.Option(
         metavar="A,B,...",
-        help="All answers that could be given, in the order of their scale; none that was given "
-        "may be missing.",
-        rich_help_panel=_MEASURES,
+        help="All answers that could be given, in the order of their scale.",
     ),
 ]
-Settled = Annotated[
-    bool,
-    typer.Option(
-        "--settled",
-        help="Only questions on which one group at least has a majority.",
-        rich_help_panel=_MEASURES,
-    ),
-]
-Raters = Annotated[
-    int | None,
-    typer.Option(
-        min=2,
-        help="Measure agreement of N raters a question, drawn with --seed.",
-        rich_help_panel=_MEASURES,
-    ),
-]
-Draws = Annotated[
-    int,
-    typer.Option(
-        min=0, help="Bootstrap draws for the 95 % intervals; 0: none.", rich_help_panel=_MEASURES
-    ),
-]
-Seed = Annotated[
-    int, typer.Option(min=0, help="Of --raters and the intervals.", rich_help_panel=_MEASURES)
-]
+Draws = Annotated[int, typer.Option(min=0, help="Bootstrap draws for the 95 % intervals; 0: none.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed for the intervals.")]
 Groups = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Annotators and their groups, where the labels do not tell.",
-        rich_help_panel=_ANNOTATORS,
-    ),
+    typer.Option(metavar="FILE", help="Annotators and their groups, where the labels do not tell."),
 ]
-Ratings = Annotated[
-    bool,
-    typer.Option(
-        "--scale",
-        help="Ratings 1 to 5 become entailment, neutral, contradiction; what an annotator's 2 and "
-        "4 mean is fitted to the --controls.",
-        rich_help_panel=_ANNOTATORS,
-    ),
-]
-Controls = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FIELD=VALUE",
-        help="Control questions: these records, where they have a gold answer. They count for "
-        "nothing else.",
-        rich_help_panel=_ANNOTATORS,
-    ),
-]
-DropBelow = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        max=1,
-        help="Drop annotators whose accuracy on --controls is lower.",
-        rich_help_panel=_ANNOTATORS,
-    ),
-]
-Exclusive = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FIELD",
-        help="Of the statements that share this field's value at most one can hold.",
-        rich_help_panel=_ANNOTATORS,
-    ),
-]
-DropContradictory = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        max=1,
-        help="Drop annotators who affirm both statements of more than this share of such pairs.",
-        rich_help_panel=_ANNOTATORS,
-    ),
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Everything, also each two annotators.")]
 
 
 def command(
@@ -160,58 +87,44 @@ def command(
     majority: Majority = "half",
     level: Scale = "nominal",
     order: Order = None,
-    settled: Settled = False,
-    raters: Raters = None,
     draws: Draws = 1000,
     seed: Seed = 0,
     annotators: Groups = None,
-    scale: Ratings = False,
-    controls: Controls = None,
-    drop_below: DropBelow = None,
-    exclusive: Exclusive = None,
-    drop_contradictory: DropContradictory = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Everything, also each two annotators, as JSON.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Measure agreement among people: kappas, alpha, majorities, and whose labels to drop.
+    """Measure agreement among people: kappas, alpha, majorities, and how groups differ.
 
-    No model is asked anything. Tables go to standard output, notes to standard error.
+    No model is asked. Tables go to standard output, notes to standard error.
     """
     sources = opt.inputs_or_stdin(labels, context)
     need_calibrate("judge agreement")
-    from judge.calibration.agreement import Options, Threshold, agreement
+    from judge.calibration.agreement import Options, agreement
+    from judge.stats.votes import Threshold
 
-    options = Options(
-        majority=Threshold.parse(majority),
-        level=level,
-        order=_answers(order),
-        by=by,
-        raters=raters,
-        settled=settled,
-        preparation=_preparation(controls, exclusive, drop_below, drop_contradictory, scale),
-        draws=draws,
-        seed=seed,
-    )
+    named = _answers(order)
+    options = Options(Threshold.parse(majority), level, named, by, draws, seed)
     reading = _Reading(sources, check, annotators)
     report = agreement(reading, options)
     if not report.checks:
-        raise UsageError(_nothing(sources, reading, report))
+        raise UsageError(_nothing(sources, reading))
     if as_json:
         say(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
-        from judge.cli.agreement_tables import show
-
-        show(report)
-    for note in _notes(report, scale=scale):
-        tell(note)
+        _show(report)
+    if report.repeated:
+        tell(
+            f"{report.repeated} answers were left out: their annotator had answered the question "
+            f"before ({report.changed} of them differently)"
+        )
+    if report.conflicting:
+        tell(f"{report.conflicting} times a second gold answer differed; the first one holds")
     if reading.unreadable:
         tell(f"{reading.unreadable} line(s) could not be read")
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
 class _Reading:
-    """The labelled items of all sources; lines that cannot be read are told as they come."""
+    """The labelled items of all sources; lines that cannot be read are named on stderr."""
 
     def __init__(self, sources: Sequence[str], check: str | None, annotators: Path | None) -> None:
         self._asked = (sources, check, annotators)
@@ -219,8 +132,7 @@ class _Reading:
         self.labelled = 0
 
     def __iter__(self) -> Iterator[LabelledItem]:
-        from judge.records.labelled import LabelledItem
-        from judge.records.labels import read_labels
+        from judge.records.labels import LabelledItem, read_labels
 
         sources, check, annotators = self._asked
         for source in sources:
@@ -235,39 +147,17 @@ class _Reading:
 
 
 def _answers(text: str | None) -> tuple[str, ...]:
-    """The answers of --order, folded as labels are."""
+    """The answers of --order, in lower case as labels are."""
     named = tuple(answer.strip().casefold() for answer in (text or "").split(",") if answer.strip())
     if len(set(named)) != len(named):
         raise UsageError(f"--order {text}: names an answer twice")
     return named
 
 
-def _preparation(
-    controls: str | None,
-    exclusive: str | None,
-    drop_below: float | None,
-    drop_contradictory: float | None,
-    scale: bool,
-) -> Preparation:
-    from judge.calibration.ratings import Preparation
-
-    name, found, value = (controls or "").partition("=")
-    if controls is not None and not (name and found and value):
-        raise UsageError(f"--controls {controls}: give FIELD=VALUE, such as control=yes")
-    if drop_below is not None and controls is None:
-        raise UsageError("--drop-below needs --controls: they tell how well an annotator does")
-    if drop_contradictory is not None and exclusive is None:
-        raise UsageError("--drop-contradictory needs --exclusive: which statements contradict")
-    chosen = (name, value) if controls is not None else None
-    return Preparation(chosen, exclusive, drop_below, drop_contradictory, scale)
-
-
-def _nothing(sources: Sequence[str], reading: _Reading, report: Agreement) -> str:
+def _nothing(sources: Sequence[str], reading: _Reading) -> str:
     lines = f"; {reading.unreadable} line(s) could not be read" if reading.unreadable else ""
     if not reading.labelled:
         return f"{', '.join(sources)}: no labels at all{lines}"
-    if report.prepared.labels:
-        return f"no label is left of {report.prepared.labels}{lines}"
     return (
         "the labels do not say who gave which answer: write them as "
         '{"labels": {"CHECK": {"ann": "yes", "bo": "no"}}}, or as a table of item, annotator and '
@@ -275,27 +165,126 @@ def _nothing(sources: Sequence[str], reading: _Reading, report: Agreement) -> st
     )
 
 
-def _notes(report: Agreement, *, scale: bool) -> Iterator[str]:
-    prepared = report.prepared
-    if prepared.dropped:
-        names = ", ".join(one.name for one in prepared.dropped)
-        share = prepared.dropped_labels / prepared.labels
-        yield (
-            f"dropped {len(prepared.dropped)} of {len(prepared.annotators)} annotators, "
-            f"{prepared.dropped_labels} of {prepared.labels} labels ({share:.0%}): {names}"
-        )
-    if scale:
-        without = len(prepared.annotators) - len(prepared.scales)
-        yield (
-            f"scales were fitted for {len(prepared.scales)} annotators; the 2s and 4s of "
-            f"{without} without control questions are neutral"
-        )
-    if report.unsettled:
-        yield f"{report.unsettled} questions were left out: no group has a majority"
-    if prepared.repeated:
-        yield (
-            f"{prepared.repeated} answers were left out: their annotator had answered the "
-            f"question before ({prepared.changed} times otherwise)"
-        )
-    if prepared.conflicting:
-        yield f"{prepared.conflicting} times a second gold answer differed; the first one holds"
+def _show(report: Agreement) -> None:
+    """Print the tables of each check, and the means over all checks."""
+    for check in report.checks:
+        rows = {"all": check.overall, **check.groups, **check.parts}
+        _agreement(check, rows)
+        _majorities(check, rows)
+        if len(check.classes) <= _MOST_ANSWERS:
+            _answered(check, rows)
+        _across(check)
+        _means(f"{check.check}: means over groups", list(check.groups.values()))
+        _means(f"{check.check}: means over parts", list(check.parts.values()))
+    _means("means over checks", [check.overall for check in report.checks])
+
+
+def _agreement(check: CheckAgreement, rows: dict[str, Figures]) -> None:
+    columns = {"Fleiss κ": "fleiss", "pairwise": "pairwise", "α": "alpha"}
+    if any(one.cohen.value is not None for one in rows.values()):
+        columns["Cohen κ"] = "cohen"
+    table = [
+        [who, str(one.questions), *(_interval(getattr(one, name)) for name in columns.values())]
+        for who, one in rows.items()
+    ]
+    counts = f"{check.overall.labels} labels by {check.overall.annotators} annotators"
+    title = f"{check.check}: agreement of {counts} (95 % intervals)"
+    _print(title, ["who", "questions", *columns], table)
+
+
+def _majorities(check: CheckAgreement, rows: dict[str, Figures]) -> None:
+    golds = list(check.overall.by_gold)[:_MOST_ANSWERS]
+    table = []
+    for who, one in rows.items():
+        outcomes = [_of(n, one.questions) for n in (one.single, one.several, one.diverge)]
+        right = [_right(one.accuracy), *(_right(one.by_gold.get(gold)) for gold in golds)]
+        table.append([who, str(one.questions), *outcomes, *(right if golds else [])])
+    columns = ["who", "questions", "single", "several", "diverge"]
+    columns += ["accuracy", *golds] if golds else []
+    accuracy = ", and its accuracy over questions with gold and a majority" if golds else ""
+    _print(f"{check.check}: majority{accuracy}", columns, table)
+
+
+def _answered(check: CheckAgreement, rows: dict[str, Figures]) -> None:
+    title = f"{check.check}: answers, and the share that decides nothing"
+    counts = [
+        [who, *(str(one.answers[name]) for name in check.classes), f"{one.undecided.value:.1%}"]
+        for who, one in rows.items()
+    ]
+    _print(title, ["who", *check.classes, "undecided"], counts)
+    kappas = [
+        [who, *(_interval(one.classes[name]) for name in check.classes)]
+        for who, one in rows.items()
+    ]
+    # Of two classes, both have the kappa of the first table.
+    if len(check.classes) > 2:
+        _print(f"{check.check}: Fleiss κ of each answer", ["who", *check.classes], kappas)
+
+
+def _across(check: CheckAgreement) -> None:
+    columns = ["groups", "questions", "pairwise", "same majority", "κ of majorities"]
+    table = [
+        [
+            f"{one.first}, {one.second}",
+            str(one.pairwise.n),
+            _interval(one.pairwise),
+            _right(one.same),
+            _interval(one.kappa),
+        ]
+        for one in check.across
+    ]
+    _print(f"{check.check}: across groups", columns, table)
+
+
+def _means(title: str, rows: list[Figures]) -> None:
+    from judge.calibration.agreement import means
+
+    if len(rows) < 2:
+        return
+    table = [
+        [name.replace(":", " of "), _number(one.value), f"{one.n} of {one.of}"]
+        for name, one in means(rows).items()
+        if one.value is not None
+    ]
+    _print(title, ["figure", "mean", "defined in"], table)
+
+
+def _print(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on standard output, its first column to the left and the others to the right."""
+    from rich import box
+    from rich.table import Table
+
+    if not rows:
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
+    console = plain_console(width=WIDEST)
+    console.print(title)
+    console.print(table, soft_wrap=True)
+
+
+def _interval(one: Estimate) -> str:
+    if one.value is None:
+        return _NONE
+    if one.low is None or one.high is None:
+        return _number(one.value)
+    return f"{_number(one.value)} [{_number(one.low)}, {_number(one.high)}]"
+
+
+def _number(value: float) -> str:
+    """Two places, and no minus before 0.00."""
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part} ({part / whole:.0%})" if whole else _NONE
+
+
+def _right(one: Estimate | None) -> str:
+    if one is None or one.value is None:
+        return _NONE
+    return f"{one.value:.1%} ({round(one.value * one.n)} of {one.n})"

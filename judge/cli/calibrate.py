@@ -12,10 +12,10 @@ from judge.cli import options as opt
 from judge.cli.extras import need_calibrate
 from judge.cli.printing import say, tell
 from judge.errors import BackendError, Exit, JudgeError, UsageError
+from judge.settings import CACHE, LIMITS, Settings
 
 if TYPE_CHECKING:
     from judge.calibration.outcome import Calibration
-    from judge.settings import Settings
 
 EPILOG = """**Examples**
 
@@ -47,10 +47,12 @@ Labels = Annotated[
 ]
 
 
+@opt.with_settings(
+    "model", "check", "rubric", "reading", "votes", "apart", "temperature", "seed", LIMITS, CACHE
+)
 def command(
-    context: typer.Context,
+    settings: Settings,
     labels: Labels,
-    check: opt.Check = None,
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", help="Folder for report.json, profile.json and the plots."),
@@ -96,19 +98,6 @@ def command(
         Path | None, typer.Option(help="File with the annotators' groups.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    model: opt.Model = None,
-    rubric: opt.Rubric = None,
-    reading: opt.Reading = None,
-    votes: opt.Votes = None,
-    apart: opt.Apart = False,
-    temperature: opt.Temperature = None,
-    seed: opt.Seed = None,
-    concurrency: opt.Concurrency = None,
-    timeout: opt.Timeout = None,
-    max_calls: opt.MaxCalls = None,
-    max_cost: opt.MaxCost = None,
-    no_cache: opt.NoCache = False,
-    cache_dir: opt.CacheDir = None,
 ) -> None:
     """Say how far judges agree with labels, and make the profile that carries it.
 
@@ -120,10 +109,11 @@ def command(
     from judge.cli.calibration_tables import print_tables
     from judge.cli.default_model import announce
 
-    settings = opt.settings_here(context).model_copy(update={"profile": "none", "check": ()})
+    checks = settings.check
+    settings = settings.model_copy(update={"profile": "none", "check": ()})
     job = Job(
         sources=labels,
-        checks=tuple(check or ()),
+        checks=checks,
         held_out=held_out,
         records=sample,
         by=tuple(by or ()),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from judge.calibration.disagreements import Disagreement
     from judge.calibration.measures import Measures
     from judge.calibration.outcome import Calibration, CheckReport, JudgeReport
-    from judge.stats.interval import Estimate
+    from judge.stats.intervals import Estimate
 
 UNDEFINED = "–"
 _SHOWN = 400

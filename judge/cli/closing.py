@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from judge.cli.printing import counted, plain_console
-from judge.verdict import OPEN, Verdict
+from judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
     from judge.run.running import Report
     from judge.run.summary import Summary
-    from judge.stats.interval import Estimate
+    from judge.stats.intervals import Estimate
 
 _MOST_SHOWN = 160
 """Characters that are shown of an error's message."""
@@ -36,7 +36,7 @@ def print_summary(report: Report, fail_under: float | None, held: bool | None) -
     console = plain_console(stderr=True, soft_wrap=True)
     summary = report.summary
     table = Table(title="records", title_justify="left", box=None, pad_edge=False)
-    columns = [str(v) for v in Verdict] + ([OPEN] if summary.open else [])
+    columns = [str(v) for v in Verdict]
     table.add_column("check")
     for name in columns:
         table.add_column(name, justify="right")
@@ -62,12 +62,6 @@ def _lines(report: Report, fail_under: float | None, held: bool | None) -> list[
             f"{'passes' if summary.records == 1 else 'pass'} ({rate:.1%}): "
             f"{summary.passed_at_once} at once, {summary.passed_after_edits} after edits "
             f"({counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped)"
-        )
-    if summary.open:
-        told.append(
-            f"{summary.open} of {counted(summary.records, 'record')} "
-            f"{'is' if summary.records == 1 else 'are'} open: "
-            "--stage strong goes on with them"
         )
     if held is not None:
         empty = "" if summary.records else " (there is no record)"
@@ -145,8 +139,7 @@ def _effort(report: Report) -> str:
     parts = [
         f"{counted(fresh, 'record')} in {report.seconds:.1f} s ({pace:.2f}/s)",
         counted(total.get("calls", 0), "call"),
-        f"{counted(total.get('cache_hits', 0), 'reply', 'replies')} and "
-        f"{counted(report.replayed, 'record')} from cache",
+        f"{counted(total.get('cache_hits', 0), 'reply', 'replies')} from cache",
         f"{total.get('reasks', 0)} re-asked",
         f"{total.get('retries', 0)} retried",
         f"{total.get('input_tokens', 0)} + {total.get('output_tokens', 0)} tokens",

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from judge.cli import serve
+from judge.cli.help import Command, Group
 from judge.cli.printing import WIDEST, plain_console
 from judge.errors import UsageError
 
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
 
     from judge.weights.catalog import Entry
 
-app = typer.Typer(
-    help="Weights for judging on this machine: list, fetch, find.", no_args_is_help=True
-)
+app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
 
 _PLAIN_SECONDS = 5.0
 
@@ -30,6 +30,10 @@ Name = Annotated[
     str | None,
     typer.Argument(help="A name that `judge models list` shows; the default judge if none."),
 ]
+
+app.command(
+    "serve", cls=Command, epilog=serve.EPILOG, short_help="Start a model server, watch it, stop it."
+)(serve.command)
 
 
 class Origin(StrEnum):
@@ -40,7 +44,7 @@ class Origin(StrEnum):
     MIRROR = "mirror"
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_models(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON array instead.")] = False,
 ) -> None:
@@ -61,7 +65,7 @@ def list_models(
     plain_console(width=WIDEST).print(table, soft_wrap=True)
 
 
-@app.command("pull")
+@app.command("pull", cls=Command)
 def pull_model(
     name: Name = None,
     source: Annotated[
@@ -74,7 +78,7 @@ def pull_model(
     typer.echo(fetch(name or DEFAULT, source))
 
 
-@app.command("path")
+@app.command("path", cls=Command)
 def show_path(name: Name = None) -> None:
     """Print where the weights are; exit 2 when they are not here."""
     from judge.weights import store
@@ -90,7 +94,7 @@ def show_path(name: Name = None) -> None:
     typer.echo(found)
 
 
-@app.command("verify")
+@app.command("verify", cls=Command)
 def verify_models(
     names: Annotated[
         list[str] | None, typer.Argument(help="Names; all weights that are here if none.")

@@ -9,11 +9,11 @@ import typer
 from judge.cli import options as opt
 from judge.cli.printing import plain_console, tell
 from judge.errors import UsageError
+from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
 
 if TYPE_CHECKING:
     from judge.run.job import Job
     from judge.run.plan import Plan
-    from judge.settings import Settings
     from judge.verdict import Usage
 
 EPILOG = """**Examples**
@@ -83,28 +83,14 @@ Judged = Annotated[
 ]
 
 
+@opt.with_settings(MODELS, JUDGING, ENGINE, LIMITS, CACHE)
 def command(
     context: typer.Context,
+    settings: Settings,
     inputs: opt.Inputs = None,
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
-    model: opt.Model = None,
-    accept_model: opt.AcceptModel = None,
-    rewrite_model: opt.RewriteModel = None,
-    cheap_model: opt.CheapModel = None,
-    cheap_margin: opt.CheapMargin = None,
-    workflow: opt.Workflow = None,
-    check: opt.Check = None,
-    rubric: opt.Rubric = None,
-    reading: opt.Reading = None,
-    rounds: opt.Rounds = None,
-    votes: opt.Votes = None,
-    rule: opt.Rule = None,
-    all_votes: opt.AllVotes = False,
-    fail_fast: opt.FailFast = False,
-    apart: opt.Apart = False,
-    seed: opt.Seed = None,
     labels: Labels = False,
     measure: Measure = None,
     expect: Expect = None,
@@ -140,7 +126,6 @@ def command(
     sources = opt.inputs_or_stdin(inputs, context)
     from judge.run.job import Job
 
-    settings = opt.settings(context)
     job = Job(sources, format=format, limit=limit, sample=sample, sample_seed=settings.seed)
     show(job, settings)
 
@@ -192,7 +177,7 @@ def show_labels(**budget: Any) -> None:
     """
     from rich.table import Table
 
-    from judge.stats.label_budget import MOST_LABELS, Budget
+    from judge.stats.labels import MOST_LABELS, Budget
 
     for name in ("measure", "expect", "width"):
         if name not in budget:

@@ -6,16 +6,17 @@ from typing import Annotated
 
 import typer
 
+from judge.cli.help import Command, Group
 from judge.cli.printing import WIDEST, plain_console, say
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
 Sources = Annotated[
     list[str] | None,
     typer.Option("--rubric", metavar="FILE|FOLDER", help="Rubrics of your own as well."),
 ]
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_(rubric: Sources = None) -> None:
     """Every rubric: name, role, reply model, what it needs, title.
 
@@ -33,7 +34,7 @@ def list_(rubric: Sources = None) -> None:
     plain_console(width=WIDEST).print(table, soft_wrap=True)
 
 
-@app.command()
+@app.command(cls=Command)
 def show(
     name: Annotated[str, typer.Argument(help="A rubric's name, or a rubric file.")],
     as_json: Annotated[bool, typer.Option("--json", help="The rubric itself, as JSON.")] = False,

@@ -13,10 +13,10 @@ import typer
 from judge.cli import options as opt
 from judge.cli.printing import counted, nothing, tell
 from judge.errors import Exit, UsageError
+from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
 
 if TYPE_CHECKING:
     from judge.run.running import Report
-    from judge.settings import Settings
 
 EPILOG = """**Examples**
 
@@ -33,16 +33,14 @@ EPILOG = """**Examples**
 """
 
 
+@opt.with_settings(MODELS, JUDGING, ENGINE, LIMITS, CACHE)
 def command(
     context: typer.Context,
+    settings: Settings,
     inputs: opt.Inputs = None,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Write here instead of standard output.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with OUT: keep what is finished, redo errors.")
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
+    out: opt.Out = None,
+    resume: opt.Resume = False,
+    overwrite: opt.Overwrite = False,
     unordered: Annotated[
         bool, typer.Option("--unordered", help="Write records as they finish.")
     ] = False,
@@ -57,44 +55,13 @@ def command(
         Path | None,
         typer.Option(help="Write the records that need people (abstain, unreadable) here, too."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+    quiet: opt.Quiet = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell calls, tokens and cost; judge nothing.")
+        bool, typer.Option("--dry-run", help="Say calls, tokens and cost; judge nothing.")
     ] = False,
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
-    model: opt.Model = None,
-    accept_model: opt.AcceptModel = None,
-    rewrite_model: opt.RewriteModel = None,
-    cheap_model: opt.CheapModel = None,
-    cheap_margin: opt.CheapMargin = None,
-    workflow: opt.Workflow = None,
-    check: opt.Check = None,
-    rubric: opt.Rubric = None,
-    reading: opt.Reading = None,
-    rounds: opt.Rounds = None,
-    votes: opt.Votes = None,
-    rule: opt.Rule = None,
-    all_votes: opt.AllVotes = False,
-    fail_fast: opt.FailFast = False,
-    apart: opt.Apart = False,
-    temperature: opt.Temperature = None,
-    seed: opt.Seed = None,
-    margin: opt.Margin = None,
-    profile: opt.Profile = None,
-    min_words: opt.MinWords = None,
-    injected: opt.Injected = None,
-    engine: opt.Engine = None,
-    address: opt.Address = None,
-    workers: opt.Workers = None,
-    stage: opt.Stage = None,
-    concurrency: opt.Concurrency = None,
-    timeout: opt.Timeout = None,
-    max_calls: opt.MaxCalls = None,
-    max_cost: opt.MaxCost = None,
-    no_cache: opt.NoCache = False,
-    cache_dir: opt.CacheDir = None,
 ) -> None:
     """Judge records and write each back with its verdict and evidence.
 
@@ -102,8 +69,7 @@ def command(
     are graded against gold ones (CQ-Bench); the kind is seen from the fields.
     Data goes to standard output or OUT, everything else to standard error.
     """
-    if resume and overwrite:
-        raise UsageError("--resume and --overwrite exclude each other")
+    opt.refuse_both(resume, overwrite)
     sources = opt.inputs_or_stdin(inputs, context)
     # Imports make a million objects that all stay; the collector would look through them again and
     # again. The run turns it on.
@@ -112,12 +78,7 @@ def command(
     from judge.run.job import Job, refuse_unusable
     from judge.run.validate import validate
 
-    settings = opt.settings(context)
     refuse_stray(settings)
-    if settings.stage is not None:
-        from judge.run.stages import refuse_misfit
-
-        refuse_misfit(settings, gated=fail_under is not None, dry_run=dry_run)
     job = Job(
         inputs=sources,
         out=out,

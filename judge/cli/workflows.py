@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from judge.cli.help import Command, Group
 from judge.errors import UsageError
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_() -> None:
     """The workflows that are installed, with the checks that each one makes.
 
@@ -25,7 +26,7 @@ def list_() -> None:
         typer.echo(f"{name}\t{workflow.title}\t{', '.join((*workflow.checks, *workflow.counted))}")
 
 
-@app.command()
+@app.command(cls=Command)
 def draw(
     name: Annotated[
         str,

@@ -54,8 +54,6 @@ class Examinee:
 
     With a `probability` reading choices are read off the first token's log-probabilities, and
     nothing is generated; everything else is a typed reply, or free text.
-
-    `usage` is what the calls so far took; `note` what is to be known of the answer (it was cut off).
     """
 
     client: Client

@@ -47,11 +47,14 @@ class MeasuredModel(Protocol):
     `texts` are the fields that the task shows or names in its question; missing ones are not shown.
     All methods raise NoAnswer where there is no answer, BackendError where there is no reply.
     `steps` goes into the output line as it is: what was written on the way. `probabilities` are
-    those of the last choice, by answer, where it was read from log-probabilities.
+    those of the last choice, by answer, where it was read from log-probabilities. `usage` is what
+    the calls took so far; `note` is to be known of the answer (a text was cut off).
     """
 
     steps: dict[str, Any]
     probabilities: dict[str, float] | None
+    usage: Usage
+    note: str | None
 
     async def choose(
         self,
@@ -146,7 +149,7 @@ class Choices:
     """What the user chose of a benchmark.
 
     `conditions` are those that are run, in the benchmark's order; `chosen` whether the user named
-    them. `draws` is the number of answers to each item; `seed` is for all that is shuffled or drawn.
+    them. `draws` is the number of answers to each item; `seed` is for what is shuffled or drawn.
     """
 
     conditions: tuple[str, ...]
@@ -169,9 +172,9 @@ class Benchmark:
     - `conditions`: the settings that an item can be asked in; `usual` those that are run when the
       user names none (all, if left out)
     - `tasks`: the task files it asks by, or the tasks
-    - `items`: from sources (paths, as the user named them) to items, each one question (`rows.asked`
-      makes one). A row that cannot be read becomes an Item with a `problem`. Raises UsageError for
-      a source that cannot be used.
+    - `items`: from sources (paths, as the user named them) to items, each one question
+      (`rows.asked` makes one). A row that cannot be read becomes an Item with a `problem`. Raises
+      UsageError for a source that cannot be used.
     - `ask`: asks the model about one item's fields and returns its answer, plain JSON
     - `score`: how right an answer is. Raises ValueError for what is no possible answer
     - `tables`: from all results, in the order of the items, to the paper's tables; accuracy by
@@ -243,7 +246,9 @@ def choices_of(
     usual = benchmark.usual or benchmark.conditions
     taken = tuple(name for name in benchmark.conditions if name in (conditions or usual))
     chosen = bool(conditions) and set(taken) != set(usual)
-    return Choices(taken, seed, draws or benchmark.draws, chosen, _options(benchmark, options or {}))
+    return Choices(
+        taken, seed, draws or benchmark.draws, chosen, _options(benchmark, options or {})
+    )
 
 
 def _options(benchmark: Benchmark, given: Mapping[str, str]) -> Options:

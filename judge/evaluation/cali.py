@@ -38,7 +38,7 @@ from judge.evaluation.cali_rows import (
 from judge.evaluation.cali_tables import GRADED, tables
 from judge.evaluation.rows import asked, each_row, read_sources
 from judge.records import Item
-from judge.stats.scales import ENTAILMENT
+from judge.stats.annotators import ENTAILMENT
 
 COUNTRIES = {"us": "the United States", "in": "India"}
 
@@ -117,8 +117,8 @@ def _questions(task: str, pair: Pair, indicated: str) -> Iterator[tuple[str, dic
     texts = {"premise": pair.premise, "hypothesis": pair.hypothesis}
     if task == "knowledge" and pair.question is not None:
         for group, norm in pair.norms.items():
-            told = {"question": pair.question, "country": group, "gold": norm}
-            yield f"{pair.id}/{group}", told
+            question = {"question": pair.question, "country": group, "gold": norm}
+            yield f"{pair.id}/{group}", question
     elif task == "inference" and pair.hypothesis is not None:
         for group in GROUPS:
             if group in pair.norms and (pair.ratings is not None or group in pair.effects):
@@ -135,7 +135,7 @@ def _questions(task: str, pair: Pair, indicated: str) -> Iterator[tuple[str, dic
 def _alternatives(
     earlier: Sequence[Pair], pair: Pair, indicated: str, seed: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The line's hypothesis beside each earlier one of its premise, in an order drawn by the seed."""
+    """The line's hypothesis beside each earlier one of its premise, the order drawn by the seed."""
     for other in earlier if pair.ratings is not None else ():
         if other.hypothesis == pair.hypothesis:
             continue

@@ -22,11 +22,11 @@ from typing import Any
 
 from judge.evaluation.rows import Row
 from judge.records import Item
-from judge.records.released.common import ENTAILMENT, LabelError, listed, literal, one_of, text_of
+from judge.records.fields import ENTAILMENT, LabelError, listed, literal, one_of, text_of
 from judge.records.values import clip
-from judge.stats.majority import Threshold, majority
-from judge.stats.scales import CONTRADICTION, NEUTRAL, ScaleMap
-from judge.stats.scales import ENTAILMENT as ENTAILED
+from judge.stats.annotators import CONTRADICTION, NEUTRAL, ScaleMap
+from judge.stats.annotators import ENTAILMENT as ENTAILED
+from judge.stats.votes import Threshold, majority
 
 GROUPS = ("us", "in")
 """The two groups that rated; ratings, norms and culture indicators go by these names."""

@@ -16,9 +16,8 @@ from judge.evaluation.cali_rows import (
 )
 from judge.evaluation.measuring import FEWEST, NOTE, Sample, class_scores, field
 from judge.evaluation.tables import Cell, Row, Table, bars, grouped
-from judge.stats.bootstrap import Resamples
-from judge.stats.interval import Estimate
-from judge.stats.mean import share_estimate
+from judge.stats.bootstrap import Resamples, share_estimate
+from judge.stats.intervals import Estimate
 
 GRADED = ("knowledge", "context")
 """Conditions whose answers are texts, which judges grade."""
@@ -122,9 +121,7 @@ def any_gold(result: Result, labels: str) -> str | None:
 def _against(results: Sequence[Result], labels: str, rule: GoldRule) -> list[Result]:
     """The results that have a gold by the rule, with it in place of theirs, and scored by it."""
     return [
-        replace(
-            result, fields={**result.fields, "gold": gold}, score=float(result.answer == gold)
-        )
+        replace(result, fields={**result.fields, "gold": gold}, score=float(result.answer == gold))
         for result in results
         if (gold := rule(result, labels)) is not None
     ]
@@ -225,7 +222,10 @@ def _categories(results: Sequence[Result]) -> Table:
         grouped(held, field("category"), known=[order]),
         cells,
         drawn=tuple(_HEADS[group] for group in GROUPS),
-        notes=("Each column: its own indicator, its own labels, the pairs of the first table.", NOTE),
+        notes=(
+            "Each column: its own indicator, its own labels, the pairs of the first table.",
+            NOTE,
+        ),
     )
 
 

@@ -17,13 +17,10 @@ from judge.errors import UsageError
 from judge.evaluation.results import answered_of
 from judge.evaluation.tables import NOT_SAID, Cell, Row, Table
 from judge.records import RESERVED, content_hash, read
-from judge.records.released.common import scalar_text
+from judge.records.fields import scalar_text
 from judge.records.values import clip
-from judge.stats.bootstrap import Resamples
-from judge.stats.holm import holm
-from judge.stats.mcnemar import mcnemar
-from judge.stats.mean import share_estimate
-from judge.stats.paired_difference import paired_difference
+from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
+from judge.stats.significance import holm, mcnemar
 
 Kind = Literal["evaluate", "validate"]
 Mark = float | str
@@ -213,9 +210,7 @@ def read_run(source: str, by: str | None = None) -> Run:
     return run
 
 
-def _answer(
-    line: Mapping[str, Any], where: str
-) -> tuple[tuple[str, ...], str, dict[str, Mark]]:
+def _answer(line: Mapping[str, Any], where: str) -> tuple[tuple[str, ...], str, dict[str, Mark]]:
     """An answer's key, name and mark, of an output line of `judge evaluate`."""
     found, id = answered_of(line), scalar_text(line.get("id"))
     if found is None or id is None or found.condition is None:
@@ -384,9 +379,7 @@ def _table(rows: Sequence[_Compared], kind: Kind, by: str | None) -> Table:
         "comparison",
         "A and B on the same items (95 % intervals)",
         (head, *([by] if by else [])),
-        rows=[
-            Row((row.series, *([row.part or "all"] if by else [])), row.cells) for row in rows
-        ],
+        rows=[Row((row.series, *([row.part or "all"] if by else [])), row.cells) for row in rows],
     )
 
 

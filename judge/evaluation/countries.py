@@ -97,9 +97,7 @@ _REGIONS = {
     "East Asia": ("China", "Hong Kong", "Japan", "South Korea", "Taiwan"),
     "Oceania": ("Australia", "New Zealand"),
 }
-_REGION_OF = {
-    country.casefold(): region for region, names in _REGIONS.items() for country in names
-}
+_REGION_OF = {country.casefold(): region for region, names in _REGIONS.items() for country in names}
 
 REGIONS = tuple(_REGIONS)
 """The eleven regions, in the order of tables 5 and 6 of the paper."""

@@ -33,8 +33,8 @@ from judge.evaluation.cqbench_values import (
 )
 from judge.evaluation.rows import Row, asked, each_row, read_sources
 from judge.records import Item, Problem, read
+from judge.records.fields import LabelError, refused
 from judge.records.names import normalised
-from judge.records.released.common import LabelError, refused
 
 TOPICS = (
     *("social", "migration", "security", "science and technology"),

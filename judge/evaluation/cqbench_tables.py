@@ -14,8 +14,8 @@ from judge.evaluation.benchmark import Choices, Result
 from judge.evaluation.cqbench_values import as_released, folded, hits, is_neutral, merged
 from judge.evaluation.measuring import NOTE, Sample, class_scores, field, label_scores
 from judge.evaluation.tables import Cell, Table, bars, grouped
-from judge.stats.confusion import ratio
-from judge.stats.mean import mean_estimate
+from judge.stats.bootstrap import mean_estimate
+from judge.stats.classification import ratio
 
 TASKS = {
     "attitude": "attitude detection",
@@ -51,8 +51,8 @@ _RELEASED = (
 )
 _EXTRACTION = (
     "recall: the mean credit (1, 0.5, 0) over gold values; story recall: the mean of the stories' "
-    "own. unsettled: gold values that no judge settled, left out of both. At most ten predictions a "
-    "story are graded: cut is how many were given beyond them."
+    "own. unsettled: gold values that no judge settled, left out of both. At most ten predictions "
+    "a story are graded: cut is how many were given beyond them."
 )
 
 

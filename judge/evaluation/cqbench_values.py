@@ -11,7 +11,7 @@ from typing import Literal
 from judge.errors import UsageError
 from judge.evidence import fold
 from judge.records import Item, Problem, Value, ValueStatement, value_statement
-from judge.records.released.common import LabelError
+from judge.records.fields import LabelError
 
 OPTIONS = 15
 """How many options a value selection has (CQ-Bench, section 2.2)."""

@@ -14,8 +14,8 @@ from typing import Literal
 
 from judge.evaluation.rows import Row, each_row, read_sources
 from judge.records import Item
+from judge.records.fields import LabelError, id_text, one_of, refused, text_of
 from judge.records.names import normalise
-from judge.records.released.common import LabelError, id_text, one_of, refused, text_of
 from judge.records.values import clip
 
 LETTERS = ("A", "B", "C", "D")
@@ -162,9 +162,7 @@ def _easy(row: Row) -> Question:
     )
     multi = _STATEMENTS.match(easy.question) is not None
     about = _text(fields, "country"), _text(fields, "topic")
-    return Question(
-        row.id, row.item, "multi" if multi else "single", hard_of(easy), easy, *about
-    )
+    return Question(row.id, row.item, "multi" if multi else "single", hard_of(easy), easy, *about)
 
 
 def _option(item: Item, fields: dict[str, object]) -> _Option:

@@ -11,8 +11,8 @@ from judge.evaluation.benchmark import Choices, Result
 from judge.evaluation.countries import REGIONS
 from judge.evaluation.measuring import NOTE, Sample, field, scores
 from judge.evaluation.tables import Cell, Table, bars, grouped
-from judge.stats.confusion import ratio
-from judge.stats.interval import Estimate
+from judge.stats.classification import ratio
+from judge.stats.intervals import Estimate
 
 EASY, HARD = "easy", "hard"
 CHANCE = {EASY: 1 / 4, HARD: 1 / 2**4}

@@ -27,13 +27,16 @@ from typing import TYPE_CHECKING, Literal
 from judge.errors import UsageError, why_unread
 from judge.evaluation.benchmark import Result
 from judge.stats.bleu import corpus_bleu, symmetric_bleu
-from judge.stats.bootstrap import Resamples
-from judge.stats.interval import Estimate
-from judge.stats.kendall import kendall_tau_c
-from judge.stats.lexical_variance import Rule, lexical_variance, lexical_variance_estimate
-from judge.stats.mean import mean_estimate
-from judge.stats.top_words import top_words
-from judge.stats.word_edit_distance import word_edit_distances
+from judge.stats.bootstrap import Resamples, mean_estimate
+from judge.stats.intervals import Estimate
+from judge.stats.significance import kendall_tau_c
+from judge.stats.text import (
+    Rule,
+    lexical_variance,
+    lexical_variance_estimate,
+    top_words,
+    word_edit_distances,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,11 +8,10 @@ from judge.evaluation.benchmark import Choices, Options, Result
 from judge.evaluation.eecc_analysis import FILES, METRICS, Concept, Study, studies
 from judge.evaluation.measuring import Sample
 from judge.evaluation.tables import Cell, Row, Table, bars, grouped
-from judge.stats.anova import one_way_anova
-from judge.stats.bootstrap import Resamples
-from judge.stats.interval import Estimate
-from judge.stats.lexical_variance import Rule
-from judge.stats.mean import mean_estimate
+from judge.stats.bootstrap import Resamples, mean_estimate
+from judge.stats.intervals import Estimate
+from judge.stats.significance import one_way_anova
+from judge.stats.text import Rule
 
 _HEADS = ("condition", "identities")
 _SIDES = ("across", "within")
@@ -76,7 +75,9 @@ def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
         for side in _SIDES
     ]
     tau = [
-        _spread((*_of(study), culture, metric), [_tau(one, culture, metric) for one in study.concepts])
+        _spread(
+            (*_of(study), culture, metric), [_tau(one, culture, metric) for one in study.concepts]
+        )
         for study in found
         for culture in study.matched
         for metric in METRICS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from judge.evaluation.asking import Examinee
 from judge.evaluation.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
 from judge.evaluation.grading import JudgedGrader
 from judge.evaluation.measuring import by_condition
-from judge.evaluation.results import line_of, rated, result_of
+from judge.evaluation.results import asked_of, line_of, rated, result_of
 from judge.evaluation.rows import first_rows, sampled_rows
 from judge.evaluation.tables import Table
 from judge.judging.budget import BudgetReached
@@ -78,9 +78,7 @@ def evaluate(
     return Evaluated(report, work.results)
 
 
-def tables_of(
-    benchmark: Benchmark, results: Sequence[Result], choices: Choices
-) -> list[Table]:
+def tables_of(benchmark: Benchmark, results: Sequence[Result], choices: Choices) -> list[Table]:
     """The benchmark's tables, those without a row left out."""
     if benchmark.tables is None:
         return by_condition(benchmark.name, results, benchmark.conditions)
@@ -230,15 +228,7 @@ class _Evaluation:
     async def _asked(self, fields: Fields) -> Result:
         assert self._client is not None, "a model is measured"
         model = Examinee(self._client, self._reading, self._sampling, fields)
-        try:
-            answer = await self.benchmark.ask(fields, model)
-        except NoAnswer as no:
-            told = Result(fields, no.outcome, no.answer, reason=no.detail)
-            return replace(told, steps=model.steps, usage=model.usage)
-        result = rated(self.benchmark, Result(fields, "answered", answer, reason=model.note))
-        return replace(
-            result, probabilities=model.probabilities, steps=model.steps, usage=model.usage
-        )
+        return await asked_of(self.benchmark, fields, model)
 
     def _guessed(self, fields: Fields, guess: Callable[[Fields], Any]) -> Result:
         try:
@@ -301,9 +291,7 @@ class _Evaluation:
                 "reasks": settings.reasks,
                 **({"options": options} if options else {}),
             },
-            "tasks": {
-                task.name: task.digest for task in map(load_task, self.benchmark.tasks)
-            },
+            "tasks": {task.name: task.digest for task in map(load_task, self.benchmark.tasks)},
         }
         if self.given is not None:
             known["answers"] = digest([result.answer for result in self.given])

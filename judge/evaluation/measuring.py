@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 
 from judge.evaluation.benchmark import Result
 from judge.evaluation.tables import Cell, Table, bars, grouped
-from judge.stats.bootstrap import Resamples
-from judge.stats.confusion import ratio
-from judge.stats.interval import Estimate
-from judge.stats.mean import share_estimate
-from judge.stats.precision_recall import f1s, precisions, recalls
+from judge.stats.bootstrap import Resamples, share_estimate
+from judge.stats.classification import f1s, precisions, ratio, recalls
+from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,11 +25,11 @@ With two stories there are three different draws: the interval ends at the stori
 """
 
 NOTE = (
-    "A refusal or an unreadable answer counts as not right; an error (no reply), and an answer that "
-    "was not scored, count not at all. Intervals are 95 %, bootstrapped over rows of the source "
-    "(stories, premises), a row's items together; a share of nothing or of all has the exact one. "
-    f"There is no bootstrapped one over fewer than {FEWEST} rows, nor where no draw changes the "
-    "number."
+    "A refusal or an unreadable answer counts as not right; an error (no reply), and an answer "
+    "that was not scored, count not at all. Intervals are 95 %, bootstrapped over rows of the "
+    "source (stories, premises), a row's items together; a share of nothing or of all has the "
+    f"exact one. There is no bootstrapped one over fewer than {FEWEST} rows, nor where no draw "
+    "changes the number."
 )
 
 Rows = Callable[[Result], Sequence[float]]

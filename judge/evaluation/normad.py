@@ -19,7 +19,7 @@ from judge.evaluation.normad_tables import CONDITIONS, LABELS, statistics_of, ta
 from judge.evaluation.rows import Row, asked, each_row, read_sources
 from judge.evaluation.tables import Table
 from judge.records import RESERVED, Item, NormRecord, Problem, build
-from judge.records.released.common import LabelError
+from judge.records.fields import LabelError
 
 _TASK = "normad_acceptability"
 # Long fields of a norm that are neither asked about nor sliced by.

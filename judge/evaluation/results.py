@@ -13,11 +13,19 @@ from typing import Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge.errors import UsageError
-from judge.evaluation.benchmark import Benchmark, Choices, Outcome, Result
+from judge.evaluation.benchmark import (
+    Benchmark,
+    Choices,
+    Fields,
+    MeasuredModel,
+    NoAnswer,
+    Outcome,
+    Result,
+)
 from judge.evaluation.rows import Names, read_sources
 from judge.evaluation.tables import Row, Table
 from judge.records import RESERVED, Item, read
-from judge.records.released.common import LabelError, id_text
+from judge.records.fields import LabelError, id_text
 from judge.records.values import clip
 from judge.run.fingerprint import Mark
 from judge.run.lines import Line, written
@@ -145,9 +153,7 @@ class Scored:
         return Table("joined", title, ("lines",), rows=rows, notes=tuple(notes))
 
 
-def scored(
-    benchmark: Benchmark, answers: str, gold: Sequence[str], choices: Choices
-) -> Scored:
+def scored(benchmark: Benchmark, answers: str, gold: Sequence[str], choices: Choices) -> Scored:
     """Answers from a file, scored by the benchmark's rule.
 
     ANSWERS, a line each, is what `judge evaluate` wrote, or `{"id", "answer"}` with `outcome`
@@ -195,6 +201,22 @@ def scored(
         else:
             found.results.append(rated(benchmark, replace(by_item[id], fields=fields)))
     return found
+
+
+async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -> Result:
+    """The model's answer to one item, with its score.
+
+    Raises:
+        BackendError: the model gives no reply.
+    """
+    try:
+        answer = await benchmark.ask(fields, model)
+    except NoAnswer as no:
+        result = Result(fields, no.outcome, no.answer, reason=no.detail)
+        return replace(result, steps=model.steps, usage=model.usage)
+    result = Result(fields, "answered", answer, probabilities=model.probabilities)
+    result = replace(result, steps=model.steps, reason=model.note, usage=model.usage)
+    return rated(benchmark, result)
 
 
 def rated(benchmark: Benchmark, result: Result) -> Result:
@@ -290,4 +312,3 @@ def _gold_lines(sources: Sequence[str], choices: Choices) -> Iterator[Mapping[st
             yield {"row": id, **fields, "id": f"{id}/{condition}", "condition": condition}
         else:
             raise UsageError(f"{place}: field 'condition' is missing: choose one with --condition")
-

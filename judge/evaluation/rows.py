@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from judge.errors import UsageError
 from judge.records import RESERVED, Item, read
+from judge.records.fields import LabelError, id_text, refused
 from judge.records.names import normalise
-from judge.records.released.common import LabelError, id_text, refused
 from judge.records.values import clip
 
 T = TypeVar("T")
@@ -86,7 +86,8 @@ def each_row(
             yield item
             continue
         try:
-            key = next((key for key in item.fields if normalise(key) == normalise(id_field)), None)
+            wanted = normalise(id_field)
+            key = next((key for key in item.fields if normalise(key) == wanted), id_field)
             name = names.name(item, item.fields.get(key), id_field)
             found = list(convert(Row(name, item, item.fields)))
         except LabelError as error:

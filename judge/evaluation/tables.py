@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 
 Cell = Estimate | int | str | None
 """A number with its interval and its n; a count; a word; None where there is nothing to say."""

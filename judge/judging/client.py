@@ -24,7 +24,6 @@ from judge.cache import ReplyCache
 from judge.digest import digest
 from judge.errors import BackendError, GivenUp, JudgeError, ServerFault, UsageError
 from judge.judging.budget import Budget, Price
-from judge.judging.carried import carrier
 from judge.judging.limiter import AdaptiveLimit
 from judge.judging.outage import Outages, pause
 from judge.judging.probe import PROBE, probe
@@ -240,8 +239,6 @@ class Client:
                 "role": call.role,
             }
         )
-        if (carried := carrier()) is not None:
-            return await carried.reply(key, lambda: self._found_or_made(key, call, mode))
         return await self._found_or_made(key, call, mode)
 
     async def _found_or_made(self, key: str, call: Call, mode: Mode) -> Completion:

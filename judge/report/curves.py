@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
     from judge.calibration.measures import Measures
     from judge.calibration.outcome import JudgeReport
-    from judge.stats.calibration_error import ReliabilityBin
+    from judge.stats.calibration_error import ReliabilityBin, RiskPoint
     from judge.stats.guarantee import Guarantee, Tested
-    from judge.stats.risk_coverage import RiskPoint
 
 _CALIBRATED, _STANDS = "calibrated", "as it stands"
 _MARKS = 5

@@ -9,8 +9,7 @@ from typing import Any, get_args
 
 from judge.report.judged import Judged, Line, Result
 from judge.run.summary import SpeechStatistics, Summary
-from judge.stats.interval import Estimate
-from judge.stats.wilson import wilson
+from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Verdict
 
 RESULTS: tuple[Result, ...] = get_args(Result)
@@ -24,7 +23,6 @@ MEANINGS: Mapping[Result, str] = {
     "error": "no reply, or a record that cannot be judged; judge validate --resume asks again",
     "unreadable": "the judge's replies never became valid",
     "abstain": "no majority, or not sure enough: for people to decide",
-    "open": "left by the cheap stage to the strong one",
     "pass": "every check that was made passed",
 }
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from judge.stats.interval import Estimate
+    from judge.stats.intervals import Estimate
 
 BLUE, ORANGE, GREY, PALE = "#0072b2", "#d55e00", "#6b6b6b", "#c9c9c9"
 """Okabe and Ito (2008): told apart by people with any kind of colour blindness."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from judge.calibration.measures import Confusion, Measures
     from judge.calibration.outcome import JudgeReport
-    from judge.stats.interval import Estimate
+    from judge.stats.intervals import Estimate
 
 MOST = 40
 """Slices that a plot has room for."""

@@ -65,7 +65,6 @@ class ClusterValidation(Validation):
     ) -> None:
         super().__init__(setup, ids, items, seen)
         self._given = settings
-        self._replayed = 0
 
     @classmethod
     def of(
@@ -74,10 +73,6 @@ class ClusterValidation(Validation):
         # Each worker has a cache; one here would never be looked into.
         own = ClusterSetup.of(settings.model_copy(update={"cache": False}))
         return cls(own, ids, items, seen, settings)
-
-    @property
-    def replayed(self) -> int:
-        return self._replayed
 
     async def prepare(self) -> None:
         """Start the workers, which reach every model; returns when the first is ready.
@@ -113,7 +108,6 @@ class ClusterValidation(Validation):
 
     def _took(self, done: Done) -> None:
         """Add what a worker has done since the last time to this run's sums."""
-        self._replayed += done.replayed
         self.setup.budget.cost += done.cost
         for spec, counted in done.counters.items():
             counters = self.setup.client(spec).counters

@@ -16,10 +16,9 @@ from typing import Any, Literal
 from judge.profiles import Rates, item_key
 from judge.records import RESERVED, Item, Problem, build
 from judge.run.setup import Bound
-from judge.stats.corrected_rate import Corrected, rogan_gladen
-from judge.stats.design_effect import ClusterSums
-from judge.stats.interval import Estimate
-from judge.stats.prediction_powered import prediction_powered
+from judge.stats.corrected_rate import Corrected, prediction_powered, rogan_gladen
+from judge.stats.intervals import Estimate
+from judge.stats.labels import ClusterSums
 from judge.subject import Subject
 from judge.verdict import Verdict
 

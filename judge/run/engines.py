@@ -28,10 +28,9 @@ def refuse_validation_only(settings: Settings, command: str) -> None:
     Raises:
         UsageError: naming the setting.
     """
-    for name, value in (("engine", settings.engine), ("stage", settings.stage)):
-        if value in ("ray", "cheap", "strong"):
-            raise UsageError(
-                f"{name} = {value} is for judge validate, and {command} would not heed it: take "
-                f"JUDGE_{name.upper()} out of the environment, or {name} out of judge.toml"
-            )
+    if settings.engine == "ray":
+        raise UsageError(
+            f"engine = ray is for judge validate, and {command} would not heed it: take "
+            "JUDGE_ENGINE out of the environment, or engine out of judge.toml"
+        )
     refuse_stray(settings)

@@ -31,23 +31,9 @@ def parameters(settings: Settings, context: Context, profiled: Profiled) -> dict
     panels = (*context.steering.values(), *context.accepting.values())
     return {
         "version": __version__,
-        "reading": settings.reading,
+        **settings.deciding(),
         "votes": max((len(panel.ballots) for panel in panels), default=0),
-        "rule": settings.rule,
-        "all_votes": settings.all_votes,
-        "fail_fast": settings.fail_fast,
-        "apart": settings.apart,
-        "temperature": settings.temperature,
-        "vote_temperature": settings.vote_temperature,
-        "rewrite_temperature": settings.rewrite_temperature,
-        "seed": settings.seed,
-        "rounds": settings.rounds,
-        "reasks": settings.reasks,
-        "min_words": settings.min_words,
-        "injected": settings.injected,
-        "margin": settings.margin,
         "cheap_margin": settings.cheap_margin if settings.cheap_model else None,
-        "thresholds": {n: list(t) for n, t in sorted(settings.thresholds.items())},
         "profiles": {
             check: {spec: found.fingerprint for spec, found in sorted(known.items())}
             for check, known in sorted(profiled.items())

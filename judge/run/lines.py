@@ -9,7 +9,7 @@ from typing import Any
 
 from judge.records import RESERVED, Item, Problem, Record, content_hash, dump_judged
 from judge.run.setup import Bound
-from judge.verdict import OPEN, Judgement, Unfinished, Verdict
+from judge.verdict import Judgement, Unfinished, Verdict
 from judge.workflow import Outcome
 
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
@@ -89,10 +89,6 @@ class Earlier:
     finished: bool
     judgement: Mapping[str, Any]
 
-    def stands(self, *, open_stands: bool = False) -> bool:
-        """Whether `--resume` keeps it; the cheap stage keeps what it left open, too."""
-        return self.finished or (open_stands and self.judgement["verdict"] == OPEN)
-
 
 def made_by(judgement: Mapping[str, Any]) -> Any:
     """The name of the workflow or benchmark that a judgement comes from."""
@@ -116,7 +112,5 @@ def earlier(text: bytes) -> Earlier | None:
         return None
     fields = {key: value for key, value in line.items() if key != RESERVED}
     whole = isinstance(judgement.get("fingerprint"), str) and isinstance(made_by(judgement), str)
-    if judgement["verdict"] == OPEN and not whole:
-        return None
     finished = judgement["verdict"] in FINISHED and whole
     return Earlier(content_hash({**fields, **original}), finished, judgement)

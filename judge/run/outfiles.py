@@ -16,17 +16,14 @@ from judge.run.resume import Resumption, side_file
 
 
 class OutFiles:
-    """Where a job's lines go: `open`, `begin` when there is a first line, `settle`, `close`.
+    """Where a job's lines go: `open`, `begin` when there is a first line, `settle`, `close`."""
 
-    With `open_stands`, lines that the cheap stage left open count as finished on `--resume`.
-    """
-
-    def __init__(self, job: Job, *, open_stands: bool) -> None:
+    def __init__(self, job: Job) -> None:
         self._job = job
         self.aside: Path | None = None if job.out is None else side_file(job.out)
         self.resumption: Resumption | None = None
         if job.resume and job.out is not None:
-            self.resumption = Resumption(job.out, open_stands=open_stands)
+            self.resumption = Resumption(job.out)
         self.sink: Sink = NoSink()
         self.review: FileSink | None = None
         self._reviewed = False

@@ -31,13 +31,11 @@ def side_file(out: Path) -> Path:
 class Kept:
     """The finished lines of an earlier run that wait for their record, found by content.
 
-    For one thread at a time. With `open_stands`, lines that the cheap stage left open are kept,
-    too.
+    For one thread at a time.
     """
 
-    def __init__(self, path: Path, *, open_stands: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._open_stands = open_stands
         self._file: IO[bytes] | None = None
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("PRAGMA journal_mode=OFF")
@@ -58,7 +56,7 @@ class Kept:
         with self._usable():
             self._index.execute("BEGIN")
             for start, text in whole_lines(path):
-                if (found := earlier(text)) and found.stands(open_stands=self._open_stands):
+                if (found := earlier(text)) and found.finished:
                     row = (bytes.fromhex(found.key), start, len(text))
                     self._index.execute("INSERT INTO kept VALUES (?, ?, ?)", row)
             self._index.execute("COMMIT")
@@ -155,14 +153,12 @@ class Resumption:
     Used in steps, because which lines can stay is known only beside the input: `check` before
     anything is done, then `prefix` walks the finished lines from the top, `keep` says how many
     bytes of them the input confirms, `kept` gives the others back by content. `shorten` makes room
-    for the first new line, and `settle` says at the end what found no record. With `open_stands`,
-    lines that the cheap stage left open count as finished.
+    for the first new line, and `settle` says at the end what found no record.
     """
 
-    def __init__(self, out: Path, *, open_stands: bool = False) -> None:
+    def __init__(self, out: Path) -> None:
         self.out = out
-        self.kept = Kept(side_file(out), open_stands=open_stands)
-        self._open_stands = open_stands
+        self.kept = Kept(side_file(out))
         self._size: int | None = None
 
     def check(self, mark_of: Callable[[str], Mark]) -> int:
@@ -193,9 +189,6 @@ class Resumption:
             foreign += survey.foreign
         return foreign
 
-    def _stands(self, found: Earlier) -> bool:
-        return found.stands(open_stands=self._open_stands)
-
     def _survey(self, path: Path) -> Survey:
         survey, end = Survey(), 0
         for start, text in whole_lines(path):
@@ -203,7 +196,7 @@ class Resumption:
             found = earlier(text)
             survey.ours += found is not None
             survey.foreign += found is None
-            if found and self._stands(found):
+            if found and found.finished:
                 survey.judgements.setdefault(found.judgement["fingerprint"], found.judgement)
         survey.foreign += _foreign_tail(path, end)
         return survey
@@ -214,7 +207,7 @@ class Resumption:
             return
         for _, text in whole_lines(self.out):
             found = earlier(text)
-            if found is None or not self._stands(found):
+            if found is None or not found.finished:
                 return
             yield text, found
 
@@ -302,12 +295,12 @@ class Resumption:
             for _, text in whole_lines(self.kept.path):
                 yield text
         for start, text in whole_lines(self.out):
-            if start >= size and (found := earlier(text)) and self._stands(found):
+            if start >= size and (found := earlier(text)) and found.finished:
                 yield text
 
     def _lines_of_ours(self, path: Path) -> Iterator[Earlier]:
         for _, text in whole_lines(path):
-            if (found := earlier(text)) and self._stands(found):
+            if (found := earlier(text)) and found.finished:
                 yield found
 
 

@@ -57,7 +57,6 @@ class Report:
     set_aside: int = 0
     traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
     cost: float = 0.0
-    replayed: int = 0
     corrections: Corrections = field(default_factory=Corrections)
 
     @property
@@ -82,7 +81,6 @@ class Report:
             "exit_code": self.exit_code,
             "seconds": round(self.seconds, 3),
             "cost_usd": round(self.cost, 6),
-            "replayed": self.replayed,
             "set_aside": self.set_aside,
             "corrected_pass_rates": [rate.as_json() for rate in self.corrections.rates()],
             "models": self.traffic,
@@ -115,11 +113,6 @@ class Work(Protocol):
     """What a run does with its items."""
 
     setup: Setup
-
-    @property
-    def replayed(self) -> int:
-        """How many lines came from the cache as a whole."""
-        ...
 
     def items(self) -> Iterator[Item]:
         """The input, as far as it is wanted."""
@@ -177,7 +170,7 @@ class _Run:
         self.job, self.work, self.watcher = job, work, watcher
         self.report = Report(summary)
         self.brake = Brake()
-        self.files = OutFiles(job, open_stands=work.setup.settings.stage == "cheap")
+        self.files = OutFiles(job)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streaming = False
 
@@ -360,7 +353,6 @@ class _Run:
         """Sum up and free everything; `streamed`: the stream ended, by itself or as it was told."""
         self.report.seconds = time.monotonic() - began
         self.report.cost = self.setup.budget.cost
-        self.report.replayed = self.work.replayed
         for spec, client in self.setup.clients.items():
             self.report.traffic[spec] = asdict(client.counters)
         self.report.batches = left_at_provider(

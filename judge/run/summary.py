@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from judge.errors import RateLimited, ServerFault
-from judge.stats.distinct import distinct_n, word_count
-from judge.verdict import OPEN, Verdict
+from judge.stats.text import distinct_n, word_count
+from judge.verdict import Verdict
 
 EXPLICIT = "implicitness"
 """The check whose edits CQ-Bench's table 3 is about."""
 
 _PASSING = (RateLimited.kind, ServerFault.kind)
 _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
-_VERDICTS = (*map(str, Verdict), OPEN)
+_VERDICTS = tuple(map(str, Verdict))
 
 
 class Similarity(Protocol):
@@ -124,11 +124,6 @@ class Summary:
     def passing_errors(self) -> int:
         """Records without a verdict by errors that may be gone when they are asked again."""
         return sum(self.errors[kind] for kind in _PASSING)
-
-    @property
-    def open(self) -> int:
-        """Records that a cheap stage leaves to the strong one."""
-        return self.verdicts[OPEN]
 
     @property
     def pass_rate(self) -> float | None:

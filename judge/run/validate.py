@@ -13,7 +13,6 @@ from judge.run import lines
 from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
-from judge.run.replay import Replays
 from judge.run.running import Report, Watcher, run
 from judge.run.setup import Bound, Setup
 from judge.run.summary import SpeechStatistics, Summary
@@ -31,10 +30,6 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
         UsageError: nothing was judged: an input, output, model or setting that cannot be used.
     """
     refuse_unusable(job)
-    if settings.stage is not None:
-        from judge.run.stages import validate_stage
-
-        return validate_stage(job, settings, watcher)
     return validate_items(job, settings, watcher, select(job), lambda line: None)
 
 
@@ -83,7 +78,6 @@ class Validation:
     ) -> None:
         self.setup, self.ids = setup, ids
         self._items, self._seen = items, seen
-        self.replays = Replays(setup.cache, setup.prices) if setup.cache else None
         chosen = setup.settings.workflow
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
         self._misfits: dict[Kind, str | None] = {}
@@ -98,10 +92,6 @@ class Validation:
             UsageError: as `Setup.of`.
         """
         return cls(Setup.of(settings), ids, items, seen)
-
-    @property
-    def replayed(self) -> int:
-        return self.replays.count if self.replays else 0
 
     def items(self) -> Iterator[Item]:
         """The items.
@@ -159,8 +149,6 @@ class Validation:
             BackendError: as `line`.
         """
         bound = self.setup.bound(record.kind)
-        if self.replays is not None and (line := self.replays.find(record, bound)) is not None:
-            return line
         try:
             line = await self.through_workflow(record, bound)
         except BackendError as error:
@@ -175,8 +163,6 @@ class Validation:
             _log.exception("record %s (line %d) was not judged", record.id, record.item.line)
             told = masked(f"{type(error).__name__}: {error}")
             return lines.failed(record, "internal", told, bound)
-        if self.replays is not None:
-            await self.replays.keep(record, line, bound)
         return line
 
     async def through_workflow(self, record: Record, bound: Bound) -> Line:

@@ -58,13 +58,12 @@ class Done:
     """What a worker has finished since it was last asked, and what it took.
 
     `lines` are the output lines by the items' numbers, or the errors that end the run; `counters`
-    by model, `cost` in USD and `replayed` are since the last time, too.
+    by model and `cost` in USD are since the last time, too.
     """
 
     lines: Sequence[tuple[int, bytes | JudgeError]]
     counters: dict[str, Counters]
     cost: float
-    replayed: int
 
 
 class Purse:
@@ -206,14 +205,13 @@ class _Told:
     def __init__(self) -> None:
         self._counters: dict[str, Counters] = {}
         self._cost = 0.0
-        self._replayed = 0
 
     def since(self, finished: list[tuple[int, bytes | JudgeError]], work: Validation) -> Done:
         now = {spec: Counters(**asdict(c.counters)) for spec, c in work.setup.clients.items()}
         new = {spec: less(found, self._counters.get(spec)) for spec, found in now.items()}
-        cost, replayed = work.setup.budget.cost, work.replayed
-        done = Done(finished, new, cost - self._cost, replayed - self._replayed)
-        self._counters, self._cost, self._replayed = now, cost, replayed
+        cost = work.setup.budget.cost
+        done = Done(finished, new, cost - self._cost)
+        self._counters, self._cost = now, cost
         return done
 
 

@@ -9,8 +9,7 @@ import pytest
 from judge.audit.measuring import tables
 from judge.audit.outcome import PROMPTINGS, Outcome, Pair, Prompting, Result
 from judge.evaluation.tables import Table
-from judge.stats.interval import Estimate
-from judge.stats.wilson import wilson
+from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Verdict
 
 PASS, FAIL, ABSTAIN = Verdict.PASS, Verdict.FAIL, Verdict.ABSTAIN

@@ -17,7 +17,7 @@ from judge.errors import BackendError
 from judge.judging.budget import Budget
 from judge.judging.client import Client
 from judge.judging.judge import Judge
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, builtin, parse
 from judge.run.setup import Setup
 from judge.settings import Settings

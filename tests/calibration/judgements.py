@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judge.calibration.judged import Judged, Outcome
-from judge.records.labelled import Annotation, LabelledItem
+from judge.records.labels import Annotation, LabelledItem
 
 
 def judged(

@@ -13,7 +13,7 @@ from judge.calibration.gathering import gather
 from judge.calibration.seen import Job
 from judge.errors import UsageError
 from judge.records import Item
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, builtin
 
 from .asking import MANY, PLAIN

@@ -9,7 +9,7 @@ import pytest
 
 from judge.calibration.judged import Judged
 from judge.calibration.measures import measure
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 
 from .judgements import judged
 

@@ -12,7 +12,7 @@ from sklearn import metrics
 from judge.calibration.judged import Judged
 from judge.calibration.measures import measure
 from judge.stats.calibration_error import error_if_calibrated
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 
 from .judgements import judged
 

@@ -18,7 +18,7 @@ from judge.judging.client import Client
 from judge.judging.combining import Logistic
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
 from judge.judging.reading import Reader
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.rubric import builtin
 
 from .asking import MANY, PLAIN, Answering, judge_of, norm_item, yes_no

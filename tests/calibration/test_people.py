@@ -11,7 +11,7 @@ from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from judge.calibration.judged import Judged
 from judge.calibration.people import against_people
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 
 from .judgements import judged
 

@@ -11,7 +11,7 @@ from judge.calibration.rating import data_of, edited, labels_by_key, rates, shou
 from judge.calibration.subjects import subject_of
 from judge.profiles import item_key
 from judge.records import Item, Record, build
-from judge.records.labelled import Annotation, LabelledItem
+from judge.records.labels import Annotation, LabelledItem
 from judge.rubric import builtin
 from judge.subject import Subject
 

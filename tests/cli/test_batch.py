@@ -152,26 +152,6 @@ def test_the_same_bytes_in_few_batches(judge: Runs, server: BatchServer, online:
 
 
 @pytest.mark.slow
-def test_what_a_cheap_stage_left_open_is_one_batch(judge: Runs, server: BatchServer) -> None:
-    cheap = "reading: probability\nreplies:\n- {when: {contains: 'number 5'}, p_yes: 0.55}\n"
-    (judge.folder / "cheap.yaml").write_text(cheap + "- {p_yes: 0.97}\n")
-    flags = ("--cheap-model", "scripted:cheap.yaml", "--rounds", "0", "--no-cache")
-    for words in (
-        ("-o", "one"),
-        ("--stage", "cheap", "-o", "cheap"),
-    ):
-        code, told = judge(*words, *flags, engine="local")
-        assert code == 0, told
-    (judge.folder / "norms.jsonl").write_bytes((judge.folder / "cheap").read_bytes())
-    code, told = judge("--stage", "strong", "-o", "two", *flags)
-    assert code == 0, told
-    assert (judge.folder / "two").read_bytes() == (judge.folder / "one").read_bytes()
-    open_lines = (judge.folder / "cheap").read_bytes().count(b'"verdict":"open"')
-    assert 0 < open_lines < len(NORMS)
-    assert sum(batch["request_counts"]["total"] for batch in server.batches) == open_lines
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("point", ["creating", "polling", "downloaded"])
 def test_a_killed_run_goes_on(judge: Runs, server: BatchServer, online: bytes, point: str) -> None:
     plans = {"creating": {"create_hangs": 600.0}, "polling": {"delay": 600.0}}

@@ -10,7 +10,7 @@ import pytest
 
 from judge.cli.result_tables import print_results
 from judge.evaluation.tables import Row, Table
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 
 from .typed import Typed
 

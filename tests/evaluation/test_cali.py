@@ -16,7 +16,7 @@ from judge.evaluation.cali_items import CONDITIONS
 from judge.evaluation.cali_rows import LESS, MORE, SAME
 from judge.evaluation.tables import Table
 from judge.records import Item
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 from judge.task import load_task
 from judge.verdict import Usage
 

@@ -21,7 +21,7 @@ from judge.evaluation.cali_rows import (
     read_rows,
 )
 from judge.records import Item
-from judge.records.released.common import LabelError
+from judge.records.fields import LabelError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cali"
 PAIR = {"premise": "P.", "hypothesis": "H.", "us_ratings": ["E"], "in_ratings": ["N"]}

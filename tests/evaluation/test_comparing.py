@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from judge.errors import UsageError
 from judge.evaluation.comparing import Compared, Comparison, compare
-from judge.stats.bootstrap import Resamples
-from judge.stats.holm import holm
-from judge.stats.mean import mean_estimate
+from judge.stats.bootstrap import Resamples, mean_estimate
+from judge.stats.significance import holm
 
 Line = dict[str, Any]
 

@@ -11,7 +11,7 @@ import pytest
 from judge.evaluation.benchmark import Answer, Choices, Given, Graded, Result
 from judge.evaluation.cqbench import benchmark
 from judge.evaluation.tables import Cell, Table
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 from judge.task import load_task
 from judge.verdict import Usage
 

@@ -16,7 +16,7 @@ from judge.evaluation.benchmark import Choices
 from judge.evaluation.culturalbench import benchmark
 from judge.evaluation.culturalbench_rows import Easy, Question, hard_of, mode_of, questions
 from judge.records import Item
-from judge.records.released.common import LabelError
+from judge.records.fields import LabelError
 
 from .examinee import Examined, Rule, asked, public, usual, written
 

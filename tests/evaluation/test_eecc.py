@@ -17,8 +17,8 @@ from judge.evaluation.eecc_culture import FILES, Culture
 from judge.evaluation.eecc_tables import tables
 from judge.evaluation.tables import Cell, Table
 from judge.stats.bleu import symmetric_bleu
-from judge.stats.interval import Estimate
-from judge.stats.lexical_variance import Rule, lexical_variance
+from judge.stats.intervals import Estimate
+from judge.stats.text import Rule, lexical_variance
 from judge.task import load_task
 from judge.verdict import Usage
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from judge.evaluation.benchmark import Outcome, Result
 from judge.evaluation.measuring import CLASSES, FEWEST, measured
 from judge.evaluation.tables import Row
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 
 LABELS = ("yes", "no", "neutral")
 

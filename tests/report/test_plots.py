@@ -21,7 +21,7 @@ from judge.calibration.outcome import Calibration, CheckReport, JudgeReport
 from judge.calibration.slices import by_slice
 from judge.errors import UsageError
 from judge.profiles import Bond, Data, Guarantee, JudgeProfile, Rates
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.report.plots import draw
 from judge.stats.guarantee import CascadePolicy, grid_from, threshold_with_guarantee
 

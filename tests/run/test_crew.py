@@ -59,7 +59,7 @@ class Fake:
         taken = [self.held.pop() for _ in range(min(2, len(self.held)))]
         if not self.held:
             self.some.clear()
-        return Done([(n, str(one.line).encode()) for n, one in taken], {}, 0.0, 0)
+        return Done([(n, str(one.line).encode()) for n, one in taken], {}, 0.0)
 
     async def end(self) -> None:
         return None
@@ -156,7 +156,7 @@ async def test_an_error_that_a_worker_sends_is_raised_for_its_item() -> None:
     class Refusing(Fake):
         async def take(self) -> Done:
             done = await super().take()
-            return Done([(n, Denied("no")) for n, _ in done.lines], {}, 0.0, 0)
+            return Done([(n, Denied("no")) for n, _ in done.lines], {}, 0.0)
 
     staff = Staff()
     crew = Crew(lambda: Refusing(staff.log, staff.kills), 1, 4, lambda done: None, str)

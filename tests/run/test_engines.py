@@ -29,7 +29,6 @@ def test_with_ray_they_stand() -> None:
     ("settings", "told"),
     [
         (Settings(engine="ray"), "engine = ray is for judge validate, and evaluate .*JUDGE_ENGINE"),
-        (Settings(stage="cheap"), "stage = cheap is for judge validate.*JUDGE_STAGE"),
         (Settings(workers=3), "--workers 3"),
     ],
 )

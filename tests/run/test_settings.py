@@ -18,6 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("ROUNDS", "MODEL", "PRICES", "CACHE"):
         monkeypatch.delenv(f"JUDGE_{name}", raising=False)
+    monkeypatch.setenv("JUDGE_TRUST_CONFIG", "1")
     return tmp_path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -46,6 +47,17 @@ def test_a_file_that_looks_the_same_is_not_read_again(
     assert store.sha256_of(there) == CATALOG[NAME].files[0].sha256
 
 
+def test_weights_of_ones_own_are_read_once_until_they_change(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, read, hashed = tmp_path / "own.gguf", list[Path](), store.hashed
+    monkeypatch.setattr(store, "hashed", lambda file: [read.append(file), hashed(file)][1])
+    for body in (PAYLOAD, FLIPPED):
+        file.write_bytes(body)
+        assert {store.sha256_of(file) for _ in range(3)} == {hashlib.sha256(body).hexdigest()}
+    assert read == [file, file]
+
+
 def test_a_copy_with_the_old_times_is_read_again(there: Path) -> None:
     store.resolve(NAME)
     seen = there.stat()
@@ -57,8 +69,8 @@ def test_a_copy_with_the_old_times_is_read_again(there: Path) -> None:
 
 def test_notes_that_cannot_be_read_do_not_count(there: Path) -> None:
     store.resolve(NAME)
-    (notes,) = store.weights_dir().glob(f".{NAME}.json")
-    for text in ("", "[]", "{", '{"tiny.bin": 5}'):
+    notes = store.weights_dir() / ".hashes.json"
+    for text in ("", "[]", "{", json.dumps({str(there): 5}), json.dumps({str(there): [1, "0"]})):
         notes.write_text(text)
         assert store.resolve(NAME) == there
 
@@ -70,7 +82,10 @@ def test_verify_reads_all_of_it(there: Path) -> None:
     store.resolve(NAME)
     there.write_bytes(FLIPPED)
     # A forged note, as somebody with a hand in the folder would leave.
-    store._remember(CATALOG[NAME], CATALOG[NAME].files[0], store._mark(there))
+    found = there.stat()
+    mark = [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+    forged = {str(there): [*mark, CATALOG[NAME].files[0].sha256]}
+    (store.weights_dir() / ".hashes.json").write_text(json.dumps(forged))
     assert store.resolve(NAME) == there
     wrong = runner.invoke(app, ["verify", NAME])
     assert wrong.stdout.startswith("WRONG") and isinstance(wrong.exception, UsageError)

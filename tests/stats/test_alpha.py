@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.stats.alpha import Level, krippendorff_alpha
-from judge.stats.counts import count_table
-from judge.stats.fleiss import fleiss_kappa
+from judge.stats.agreement import Level, count_table, fleiss_kappa, krippendorff_alpha
 
 UNITS = [
     [1, 1, 1],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import PermutationMethod, ttest_1samp, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
-from judge.stats.alternative_annotator import alternative_annotator, share_equal
+from judge.stats.annotators import alternative_annotator, share_equal
 
 Answers = dict[int, str]
 

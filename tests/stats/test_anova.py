@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from judge.stats.anova import Anova, one_way_anova
+from judge.stats.significance import Anova, one_way_anova
 
 
 def test_by_hand() -> None:

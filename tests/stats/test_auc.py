@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from judge.stats.auc import auc, aucs, macro_auc
+from judge.stats.classification import auc, aucs, macro_auc
 
 scored = st.lists(st.tuples(st.booleans(), st.integers(0, 8)), min_size=1, max_size=40)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap as scipy_bootstrap
 
 from judge.stats.bootstrap import Resamples, bootstrap
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 
 
 def mean(values: object) -> float | None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 from statsmodels.stats.proportion import proportion_confint
 
-from judge.stats.clopper_pearson import lower_bound, upper_bound
+from judge.stats.intervals import lower_bound, upper_bound
 
 
 def test_by_hand() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from judge.stats.cohen import Weights, cohen_kappa
+from judge.stats.agreement import Weights, cohen_kappa
 
 PAIRS = st.lists(st.tuples(*[st.sampled_from("abcd")] * 2), min_size=1, max_size=30)
 

@@ -10,18 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from judge.stats.cohen import cohen_kappa
-from judge.stats.confusion import confusion_matrix, counted, defined
-from judge.stats.kappa_of_counts import kappas
-from judge.stats.matthews import matthews
-from judge.stats.precision_recall import (
+from judge.stats.agreement import cohen_kappa
+from judge.stats.classification import (
     ClassScores,
     class_scores,
+    confusion_matrix,
+    counted,
+    defined,
     f1s,
+    kappas,
     macro_f1s,
     macro_precisions,
     macro_recalls,
     macro_scores,
+    matthews,
     precisions,
     recalls,
 )

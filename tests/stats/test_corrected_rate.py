@@ -16,7 +16,7 @@ from judge.stats.corrected_rate import (
     rogan_gladen,
     youden_limits,
 )
-from judge.stats.wilson import wilson
+from judge.stats.intervals import wilson
 
 Z = 1.959963984540054
 

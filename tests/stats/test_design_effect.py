@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import f_oneway
 
-from judge.stats.design_effect import design_effect
+from judge.stats.labels import design_effect
 
 Clusters = st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=2, max_size=8)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.stats.distinct import distinct_n, word_count, words
+from judge.stats.text import distinct_n, word_count, words
 
 
 @pytest.mark.parametrize(

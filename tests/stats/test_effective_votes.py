@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.stats.effective_votes import (
+from judge.stats.intervals import Estimate
+from judge.stats.votes import (
     effective_votes,
     effective_votes_estimate,
     panel_against_best,
 )
-from judge.stats.interval import Estimate
 
 
 def test_by_hand() -> None:

@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
-from judge.stats.counts import count_table
-from judge.stats.fleiss import class_kappa, draw_raters, fleiss_kappa, randolph_kappa
+from judge.stats.agreement import (
+    class_kappa,
+    count_table,
+    draw_raters,
+    fleiss_kappa,
+    randolph_kappa,
+)
 
 WORKED = [
     [0, 0, 0, 0, 14],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.stats.flips import flip_rate
+from judge.stats.votes import flip_rate
 
 asked = st.lists(st.lists(st.sampled_from(["yes", "no", None]), max_size=5), max_size=12)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from judge.stats.holm import holm
+from judge.stats.significance import holm
 
 
 def test_by_hand() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from judge.stats.kendall import kendall_tau_c
+from judge.stats.significance import kendall_tau_c
 
 
 def test_the_papers_example() -> None:

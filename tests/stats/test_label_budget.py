@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.stats.corrected_rate import rogan_gladen
-from judge.stats.label_budget import MEASURES, Budget, Measure, kappa_variance
-from judge.stats.wilson import wilson
+from judge.stats.intervals import wilson
+from judge.stats.labels import MEASURES, Budget, Measure, kappa_variance
 
 
 def test_kappa_of_0_6() -> None:

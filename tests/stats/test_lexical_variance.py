@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.stats.bootstrap import bootstrap
-from judge.stats.lexical_variance import lexical_variance, lexical_variance_estimate
+from judge.stats.text import lexical_variance, lexical_variance_estimate
 
 THREE = np.array([[0.0, 0.2, 0.4], [0.2, 0.0, 0.6], [0.4, 0.6, 0.0]])
 

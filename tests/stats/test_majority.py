@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
-from judge.stats.majority import (
+from judge.stats.votes import (
     MORE_THAN_HALF,
     Threshold,
     majorities,

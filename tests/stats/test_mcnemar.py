@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar as reference
 
-from judge.stats.mcnemar import McNemar, mcnemar
+from judge.stats.significance import McNemar, mcnemar
 
 
 def test_by_hand() -> None:

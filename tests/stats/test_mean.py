@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.stats.bootstrap import Resamples, bootstrap
-from judge.stats.exact_binomial import exact_interval
-from judge.stats.interval import Estimate
-from judge.stats.mean import mean_estimate, share_estimate
+from judge.stats.bootstrap import Resamples, bootstrap, mean_estimate, share_estimate
+from judge.stats.intervals import Estimate, exact_interval
 
 VALUES = [1.0, 0.0, None, 1.0, 0.5, None, 1.0, 0.0, 1.0, 1.0]
 CLUSTERS = list("aabbccddee")

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.stats.bootstrap import Resamples, bootstrap
-from judge.stats.interval import Estimate
-from judge.stats.mcnemar import mcnemar
-from judge.stats.mean import mean_estimate
-from judge.stats.paired_difference import paired_difference
+from judge.stats.bootstrap import Resamples, bootstrap, mean_estimate, paired_difference
+from judge.stats.intervals import Estimate
+from judge.stats.significance import mcnemar
 
 FIRST = [1.0, 0.0, 1.0, 0.0, 0.5, None, 1.0, 0.0, 0.0, 1.0]
 SECOND = [1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0, None, 1.0]

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.stats.counts import count_table
-from judge.stats.pairwise import agreement_across, percent_agreement
+from judge.stats.agreement import agreement_across, count_table, percent_agreement
 
 RATINGS = st.lists(st.lists(st.sampled_from("abc"), max_size=6), max_size=12)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.stats.interval import Estimate
-from judge.stats.position import position_effect
+from judge.stats.intervals import Estimate
+from judge.stats.votes import position_effect
 
 answer = st.sampled_from(["a", "b", "c", None])
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.stats.prediction_powered import prediction_powered
-from judge.stats.wilson import score_limits, wilson
+from judge.stats.corrected_rate import prediction_powered
+from judge.stats.intervals import score_limits, wilson
 
 Tables = st.tuples(*[st.integers(0, 60)] * 4)
 KINDS = ((True, True), (True, False), (False, True), (False, False))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.stats.risk_coverage import RiskPoint, risk_coverage
+from judge.stats.calibration_error import RiskPoint, risk_coverage
 
 
 def test_by_hand() -> None:

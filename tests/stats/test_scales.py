@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.stats.scales import ScaleMap, fit_scales
+from judge.stats.annotators import ScaleMap, fit_scales
 
 LABELS = st.sampled_from(["entailment", "neutral", "contradiction"])
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from judge.stats.top_words import top_words
+from judge.stats.text import top_words
 
 DOCUMENTS = {
     "Indian": ["raj", "and", "rani", "saw", "raj", "at", "the", "temple"],

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from judge.stats.interval import Estimate
-from judge.stats.wilson import score_limits, wilson
+from judge.stats.intervals import Estimate, score_limits, wilson
 
 
 def test_by_hand() -> None:

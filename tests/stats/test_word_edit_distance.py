@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.stats.word_edit_distance import word_edit_distances
+from judge.stats.text import word_edit_distances
 
 
 @pytest.mark.parametrize(

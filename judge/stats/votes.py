@@ -1,0 +1,305 @@
+"""Votes on an item: majorities, effective votes of a panel, flips over seeds, position effect."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from judge.errors import UsageError
+from judge.stats.bootstrap import Resamples, bootstrap, mean_estimate, share_estimate
+from judge.stats.intervals import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """How many of an item's raters make a majority.
+
+    `share` of them, in (0, 1], and at least `least`; more than the share where `strict`. Shares are
+    fractions, so that four of five is 0.8 exactly.
+    """
+
+    share: Fraction
+    least: int = 1
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise UsageError(f"majority {self.share}: a share lies above 0 and at most at 1")
+        if self.least < 1:
+            raise UsageError(f"majority {self.least}/...: it takes at least one vote")
+
+    @classmethod
+    def parse(cls, text: str) -> Threshold:
+        """`0.75`, `75%` (that share or more), `4/5` (at least 4, and at least four fifths), `half`
+        (more than half).
+
+        Raises:
+            UsageError: none of these, or a share outside (0, 1].
+        """
+        if text.strip().lower() == "half":
+            return MORE_THAN_HALF
+        number = text.strip().removesuffix("%")
+        percent = number != text.strip()
+        try:
+            if "/" in number:
+                votes, of = (int(part) for part in number.split("/"))
+                return cls(Fraction(votes, of), least=votes)
+            return cls(Fraction(number) / (100 if percent else 1))
+        except (ValueError, ZeroDivisionError):
+            raise UsageError(
+                f"majority '{text}': give a share (0.75, 75%), votes (4/5), or half"
+            ) from None
+
+    def holds(self, votes: int, of: int) -> bool:
+        """Whether that many votes out of so many are enough."""
+        needed = self.share * of
+        return votes >= self.least and (votes > needed if self.strict else votes >= needed)
+
+
+MORE_THAN_HALF = Threshold(Fraction(1, 2), strict=True)
+"""The plain majority of CALI (3.6). A single rater is a majority of one: k of n asks for more."""
+
+
+def majority(answers: Sequence[str], threshold: Threshold = MORE_THAN_HALF) -> str | None:
+    """The one answer that enough raters gave; None (CALI's Diverge) where there is none or several.
+
+    CALI (3.6) takes the majority and keeps the items that 75 % agree on; CulturalBench (3.3)
+    requires 4 of 5. An answer such as "unanswerable" can win as any other. The order of the
+    answers never decides.
+    """
+    winners = majorities([{answer} for answer in answers], threshold)
+    return winners[0] if len(winners) == 1 else None
+
+
+def majorities(
+    selections: Sequence[Collection[str]], threshold: Threshold = MORE_THAN_HALF
+) -> list[str]:
+    """The answers that enough raters selected, sorted, where a rater may select several.
+
+    Each selection is one rater's; a rater counts once for an answer. CulturalBench (3.2, 3.3): one
+    winner makes a single-mode question, several a multi-mode one, none drops the question.
+    """
+    votes = Counter(answer for selection in selections for answer in set(selection))
+    return sorted(a for a, count in votes.items() if threshold.holds(count, len(selections)))
+
+
+def plurality_credit(answers: Sequence[str], gold: str) -> float | None:
+    """The chance that the most frequent answer is gold, ties broken at random: 0, 1, or 1 / tied.
+
+    NormAd (4.4) scores the majority of two annotators "breaking ties arbitrarily"; the mean of
+    this over items is the accuracy to be expected then, without a coin. None without answers.
+    """
+    if not answers:
+        return None
+    counts = Counter(answers)
+    most = max(counts.values())
+    tied = [answer for answer, count in counts.items() if count == most]
+    return 1 / len(tied) if gold in tied else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PanelAgainstBest:
+    """The panel's accuracy, its best judge's, and panel less best, on the same items.
+
+    The best judge is picked on these items too, which flatters it by luck: the comparison leans
+    against the panel, the more so the more judges and the fewer items there are.
+    """
+
+    panel: Estimate
+    best: int
+    single: Estimate
+    difference: Estimate
+
+
+def effective_votes(correct: Sequence[Sequence[bool]]) -> float | None:
+    """n_eff = k / (1 + (k - 1) r): as many independent judges would scatter as much.
+
+    r is the mean correlation (phi) of the errors of two judges, over the pairs of judges of whom
+    both err on some item and not on all; 1 + (k - 1) r is the design effect of clusters of k (Kish
+    1965, *Survey Sampling*). k judges with independent errors are worth k, judges that
+    always err together are worth 1; errors that exclude one another give more than k.
+
+    Args:
+        correct: one row for each item, one entry for each judge: whether its answer was right.
+
+    Returns:
+        None for fewer than two judges, where no pair has a correlation, and where r is so negative
+        that the design effect is 0 or less.
+
+    Raises:
+        ValueError: rows differ in length.
+    """
+    import numpy as np
+
+    judges = _judges(correct)
+    if judges < 2:
+        return None
+    errors = 1.0 - np.array(correct, dtype=np.float64)
+    varies = errors.std(axis=0) > 0
+    if varies.sum() < 2:
+        return None
+    correlations = np.asarray(np.corrcoef(errors[:, varies], rowvar=False))
+    r = float(correlations[np.triu_indices(int(varies.sum()), 1)].mean())
+    design_effect = 1 + (judges - 1) * r
+    return None if design_effect <= 1e-9 else judges / design_effect
+
+
+def effective_votes_estimate(
+    correct: Sequence[Sequence[bool]],
+    clusters: Sequence[Hashable],
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+) -> Estimate:
+    """`effective_votes` with its interval; arguments and None as there and in `bootstrap`."""
+    _judges(correct)
+    return bootstrap(effective_votes, correct, clusters, draws=draws, seed=seed)
+
+
+def panel_against_best(
+    panel: Sequence[bool],
+    correct: Sequence[Sequence[bool]],
+    clusters: Sequence[Hashable],
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+) -> PanelAgainstBest | None:
+    """The panel's accuracy beside that of its most accurate judge (the first of equals).
+
+    Args:
+        panel: whether the panel's answer was right, for each item.
+        correct: for the same items, whether each judge's was.
+        clusters: one name for each item; items of the same name are drawn together.
+        draws: how many resamples. The difference is taken in each draw (paired).
+        seed: the same seed gives the same intervals.
+
+    Returns:
+        None where there is no item.
+
+    Raises:
+        ValueError: lengths differ, or there is no judge.
+    """
+    judges = _judges(correct)
+    if not len(panel) == len(correct) == len(clusters):
+        raise ValueError(f"{len(panel)} answers, {len(correct)} rows, {len(clusters)} clusters")
+    if not panel:
+        return None
+    if not judges:
+        raise ValueError("a panel has at least one judge")
+    best = max(range(judges), key=lambda judge: sum(row[judge] for row in correct))
+    single = [row[best] for row in correct]
+    resamples = Resamples(clusters, draws=draws, seed=seed)
+    differences = [float(mine) - float(its) for mine, its in zip(panel, single, strict=True)]
+    return PanelAgainstBest(
+        panel=share_estimate([float(hit) for hit in panel], resamples),
+        best=best,
+        single=share_estimate([float(hit) for hit in single], resamples),
+        difference=mean_estimate(differences, resamples),
+    )
+
+
+def _judges(correct: Sequence[Sequence[bool]]) -> int:
+    widths = {len(row) for row in correct}
+    if len(widths) > 1:
+        raise ValueError(f"rows of {min(widths)} and of {max(widths)} judges")
+    return widths.pop() if widths else 0
+
+
+def flip_rate(
+    answers: Sequence[Sequence[str | None]],
+    clusters: Sequence[Hashable],
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+) -> Estimate:
+    """Mean over items of the share of pairs of seeds whose answers differ, in [0, 1].
+
+    That is the chance that two askings differ, whatever the number of seeds; the share of items
+    whose answers are not all the same would grow with it. No answer (None) is an answer of its own:
+    a judge that now answers and now does not has changed its mind for the user.
+
+    Args:
+        answers: each item's answers, one for each seed; an item with fewer than two is left out.
+        clusters: one name for each item; items of the same name are drawn together.
+        draws: how many resamples.
+        seed: of the bootstrap.
+
+    Returns:
+        `n` items with two answers or more, out of `of`; `value` is None where there is none.
+
+    Raises:
+        ValueError: answers and clusters differ in length.
+    """
+    rates = [_differing_pairs(given) for given in answers]
+    return share_estimate(rates, Resamples(clusters, draws=draws, seed=seed))
+
+
+def _differing_pairs(answers: Sequence[str | None]) -> float | None:
+    pairs = len(answers) * (len(answers) - 1)
+    if not pairs:
+        return None
+    return 1.0 - sum(count * (count - 1) for count in Counter(answers).values()) / pairs
+
+
+@dataclass(frozen=True, slots=True)
+class PositionEffect:
+    """Shares of the items that were answered in both orders.
+
+    `changed`: another alternative was chosen. `first`: the alternative named first was chosen in
+    both orders, `last`: the one named last. Noise without a leaning gives as many `first` as
+    `last`; consistent answers to two alternatives give neither.
+    """
+
+    changed: Estimate
+    first: Estimate
+    last: Estimate
+
+
+def position_effect(
+    answers: Sequence[tuple[str | None, str | None]],
+    order: Sequence[str],
+    clusters: Sequence[Hashable],
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+) -> PositionEffect:
+    """What turning the order round did; for two alternatives `changed` is the conflict rate of Wang
+    et al. (2024), "Large Language Models are not Fair Evaluators", ACL 2024.
+
+    Args:
+        answers: each item's answer in the order given and in the order turned round, both by the
+            alternative's own name; None for no answer, and the item is left out.
+        order: the alternatives in the order given, two or more.
+        clusters: one name for each item; items of the same name are drawn together.
+        draws: how many resamples.
+        seed: the same seed gives the same intervals.
+
+    Returns:
+        Each share over `n` items answered in both orders, out of `of`; `value` is None where there
+        is none.
+
+    Raises:
+        ValueError: lengths differ, fewer than two alternatives, or an answer is none of them.
+    """
+    if len(order) < 2:
+        raise ValueError(f"{len(order)} alternatives have no order")
+    places = {name: place for place, name in enumerate(order)}
+    both: list[tuple[int, int] | None] = []
+    for given, turned in answers:
+        for answer in (given, turned):
+            if answer is not None and answer not in places:
+                raise ValueError(f"answer {answer!r} is none of {', '.join(order)}")
+        both.append(None if given is None or turned is None else (places[given], places[turned]))
+    resamples = Resamples(clusters, draws=draws, seed=seed)
+    last = len(order) - 1
+
+    def share(hit: tuple[int, int]) -> Estimate:
+        hits = [None if pair is None else float(pair == hit) for pair in both]
+        return share_estimate(hits, resamples)
+
+    changed = [None if pair is None else float(pair[0] != pair[1]) for pair in both]
+    return PositionEffect(
+        changed=share_estimate(changed, resamples), first=share((0, last)), last=share((last, 0))
+    )
