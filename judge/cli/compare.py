@@ -24,17 +24,20 @@ has, or scored, is counted and left out.
 **Exit codes**: 0 compared; 2 bad usage: no runs, nothing in common, or not the same items.
 """
 
-Run = Annotated[
-    str,
-    typer.Argument(
-        help="Outputs of judge evaluate, validate or score; - reads stdin.", show_default=False
-    ),
-]
-
 
 def command(
-    first: Run,
-    second: Run,
+    first: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN_A",
+            help="Output of judge evaluate, validate or score; - reads stdin.",
+            show_default=False,
+        ),
+    ],
+    second: Annotated[
+        str,
+        typer.Argument(metavar="RUN_B", help="Another one, of the same items.", show_default=False),
+    ],
     by: Annotated[
         str | None, typer.Option(metavar="FIELD", help="Also apart by this field of the items.")
     ] = None,
@@ -44,7 +47,7 @@ def command(
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
-    """Say how much better run B (SECOND) is than run A (FIRST) on the items that both have.
+    """Say how much better run B is than run A on the items that both have.
 
     Differences come with paired bootstrap intervals; where scores are right or wrong, McNemar's
     exact test comes beside them. The table goes to standard output, notes to standard error.

@@ -96,7 +96,6 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
                 found = _questions(task, line, indicated)
             for key, fields in found:
                 whole = {**line.own, "pair": line.id, **fields}
-                whole = {name: whole[name] for name in whole if name not in _HEAD}
                 made.append(asked(line.item, condition, whole, row=row, key=key))
         if line.ratings is not None:
             earlier[premise].append(line)
@@ -107,9 +106,6 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
         told = f"no line can be asked in {missing[0]!r}, which takes {needs}"
         raise UsageError(f"{told}: name other conditions")
     return iter(made)
-
-
-_HEAD = frozenset(("id", "condition", "row"))
 
 
 def _questions(task: str, pair: Pair, indicated: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -108,7 +108,22 @@ def asked(
         key: the question's name within the condition, if a row makes several.
     """
     head = {"id": f"{key or row}/{condition}", "condition": condition, "row": row}
-    return Item(item.source, item.line, {**head, **fields})
+    rest = {name: content for name, content in fields.items() if name not in head}
+    return Item(item.source, item.line, {**head, **rest})
+
+
+def each_condition(sources: Sequence[str], conditions: Sequence[str]) -> Iterator[Item]:
+    """Every row of the sources in every condition, with its fields as they are.
+
+    Raises:
+        UsageError: as `read_sources`.
+    """
+
+    def of_row(row: Row) -> Iterator[Item]:
+        for condition in conditions:
+            yield asked(row.item, condition, row.own, row=row.id)
+
+    return each_row(read_sources(sources), of_row)
 
 
 def first_rows(items: Iterable[Item], count: int) -> Iterator[Item]:

@@ -135,7 +135,7 @@ def rows(tables: Sequence[Table], name: str) -> dict[tuple[str, ...], dict[str, 
     return cells
 
 
-def value(cell: Cell) -> float | None:
+def value(cell: Cell) -> Any:
     """The number in an estimate."""
     assert isinstance(cell, Estimate)
     return None if cell.value is None else round(cell.value, 9)
