@@ -27,10 +27,10 @@ from judge.backends.scripted import ScriptedBackend
 from judge.backends.wire import Answered
 from judge.errors import ServerFault, UsageError
 from judge.evidence import locate
-from judge.judging.budget import Budget
 from judge.judging.client import Client
-from judge.judging.instructed import Invalid
+from judge.judging.limits import Budget
 from judge.judging.reading import word_chances
+from judge.judging.reask import Invalid
 from judge.profiles.profile import Profile
 from judge.profiles.shelf import parse as parse_profile
 from judge.records import Item, Problem, build, read

@@ -31,21 +31,18 @@ TOML = "judge.toml"
 PREFIX = "JUDGE_"
 
 MACHINE = {
-    "JUDGE_BATCH_MEGABYTES": "size of a batch file, at most",
-    "JUDGE_BATCH_PATIENCE": "seconds that a batch may go without progress",
     "JUDGE_BATCH_POLL": "seconds between two looks at a batch",
     "JUDGE_BATCH_QUIET": "seconds without a new call after which a batch is sent",
     "JUDGE_BATCH_REQUESTS": "requests in a batch, at most",
     "JUDGE_DEBUG": "1: show the traceback of an unexpected error",
-    "JUDGE_HF_DOWNLOAD": "1: transformers: may download weights",
     "JUDGE_LANGGRAPH_RUNTIME": "1: run workflows by LangGraph's own runtime",
     "JUDGE_LOCAL_CTX": "context window of local: models, in tokens",
     "JUDGE_MODELS_DIR": "folder of the weights",
-    "JUDGE_SERVER": "server that judge starts for vllm: models, vllm or llama.cpp",
     "JUDGE_SERVER_LOG": "file for the output of that server",
     "JUDGE_SERVER_OPTIONS": "further options on its command line",
     "JUDGE_SERVE_TIMEOUT": "seconds that it may take to answer",
     "JUDGE_TORCH_DEVICE": "device of transformers: models, such as cpu or cuda:1",
+    "JUDGE_TRACING": "1: leave LangSmith's tracing, which uploads record texts, as it is set",
 }
 """Variables that describe a machine, not a run; read where they are used."""
 

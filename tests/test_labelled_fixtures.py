@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.calibration.subjects import subject_of
+from judge.calibration.labels import subject_of
 from judge.records import Item
 from judge.records.labels import LabelledItem, read_labels
 from judge.rubric import builtin

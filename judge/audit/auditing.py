@@ -25,12 +25,12 @@ from judge.audit.suite import (
 from judge.audit.undefended import UNDEFENDED
 from judge.digest import digest
 from judge.errors import BackendError, JudgeError, UsageError
-from judge.judging.budget import BudgetReached
+from judge.judging.capabilities import prove_logprobs
 from judge.judging.judge import Judge
-from judge.judging.panel import Panel
-from judge.judging.probe import prove_logprobs
-from judge.masking import masked
+from judge.judging.limits import BudgetReached
+from judge.judging.panel import Panel, take_votes
 from judge.records import Item
+from judge.redact import redacted
 from judge.rubric import Rubric, collect
 from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, refuse_outputs
@@ -38,7 +38,6 @@ from judge.run.lines import Line, written
 from judge.run.running import Report, Watcher, run
 from judge.run.setup import Setup
 from judge.run.summary import SpeechStatistics, Summary
-from judge.run.workflows import put_to
 from judge.settings import Settings
 from judge.verdict import Check, Usage, Verdict
 
@@ -181,7 +180,7 @@ class _Audit:
         except Exception as error:  # noqa: BLE001
             # One case that a judge stumbles over must not keep all others from being asked.
             _log.exception("case %s was not asked", case.id)
-            told = masked(f"{type(error).__name__}: {error}")
+            told = redacted(f"{type(error).__name__}: {error}")
             return self._line(item, case, {}, ("internal", told))
 
     def count(self, line: Line, report: Report) -> None:
@@ -219,7 +218,7 @@ class _Audit:
 
     async def _check(self, case: Case, record: Mapping[str, Any], prompting: Prompting) -> Check:
         subject = subject_of(case, self.picked.rubrics[case.check], record)
-        return await put_to(self._panel(case.check, prompting), subject)
+        return await take_votes(self._panel(case.check, prompting), subject, by="accepting")
 
     def _panel(self, check: str, prompting: Prompting) -> Panel:
         key = (check, prompting)

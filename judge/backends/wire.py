@@ -21,7 +21,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from judge.backends.faults import scrubbed
 from judge.errors import Denied, ServerFault, Unreachable, UsageError
-from judge.masking import Veil, of_address, without_secrets
+from judge.redact import secrets_of_address, without_secrets
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -32,9 +32,8 @@ CONNECT_TIMEOUT = 10.0
 SILENCE_TIMEOUT = 300.0
 """Seconds without a byte until a fetch is given up."""
 
-LONGEST_ANSWER = 16 * 1024 * 1024
-"""Bytes, unpacked; a server that sends more than this has lost its way. Calls under way at once may
-each hold so much."""
+LONGEST_ANSWER = 2 * 1024 * 1024
+"""Bytes, unpacked. The parsed JSON may take sixty times as much memory."""
 
 _PATH = "/chat/completions"
 _MOVED = frozenset((301, 302, 303, 307, 308))
@@ -59,7 +58,7 @@ class Wire:
     A user name and password in the address are sent as HTTP's basic authentication; the proxies
     that the environment names (HTTPS_PROXY, NO_PROXY, ...) are used. Certificates are always
     verified, against SSL_CERT_FILE or SSL_CERT_DIR where those are set, else against certifi's.
-    What the server repeats of the secrets in the address and the headers, it is not heard to say.
+    `secrets` are those of the address and the headers; redact them in what the server answers.
 
     Raises:
         UsageError: the address cannot be used.
@@ -86,7 +85,9 @@ class Wire:
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
-        self._veil = Veil({*of_address(url), *_credentials(self._headers)})
+        # The key of `Bearer KEY`, too.
+        sent = self._headers.get("Authorization", "").partition(" ")[2]
+        self.secrets = frozenset((*secrets_of_address(url), sent))
         self._secure = parts.scheme == "https"
         self._proxy = None if proxy_bypass(host) else getproxies().get(parts.scheme)
         self.open_to_all = not self._secure and not _loopback(parts.hostname)
@@ -168,10 +169,8 @@ class Wire:
             async with asked as response:
                 if into is None or response.status >= 300:
                     return Answered(response.status, response.headers, await self._read(response))
-                heard = self._veil.piecewise(into)
                 async for part in response.content.iter_any():
-                    heard(part)
-                heard.end()
+                    into(part)
                 return Answered(response.status, response.headers, b"")
 
     def _at(self, path: str, query: Mapping[str, str] | None = None) -> str:
@@ -201,14 +200,14 @@ class Wire:
         told = response.content_length
         if told is not None and "Content-Encoding" not in response.headers:
             self._refuse_long(told)
-            return self._veil.over(await response.read())
+            return await response.read()
         parts: list[bytes] = []
         size = 0
         async for part in response.content.iter_any():
             size += len(part)
             self._refuse_long(size)
             parts.append(part)
-        return self._veil.over(parts[0] if len(parts) == 1 else b"".join(parts))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _refuse_long(self, size: int) -> None:
         if size > LONGEST_ANSWER:
@@ -249,11 +248,6 @@ def _loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
-
-
-def _credentials(headers: Mapping[str, str]) -> Iterator[str]:
-    """What stands behind the scheme: the key of `Bearer KEY`."""
-    yield headers.get("Authorization", "").partition(" ")[2]
 
 
 def _verified() -> ssl.SSLContext:

@@ -22,7 +22,6 @@ from judge.errors import UsageError
 from judge.records.labels import Annotation, LabelledItem
 from judge.stats.agreement import (
     Level,
-    Weights,
     agreement_across,
     class_kappa,
     cohen_kappa,
@@ -32,6 +31,7 @@ from judge.stats.agreement import (
     percent_agreement,
 )
 from judge.stats.bootstrap import bootstrap
+from judge.stats.classification import Weights
 from judge.stats.intervals import Estimate
 from judge.stats.votes import MORE_THAN_HALF, Threshold, majorities, majority
 
@@ -89,33 +89,28 @@ class Question:
 class Figures:
     """One set of annotators over one set of questions.
 
-    `answers` counts every answer, `undecided` is the share of labels that decide nothing ("unsure",
-    "unanswerable"); in all measures but ordered ones these are a class like the others. The
-    measures' `n` is the number of questions with two ratings, `of` those with one. `cohen` is there
-    for exactly two annotators, weighted by the distance of ranks (ordinal) or its square
-    (interval); `classes` holds Fleiss's kappa of each class against the rest.
+    `answers` counts every answer. `majorities` counts the majority answers of the questions:
+    several of one question (where annotators may give several) joined by bars, DIVERGE for none.
 
-    `single` questions have one majority answer, `several` more than one (where annotators may give
-    several), `diverge` none. `accuracy` is the share of right ones among the questions with gold
-    and a majority (n), out of those with gold (of); `by_gold` the same for each gold answer.
+    `measures` are, as far as they can be computed:
+
+    - `fleiss` (kappa), `pairwise` (percent agreement), `alpha` (Krippendorff's), over the questions
+      with two ratings (n) out of those with one (of);
+    - `cohen` (kappa) for exactly two annotators, weighted by the distance of ranks (ordinal) or its
+      square (interval);
+    - `fleiss of ANSWER`, against all other answers, where there are more than two;
+    - `undecided`, the share of labels that decide nothing ("unsure", "unanswerable"). In all
+      measures but ordered ones these are a class like the others;
+    - `accuracy` of the majority, over the questions with gold and a majority (n) out of those with
+      gold (of), and `accuracy of GOLD`, the same for each gold answer.
     """
 
     questions: int
     labels: int
     annotators: int
     answers: Mapping[str, int]
-    undecided: Estimate
-    fleiss: Estimate
-    pairwise: Estimate
-    alpha: Estimate
-    cohen: Estimate
-    classes: Mapping[str, Estimate]
-    single: int
-    several: int
-    diverge: int
     majorities: Mapping[str, int]
-    accuracy: Estimate
-    by_gold: Mapping[str, Estimate]
+    measures: Mapping[str, Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +119,7 @@ class Across:
 
     `pairwise`: one rater from each, over the questions that both answered (n) out of all (of).
     `same`: the share of same majorities where both groups have one, `kappa` Cohen's of these.
-    `majorities` counts the second group's under each of the first's, Diverge included.
+    `majorities` counts the second group's under each of the first's, DIVERGE included.
     """
 
     first: str
@@ -216,22 +211,16 @@ def agreement(items: Iterable[LabelledItem], options: Options | None = None) -> 
 
 
 def means(rows: Sequence[Figures]) -> dict[str, Estimate]:
-    """Each figure's mean over the rows where it is defined (n), out of all rows (of).
+    """Each measure's mean over the rows where it is defined (n), out of all rows (of).
 
-    The last row of NormAd's tables 3 (rows are checks) and 4 (rows are groups). Accuracies by gold
-    label are under `accuracy:LABEL`.
+    The last row of NormAd's tables 3 (rows are checks) and 4 (rows are groups).
     """
-    columns = {
-        name: [getattr(row, name) for row in rows]
-        for name in ("fleiss", "pairwise", "alpha", "accuracy")
-    }
-    for gold in dict.fromkeys(gold for row in rows for gold in row.by_gold):
-        columns[f"accuracy:{gold}"] = [row.by_gold.get(gold, Estimate(None)) for row in rows]
     found = {}
-    for name, column in columns.items():
-        defined = [one.value for one in column if one.value is not None]
+    for name in dict.fromkeys(name for row in rows for name in row.measures):
+        values = [row.measures[name].value for row in rows if name in row.measures]
+        defined = [value for value in values if value is not None]
         average = sum(defined) / len(defined) if defined else None
-        found[name] = Estimate(average, n=len(defined), of=len(column))
+        found[name] = Estimate(average, n=len(defined), of=len(rows))
     return found
 
 
@@ -333,60 +322,66 @@ class _Sample:
 
 def _figures(sample: _Sample, classes: Sequence[str], options: Options) -> Figures:
     counts = count_table(sample.answers, classes)
-    scale = list(classes)
-    if options.level != "nominal":
-        # An answer that decides nothing has no place on a scale.
-        scale = [one for one in classes if one in options.order or one not in OWN_ANSWERS]
-    values = [float(Fraction(name)) for name in scale] if options.level == "interval" else None
-    alpha = partial(krippendorff_alpha, level=options.level, values=values)
-
-    def measured(statistic: Statistic, table: NDArray[np.int64] = counts) -> Estimate:
-        raters = table.sum(axis=1)
-        paired = table[raters >= 2]
-        clusters = [r for r, count in zip(sample.records, raters, strict=True) if count >= 2]
-        rows = range(len(paired))
-        found = _estimate(lambda drawn: statistic(paired[list(drawn)]), rows, clusters, options)
-        return replace(found, of=int((raters >= 1).sum()))
-
     answers = Counter(answer for given in sample.answers for answer in given)
-    labels = answers.total()
     undecided = sum(count for answer, count in answers.items() if answer in OWN_ANSWERS)
     won = [_winner(given, options.majority) for given in sample.answers]
-    decided = Counter(winner for winner in won if winner is not None)
-    several = sum(count for winner, count in decided.items() if JOINED in winner)
+    # An answer that decides nothing has no place on a scale.
+    ranked = [one for one in classes if one in options.order or one not in OWN_ANSWERS]
+    scale = list(classes) if options.level == "nominal" else ranked
+    values = [float(Fraction(name)) for name in scale] if options.level == "interval" else None
+    alpha = partial(krippendorff_alpha, level=options.level, values=values)
+    measures = {
+        "fleiss": _measured(fleiss_kappa, counts, sample, options),
+        "pairwise": _measured(percent_agreement, counts, sample, options),
+        "alpha": _measured(alpha, count_table(sample.answers, scale), sample, options),
+        "undecided": Estimate(
+            undecided / answers.total() if answers else None, n=undecided, of=answers.total()
+        ),
+    }
+    if len(sample.annotators) == 2:
+        measures["cohen"] = _cohen(sample, scale, options)
+    for column, name in enumerate(classes if len(classes) > 2 else ()):
+        kappa = partial(class_kappa, column=column)
+        measures[f"fleiss of {name}"] = _measured(kappa, counts, sample, options)
+    return Figures(
+        questions=len(sample.asked),
+        labels=answers.total(),
+        annotators=len(sample.annotators),
+        answers={name: answers[name] for name in classes},
+        majorities=dict(sorted(Counter(winner or DIVERGE for winner in won).items())),
+        measures=measures | _accuracies(sample, won, classes, options),
+    )
+
+
+def _measured(
+    statistic: Statistic, counts: NDArray[np.int64], sample: _Sample, options: Options
+) -> Estimate:
+    """A statistic of the count table, over its rows with two ratings or more."""
+    raters = counts.sum(axis=1)
+    paired = counts[raters >= 2]
+    clusters = [r for r, count in zip(sample.records, raters, strict=True) if count >= 2]
+    rows = range(len(paired))
+    found = _estimate(lambda drawn: statistic(paired[list(drawn)]), rows, clusters, options)
+    return replace(found, of=int((raters >= 1).sum()))
+
+
+def _accuracies(
+    sample: _Sample, won: Sequence[str | None], classes: Sequence[str], options: Options
+) -> dict[str, Estimate]:
     golden = [
-        (winner, question.gold, question.record)
+        ((winner, question.gold), question.record)
         for winner, (question, _) in zip(won, sample.asked, strict=True)
         if question.gold is not None
     ]
-
-    def accuracy(gold: str | None = None) -> Estimate:
-        held = [one for one in golden if gold in (None, one[1])]
-        pairs = [(winner, truth) for winner, truth, _ in held if winner is not None]
-        records = [record for winner, _, record in held if winner is not None]
-        return replace(_estimate(_share_equal, pairs, records, options), of=len(held))
-
-    return Figures(
-        questions=len(sample.asked),
-        labels=labels,
-        annotators=len(sample.annotators),
-        answers={name: answers[name] for name in classes},
-        undecided=Estimate(undecided / labels if labels else None, n=undecided, of=labels),
-        fleiss=measured(fleiss_kappa),
-        pairwise=measured(percent_agreement),
-        alpha=measured(alpha, count_table(sample.answers, scale)),
-        cohen=_cohen(sample, scale, options),
-        classes={
-            name: measured(partial(class_kappa, column=column))
-            for column, name in enumerate(classes)
-        },
-        single=decided.total() - several,
-        several=several,
-        diverge=len(won) - decided.total(),
-        majorities=dict(sorted(decided.items())),
-        accuracy=accuracy(),
-        by_gold={name: accuracy(name) for name in classes if any(one[1] == name for one in golden)},
-    )
+    found = {}
+    for gold in (None, *classes):
+        held = [one for one in golden if gold in (None, one[0][1])]
+        decided = [one for one in held if one[0][0] is not None]
+        if held:
+            pairs, records = [pair for pair, _ in decided], [record for _, record in decided]
+            name = "accuracy" if gold is None else f"accuracy of {gold}"
+            found[name] = replace(_estimate(_share_equal, pairs, records, options), of=len(held))
+    return found
 
 
 def _winner(answers: Sequence[str], threshold: Threshold) -> str | None:
@@ -397,8 +392,6 @@ def _winner(answers: Sequence[str], threshold: Threshold) -> str | None:
 
 
 def _cohen(sample: _Sample, scale: Sequence[str], options: Options) -> Estimate:
-    if len(sample.annotators) != 2:
-        return Estimate(None, of=len(sample.asked))
     first, second = sample.annotators
     both = [
         ((given[first], given[second]), question.record)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from judge.calibration.judged import Judged
+from judge.calibration.observations import Judged
 from judge.calibration.plain import plain
 from judge.stats.annotators import AlternativeAnnotator, alternative_annotator
 from judge.stats.bootstrap import Resamples, mean_estimate, share_estimate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from judge.calibration.judged import Judged
+from judge.calibration.observations import Judged
 from judge.digest import digest
 from judge.profiles import Data, Rates, item_key
 from judge.records.labels import LabelledItem

@@ -15,10 +15,10 @@ import typer
 from judge import __version__
 from judge.cli.help import Command, Group
 from judge.cli.printing import say, tell
-from judge.cli.stderr import unfailing
-from judge.cli.stdout import ReaderGone, guard_stdout
+from judge.cli.streams import ReaderGone, guard_stderr, guard_stdout
 from judge.errors import Exit, JudgeError
-from judge.masking import guard_process, masked
+from judge.redact import guard_process, redacted
+from judge.tracing import guard_tracing
 
 COMMANDS = {
     "validate": "Judge records; write each with its verdict.",
@@ -122,7 +122,8 @@ def _root(
 def main() -> None:
     """The console script."""
     guard_process()
-    unfailing()
+    guard_tracing()
+    guard_stderr()
     guard_stdout()
     try:
         code = _ended(app)
@@ -154,7 +155,7 @@ def _ended(step: Callable[[], object]) -> int | str | None:
 def _report(error: Exception) -> None:
     """Say what to report of an error that nothing in judge raises on purpose."""
     if os.environ.get("JUDGE_DEBUG", "") not in ("", "0"):
-        say(masked("".join(traceback.format_exception(error))), err=True)
+        say(redacted("".join(traceback.format_exception(error))), err=True)
     told = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
     tell(
         f"unexpected error, a fault in judge {__version__}: {told}. Please report it with the "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.extras import need_calibrate
+from judge.cli.options import need_calibrate
 from judge.cli.printing import nothing, say, tell
 from judge.settings import CACHE, LIMITS, Settings
 
@@ -94,9 +94,9 @@ def command(
     need_calibrate("judge audit", "numpy", "scipy", *(["matplotlib"] if tables else []))
     gc.disable()
     from judge.audit.auditing import audit
-    from judge.cli.default_model import announce
     from judge.cli.progress import watcher
     from judge.cli.result_tables import refuse_folder
+    from judge.cli.summary import announce
     from judge.run.job import Job
 
     picked = _picked(context, settings)
@@ -152,7 +152,7 @@ def _told(case: Case) -> dict[str, str]:
 
 def _finish(found: Audited, settings: Settings, context: typer.Context) -> None:
     """Print and write the tables of a run that came to its end; say how to go on with others."""
-    from judge.cli.closing import exchanged, troubles
+    from judge.cli.summary import exchanged, troubles
 
     report, given = found.report, context.params
     if report.finished and found.results:

@@ -13,7 +13,8 @@ import typer
 
 from judge.cli.help import Command, Group
 from judge.cli.options import with_settings
-from judge.errors import UsageError
+from judge.cli.printing import counted, tell
+from judge.errors import Exit, UsageError
 from judge.settings import Settings
 
 if TYPE_CHECKING:
@@ -92,9 +93,12 @@ def clear(
     """
     with _opened(settings, context) as cache:
         told = cache.stats()
-        if not (yes or _agreed(f"Remove {told.entries} entries from {told.folder}?")):
+        if not (
+            yes
+            or _agreed(f"Remove {counted(told.entries, 'entry', 'entries')} from {told.folder}?")
+        ):
             raise UsageError("nothing was removed; --yes removes them without asking")
-        typer.echo(f"removed {cache.clear()} entries")
+        typer.echo(f"removed {counted(cache.clear(), 'entry', 'entries')}")
 
 
 @app.command(cls=Command)
@@ -113,4 +117,22 @@ def prune(
         raise UsageError(f"--older-than {older_than}: give a number and s, m, h, d or w: 30d")
     with _opened(settings, context) as cache:
         removed = cache.prune(float(match[1]) * _UNITS[match[2]])
-    typer.echo(f"removed {removed} entries")
+    typer.echo(f"removed {counted(removed, 'entry', 'entries')}")
+
+
+@app.command(cls=Command)
+@with_settings("cache_dir")
+def verify(context: typer.Context, settings: Settings) -> None:
+    """Read every reply and compare its checksum; exit 3 where one is damaged.
+
+    Damaged replies are not used: a run asks for them anew.
+
+    Example: `judge cache verify --cache-dir old-replies`
+    """
+    with _opened(settings, context) as cache:
+        found = cache.verify()
+    typer.echo(f"{counted(found.entries, 'entry', 'entries')}, {found.damaged} damaged")
+    if found.database is not None:
+        tell(f"the database is damaged: {found.database}")
+    if found.damaged or found.database is not None:
+        raise typer.Exit(int(Exit.INCOMPLETE))

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.extras import need_calibrate
+from judge.cli.options import need_calibrate
 from judge.cli.printing import say, tell
 from judge.errors import BackendError, Exit, JudgeError, UsageError
 from judge.settings import CACHE, LIMITS, Settings
 
 if TYPE_CHECKING:
-    from judge.calibration.outcome import Calibration
+    from judge.calibration.calibration import Job
+    from judge.calibration.report import Calibration
 
 EPILOG = """**Examples**
 
@@ -105,9 +106,9 @@ def command(
     on the others. Several --model are compared; with --agree they make a cascade, cheap one first.
     """
     need_calibrate("judge calibrate")
-    from judge.calibration.calibrating import Job
+    from judge.calibration.calibration import Job
     from judge.cli.calibration_tables import print_tables
-    from judge.cli.default_model import announce
+    from judge.cli.summary import announce
 
     checks = settings.check
     settings = settings.model_copy(update={"profile": "none", "check": ()})
@@ -144,34 +145,21 @@ def command(
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
-def _run(job: object, settings: Settings, quiet: bool) -> Calibration:
-    import asyncio
-
-    from judge.calibration.calibrating import Job, calibrate
-    from judge.cli.counting import counting
-    from judge.run.setup import Setup
-
-    assert isinstance(job, Job)
-
-    async def go() -> Calibration:
-        setup = Setup.of(settings)
-        try:
-            await setup.prepare_judges()
-            with counting(quiet=quiet) as told:
-                return await calibrate(job, setup, told)
-        finally:
-            await setup.aclose()
+def _run(job: Job, settings: Settings, quiet: bool) -> Calibration:
+    from judge.calibration.calibration import calibrate
+    from judge.cli.progress import counting
 
     try:
-        return asyncio.run(go())
+        with counting(quiet=quiet) as told:
+            return calibrate(job, settings, told)
     except KeyboardInterrupt:
         kept = "replies in the cache are not asked again" if settings.cache else "nothing is kept"
         tell(f"interrupted; {kept}")
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
     except BackendError as error:
-        told = JudgeError(f"the model cannot be used: {error}")
-        told.exit_code = Exit.UNAVAILABLE
-        raise told from error
+        told_why = JudgeError(f"the model cannot be used: {error}")
+        told_why.exit_code = Exit.UNAVAILABLE
+        raise told_why from error
 
 
 def _refuse_existing(out: Path, overwrite: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from judge.cli.extras import need_calibrate
+from judge.cli.options import need_calibrate
 from judge.cli.printing import say, tell
 
 EPILOG = """**Examples**

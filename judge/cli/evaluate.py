@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judge.cli import options as opt
-from judge.cli.extras import need_calibrate
+from judge.cli.options import need_calibrate
 from judge.cli.printing import nothing, tell
 from judge.cli.result_tables import Folder, hand_over, refuse_folder
 from judge.errors import Exit, UsageError
@@ -208,7 +208,7 @@ def _finish(found: Evaluated, made: Sequence[Table], measured: str, context: typ
             # The same command would end in the same way.
             raise typer.Exit(report.exit_code)
     if not given["quiet"]:
-        from judge.cli.closing import troubles
+        from judge.cli.summary import troubles
 
         for line in troubles(report.summary):
             tell(line)
@@ -245,7 +245,7 @@ def _tell(benchmark: Benchmark) -> None:
 
 
 def _told(found: Evaluated) -> str:
-    from judge.cli.closing import exchanged
+    from judge.cli.summary import exchanged
 
     summary = found.report.summary
     verdicts = ", ".join(f"{count} {name}" for name, count in sorted(summary.verdicts.items()))

@@ -14,7 +14,7 @@ import typer
 
 from judge.cli import serve
 from judge.cli.help import Command, Group
-from judge.cli.printing import WIDEST, plain_console
+from judge.cli.printing import print_table
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,15 +54,12 @@ def list_models(
     if as_json:
         typer.echo(json.dumps([_described(entry) for entry in CATALOG.values()], indent=2))
         return
-    from rich.table import Table
-
-    table = Table("name", "size", "licence", "here", "what for", box=None, pad_edge=False)
+    heads = ("name", "size", "licence", "here", "what for")
+    rows = []
     for entry in CATALOG.values():
-        described = _described(entry)
-        here = "no" if described["path"] is None else "yes"
-        table.add_row(entry.name, f"{entry.size / 1e6:,.0f} MB", entry.licence, here, entry.about)
-    # Rich folds cells to the terminal's width, or to 80 in a pipe; a terminal wraps lines itself.
-    plain_console(width=WIDEST).print(table, soft_wrap=True)
+        here = "no" if _described(entry)["path"] is None else "yes"
+        rows.append((entry.name, f"{entry.size / 1e6:,.0f} MB", entry.licence, here, entry.about))
+    print_table(heads, rows, text=heads[2:])
 
 
 @app.command("pull", cls=Command)

@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,10 +15,11 @@ import typer
 
 from judge import settings as declared
 from judge.cli.printing import tell
-from judge.errors import Exit, UsageError
+from judge.errors import Exit, UsageError, missing_extra
 from judge.settings import Settings, resolve, strays
 
-_INPUT, _OUTPUT = "Input", "Output"
+_INPUT = "Input"
+_STATISTICS = ("matplotlib", "numpy", "scipy", "sklearn")
 
 Inputs = Annotated[
     list[str] | None,
@@ -99,6 +101,21 @@ def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[st
     with redirect_stdout(sys.stderr):
         typer.echo(context.get_help())
     raise typer.Exit(int(Exit.USAGE))
+
+
+def need_libraries(command: str, extra: str, *libraries: str) -> None:
+    """See that libraries are installed, before anything is read or asked.
+
+    Raises:
+        UsageError: naming what is missing, and how to install the extra that brings it.
+    """
+    if missing := [name for name in libraries if find_spec(name) is None]:
+        raise missing_extra(f"{command} needs {', '.join(missing)}", extra)
+
+
+def need_calibrate(command: str, *libraries: str) -> None:
+    """`need_libraries` for the statistics libraries; all of them where none is named."""
+    need_libraries(command, "calibrate", *(libraries or _STATISTICS))
 
 
 def refuse_both(resume: bool, overwrite: bool) -> None:

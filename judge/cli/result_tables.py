@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
-from rich.table import Table as Printed
-from rich.text import Text
 
 from judge.cli.calibration_tables import UNDEFINED, number
-from judge.cli.printing import WIDEST, plain_console, say
+from judge.cli.printing import print_table, say
 from judge.errors import UsageError
 from judge.stats.intervals import Estimate
 
@@ -73,26 +70,17 @@ def print_results(tables: Sequence[Table], *, stderr: bool = False) -> None:
     An estimate is shown with its interval, and over how many items it is where these are not all
     that were asked, or where the table does not say how many those are.
     """
-    # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
-    console = plain_console(stderr=stderr, width=WIDEST)
-    for place, table in enumerate(table for table in tables if table.rows):
-        console.print(*[""] if place else [], Text(table.title, style="bold"), sep="\n")
-        console.print(_printed(table), soft_wrap=True)
-        for note in table.notes:
-            console.print(Text(note, style="dim"), soft_wrap=True)
-
-
-def _printed(table: Table) -> Printed:
-    printed = Printed(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in table.heads:
-        printed.add_column(name, no_wrap=True)
-    for name in table.columns:
-        printed.add_column(name, justify="right", no_wrap=True)
-    counted = not {"asked", "pairs"}.isdisjoint(table.columns)
-    for row in table.rows:
-        cells = (_told(row.cells.get(name), counted=counted) for name in table.columns)
-        printed.add_row(*map(Text, row.labels), *map(Text, cells))
-    return printed
+    for table in tables:
+        counted = not {"asked", "pairs"}.isdisjoint(table.columns)
+        rows = [
+            [*row.labels, *(_told(row.cells.get(c), counted=counted) for c in table.columns)]
+            for row in table.rows
+        ]
+        if rows:
+            heads, labels = (*table.heads, *table.columns), len(table.heads)
+            print_table(
+                heads, rows, title=table.title, labels=labels, notes=table.notes, err=stderr
+            )
 
 
 def _told(cell: Cell, *, counted: bool) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.evaluate import Condition, JudgeModel, Option, graded, parsed_options
-from judge.cli.extras import need_calibrate
+from judge.cli.options import need_calibrate
 from judge.cli.printing import tell
 from judge.cli.result_tables import Folder, hand_over, refuse_folder
 from judge.errors import Exit, UsageError

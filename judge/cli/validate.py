@@ -98,9 +98,8 @@ def command(
         gc.enable()
         show(job, settings)
         return
-    from judge.cli.closing import gate, print_summary
-    from judge.cli.default_model import announce
     from judge.cli.progress import watcher
+    from judge.cli.summary import announce, gate, print_summary
     from judge.run.calibrated import profiled_models, profiles_of
 
     refuse_unusable(job)
@@ -111,9 +110,9 @@ def command(
         report = validate(job, settings, watching)
     held = gate(report, fail_under)
     if summary is not None:
-        _write_summary(summary, report, fail_under, held)
+        _write_summary(summary, report, settings, fail_under, held)
     if not (report.broken_pipe or quiet):
-        print_summary(report, fail_under, held)
+        print_summary(report, fail_under, held, out)
     if report.fatal is not None:
         tell(report.fatal)
     if report.finished and not report.summary.records and not quiet:
@@ -141,9 +140,12 @@ def _refuse_unwritable(summary: Path) -> None:
         )
 
 
-def _write_summary(path: Path, report: Report, fail_under: float | None, held: bool | None) -> None:
+def _write_summary(
+    path: Path, report: Report, settings: Settings, fail_under: float | None, held: bool | None
+) -> None:
     told: dict[str, Any] = {**report.as_json(), "exit_code": _code(report, held)}
     told["gate"] = {"fail_under": fail_under, "holds": held}
+    told["settings_from"] = {file: list(names) for file, names in settings.from_files.items()}
     try:
         path.write_text(
             json.dumps(told, ensure_ascii=False, indent=2) + "\n", "utf-8", "backslashreplace"
@@ -163,8 +165,8 @@ def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:
     if report.batches:
         again = "with --resume" if out is not None else "run again"
         return (
-            f"{written}; {report.batches} batch(es) go on at the provider; "
-            f"the same command {again} picks them up"
+            f"{written}; {counted(report.batches, 'batch', 'batches')} still at the provider; "
+            f"the same command {again} picks up the results"
         )
     if out is not None:
         return f"{written}; the same command with --resume goes on from there"

@@ -20,12 +20,12 @@ from judge.evaluation.measuring import by_condition
 from judge.evaluation.results import asked_of, line_of, rated, result_of
 from judge.evaluation.rows import first_rows, sampled_rows
 from judge.evaluation.tables import Table
-from judge.judging.budget import BudgetReached
+from judge.judging.capabilities import prove_logprobs
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
-from judge.judging.probe import prove_logprobs
-from judge.masking import masked
+from judge.judging.limits import BudgetReached
 from judge.records import Item, Problem, SeenIds
+from judge.redact import redacted
 from judge.run import lines
 from judge.run.clients import ClientBuilder, build_client
 from judge.run.fingerprint import Mark, fingerprint
@@ -204,7 +204,7 @@ class _Evaluation:
         except Exception as error:  # noqa: BLE001
             # One item that a benchmark fails on must not keep all others from being asked.
             _log.exception("item %s was not asked", item.fields.get("id"))
-            return self._failed(item, "internal", masked(f"{type(error).__name__}: {error}"))
+            return self._failed(item, "internal", redacted(f"{type(error).__name__}: {error}"))
 
     def count(self, line: Line, report: Report) -> None:
         found = result_of(json.loads(line.text))

@@ -10,7 +10,7 @@ from judge.evaluation.benchmark import Graded
 from judge.records import Item, Problem, build
 from judge.run.setup import Setup
 from judge.subject import Subject
-from judge.verdict import Usage, Verdict
+from judge.verdict import Check, Finding, Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,28 @@ class JudgedGrader:
         if isinstance(record, Problem):
             raise UsageError(f"{id}: {record.message}")
         bound = self.setup.bound_workflow("extraction")
-        judgement = (await bound.workflow.run(Subject.of(record), bound.context)).judgement
+        subject = Subject.of(record)
+        judgement = (await bound.workflow.run(subject, bound.context)).judgement
         if judgement.extraction is None:
             raise UsageError("the settings leave out the check value_extraction")
         check = judgement.checks[0]
-        if Verdict.ERROR in check.opinions.values():
+        if any(verdict is Verdict.ERROR for verdict, _ in check.outcomes().values()):
             raise BackendError(check.reason or "a judge gave no reply")
+        bearing = {finding.value: finding for finding in reversed(check.bearing())}
+        found = [bearing.get(value.text) for value in subject.values]
         return Graded(
             credits=judgement.extraction.credits,
-            named=tuple(tuple(places[n - 1] for n in found.predicted) for found in check.findings),
-            reasons=tuple(found.reason for found in check.findings),
+            named=tuple(
+                tuple(places[n - 1] for n in one.predicted) if one else () for one in found
+            ),
+            reasons=tuple(_reason(one, check) for one in found),
             usage=judgement.usage,
         )
+
+
+def _reason(found: Finding | None, check: Check) -> str | None:
+    """What the judge says of a gold value, or why it has no credit."""
+    if found is not None and found.sure:
+        return found.reason
+    read = any(finding.sure for vote in check.votes for finding in vote.evidence)
+    return "the votes do not settle it" if read else "no vote could be read"

@@ -134,7 +134,17 @@ def apply_rewrites(
         after = _fitted(texts[number].strip(), story, place)
         story = story[: place.start] + after + story[place.end :]
         values = tuple(subject.value(n) for n in place.numbers)
-        edits.append(Edit(round, check, before, after, model, place.character, values))
+        edits.append(
+            Edit(
+                round=round,
+                check=check,
+                character=place.character,
+                values=values,
+                before=before,
+                after=after,
+                model=model,
+            )
+        )
     return story, edits[::-1]
 
 
@@ -160,7 +170,17 @@ def apply_insertions(
         gap = _paragraph_gap(subject.story) if closes else " "
         story = story[:place] + gap + new + story[place:]
         values = (subject.value(part.value),)
-        edits.append(Edit(round, check, "", new, model, part.character, values))
+        edits.append(
+            Edit(
+                round=round,
+                check=check,
+                character=part.character,
+                values=values,
+                before="",
+                after=new,
+                model=model,
+            )
+        )
     return story, edits[::-1]
 
 

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from judge.report import curves, tallies
-from judge.report.sheet import Heading, need_matplotlib, save, style
+from judge.report.sheet import (
+    BLUE,
+    GREY,
+    ORANGE,
+    PALE,
+    SMALL,
+    Heading,
+    need_matplotlib,
+    save,
+    sheet,
+    short,
+    style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from judge.calibration.outcome import Calibration, CheckReport, JudgeReport
+    from judge.calibration.measures import Measures
+    from judge.calibration.report import Calibration, CheckReport, JudgeReport
     from judge.stats.guarantee import Guarantee
 
 _LONGEST = 60
 """Characters of a name's part in a file name."""
+
+MOST = 40
+"""Slices that a plot has room for; the largest are drawn."""
 
 
 def draw(found: Calibration, folder: Path) -> list[Path]:
@@ -53,25 +68,202 @@ def _figures(
     def heading(what: str) -> Heading:
         return Heading(check.check, judge.model, what)
 
-    yield "reliability", curves.reliability(heading("reliability"), judge)
-    yield "risk", curves.risk(heading("risk against coverage"), judge)
-    yield "confusion", tallies.confusion(heading("confusion of labels and answers"), judge)
+    yield "reliability", reliability(heading("reliability"), judge)
+    yield "risk", risk(heading("risk against coverage"), judge)
+    yield "confusion", confusion(heading("confusion of labels and answers"), judge)
     if stage is not None:
-        yield (
-            "threshold",
-            curves.threshold(heading("agreement against threshold"), stage, _wanted(check)),
-        )
+        stated = (one.profile.guarantee for one in check.judges)
+        wanted = next((one.agreement for one in stated if one is not None), None)
+        yield "threshold", threshold(heading("agreement against threshold"), stage, wanted)
     taken: set[str] = set()
     for field, parts in judge.by.items():
         # Without dots, so that no field's file can be taken for another model's.
         kind = _unique(f"by-{_slug(field).replace('.', '-')}", taken)
-        yield kind, tallies.by_slice(heading("agreement by slice"), field, parts, judge.final)
+        yield kind, by_slice(heading("agreement by slice"), field, parts, judge.final)
 
 
-def _wanted(check: CheckReport) -> float | None:
-    """The agreement that was asked for, which the profile of a judge with a threshold states."""
-    stated = (judge.profile.guarantee for judge in check.judges)
-    return next((one.agreement for one in stated if one is not None), None)
+def reliability(heading: Heading, judge: JudgeReport) -> Figure | None:
+    """What came true against what was promised, bin by bin; None without probabilities."""
+    error = judge.final.calibration_error
+    if not judge.final.bins:
+        return None
+    figure = sheet(
+        heading,
+        f"{error.n} of {error.of} items have a probability; calibration error {error}; "
+        f"items in each bin: {', '.join(str(one.n) for one in judge.final.bins)}",
+        width=6.4,
+        height=5.6,
+    )
+    axes = figure.subplots()
+    axes.plot((0, 1), (0, 1), color=PALE, linestyle="--", label="perfect")
+    for name, measures, colour in _readings(judge):
+        means = [one.mean_probability for one in measures.bins]
+        axes.plot(means, [one.observed for one in measures.bins], "o-", color=colour, label=name)
+    classes = judge.final.confusion.rows
+    if len(classes) == 2:
+        first = short(classes[0], 24)
+        axes.set(xlabel=f"mean probability of “{first}”", ylabel=f"share labelled “{first}”")
+    else:
+        axes.set(xlabel="mean probability of the answer", ylabel="share of answers that are right")
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axes.legend()
+    return figure
+
+
+def risk(heading: Heading, judge: JudgeReport) -> Figure | None:
+    """How often answers are wrong, the surest kept first; None without probabilities."""
+    final = judge.final
+    if not final.risk_coverage:
+        return None
+    last = final.risk_coverage[-1]
+    told = f"{last.n} of {final.items} items have a probability; risk of keeping all"
+    figure = sheet(heading, f"{told} {last.risk:.2f}", width=6.4, height=4.4)
+    axes = figure.subplots()
+    for name, measures, colour in _readings(judge):
+        points = measures.risk_coverage
+        # Calibration that keeps the order leaves the curve as it was: both must be seen then.
+        axes.plot(
+            [point.coverage for point in points],
+            [point.risk for point in points],
+            color=colour,
+            linewidth=1.8 if measures is final else 5.0,
+            alpha=1.0 if measures is final else 0.4,
+            label=name,
+        )
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    axes.set_xlabel("coverage: share of the items kept, the surest first")
+    axes.set_ylabel("risk: share of the kept that is wrong")
+    axes.legend()
+    return figure
+
+
+def confusion(heading: Heading, judge: JudgeReport) -> Figure | None:
+    """Counts and row shares of labels against answers; None where no item has a label.
+
+    Outcomes without an answer that never happened are left out.
+    """
+    import numpy as np
+
+    final = judge.final
+    if not final.items:
+        return None
+    names, counts = final.confusion.rows, np.array(final.confusion.counts)
+    shown = [
+        place
+        for place, name in enumerate(final.confusion.columns)
+        if name in names or counts[:, place].any()
+    ]
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    figure = sheet(
+        heading,
+        f"{final.accuracy.n} of {final.items} items answered; "
+        f"accuracy {final.accuracy}, kappa {final.kappa}",
+        width=max(6.4, 1.15 * len(shown) + 1.8),
+        height=0.7 * len(names) + 0.8,
+        note="Shares are of the row: of all items with that label.",
+    )
+    axes = figure.subplots()
+    axes.imshow(shares[:, shown], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for down in range(len(names)):
+        for across, place in enumerate(shown):
+            share = shares[down, place]
+            words = f"{counts[down, place]}\n{share:.0%}"
+            colour = "white" if share > 0.6 else "black"
+            axes.text(across, down, words, ha="center", va="center", color=colour)
+    columns = [short(final.confusion.columns[place], 14) for place in shown]
+    axes.set_xticks(range(len(shown)), columns)
+    axes.set_yticks(range(len(names)), [short(name, 20) for name in names])
+    axes.set(xlabel="answer of the judge", ylabel="label")
+    return figure
+
+
+def threshold(heading: Heading, stage: Guarantee, wanted: float | None) -> Figure | None:
+    """Agreement and its lower bound at each threshold tested; None where none was.
+
+    Args:
+        wanted: the agreement to be guaranteed, in (0, 1); None where it is not known.
+    """
+    tested = sorted(stage.tested, key=lambda one: one.threshold)
+    if not tested:
+        return None
+    told = f"No threshold holds: {stage.reason}"
+    if stage.threshold is not None:
+        told = (
+            f"Decides from {stage.threshold:.3f} on: {stage.agreement.n} of {stage.coverage.of} "
+            f"items; agrees on {stage.agreement}, lower bound {stage.agreement.low:.3f}"
+        )
+    figure = sheet(
+        heading,
+        told,
+        width=max(6.4, 0.4 * len(tested) + 1.5),
+        height=4.6,
+        note="Thresholds are tested from the highest down, until the first whose bound is too low.",
+    )
+    axes = figure.subplots()
+    places = range(len(tested))
+    observed = [one.agreed / one.kept if one.kept else one.low for one in tested]
+    axes.vlines(places, [one.low for one in tested], observed, color=PALE)
+    axes.plot(places, observed, "o", color="black", label="observed")
+    for holds, colour, words in ((True, BLUE, "suffices"), (False, ORANGE, "too low")):
+        part = [(place, one.low) for place, one in zip(places, tested, strict=True)]
+        part = [pair for pair, one in zip(part, tested, strict=True) if one.holds is holds]
+        if part:
+            axes.plot(*zip(*part, strict=True), "_", color=colour, ms=12, mew=2.2, label=words)
+    if wanted is not None:
+        axes.axhline(wanted, color=ORANGE, linestyle="--", label=f"wanted {wanted:g}")
+    for place, one in enumerate(tested):
+        if one.threshold == stage.threshold:
+            axes.axvspan(place - 0.5, place + 0.5, color=BLUE, alpha=0.1, label="chosen")
+    ticks = [f"{one.threshold:.4g}\n{one.kept} kept" for one in tested]
+    axes.set_xticks(places, ticks, rotation=90)
+    axes.set(ylim=(0, 1), xlabel="threshold of confidence", ylabel="agreement with the labels")
+    axes.legend(ncols=5, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return figure
+
+
+def by_slice(
+    heading: Heading, field: str, parts: Mapping[str, Measures], whole: Measures
+) -> Figure | None:
+    """Accuracy and kappa of each slice with their intervals, from the best slice to the worst.
+
+    None where no slice has an answered item.
+
+    Args:
+        field: what the slices are told apart by.
+        whole: the same judge over all items.
+    """
+    known = {name: one for name, one in parts.items() if one.accuracy.value is not None}
+    if not known:
+        return None
+    kept = sorted(known, key=lambda name: (-known[name].items, name))[:MOST]
+    kept.sort(key=lambda name: (known[name].accuracy.value, name))
+    told = f"by {short(field, 32)}, the {len(kept)} largest of {len(parts)} slices"
+    figure = sheet(heading, told, width=9.0, height=0.27 * len(kept) + 0.95)
+    panels = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    for axes, measure in zip(panels, ("accuracy", "kappa"), strict=True):
+        for place, name in enumerate(kept):
+            one = getattr(known[name], measure)
+            if one.low is not None and one.high is not None:
+                axes.hlines(place, one.low, one.high, color=BLUE, alpha=0.55)
+            if one.value is not None:
+                axes.plot(one.value, place, "o", color=BLUE, markersize=5)
+        if (value := getattr(whole, measure).value) is not None:
+            axes.axvline(value, color=GREY, linestyle="--", linewidth=1.0)
+            axes.set_title(f"all items {value:.2f}", size=SMALL, color=GREY)
+        axes.set_xlabel(measure)
+        axes.grid(axis="y", color=PALE, linewidth=0.5)
+    answered = [f"{short(name, 32)}  {known[name].accuracy.n}/{known[name].items}" for name in kept]
+    panels[0].set_yticks(range(len(kept)), answered)
+    return figure
+
+
+def _readings(judge: JudgeReport) -> Iterator[tuple[str, Measures, str]]:
+    """What there is to compare, the one that counts last, so that it lies on top."""
+    if judge.calibrated is not None:
+        yield "as it stands", judge.stands, GREY
+        yield "calibrated", judge.calibrated, BLUE
+    else:
+        yield "judge", judge.stands, BLUE
 
 
 def _slug(name: str) -> str:

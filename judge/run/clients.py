@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from judge.backends import build
 from judge.cache import ReplyCache
 from judge.errors import UsageError
-from judge.judging.budget import Budget, Price
 from judge.judging.client import Client
+from judge.judging.limits import Budget, Price
 from judge.run.batching import batch_client, batched
 from judge.run.openfiles import allow_open_files
 from judge.settings import Settings, user_file

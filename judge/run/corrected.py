@@ -20,7 +20,7 @@ from judge.stats.corrected_rate import Corrected, prediction_powered, rogan_glad
 from judge.stats.intervals import Estimate
 from judge.stats.labels import ClusterSums
 from judge.subject import Subject
-from judge.verdict import Verdict
+from judge.verdict import Check, Verdict
 
 Stratum = Literal["as read", "after edits"]
 STRATA: tuple[Stratum, ...] = ("as read", "after edits")
@@ -149,7 +149,8 @@ def _verdicts(check: Mapping[str, Any], asked: Subject | None) -> dict[str | Non
     if asked is None:
         return {None: check["verdict"]}
     found: dict[str | None, str] = {v.text: Verdict.ABSTAIN for v in asked.values}
-    return found | {f["value"]: f["verdict"] for f in check["findings"] if "value" in f}
+    told = Check.model_validate(check).verdicts()
+    return found | {value: verdict for value, verdict in told.items() if value is not None}
 
 
 def _truth(

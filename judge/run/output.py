@@ -17,7 +17,7 @@ from pathlib import Path
 
 from judge.errors import Exit, JudgeError, UsageError, unwritable
 from judge.locking import lock
-from judge.printable import printable
+from judge.redact import printable
 
 LOOK_SECONDS = 1.0
 """Between two looks at whether OUT still is what it was."""

@@ -181,7 +181,6 @@ class _Run:
     async def go(self) -> Report:
         self._loop = asyncio.get_running_loop()
         began = time.monotonic()
-        streamed = False
         try:
             items = self._items()
             self.files.open()
@@ -193,13 +192,12 @@ class _Run:
                 if self.setup.cache is not None:
                     self.setup.cache.on_fault = self._stop_for
                 await self._stream(items)
-                streamed = True
                 if self.report.finished:
                     self._settle()
         finally:
             self.report.begun = self.files.begun
             self.files.close()
-            await self._close(began, streamed=streamed)
+            await self._close(began)
             # At exit some libraries (nanobind's) tell of all that was never collected.
             gc.unfreeze()
         return self.report
@@ -349,17 +347,13 @@ class _Run:
         same = item.fields is not None and content_hash(item.fields) == key
         return same and self.work.readable(item)
 
-    async def _close(self, began: float, *, streamed: bool) -> None:
-        """Sum up and free everything; `streamed`: the stream ended, by itself or as it was told."""
+    async def _close(self, began: float) -> None:
+        """Sum up and free everything."""
         self.report.seconds = time.monotonic() - began
         self.report.cost = self.setup.budget.cost
         for spec, client in self.setup.clients.items():
             self.report.traffic[spec] = asdict(client.counters)
-        self.report.batches = left_at_provider(
-            self.setup.settings,
-            self.setup.clients.values(),
-            finished=streamed and self.report.finished,
-        )
+        self.report.batches = left_at_provider(self.setup.settings, self.setup.clients.values())
         await self.setup.aclose()
 
 

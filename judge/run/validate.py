@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from judge.errors import BackendError, JudgeError, UsageError
-from judge.masking import masked
 from judge.records import Item, Kind, Problem, Record, SeenIds, build
+from judge.redact import redacted
 from judge.run import lines
 from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
@@ -161,7 +161,7 @@ class Validation:
             # A fault of ours, or of somebody's rubric or workflow: one record must not keep all
             # others from being judged, now and again on every resume.
             _log.exception("record %s (line %d) was not judged", record.id, record.item.line)
-            told = masked(f"{type(error).__name__}: {error}")
+            told = redacted(f"{type(error).__name__}: {error}")
             return lines.failed(record, "internal", told, bound)
         return line
 
@@ -176,6 +176,7 @@ class Validation:
 
     def count(self, line: Line, report: Report) -> None:
         self._seen(line)
+        report.summary.note_failure(line.text, line.judgement)
         judgement = line.judgement
         if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
             bound = self.setup.bound_workflow(line.judgement["workflow"])

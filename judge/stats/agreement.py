@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
+
+from judge.stats.classification import Weights, counted, defined, kappas
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Counts = Sequence[Sequence[int]] | NDArray[np.int64]
+
+Level = Literal["nominal", "ordinal", "interval", "ratio"]
+
+# Sums of shares in floating point miss 1 by less than this.
+_ROUNDING = 1e-12
 
 
 def count_table(
@@ -46,20 +51,13 @@ def percent_agreement(counts: Counts) -> float | None:
     two ratings or more, each with the same weight however many raters it has. It is the observed
     agreement of Fleiss (1971), equation 2, and NormAd's PPA (table 3). None where no item has two.
     """
-    agreements = item_agreements(counts)
-    return float(agreements.mean()) if len(agreements) else None
-
-
-def item_agreements(counts: Counts) -> NDArray[np.float64]:
-    """The share of agreeing pairs of each item that has two ratings or more, in their order."""
     import numpy as np
 
     table = np.asarray(counts, dtype=np.float64)
+    table = table[table.sum(axis=-1) >= 2]
     raters = table.sum(axis=-1)
-    paired = raters >= 2
-    table, raters = table[paired], raters[paired]
-    shares: NDArray[np.float64] = (table * (table - 1)).sum(axis=-1) / (raters * (raters - 1))
-    return shares
+    shares = (table * (table - 1)).sum(axis=-1) / (raters * (raters - 1))
+    return float(shares.mean()) if len(shares) else None
 
 
 def agreement_across(first: Counts, second: Counts) -> float | None:
@@ -86,9 +84,6 @@ def agreement_across(first: Counts, second: Counts) -> float | None:
     return float(((one * other).sum(axis=-1)[both] / pairs[both]).mean())
 
 
-Weights = Literal["none", "linear", "quadratic"]
-
-
 def cohen_kappa(
     first: Sequence[Hashable],
     second: Sequence[Hashable],
@@ -96,62 +91,24 @@ def cohen_kappa(
     weights: Weights = "none",
     order: Sequence[Hashable] | None = None,
 ) -> float | None:
-    """1 - O / E: observed over expected disagreement of two raters' answers to the same items.
+    """Cohen's kappa of two raters' answers to the same items, in [-1, 1]; see `kappas`.
 
-    O is the mean disagreement of the items' two answers, E that of all answers of the one with all
-    of the other. Two answers disagree by 1 if they differ (Cohen 1960); weighted, by their distance
-    in `order` (linear) or its square (quadratic), Cohen (1968), "Weighted kappa", Psychological
-    Bulletin 70(4).
+    None without items, and where both raters gave one and the same answer throughout.
 
-    In [-1, 1]. None without items, and where both raters gave one and the same answer throughout
-    (E = 0). Written out because a bootstrap calls it thousands of times: scikit-learn's
-    `cohen_kappa_score`, which the tests hold it against, takes a millisecond a call and seconds to
-    import.
+    Args:
+        first: one rater's answers.
+        second: the other's, to the same items in the same order.
+        weights: how much an answer further off in `order` disagrees.
+        order: the answers from one end of their scale to the other; weights need it.
 
     Raises:
         ValueError: the raters' answers differ in number; weights without an order; an order that
             names an answer twice or lacks one.
     """
-    if len(first) != len(second):
-        raise ValueError(f"{len(first)} answers and {len(second)}: raters answer the same items")
     if weights != "none" and order is None:
         raise ValueError(f"{weights} weights need the order of the answers")
-    places = _places(order, {*first, *second})
-    if len({*first, *second}) < 2:
-        return None
-
-    def distance(one: Hashable, other: Hashable) -> int:
-        if weights == "none":
-            return int(one != other)
-        apart = abs(places[one] - places[other])
-        return apart if weights == "linear" else apart**2
-
-    observed = sum(
-        count * distance(one, other)
-        for (one, other), count in Counter(zip(first, second, strict=True)).items()
-    )
-    rows, columns = Counter(first), Counter(second)
-    expected = sum(
-        rows[one] * columns[other] * distance(one, other) for one in rows for other in columns
-    )
-    return 1 - observed * len(first) / expected
-
-
-def _places(order: Sequence[Hashable] | None, given: set[Hashable]) -> dict[Hashable, int]:
-    if order is None:
-        return {}
-    places = {answer: place for place, answer in enumerate(order)}
-    if len(places) != len(order):
-        raise ValueError(f"the order names an answer twice: {list(order)}")
-    if missing := sorted(str(answer) for answer in given - set(places)):
-        raise ValueError(f"the order {list(order)} lacks {', '.join(missing)}")
-    return places
-
-
-R = TypeVar("R", bound=Hashable)
-
-# Sums of shares in floating point miss 1 by less than this.
-_ROUNDING = 1e-12
+    classes = list(dict.fromkeys([*first, *second])) if order is None else order
+    return defined(kappas(counted(first, second, classes), weights))
 
 
 def fleiss_kappa(counts: Counts) -> float | None:
@@ -182,24 +139,6 @@ def fleiss_kappa(counts: Counts) -> float | None:
     return None if expected > 1 - _ROUNDING else (observed - expected) / (1 - expected)
 
 
-def randolph_kappa(counts: Counts) -> float | None:
-    """Free-marginal multirater kappa: (P - 1/q) / (1 - 1/q) with q classes, the table's columns.
-
-    Randolph (2005), "Free-marginal multirater kappa: an alternative to Fleiss' fixed-marginal
-    multirater kappa". P is `percent_agreement`. Chance is one in q, whatever was chosen: so the
-    columns are to be all the classes that raters could choose, also those that nobody did.
-
-    In [-1 / (q - 1), 1]; None where no item has two ratings, and with fewer than two classes.
-    """
-    import numpy as np
-
-    observed = percent_agreement(counts)
-    classes: int = np.asarray(counts).shape[-1]
-    if observed is None or classes < 2:
-        return None
-    return (observed - 1 / classes) / (1 - 1 / classes)
-
-
 def class_kappa(counts: Counts, column: int) -> float | None:
     """Fleiss's kappa of the question "this class or not", for the class in that column.
 
@@ -216,54 +155,62 @@ def class_kappa(counts: Counts, column: int) -> float | None:
     return fleiss_kappa(np.stack([chosen, table.sum(axis=1) - chosen], axis=1))
 
 
-def draw_raters(ratings: Sequence[Sequence[R]], raters: int, *, seed: int = 0) -> list[list[R]]:
-    """As many ratings of each item, drawn at random; items with fewer are left with none.
-
-    CALI (3.6) computes kappa with five raters drawn for each question. The draw of an item depends
-    on the seed, its place and its ratings only.
-
-    Raises:
-        ValueError: fewer than two raters: nobody would be left to agree with.
-    """
-    if raters < 2:
-        raise ValueError(f"{raters} raters cannot agree, draw at least two")
-    return [
-        random.Random(f"{seed}/{place}").sample(list(answers), raters)
-        if len(answers) >= raters
-        else []
-        for place, answers in enumerate(ratings)
-    ]
-
-
-Level = Literal["nominal", "ordinal", "interval"]
-
-
 def krippendorff_alpha(
     counts: Counts, *, level: Level = "nominal", values: Sequence[float] | None = None
 ) -> float | None:
-    """1 - D_o / D_e: observed over expected disagreement within items (package `krippendorff`).
+    """1 - D_o / D_e: observed over expected disagreement within items.
 
-    `counts` holds items x classes: how many raters chose the class; for `ordinal` the columns are
-    in the scale's order, for `interval` `values` gives each column's number, rising. Raters that
-    are missing from an item are simply not counted; items with fewer than two ratings drop out.
-    Krippendorff (2011), "Computing Krippendorff's alpha-reliability"; NormAd (4.4, table 4).
+    Krippendorff (2011), "Computing Krippendorff's alpha-reliability", sections C and E, from the
+    matrix of coincidences: each ordered pair of an item's m ratings counts 1 / (m - 1). NormAd
+    (4.4, table 4) reports it. At most 1, 0 at chance, below 0 where raters disagree systematically.
+    None where no item has two ratings, and where all ratings of such items are of one class.
 
-    At most 1, 0 at chance, and below 0 where raters disagree systematically. None where no item has
-    two ratings, and where all ratings of such items are of one class (D_e = 0).
+    Args:
+        counts: items x classes: how many raters chose the class. An item may lack ratings; one with
+            fewer than two drops out.
+        level: the scale. For `ordinal` the columns stand in the scale's order.
+        values: each column's number, rising; for `interval` and `ratio` (there 0 or more).
 
     Raises:
-        ValueError: `interval` without as many rising values as there are classes.
+        ValueError: `interval` or `ratio` without as many rising values as there are classes, or a
+            negative value on a ratio scale.
     """
     import numpy as np
-    from krippendorff import alpha
 
-    table = np.asarray(counts, dtype=np.int64)
-    domain = list(range(table.shape[1])) if values is None else list(values)
-    if level == "interval" and (values is None or domain != sorted(set(domain))):
-        raise ValueError(f"interval values rise from class to class, not {values}")
-    if len(domain) != table.shape[1]:
-        raise ValueError(f"{len(domain)} values for {table.shape[1]} classes")
-    paired = table[table.sum(axis=1) >= 2]
-    if (paired.sum(axis=0) > 0).sum() < 2:
-        return None
-    return float(alpha(value_counts=paired, value_domain=domain, level_of_measurement=level))
+    table = np.asarray(counts, dtype=np.float64)
+    if level in ("interval", "ratio"):
+        if values is None or list(values) != sorted(set(values)):
+            raise ValueError(f"{level} values rise from class to class, not {values}")
+        if len(values) != table.shape[1]:
+            raise ValueError(f"{len(values)} values for {table.shape[1]} classes")
+        if level == "ratio" and values[0] < 0:
+            raise ValueError(f"values of a ratio scale start at 0, not at {values[0]}")
+    table = table[table.sum(axis=1) >= 2]
+    ratings = table.sum(axis=1)
+    pairs = table.T @ (table / (ratings - 1)[:, None]) - np.diag(
+        (table / (ratings - 1)[:, None]).sum(axis=0)
+    )
+    totals = table.sum(axis=0)
+    apart = _squared_distances(totals, level, values)
+    expected = float(totals @ apart @ totals)
+    return 1 - (totals.sum() - 1) * float((pairs * apart).sum()) / expected if expected else None
+
+
+def _squared_distances(
+    totals: NDArray[np.float64], level: Level, values: Sequence[float] | None
+) -> NDArray[np.float64]:
+    """(classes, classes): Krippendorff's squared difference of two classes, 0 on the diagonal."""
+    import numpy as np
+
+    if level == "nominal":
+        return 1.0 - np.eye(len(totals))
+    if level == "ordinal":
+        # The ratings between two classes, and half of those in them.
+        places = np.cumsum(totals) - totals / 2
+    else:
+        places = np.asarray(values, dtype=np.float64)
+    apart: NDArray[np.float64] = places[:, None] - places
+    if level == "ratio":
+        sums = places[:, None] + places
+        apart = np.divide(apart, sums, out=np.zeros_like(apart), where=sums > 0)
+    return apart**2

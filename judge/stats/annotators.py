@@ -2,108 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-@dataclass(slots=True)
-class Annotator:
-    """One annotator's record.
-
-    `labels` is the number of labels given; `right` of `controls` control questions were answered
-    as known; `contradictory` of `pairs` pairs of statements that cannot both hold were both
-    affirmed.
-    """
-
-    name: str
-    labels: int = 0
-    controls: int = 0
-    right: int = 0
-    pairs: int = 0
-    contradictory: int = 0
-
-    @property
-    def accuracy(self) -> float | None:
-        """The share of control questions answered right; None without any."""
-        return self.right / self.controls if self.controls else None
-
-    @property
-    def contradiction_rate(self) -> float | None:
-        """The share of such pairs that were both affirmed; None without any."""
-        return self.contradictory / self.pairs if self.pairs else None
-
-    def as_json(self) -> dict[str, Any]:
-        """The counts and both shares."""
-        shares = {"accuracy": self.accuracy, "contradiction_rate": self.contradiction_rate}
-        return asdict(self) | {
-            name: None if share is None else round(share, 6) for name, share in shares.items()
-        }
-
-
-def assess(
-    labels: Iterable[tuple[str, str]],
-    controls: Iterable[tuple[str, str, str]] = (),
-    pairs: Iterable[tuple[str, bool, bool]] = (),
-) -> dict[str, Annotator]:
-    """Every annotator's record, in the order in which they first appear.
-
-    CALI (B.3) plants 15 % control questions with a known answer, and shows three hypotheses at once
-    so that ratings which cannot both be meant (two contradictory ones "very likely true") give an
-    annotator away.
-
-    Args:
-        labels: (annotator, answer) of every label.
-        controls: (annotator, answer, known answer) of control questions.
-        pairs: (annotator, affirmed the one, affirmed the other) of statements that exclude each
-            other.
-    """
-    found: dict[str, Annotator] = {}
-
-    def record(name: str) -> Annotator:
-        return found.setdefault(name, Annotator(name))
-
-    for name, _ in labels:
-        record(name).labels += 1
-    for name, answer, known in controls:
-        record(name).controls += 1
-        record(name).right += answer == known
-    for name, one, other in pairs:
-        record(name).pairs += 1
-        record(name).contradictory += one and other
-    return found
-
-
-def below(
-    annotators: Iterable[Annotator],
-    accuracy: float | None = None,
-    *,
-    contradictions: float | None = None,
-) -> list[Annotator]:
-    """The annotators to drop, worst accuracy first; each says how many labels go with it.
-
-    One is dropped whose accuracy on control questions is below `accuracy` (CALI, B.3: 60 %, which
-    took 16 % of its labels), or whose contradiction rate is above `contradictions`. Who answered
-    no control question, or no such pair, is not judged by it. A limit of None judges nobody.
-    """
-    dropped = [
-        one
-        for one in annotators
-        if (accuracy is not None and one.accuracy is not None and one.accuracy < accuracy)
-        or (
-            contradictions is not None
-            and one.contradiction_rate is not None
-            and one.contradiction_rate > contradictions
-        )
-    ]
-    return sorted(
-        dropped, key=lambda one: (1.0 if one.accuracy is None else one.accuracy, one.name)
-    )
 
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = "entailment", "neutral", "contradiction"
@@ -131,33 +36,6 @@ class ScaleMap:
         if rating not in labels:
             raise ValueError(f"{rating} is no rating from 1 to 5")
         return labels[rating]
-
-
-def fit_scales(calibration: Iterable[tuple[str, int, str]]) -> dict[str, ScaleMap]:
-    """Each annotator's map, from (annotator, rating, known label) of calibration items.
-
-    CALI (3.6, B.4): 1 is contradict, 3 neutral, 5 entail; 2 and 4 depend on the annotator, by 300
-    MultiNLI items, and most of them map to neutral. The paper leaves the rule open. Here a 2 stands
-    for contradiction (a 4 for entailment) if more of the annotator's calibration items so rated are
-    labelled contradiction (entailment) than neutral, else for neutral; items with the label of the
-    scale's far end say nothing about where the border to neutral lies, and are not counted.
-
-    Returns:
-        A map for every annotator who rated a calibration item; for others take `ScaleMap()`.
-    """
-    seen: dict[str, Counter[tuple[int, str]]] = defaultdict(Counter)
-    for annotator, rating, label in calibration:
-        seen[annotator][rating, label] += 1
-    return {annotator: _fitted(counts) for annotator, counts in seen.items()}
-
-
-def _fitted(counts: Counter[tuple[int, str]]) -> ScaleMap:
-    chosen, support = {}, {}
-    for rating, end in ((2, CONTRADICTION), (4, ENTAILMENT)):
-        ends, neutral = counts[rating, end], counts[rating, NEUTRAL]
-        chosen[rating] = end if ends > neutral else NEUTRAL
-        support[rating] = ends + neutral
-    return ScaleMap(chosen[2], chosen[4], support)
 
 
 Item = TypeVar("Item", bound=Hashable)

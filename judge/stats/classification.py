@@ -8,22 +8,22 @@ computes a measure of all its draws at once. `defined` turns such a number into 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from judge.stats.agreement import Weights
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
+Weights = Literal["none", "linear", "quadratic"]
+
+
 def confusion_matrix(
-    reference: Sequence[str],
-    answers: Sequence[str],
-    classes: Sequence[str],
-    columns: Sequence[str] | None = None,
+    reference: Sequence[Hashable],
+    answers: Sequence[Hashable],
+    classes: Sequence[Hashable],
+    columns: Sequence[Hashable] | None = None,
 ) -> list[list[int]]:
     """Counts of (reference, answer), rows in the order of `classes`, columns of `columns`.
 
@@ -43,15 +43,15 @@ def confusion_matrix(
     counts = [[0] * len(column_of) for _ in row_of]
     for true, given in zip(reference, answers, strict=True):
         if true not in row_of:
-            raise ValueError(f"reference {true!r} is none of {', '.join(row_of)}")
+            raise ValueError(f"reference {true!r} is none of {', '.join(map(str, row_of))}")
         if given not in column_of:
-            raise ValueError(f"answer {given!r} is none of {', '.join(column_of)}")
+            raise ValueError(f"answer {given!r} is none of {', '.join(map(str, column_of))}")
         counts[row_of[true]][column_of[given]] += 1
     return counts
 
 
 def counted(
-    reference: Sequence[str], answers: Sequence[str], classes: Sequence[str]
+    reference: Sequence[Hashable], answers: Sequence[Hashable], classes: Sequence[Hashable]
 ) -> NDArray[np.float64]:
     """`confusion_matrix` as an array of shape (K, K), for the measures of counts."""
     import numpy as np
@@ -76,75 +76,38 @@ def defined(number: NDArray[np.float64] | float) -> float | None:
     return None if value != value else value
 
 
-def _places(names: Sequence[str]) -> dict[str, int]:
+def _places(names: Sequence[Hashable]) -> dict[Hashable, int]:
     places = {name: place for place, name in enumerate(names)}
     if len(places) < len(names):
-        raise ValueError(f"a class is named twice: {', '.join(names)}")
+        raise ValueError(f"a class is named twice: {', '.join(map(str, names))}")
     return places
 
 
-@dataclass(frozen=True, slots=True)
-class ClassScores:
-    """Precision, recall and F1 of one class, or their means over classes."""
-
-    precision: float | None
-    recall: float | None
-    f1: float | None
-
-
-def class_scores(
-    reference: Sequence[str], answers: Sequence[str], classes: Sequence[str]
-) -> dict[str, ClassScores]:
-    """Scores of each class, in the order of `classes`.
-
-    Precision is None where the class is never answered, recall where no item is of it, F1 where
-    neither happens.
-
-    Raises:
-        ValueError: as `confusion_matrix`.
-    """
-    counts = counted(reference, answers, classes)
-    triples = zip(precisions(counts), recalls(counts), f1s(counts), strict=True)
-    return {
-        name: ClassScores(*(defined(number) for number in triple))
-        for name, triple in zip(classes, triples, strict=True)
-    }
-
-
-def macro_scores(
-    reference: Sequence[str], answers: Sequence[str], classes: Sequence[str]
-) -> ClassScores:
-    """Unweighted means over classes, each over the classes it can speak of.
-
-    Recall: over the classes that items are of. F1: over those that items are of or that are
-    answered. Precision: over the same as F1, and None where one of them is never answered; to leave
-    that class out would reward a judge for never answering it. None where there is no item.
-
-    Raises:
-        ValueError: as `confusion_matrix`.
-    """
-    counts = counted(reference, answers, classes)
-    macros = (macro_precisions(counts), macro_recalls(counts), macro_f1s(counts))
-    return ClassScores(*(defined(number) for number in macros))
-
-
 def precisions(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(..., K, K) confusion matrices in, (..., K) out: each class's precision."""
+    """(..., K, K) confusion matrices in, (..., K) out: each class's hits / answers, in [0, 1]."""
     return ratio(_hits(counts), counts.sum(axis=-2))
 
 
 def recalls(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(..., K, K) confusion matrices in, (..., K) out: each class's recall."""
+    """(..., K, K) confusion matrices in, (..., K) out: each class's hits / items, in [0, 1]."""
     return ratio(_hits(counts), counts.sum(axis=-1))
 
 
 def f1s(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(..., K, K) confusion matrices in, (..., K) out: each class's F1."""
+    """(..., K, K) in, (..., K) out: each class's F1, 2 hits / (answers + items), in [0, 1].
+
+    The harmonic mean of precision and recall (van Rijsbergen 1979, *Information Retrieval*, chapter
+    7, with beta = 1).
+    """
     return ratio(2 * _hits(counts), counts.sum(axis=-2) + counts.sum(axis=-1))
 
 
 def macro_precisions(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Macro precision of each of a stack of confusion matrices, as in `macro_scores`."""
+    """Mean precision over the classes that items are of or that are answered.
+
+    nan where one of them is never answered: to leave that class out would reward a judge for never
+    answering it.
+    """
     import numpy as np
 
     occurs = counts.sum(axis=-2) + counts.sum(axis=-1) > 0
@@ -153,12 +116,12 @@ def macro_precisions(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def macro_recalls(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Macro recall (balanced accuracy) of each of a stack, as in `macro_scores`."""
+    """Mean recall (balanced accuracy) over the classes that items are of."""
     return _mean_of_defined(recalls(counts))
 
 
 def macro_f1s(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Macro F1 of each of a stack of confusion matrices, as in `macro_scores`."""
+    """Mean F1 over the classes that items are of or that are answered."""
     return _mean_of_defined(f1s(counts))
 
 
@@ -181,23 +144,14 @@ def _hits(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.diagonal(counts, axis1=-2, axis2=-1)
 
 
-def matthews(
-    reference: Sequence[str], answers: Sequence[str], classes: Sequence[str]
-) -> float | None:
-    """R_K = (s h - sum t_k g_k) / sqrt((s² - sum g_k²)(s² - sum t_k²)), in [-1, 1].
-
-    s items, h of them hits; t_k items are of class k, g_k are answered as it. 1 is full agreement,
-    0 what independent answers give. None where all items are of one class or all answers are the
-    same: a constant correlates with nothing.
-
-    Raises:
-        ValueError: as `confusion_matrix`.
-    """
-    return defined(correlations(counted(reference, answers, classes)))
-
-
 def correlations(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """R_K of each of a stack of confusion matrices (see `confusion`)."""
+    """Matthews correlation R_K of each of a stack of confusion matrices, in [-1, 1].
+
+    R_K = (s h - sum t_k g_k) / sqrt((s² - sum g_k²)(s² - sum t_k²)): s items, h of them hits; t_k
+    items are of class k, g_k are answered as it. 0 is what independent answers give; nan where all
+    items are of one class or all answers are the same. Gorodkin (2004), "Comparing two K-category
+    assignments by a K-category correlation coefficient"; for two classes Matthews (1975).
+    """
     import numpy as np
 
     size = counts.sum(axis=(-2, -1))
@@ -208,11 +162,12 @@ def correlations(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def kappas(counts: NDArray[np.float64], weights: Weights = "none") -> NDArray[np.float64]:
-    """1 - observed over expected disagreement of each of a stack (see `confusion`), at most 1.
+    """Cohen's kappa of each of a stack: 1 - observed / expected disagreement, at most 1.
 
-    A disagreement between classes i and j weighs 1, or |i - j| (linear), or (i - j)² (quadratic),
-    classes in their order; expected is what the rows' and columns' sums give by chance. nan where
-    that is 0: no items, or one class takes all answers of both sides.
+    A disagreement between classes i and j weighs 1 (Cohen 1960), or |i - j| (linear) or (i - j)²
+    (quadratic; Cohen 1968, "Weighted kappa"), classes in their order; expected is what the rows'
+    and columns' sums give by chance. nan where that is 0: no items, or one class takes all answers
+    of both sides. Written out because a bootstrap computes thousands at once.
     """
     import numpy as np
 
@@ -227,44 +182,14 @@ def kappas(counts: NDArray[np.float64], weights: Weights = "none") -> NDArray[np
     return 1.0 - ratio(observed, (apart * by_chance).sum(axis=(-2, -1)))
 
 
-def auc(positive: Sequence[bool], scores: Sequence[float]) -> float | None:
-    """P(score of a positive > score of a negative), ties counted half, in [0, 1].
-
-    The Mann-Whitney form (Hanley and McNeil 1982, "The meaning and use of the area under a ROC
-    curve", *Radiology* 143). None where all items are positive or all are negative.
-
-    Raises:
-        ValueError: the sequences differ in length.
-    """
-    import numpy as np
-
-    _same_length(positive, scores)
-    weights = np.ones((1, len(scores)))
-    return defined(aucs(np.array(positive, dtype=bool), np.array(scores), weights)[0])
-
-
-def macro_auc(
-    reference: Sequence[str], probabilities: Sequence[Mapping[str, float]], classes: Sequence[str]
-) -> float | None:
-    """Mean of each class's AUC against the rest, over the classes that items are of.
-
-    An item's score for a class is its probability of it, 0 where the mapping lacks it. None where
-    all items are of one class.
-
-    Raises:
-        ValueError: the sequences differ in length.
-    """
-    import numpy as np
-
-    _same_length(reference, probabilities)
-    weights = np.ones((1, len(reference)))
-    return defined(macro_aucs(reference, probabilities, classes, weights)[0])
-
-
 def aucs(
     positive: NDArray[np.bool_], scores: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """AUC under each row of item weights: (samples, items) in, (samples,) out, nan if undefined."""
+    """Area under the ROC curve under each row of item weights: (samples, items) in, (samples,) out.
+
+    P(score of a positive > score of a negative), ties counted half, in [0, 1]; the Mann-Whitney
+    form (Hanley and McNeil 1982). nan where all items are positive or all are negative.
+    """
     import numpy as np
 
     if not len(scores):
@@ -286,7 +211,11 @@ def macro_aucs(
     classes: Sequence[str],
     weights: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """`macro_auc` under each row of item weights: (samples, items) in, (samples,) out."""
+    """Mean of each class's AUC against the rest, over the classes that items are of.
+
+    An item's score for a class is its probability of it, 0 where the mapping lacks it. Shapes as
+    for `aucs`.
+    """
     import numpy as np
 
     true = np.array(reference, dtype=object)
@@ -302,8 +231,3 @@ def macro_aucs(
     )
     found = (~np.isnan(of_class)).sum(axis=0).astype(np.float64)
     return ratio(np.nansum(of_class, axis=0), found)
-
-
-def _same_length(a: Sequence[object], b: Sequence[object]) -> None:
-    if len(a) != len(b):
-        raise ValueError(f"{len(a)} labels and {len(b)} scores")

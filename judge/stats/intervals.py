@@ -22,6 +22,14 @@ class Estimate:
     n: int = 0
     of: int = 0
 
+    def __str__(self) -> str:
+        """Value and interval to two places: 0.71 (0.65 to 0.77); a dash where it is undefined."""
+        if self.value is None:
+            return "–"
+        if self.low is None or self.high is None:
+            return f"{self.value:.2f}"
+        return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
+
     def as_json(self) -> dict[str, Any]:
         """The fields, numbers rounded to 6 places."""
         return {
@@ -88,14 +96,12 @@ def exact_interval(hits: int, n: int, *, level: float = 0.95) -> tuple[float, fl
     Raises:
         ValueError: hits outside [0, n].
     """
-    from scipy.stats import binomtest
-
     if not 0 <= hits <= n:
         raise ValueError(f"{hits} hits in {n} trials")
     if n == 0:
         return None
-    ends = binomtest(hits, n).proportion_ci(confidence_level=level, method="exact")
-    return float(ends.low), float(ends.high)
+    side = (1 + level) / 2
+    return lower_bound(hits, n, level=side), 1 - lower_bound(n - hits, n, level=side)
 
 
 def lower_bound(successes: float, n: float, *, level: float = 0.95) -> float:
@@ -117,14 +123,3 @@ def lower_bound(successes: float, n: float, *, level: float = 0.95) -> float:
     from scipy.stats import beta
 
     return float(beta.ppf(1 - level, successes, n - successes + 1))
-
-
-def upper_bound(successes: float, n: float, *, level: float = 0.95) -> float:
-    """The greatest share under which `successes` or fewer of n had a chance of 1 - level or more.
-
-    The mirror of `lower_bound`: one minus the lower bound of the failures' share, 1 for n = 0.
-
-    Raises:
-        ValueError: successes is outside 0 to n, or level is outside (0, 1).
-    """
-    return 1 - lower_bound(n - successes, n, level=level)

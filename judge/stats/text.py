@@ -37,18 +37,14 @@ def word_count(text: str) -> int:
     return len(words(text))
 
 
-def distinct_n(text: str, n: int, *, over: Literal["words", "ngrams"] = "words") -> float | None:
+def distinct_n(text: str, n: int) -> float | None:
     """Distinct-n of Li et al. (2016): distinct n-grams of words over the number of words.
 
     With L words, of whose L - n + 1 n-grams D are distinct, it is D / L, in (0, 1 - (n - 1) / L]:
-    it falls with n and rises with length even where nothing repeats. `over="ngrams"` divides by
-    L - n + 1 instead and stays in (0, 1]. None where L < n: there is no n-gram to count.
+    it falls with n and rises with length even where nothing repeats. None where L < n.
 
-    Words are the default because Li et al. divide by generated tokens, and so did CQ-Bench (A.3,
-    table 3), which reports 0.877, 0.815, 0.755 for n = 3, 4, 5 on speeches of 19.94 words. A share
-    of n-grams cannot fall as n grows: n-grams repeat more often than (n+1)-grams do. The table
-    falls in every column, and 11 of its 12 columns lie within 0.001 of the line 1 - (n - 1) s that
-    the mean of 1 - (n - 1) / L makes (the twelfth within 0.008): s = 0.0614 there, L about 16.3.
+    The division is by words, not by n-grams, as in Li et al. and in CQ-Bench (A.3, table 3), which
+    reports 0.877, 0.815, 0.755 for n = 3, 4, 5: a share of n-grams could not fall as n grows.
 
     Raises:
         ValueError: n is below 1.
@@ -56,11 +52,8 @@ def distinct_n(text: str, n: int, *, over: Literal["words", "ngrams"] = "words")
     if n < 1:
         raise ValueError(f"n is {n}, an n-gram has at least one word")
     tokens = words(text)
-    total = len(tokens) - n + 1
-    if total < 1:
-        return None
-    distinct = {tuple(tokens[start : start + n]) for start in range(total)}
-    return len(distinct) / (len(tokens) if over == "words" else total)
+    distinct = {tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1)}
+    return len(distinct) / len(tokens) if distinct else None
 
 
 def _bare(piece: str) -> str:

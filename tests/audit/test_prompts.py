@@ -89,7 +89,7 @@ def test_a_prompt_that_was_made_for_one_framing_is_not_given_for_another() -> No
 
 async def test_no_control_token_comes_back_with_an_invalid_reply() -> None:
     from judge.backends.base import Completion, Message
-    from judge.judging.instructed import Invalid, reasked
+    from judge.judging.reask import Invalid, reasked
     from judge.replies import About, YesNo, about
 
     asked: list[list[Message]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judge.calibration.judged import Judged, Outcome
+from judge.calibration.observations import Judged, Outcome
 from judge.records.labels import Annotation, LabelledItem
 
 

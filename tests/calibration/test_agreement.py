@@ -58,11 +58,11 @@ def test_normad_table_3_a_row_a_check_and_their_mean() -> None:
     )
     relevance, derivation = (check.overall for check in report.checks)
     # relevance: P = (1 + 1/3) / 2, shares 5/6 and 1/6. derivation: P = 1/3, shares 1/2 and 1/2.
-    assert relevance.fleiss.value == pytest.approx((2 / 3 - 26 / 36) / (10 / 36))
-    assert relevance.pairwise.value == pytest.approx(2 / 3)
-    assert relevance.accuracy.value == 0.5
-    assert derivation.fleiss.value == pytest.approx((1 / 3 - 1 / 2) / (1 / 2))
-    assert derivation.accuracy.value == 1.0
+    assert relevance.measures["fleiss"].value == pytest.approx((2 / 3 - 26 / 36) / (10 / 36))
+    assert relevance.measures["pairwise"].value == pytest.approx(2 / 3)
+    assert relevance.measures["accuracy"].value == 0.5
+    assert derivation.measures["fleiss"].value == pytest.approx((1 / 3 - 1 / 2) / (1 / 2))
+    assert derivation.measures["accuracy"].value == 1.0
     row = means([relevance, derivation])
     assert row["accuracy"].value == 0.75
     assert row["pairwise"].value == pytest.approx((2 / 3 + 1 / 3) / 2)
@@ -79,14 +79,19 @@ def test_normad_table_4_a_row_a_country() -> None:
         ]
     )
     china, india = (report.checks[0].groups[name] for name in ("china", "india"))
-    assert {gold: one.value for gold, one in china.by_gold.items()} == {"no": 1, "yes": 1}
-    assert {gold: one.value for gold, one in india.by_gold.items()} == {"yes": 1}
+    golds = ("accuracy of no", "accuracy of yes")
+    assert [china.measures[gold].value for gold in golds] == [1, 1]
+    assert [gold in india.measures for gold in golds] == [False, True]
     # alpha: D_o = 2/6; of all pairs of six ratings, four of one kind, D_e = 2 * 8 / 30.
-    assert china.alpha.value == pytest.approx(1 - (1 / 3) / (16 / 30))
-    assert india.fleiss.value is None and india.alpha.value is None
+    assert china.measures["alpha"].value == pytest.approx(1 - (1 / 3) / (16 / 30))
+    assert india.measures["fleiss"].value is None and india.measures["alpha"].value is None
     row = means([china, india])
-    assert (row["accuracy:no"].value, row["accuracy:no"].n, row["accuracy:no"].of) == (1.0, 1, 2)
-    assert row["fleiss"].value == china.fleiss.value
+    assert (row["accuracy of no"].value, row["accuracy of no"].n, row["accuracy of no"].of) == (
+        1.0,
+        1,
+        2,
+    )
+    assert row["fleiss"].value == china.measures["fleiss"].value
     told = report.as_json()["checks"][0]
     assert told["group_means"]["fleiss"] == {**row["fleiss"].as_json()}
 
@@ -101,14 +106,15 @@ def cali(answers: Mapping[str, tuple[str, str]]) -> list[LabelledItem]:
     ]
 
 
-def test_cali_kappa_of_each_class_and_majorities_crosswise() -> None:
+def test_cali_majorities_of_two_groups() -> None:
     report = one_check(cali({"a": ("eeec", "eec"), "b": ("cccc", "ccc"), "c": ("eccc", "eee")}))
     (check,) = report.checks
     assert check.classes == ("contradiction", "entailment")
     counts = [[1, 3], [4, 0], [3, 1]]
-    for name in check.classes:
-        found = check.groups["us"].classes[name].value
-        assert found == pytest.approx(statsmodels_kappa(counts))
+    # Of two classes, each has the kappa of both.
+    us = check.groups["us"].measures
+    assert us["fleiss"].value == pytest.approx(statsmodels_kappa(counts))
+    assert not any(name.startswith("fleiss of") for name in us)
     (across,) = check.across
     assert (across.first, across.second) == ("in", "us")
     assert across.majorities == {
@@ -128,21 +134,24 @@ def test_culturalbench_step_3() -> None:
         Options(majority=Threshold.parse("4/5"), draws=0),
     )
     found = report.checks[0].overall
-    assert (found.questions, found.single, found.several, found.diverge) == (3, 1, 1, 1)
-    assert found.majorities == {"a": 1, "a|b": 1}
-    assert (found.accuracy.value, found.accuracy.n, found.accuracy.of) == (1.0, 2, 3)
+    assert (found.questions, found.majorities) == (3, {"a": 1, "a|b": 1, "diverge": 1})
+    assert (
+        found.measures["accuracy"].value,
+        found.measures["accuracy"].n,
+        found.measures["accuracy"].of,
+    ) == (1.0, 2, 3)
 
 
 def test_unsure_is_an_answer_of_its_own() -> None:
     items = [item("a", "yy?"), item("b", "n??"), item("c", "nnn")]
     figures = one_check(items).checks[0].overall
     assert figures.answers == {"no": 4, "yes": 2, "unsure": 3}
-    assert (figures.undecided.n, figures.undecided.of) == (3, 9)
+    assert (figures.measures["undecided"].n, figures.measures["undecided"].of) == (3, 9)
     assert figures.majorities == {"no": 1, "unsure": 1, "yes": 1}
     table, _ = aggregate_raters([[1, 1, 2], [0, 2, 2], [0, 0, 0]])
-    assert figures.fleiss.value == pytest.approx(statsmodels_kappa(table))
+    assert figures.measures["fleiss"].value == pytest.approx(statsmodels_kappa(table))
     ordered = one_check(items, Options(level="ordinal", order=("no", "yes"), draws=0))
-    alpha = ordered.checks[0].overall.alpha
+    alpha = ordered.checks[0].overall.measures["alpha"]
     assert (alpha.value, alpha.n, alpha.of) == (1.0, 2, 3)
 
 
@@ -161,10 +170,10 @@ def test_levels_of_alpha_and_of_two_raters_kappa(
     first, second = [1, 2, 3, 9, 2], [2, 2, 9, 1, 2]
     items = [item(str(n), f"{a}{b}") for n, (a, b) in enumerate(zip(first, second, strict=True))]
     figures = one_check(items, Options(level=level, draws=0)).checks[0].overall
-    assert figures.alpha.value == pytest.approx(alpha)
+    assert figures.measures["alpha"].value == pytest.approx(alpha)
     # Weights go by ranks: 9 is one step from 3.
     kappa = cohen_kappa_score(first, second, labels=[1, 2, 3, 9], weights=weights)
-    assert figures.cohen.value == pytest.approx(kappa)
+    assert figures.measures["cohen"].value == pytest.approx(kappa)
 
 
 def test_the_classes_of_a_check() -> None:
@@ -202,10 +211,13 @@ def test_a_level_needs_answers_that_have_it() -> None:
 
 def test_cohen_is_for_two_annotators() -> None:
     two = one_check([item("a", "yy"), item("b", "yn"), item("c", "nn"), item("d", "y.")])
-    assert two.checks[0].overall.cohen.value == pytest.approx(0.4)
-    assert (two.checks[0].overall.cohen.n, two.checks[0].overall.cohen.of) == (3, 4)
+    assert two.checks[0].overall.measures["cohen"].value == pytest.approx(0.4)
+    assert (
+        two.checks[0].overall.measures["cohen"].n,
+        two.checks[0].overall.measures["cohen"].of,
+    ) == (3, 4)
     three = one_check([item("a", "yyn"), item("b", "ynn"), item("c", ".nn")])
-    assert three.checks[0].overall.cohen.value is None
+    assert "cohen" not in three.checks[0].overall.measures
     assert [(p.first, p.second, p.items, p.agreement) for p in three.checks[0].pairs] == [
         ("2", "3", 3, pytest.approx(2 / 3)),
         ("1", "2", 2, 0.5),
@@ -216,7 +228,7 @@ def test_cohen_is_for_two_annotators() -> None:
 def test_what_several_files_say_goes_together() -> None:
     votes, gold = item("a", "yyn"), item("a", gold="yes")
     report = one_check([votes, gold, item("a", {"1": "no", "2": "yes"}), item("a", gold="no")])
-    assert report.checks[0].overall.accuracy.value == 1.0
+    assert report.checks[0].overall.measures["accuracy"].value == 1.0
     assert report.checks[0].overall.labels == 3
     assert (report.repeated, report.changed, report.conflicting) == (2, 1, 1)
 
@@ -229,7 +241,7 @@ def test_values_of_one_record_are_questions_of_their_own() -> None:
 def test_parts_by_a_slice() -> None:
     items = [item("a", "yy", country="x"), item("b", "yn", country="y"), item("c", "nn")]
     report = one_check(items, Options(by="country", draws=0))
-    parts = {name: one.pairwise.value for name, one in report.checks[0].parts.items()}
+    parts = {name: one.measures["pairwise"].value for name, one in report.checks[0].parts.items()}
     assert parts == {"(none)": 1.0, "x": 1.0, "y": 0.0}
 
 
@@ -241,7 +253,7 @@ def test_a_record_that_is_given_twice_narrows_no_interval() -> None:
         for two, one in zip(twice, (one for one in once for _ in (0, 1)), strict=True)
     ]
     single, double = (
-        one_check(items, Options(draws=200, seed=3)).checks[0].overall.pairwise
+        one_check(items, Options(draws=200, seed=3)).checks[0].overall.measures["pairwise"]
         for items in (once, twice)
     )
     assert (single.value, single.low, single.high) == (double.value, double.low, double.high)
@@ -255,7 +267,7 @@ def test_questions_with_one_answer_move_no_interval() -> None:
     options = Options(draws=200, seed=3)
     without, among = (one_check(asked, options).checks[0].overall for asked in (items, mixed))
     for name in ("fleiss", "pairwise", "alpha"):
-        one, other = getattr(without, name), getattr(among, name)
+        one, other = without.measures[name], among.measures[name]
         assert one.low is not None
         assert (one.value, one.low, one.high, one.n) == (other.value, other.low, other.high, 30)
         assert other.of == 60
@@ -270,7 +282,11 @@ def test_seeds_and_no_answers() -> None:
     assert json.loads(json.dumps(one)) == one
     assert agreement([item("a", gold="yes")], QUICK).checks == []
     lone = one_check([item("a", "y")]).checks[0].overall
-    assert (lone.fleiss.value, lone.fleiss.n, lone.fleiss.of) == (None, 0, 1)
+    assert (
+        lone.measures["fleiss"].value,
+        lone.measures["fleiss"].n,
+        lone.measures["fleiss"].of,
+    ) == (None, 0, 1)
 
 
 @pytest.fixture(scope="module")
@@ -292,9 +308,11 @@ def test_ambient_crowd_against_other_libraries(data: Path) -> None:
     assert figures.questions == len(labels) > 500
     names = sorted({answer for answers in labels for answer in answers})
     table, _ = aggregate_raters([[names.index(answer) for answer in row] for row in labels])
-    assert figures.fleiss.value == pytest.approx(statsmodels_kappa(table))
+    assert figures.measures["fleiss"].value == pytest.approx(statsmodels_kappa(table))
     for column, name in enumerate(names):
         binary = [[row[column], 9 - row[column]] for row in table]
-        assert figures.classes[name].value == pytest.approx(statsmodels_kappa(binary))
+        assert figures.measures[f"fleiss of {name}"].value == pytest.approx(
+            statsmodels_kappa(binary)
+        )
     most = [Counter(answers).most_common(1)[0][1] for answers in labels]
-    assert figures.single == sum(count >= 5 for count in most)
+    assert len(labels) - figures.majorities["diverge"] == sum(count >= 5 for count in most)

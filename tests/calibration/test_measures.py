@@ -1,16 +1,18 @@
-"""All measures of one judge: by hand, against scikit-learn, and where nothing can be said."""
+"""Measures of one judge: by hand, against scikit-learn, by slice, and whether intervals cover."""
 
 from __future__ import annotations
 
 import json
 import random
-import time
+from collections import Counter
 
 import pytest
 from sklearn import metrics
 
-from judge.calibration.judged import Judged
-from judge.calibration.measures import measure
+from judge.calibration.measures import ABSENT, ANNOTATOR_GROUP, measure, slices
+from judge.calibration.observations import Judged
+from judge.calibration.plain import plain
+from judge.errors import UsageError
 from judge.stats.calibration_error import error_if_calibrated
 from judge.stats.intervals import Estimate
 
@@ -197,14 +199,7 @@ def test_nothing_to_measure(items: list[Judged]) -> None:
     found = measure(items, YES_NO)
     assert found.accuracy.value is found.kappa.value is found.macro.f1.value is None
     assert found.items + found.without_reference == len(items)
-    json.dumps(found.as_json(), allow_nan=False)
-
-
-def test_seed() -> None:
-    items = scripted(5, YES_NO)
-    first, again, other = (measure(items, YES_NO, seed=seed) for seed in (0, 0, 1))
-    assert first == again
-    assert first.kappa.low != other.kappa.low
+    json.dumps(plain(found), allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -222,18 +217,88 @@ def test_errors(items: list[Judged], classes: list[str], message: str) -> None:
         measure(items, classes)
 
 
-def test_json() -> None:
-    found = measure(scripted(6, YES_NO), YES_NO).as_json()
-    json.dumps(found, allow_nan=False)
-    assert found["kappa"].keys() == {"value", "low", "high", "n", "of"}
-    assert found["classes"]["yes"]["recall"]["value"] == round(
-        found["classes"]["yes"]["recall"]["value"], 6
-    )
-    assert found["bins"][0].keys() == {"low", "high", "mean_probability", "observed", "n"}
+# ---------------------------------------------------------------- slices
+
+ITEMS = [
+    judged("a", "yes", "yes", slices={"country": "egypt"}, fields={"axis": 1}, source="x.csv"),
+    judged("b", "no", "yes", slices={"country": "egypt"}, fields={"axis": 2}, source="x.csv"),
+    judged("c", "no", "no", slices={"country": "japan"}, fields={"axis": 2, "tags": ["t"]}),
+    judged("d", "no", "no", fields={"axis": 2}),
+]
 
 
-def test_four_hundred_items_take_little_time() -> None:
-    items = scripted(7, ["yes", "no", "neutral"], items=400)
-    started = time.process_time()
-    measure(items, ["yes", "no", "neutral"], ordinal=True)
-    assert time.process_time() - started < 1.5
+def names(name: str) -> dict[str, list[str]]:
+    return {value: [one.item.record for one in part] for value, part in slices(ITEMS, name).items()}
+
+
+def test_by_slice_field_and_source() -> None:
+    assert names("country") == {ABSENT: ["d"], "egypt": ["a", "b"], "japan": ["c"]}
+    assert names("axis") == {"1": ["a"], "2": ["b", "c", "d"]}
+    assert list(names("tags")) == [ABSENT, '["t"]']
+    assert list(names("source")) == [ABSENT, "x.csv"]
+    with pytest.raises(UsageError, match=r"no item has 'region'.*axis, country, tags"):
+        slices(ITEMS, "region")
+    with pytest.raises(UsageError, match=ANNOTATOR_GROUP):
+        slices(ITEMS, ANNOTATOR_GROUP)
+
+
+def test_groups_are_held_against_their_own_majority() -> None:
+    people = [("p", "yes", "us"), ("q", "yes", "us"), ("r", "no", "in"), ("s", "no"), ("t", "no")]
+    items = [
+        judged("a", "yes", "no", people=people),
+        judged("b", "no", people=[("p", "yes", "us"), ("q", "no", "us"), ("r", "no", "in")]),
+    ]
+    parts = slices(items, ANNOTATOR_GROUP)
+    found = {group: measure(part, YES_NO) for group, part in parts.items()}
+    assert list(found) == ["in", "us"]
+    assert (found["us"].accuracy.value, found["us"].items) == (1.0, 1)
+    # The two of the group are divided on b: it has no reference there.
+    assert found["us"].without_reference == 1
+    assert (found["in"].accuracy.value, found["in"].items) == (0.5, 2)
+
+
+# ---------------------------------------------------------------- coverage
+
+DATA_SETS = 200
+
+
+def simulated(
+    rng: random.Random, records: int, items: int, *, positive: float, recall: float, no: float
+) -> list[Judged]:
+    """Items of one record share half of their luck, so they are right or wrong together."""
+    found = []
+    for record in range(records):
+        shared = rng.random()
+        for number in range(items):
+            gold = "yes" if rng.random() < positive else "no"
+            luck = shared if rng.random() < 0.5 else rng.random()
+            right = luck < (recall if gold == "yes" else no)
+            answer = gold if right else {"yes": "no", "no": "yes"}[gold]
+            found.append(judged(f"r{record}", answer, gold, number=number))
+    return found
+
+
+def covers(estimate: Estimate, truth: float) -> bool:
+    return estimate.low is not None and estimate.low <= truth <= (estimate.high or 0)
+
+
+@pytest.mark.parametrize(
+    ("records", "items", "positive", "recall", "no"),
+    [(60, 3, 0.5, 0.85, 0.8), (75, 2, 0.3, 0.9, 0.9)],
+)
+def test_coverage_of_nominal_95(
+    records: int, items: int, positive: float, recall: float, no: float
+) -> None:
+    accuracy = positive * recall + (1 - positive) * no
+    said_yes = positive * recall + (1 - positive) * (1 - no)
+    chance = positive * said_yes + (1 - positive) * (1 - said_yes)
+    rng = random.Random(11)
+    covered: Counter[str] = Counter()
+    for _ in range(DATA_SETS):
+        data = simulated(rng, records, items, positive=positive, recall=recall, no=no)
+        found = measure(data, ["yes", "no"], draws=500)
+        covered["accuracy"] += covers(found.accuracy, accuracy)
+        covered["recall"] += covers(found.classes["yes"].recall, recall)
+        covered["kappa"] += covers(found.kappa, (accuracy - chance) / (1 - chance))
+    shares = {name: count / DATA_SETS for name, count in covered.items()}
+    assert min(shares.values()) >= 0.92, shares

@@ -74,13 +74,11 @@ def test_version_and_no_command(typed: Any) -> None:
 def test_workflows_list_and_draw(typed: Any, tmp_path: Path) -> None:
     code, out, _ = typed("workflows", "list")
     assert code == 0 and {line.split("\t")[0] for line in out.splitlines()} >= {"norm", "story"}
-    for name, node in [("story", "insertion"), ("norm", "regeneration"), ("majority", "ask")]:
+    for name, node in [("story", "insertion"), ("norm", "regeneration")]:
         code, out, _ = typed("workflows", "draw", name)
         assert code == 0 and "graph TD;" in out and node in out
     code, _, told = typed("workflows", "draw", "tale")
-    assert code == 2 and "there are extraction, norm, story, majority" in told
-    code, _, told = typed("workflows", "draw", "norm", "-o", "x.pdf")
-    assert code == 2 and ".svg or .png" in told
+    assert code == 2 and "there are extraction, norm, story" in told
 
 
 def test_every_help_names_every_workflow(typed: Any) -> None:
@@ -90,27 +88,14 @@ def test_every_help_names_every_workflow(typed: Any) -> None:
     assert workflow_names() == ("extraction", "norm", "story")
 
 
-def test_pictures(typed: Any, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("grandalf")
-    for suffix, magic in [(".svg", b"<?xml"), (".png", b"\x89PNG")]:
-        code, out, told = typed("workflows", "draw", "norm", "-o", f"x{suffix}")
-        assert code == 0 and out == "" and f"wrote x{suffix}" in told
-        content = (tmp_path / f"x{suffix}").read_bytes()
-        assert content.startswith(magic) and len(content) < 300_000
-        typed("workflows", "draw", "norm", "-o", f"y{suffix}")
-        assert (tmp_path / f"y{suffix}").read_bytes() == content
-    code, _, told = typed("workflows", "draw", "norm", "-o", "no/such/x.svg")
-    assert code == 2 and "cannot be written" in told
-
-
 @pytest.mark.parametrize("columns", ["20", "80"])
 def test_rubrics_are_listed_with_their_names_whole(
     typed: Any, monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    listed = typed("rubrics", "list")[1].splitlines()[1:]
-    assert [line.split()[0] for line in listed] == sorted(builtin())
+    listed = typed("rubrics", "list")[1].splitlines()[2:]
+    assert [line.split()[0] for line in listed if line[0] != " "] == sorted(builtin())
+    assert all(len(line) <= 80 for line in listed)
 
 
 def test_rubrics_list_and_show(typed: Any) -> None:

@@ -58,10 +58,10 @@ def answers(name: str, told: str, condition: str = "country", benchmark: str = "
 
 
 def cells(out: str, *beginning: str) -> list[str]:
-    """The cells of the row that begins with these."""
+    """The cells of the row that begins with these, from all pieces of the table."""
     rows = [[c.strip() for c in line.strip().split("  ") if c.strip()] for line in out.splitlines()]
-    (only,) = [row for row in rows if row[: len(beginning)] == list(beginning)]
-    return only
+    pieces = [row for row in rows if row[: len(beginning)] == list(beginning)]
+    return [*beginning, *(cell for row in pieces for cell in row[len(beginning) :])]
 
 
 @pytest.fixture

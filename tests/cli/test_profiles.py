@@ -427,7 +427,7 @@ def test_without_a_profile_nothing_is_corrected(judge: Shell, typed: Typed) -> N
 
 
 def test_own_margins_and_a_judge_like_a_coin_are_not_corrected(judge: Shell, typed: Typed) -> None:
-    twenty(typed, 11, rates=Rates(passed=11, passes=20, failed=11, fails=20))
+    twenty(typed, 11, rates=Rates(passed=33, passes=60, failed=33, fails=60))
     assert typed(*RUN, "-o", "o", "--summary", "s.json") == 0
     (rate,) = json.loads(judge.read("s.json"))["corrected_pass_rates"]
     assert rate["raw"]["value"] == 0.55 and rate["corrected"]["value"] is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from judge.cli.stdout import ReaderGone
+from judge.cli.streams import ReaderGone
 
 from .typed import Typed
 

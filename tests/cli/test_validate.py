@@ -245,7 +245,7 @@ def test_max_calls_stops_in_good_order(judge: Shell, typed: Any) -> None:
     assert typed(*run, "-o", "part", "--max-calls", "11", "--concurrency", "4") == 3
     out = lines(judge.read("part"))
     assert [line["id"] for line in out] == [f"n{i}" for i in range(30)]
-    errors = [line["judge"]["error"] for line in out]
+    errors = [line["judge"].get("error") for line in out]
     assert [e["type"] for e in errors if e] == ["budget"] * 19
     assert typed(*run, "-o", "part", "--resume", "--summary", "s.json") == 0
     assert judge.read("part") == judge.read("whole")

@@ -15,9 +15,9 @@ from judge.backends.scripted import ScriptedBackend
 from judge.errors import Unreachable
 from judge.evaluation.asking import Examinee
 from judge.evaluation.benchmark import NoAnswer
-from judge.judging.budget import Budget
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
+from judge.judging.limits import Budget
 from judge.task import Task
 
 QUIZ = Task(

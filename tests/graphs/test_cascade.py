@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 import yaml
-from judge.graphs.majority import take_votes
 
 from judge.backends.base import Mode
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import UsageError
 from judge.judging.judge import Judge
-from judge.judging.panel import Panel
+from judge.judging.panel import Panel, take_votes
 from judge.judging.reading import Reader
 from judge.rubric import builtin
 from judge.run.setup import Bound, Setup
@@ -28,6 +27,7 @@ from .test_majority import CLEAN, SUBJECT, VALUES, Models, models
 from .test_story import LOOPS, RECORD, REWRITE, SOUND, SPEECH, speeches
 
 __all__ = ["models"]  # the fixture
+ONE, TWO = (value.text for value in VALUES)
 FOUND = [{"character": "Bo", "quote": "Bo left."}]
 
 
@@ -60,10 +60,10 @@ async def cascade(
 async def test_what_the_cheap_judge_is_sure_of_never_reaches_the_panel(models: Models) -> None:
     check, calls = await cascade(models, chances(0.1, 0.9), [], votes=3)
     assert calls == 0
-    assert check.opinions == {1: Verdict.PASS, 2: Verdict.FAIL}
+    assert check.verdicts() == {ONE: Verdict.PASS, TWO: Verdict.FAIL}
     assert [(v.model, v.verdict) for v in check.votes] == [("scripted:b", Verdict.FAIL)]
     assert check.probability == pytest.approx(0.1)
-    assert [(f.value, f.verdict) for f in check.findings] == [
+    assert [(f.value, f.verdict) for f in check.bearing()] == [
         (VALUES[0].text, Verdict.PASS),
         (VALUES[1].text, Verdict.FAIL),
     ]
@@ -75,13 +75,13 @@ async def test_only_the_other_values_are_put_to_the_panel(models: Models) -> Non
         models, chances(0.1, 0.6), [entry("consistency", reply(2, against=(2,)))], votes=3
     )
     assert calls == 2, "two votes of three agree"
-    assert check.opinions == {1: Verdict.PASS, 2: Verdict.FAIL}
+    assert check.verdicts() == {ONE: Verdict.PASS, TWO: Verdict.FAIL}
     cheap, *panel = check.votes
     assert (cheap.model, cheap.verdict) == ("scripted:b", Verdict.ABSTAIN)
-    assert cheap.opinions == {1: Verdict.PASS, 2: Verdict.ABSTAIN}
-    assert [dict(vote.opinions) for vote in panel] == [{2: Verdict.FAIL}] * 2
+    assert cheap.verdicts() == {ONE: Verdict.PASS, TWO: Verdict.ABSTAIN}
+    assert [vote.verdicts() for vote in panel] == [{TWO: Verdict.FAIL}] * 2
     # Of value 2 the words of the panel count, not what the cheap judge left open.
-    assert [(f.value, f.quote) for f in check.findings] == [
+    assert [(f.value, f.quote) for f in check.bearing()] == [
         (VALUES[0].text, None),
         (VALUES[1].text, "Bo left."),
     ]
@@ -96,8 +96,9 @@ async def test_the_margin_says_how_sure_is_sure(
     strong = [entry("consistency", reply(*asked))]
     check, calls = await cascade(models, chances(0.1, 0.54), strong, margin)
     assert calls == bool(asked)
-    left = [n for n, verdict in check.votes[0].opinions.items() if verdict is Verdict.ABSTAIN]
-    assert left == asked
+    found = check.votes[0].verdicts()
+    left = [value for value, verdict in found.items() if verdict is Verdict.ABSTAIN]
+    assert left == [VALUES[n - 1].text for n in asked]
 
 
 async def test_what_the_panel_leaves_undecided_is_not_explained_by_the_cheap_judge(
@@ -108,8 +109,8 @@ async def test_what_the_panel_leaves_undecided_is_not_explained_by_the_cheap_jud
         entry("consistency", reply(2), vote=1),
     ]
     check, _ = await cascade(models, chances(0.1, 0.6), strong, votes=2)
-    assert check.opinions == {1: Verdict.PASS, 2: Verdict.ABSTAIN}
-    assert [finding.value for finding in check.findings] == [VALUES[0].text]
+    assert check.verdicts() == {ONE: Verdict.PASS, TWO: Verdict.ABSTAIN}
+    assert [finding.value for finding in check.bearing()] == [ONE]
 
 
 async def test_a_cheap_judge_that_is_lost_leaves_everything_to_the_panel(models: Models) -> None:
@@ -302,7 +303,7 @@ def test_langchain_cannot_be_the_cheap_model(bind: Any, monkeypatch: pytest.Monk
 
 async def test_the_cheap_vote_stands_in_the_line_with_its_model(take: Take, cheap: Any) -> None:
     taken = await take(RECORD, [], min_words=5, cheap_model=cheap(*SURE))
-    line = json.loads(json.dumps(taken.judgement.as_json({}, "")))
+    line = json.loads(taken.judgement.as_bytes())
     votes = [vote for check in line["checks"] for vote in check["votes"]]
     assert len(votes) == 5
     assert all(vote["model"].endswith("cheap.yaml") for vote in votes)

@@ -5,19 +5,18 @@ from typing import Any
 
 import pytest
 import yaml
-from judge.graphs.majority import take_votes
 
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import Denied
-from judge.judging.budget import Budget, BudgetReached
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
-from judge.judging.panel import Panel
-from judge.judging.voting import Rule
+from judge.judging.limits import Budget, BudgetReached
+from judge.judging.panel import Panel, take_votes
 from judge.records import Value
 from judge.rubric import builtin
 from judge.subject import Subject
 from judge.verdict import Verdict
+from judge.voting import Rule
 
 from .conftest import Entry, entry
 
@@ -133,9 +132,9 @@ async def test_each_value_is_voted_on_by_itself(models: Models) -> None:
     panel = models.panel(models.client(*script), rubric="consistency", votes=3)
     check = await take_votes(panel, SUBJECT, by="steering")
     assert len(check.votes) == 3
-    assert check.opinions == {1: Verdict.FAIL, 2: Verdict.PASS}
+    assert list(check.verdicts().values()) == [Verdict.FAIL, Verdict.PASS]
     # One finding a value and quote, and only those that say what the vote came to.
-    assert [(f.value, f.verdict, f.quote) for f in check.findings] == [
+    assert [(f.value, f.verdict, f.quote) for f in check.bearing()] == [
         (VALUES[0].text, Verdict.FAIL, "Bo left."),
         (VALUES[1].text, Verdict.PASS, None),
     ]
@@ -183,4 +182,4 @@ async def test_only_some_of_the_values_can_be_asked_about(models: Models) -> Non
     one = {"values": [{"value": 2, "reason": "", "speeches": []}]}
     panel = models.panel(models.client(entry("consistency", one)), rubric="consistency")
     check = await take_votes(panel, SUBJECT, by="steering", numbers=(2,))
-    assert check.opinions == {2: Verdict.PASS}
+    assert check.verdicts() == {VALUES[1].text: Verdict.PASS}

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import Denied, Unreachable
-from judge.judging.budget import Budget
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
+from judge.judging.limits import Budget
 from judge.judging.reading import LEAST_MASS, Reader, word_chances
 from judge.records import Value
 from judge.rubric import Rubric, builtin, parse
@@ -144,8 +144,8 @@ async def test_a_decision_list_worked_by_hand(
         for q, p in zip("AB", chances, strict=False)
     ]
     vote = await Judge(rubric, client(*script), "probability").vote(norm(label))
-    assert (vote.verdict, vote.findings[0].answer) == (verdict, answer)
-    assert vote.probabilities[0] == pytest.approx(probability)
+    assert (vote.verdict, vote.evidence[0].answer) == (verdict, answer)
+    assert vote.evidence[0].probability == pytest.approx(probability, abs=1e-6)
     assert vote.usage.replies == len(chances), "every step is asked, so that P is always whole"
 
 
@@ -180,7 +180,7 @@ async def test_thresholds_replace_the_rubrics_and_near_them_it_abstains(
     judge = Judge(TWO, client(*script), "probability", reader=Reader(thresholds, margin))
     vote = await judge.vote(norm("yes"))
     assert vote.verdict == verdict
-    assert vote.probabilities[0] == pytest.approx(chances[0] * chances[1])
+    assert vote.evidence[0].probability == pytest.approx(chances[0] * chances[1])
 
 
 async def test_a_step_that_is_not_reached_cannot_make_it_unsure(client: Any) -> None:
@@ -205,9 +205,9 @@ async def test_neither_yes_nor_no_is_unreadable_never_a_no(
     monkeypatch.setattr(Client, "first_token", first_token)
     judge = Judge(builtin()["consistency"], client(), "probability")
     vote = await judge.vote(STORY_SUBJECT)
-    assert vote.opinions == {1: Verdict.UNREADABLE, 2: Verdict.PASS}
+    assert list(vote.verdicts().values()) == [Verdict.UNREADABLE, Verdict.PASS]
     assert vote.verdict is Verdict.UNREADABLE
-    assert set(vote.probabilities) == {2}
+    assert [one.probability is None for one in vote.evidence] == [True, False]
     assert vote.reason is not None and vote.usage.replies == 2
 
 
@@ -233,9 +233,9 @@ async def test_a_structured_vote_carries_its_evidence(client: Any) -> None:
     }
     judge = Judge(builtin()["consistency"], client({"reply": reply}), "structured")
     vote = await judge.vote(STORY_SUBJECT, vote=3, sampling=Sampling(0.7, 10))
-    assert vote.opinions == {1: Verdict.FAIL, 2: Verdict.PASS}
+    assert list(vote.verdicts().values()) == [Verdict.FAIL, Verdict.PASS]
     assert (vote.seed, vote.temperature, vote.verdict) == (13, 0.7, Verdict.FAIL)
-    assert [(f.value, f.character, f.quote, f.answer, f.reason) for f in vote.findings] == [
+    assert [(f.value, f.character, f.quote, f.answer, f.reason) for f in vote.evidence] == [
         (VALUES[0].text, "Bo", "Bo left.", "yes", "r"),
         (VALUES[1].text, None, None, "no", None),
     ]
@@ -264,7 +264,7 @@ async def test_only_what_concerns_the_run_is_raised(
     judge = Judge(builtin()["consistency"], client({"error": kind}), "structured")
     if raised is None:
         vote = await judge.vote(STORY_SUBJECT)
-        assert vote.opinions == {1: Verdict.ERROR, 2: Verdict.ERROR}
+        assert list(vote.verdicts().values()) == [Verdict.ERROR, Verdict.ERROR]
     else:
         with pytest.raises(raised):
             await judge.vote(STORY_SUBJECT)

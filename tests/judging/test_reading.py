@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import UsageError
-from judge.judging.budget import Budget
 from judge.judging.client import Client
 from judge.judging.combining import Isotonic, Logistic
 from judge.judging.judge import Judge
+from judge.judging.limits import Budget
 from judge.judging.reading import LEAST_MASS, Reader, word_chances
 from judge.prompts import messages, question
 from judge.rubric import Rubric, parse, system_text
@@ -177,8 +177,8 @@ async def test_a_vote_by_a_combination_worked_by_hand(
     judge = Judge(RUBRIC, made, "probability", reader=Reader(combination=WEIGHED, sure_at=sure_at))
     vote = await judge.vote(norm(label))
     assert vote.verdict == verdict
-    assert vote.probabilities[0] == pytest.approx(probability)
-    assert vote.findings[0].answer == "yes"
+    assert vote.evidence[0].probability == pytest.approx(probability, abs=1e-6)
+    assert vote.evidence[0].answer == "yes"
     assert asked == ["B?", "C?"] and vote.usage == Usage(2, 20, 2)
 
 
@@ -187,7 +187,7 @@ async def test_an_answer_that_was_never_fitted_has_no_probability(client: Any) -
     two = Isotonic(questions=(0,), answers=("yes", "no"), xs=(0.5,), ys=(0.8,))
     judge = Judge(RUBRIC, made, "probability", reader=Reader(combination=two))
     vote = await judge.vote(norm("neutral"))
-    assert (vote.verdict, vote.probabilities[0]) == (Verdict.FAIL, 0.0)
+    assert (vote.verdict, vote.evidence[0].probability) == (Verdict.FAIL, 0.0)
 
 
 async def test_chances_of_any_question_and_none_where_one_is_unreadable(client: Any) -> None:
@@ -211,7 +211,7 @@ async def test_chances_of_any_question_and_none_where_one_is_unreadable(client: 
         "probability",
         reader=Reader(combination=WEIGHED.model_copy(update={"questions": (0, 3)})),
     ).vote(norm("yes"))
-    assert vote.verdict is Verdict.UNREADABLE and not vote.probabilities
+    assert vote.verdict is Verdict.UNREADABLE and vote.evidence[0].probability is None
 
 
 # ---------------------------------------------------------------- fields in each other's place

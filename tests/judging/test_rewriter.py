@@ -43,7 +43,9 @@ def inserted(story: str, *parts: tuple[int, str, str]) -> tuple[str, list[Edit]]
 
 
 def finding(quote: str | None, number: int, character: str = "Bo") -> Finding:
-    return Finding(Verdict.FAIL, VALUES[number - 1].text, character, quote)
+    return Finding(
+        value=VALUES[number - 1].text, verdict=Verdict.FAIL, character=character, quote=quote
+    )
 
 
 def test_passages_come_in_story_order_and_overlapping_ones_become_one() -> None:
@@ -56,7 +58,9 @@ def test_passages_come_in_story_order_and_overlapping_ones_become_one() -> None:
             finding("I would keep it. All of it.", 1),
             finding("never said at all", 1),
             finding(None, 1),
-            Finding(Verdict.FAIL, "another value--Agree", "Bo", "Yes."),
+            Finding(
+                value="another value--Agree", verdict=Verdict.FAIL, character="Bo", quote="Yes."
+            ),
         ],
     )
     assert [(story[p.start : p.end], p.numbers) for p in found] == [

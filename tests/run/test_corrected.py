@@ -49,8 +49,9 @@ def story(number: int, values: Sequence[str] = ("One--Agree", "Two--Agree")) -> 
 
 def check(name: str, verdict: str, *, by: str = "steering", **values: str) -> dict[str, Any]:
     """A check as an output line has it; `values` are those with a finding."""
-    findings = [{"value": f"{v}--Agree", "verdict": said} for v, said in values.items()]
-    return {"check": name, "by": by, "verdict": verdict, "findings": findings or [{}]}
+    evidence = [{"value": f"{v}--Agree", "verdict": said} for v, said in values.items()]
+    vote = {"model": "m:x", "verdict": verdict, "evidence": evidence}
+    return {"check": name, "by": by, "verdict": verdict, "votes": [vote]}
 
 
 def add(
@@ -98,7 +99,7 @@ def test_rogan_gladen_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("judged", "rates"),
-    [(1, Rates(passed=9, passes=10, failed=16, fails=20)), (10, GOOD)],
+    [(1, Rates(passed=27, passes=30, failed=32, fails=40)), (10, GOOD)],
 )
 def test_the_interval_has_the_error_of_both_samples(judged: int, rates: Rates) -> None:
     wide, narrow = [], []
@@ -117,7 +118,7 @@ def test_the_interval_has_the_error_of_both_samples(judged: int, rates: Rates) -
 
 def test_a_judge_that_may_be_no_better_than_chance_is_not_corrected() -> None:
     corrections = Corrections()
-    coin = Rates(passed=11, passes=20, failed=11, fails=20)
+    coin = Rates(passed=33, passes=60, failed=33, fails=60)
     relevance(corrections, bound("norm", "relevance", rates=coin), 55, 45)
     rate = only(corrections)
     assert rate.corrected.estimate.value is None
