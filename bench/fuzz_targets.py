@@ -31,8 +31,8 @@ from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.judging.reading import word_chances
 from judge.judging.reask import Invalid
-from judge.profiles.profile import Profile
-from judge.profiles.shelf import parse as parse_profile
+from judge.profiles import Profile
+from judge.profiles import parse as parse_profile
 from judge.records import Item, Problem, build, read
 from judge.records.labels import SETS, LabelledItem, read_labels
 from judge.records.write import dump

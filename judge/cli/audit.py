@@ -30,8 +30,6 @@ EPILOG = """**Examples**
 
 `judge audit --rubric my-relevance.yaml -m vllm:org/model` — a rubric of your own
 
-`judge audit --suite my-attacks.yaml` — attacks of your own on judge's clean records
-
 `judge audit --list` — the cases, without asking anything
 
 Each case is a clean record and the same one with hostile text put in; both are judged as judge does
@@ -63,12 +61,6 @@ def command(
     attack: Annotated[
         list[str] | None,
         typer.Option(metavar="FAMILY", help="Only attacks of this family; may be repeated."),
-    ] = None,
-    suite: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Attacks of your own instead, in the form of attacks.yaml."
-        ),
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the cases, and stop.")] = False,
     resume: Annotated[
@@ -123,7 +115,6 @@ def _picked(context: typer.Context, settings: Settings) -> Picked:
     return chosen(
         settings.rubric,
         tuple(given["attack"] or ()),
-        suite=given["suite"],
         limit=given["limit"],
         sample=given["sample"],
         seed=settings.seed,

@@ -218,11 +218,6 @@ def test_cohen_is_for_two_annotators() -> None:
     ) == (3, 4)
     three = one_check([item("a", "yyn"), item("b", "ynn"), item("c", ".nn")])
     assert "cohen" not in three.checks[0].overall.measures
-    assert [(p.first, p.second, p.items, p.agreement) for p in three.checks[0].pairs] == [
-        ("2", "3", 3, pytest.approx(2 / 3)),
-        ("1", "2", 2, 0.5),
-        ("1", "3", 2, 0.0),
-    ]
 
 
 def test_what_several_files_say_goes_together() -> None:
@@ -231,18 +226,6 @@ def test_what_several_files_say_goes_together() -> None:
     assert report.checks[0].overall.measures["accuracy"].value == 1.0
     assert report.checks[0].overall.labels == 3
     assert (report.repeated, report.changed, report.conflicting) == (2, 1, 1)
-
-
-def test_values_of_one_record_are_questions_of_their_own() -> None:
-    report = one_check([item("a", "yy", number=1), item("a", "nn", number=2)])
-    assert report.checks[0].overall.questions == 2
-
-
-def test_parts_by_a_slice() -> None:
-    items = [item("a", "yy", country="x"), item("b", "yn", country="y"), item("c", "nn")]
-    report = one_check(items, Options(by="country", draws=0))
-    parts = {name: one.measures["pairwise"].value for name, one in report.checks[0].parts.items()}
-    assert parts == {"(none)": 1.0, "x": 1.0, "y": 0.0}
 
 
 def test_a_record_that_is_given_twice_narrows_no_interval() -> None:

@@ -191,18 +191,6 @@ def test_a_second_judge_that_nothing_reaches_is_one_too_many() -> None:
     assert refusal(found, 400) == told
 
 
-def test_a_cascade_whose_second_judge_is_refused_keeps_its_first() -> None:
-    found = policy_of(
-        [part("f", (0.95, 50, 50)), part("f", (0.9, 50, 50))],
-        [[part("c", (0.95, 80, 80))], [part("d", (0.5, 9, 9)), part("d", (0.9, 9, 9))]],
-        0.9,
-        0.95,
-    )
-    assert [stage.threshold for stage in found.stages] == [0.95, None]
-    # 36 of 36 is the least at half of 0.05; 9 are there.
-    assert found.stages[1].missing == 36 - 9
-
-
 # ---------------------------------------------------------------- what a cascade decides
 
 

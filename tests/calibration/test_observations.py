@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration.observations import Effort, Observation, as_read, observe
+from judge.calibration.observations import Observation, as_read, observe
 from judge.errors import BackendError, BadRequest, Denied, Unreachable
 from judge.judging.client import Client
 from judge.judging.combining import Logistic
-from judge.judging.judge import NOTHING_READ, Judge, Sampling
+from judge.judging.judge import NOTHING_READ, Judge
 from judge.judging.limits import Budget, BudgetReached
 from judge.judging.reading import Reader
 from judge.records.labels import LabelledItem
@@ -27,10 +27,8 @@ STORY = {
 }
 
 
-def seen(
-    judge: Judge, items: Sequence[LabelledItem], effort: Effort | None = None, **more: Any
-) -> list[Observation]:
-    return asyncio.run(observe(judge, items, effort or Effort(), at_once=4, **more))
+def seen(judge: Judge, items: Sequence[LabelledItem], **more: Any) -> list[Observation]:
+    return asyncio.run(observe(judge, items, at_once=4, **more))
 
 
 def asked(judge: Judge) -> list[Call]:
@@ -65,7 +63,7 @@ async def test_the_items_of_a_record_are_asked_one_after_the_other() -> None:
 
     backend.complete = slowly
     items = [item for pair in zip(value_items("a"), value_items("b"), strict=True) for item in pair]
-    found = await observe(judge, items, Effort(), at_once=2)
+    found = await observe(judge, items, at_once=2)
     assert [one.item for one in found] == items
     questions = judge.rubric.readings.probability
     assert questions is not None
@@ -192,27 +190,8 @@ def test_the_majority_of_all_votes_answers(
         return {"?": "no JSON", "!": BadRequest("bad")}.get(said) or yes_no(said)
 
     judge = judge_of(PLAIN, cast, "structured")
-    (one,) = seen(judge, [norm_item("a")], Effort(votes=len(replies)))
+    (one,) = seen(judge, [norm_item("a")], votes=len(replies))
     assert (one.said.outcome, one.said.answer) == (outcome, answer)
-    assert one.said.repeats == ()
-
-
-def test_repeats_are_further_seeds_and_do_not_vote() -> None:
-    given = ["yes", "no", "no", "no JSON"]
-    judge = judge_of(
-        PLAIN,
-        lambda call: yes_no(given[call.vote]) if call.vote < 3 else given[3],
-        "structured",
-    )
-    cold, warm = Sampling(0.0, seed=5), Sampling(0.7, seed=5)
-    (one,) = seen(judge, [norm_item("a")], Effort(1, 3, sampling=cold, repeated=warm))
-    assert (one.said.answer, one.said.repeats) == ("yes", ("no", "no", None))
-    assert [(call.vote, call.seed, call.temperature) for call in asked(judge)] == [
-        (0, 5, 0.0),
-        (1, 6, 0.7),
-        (2, 7, 0.7),
-        (3, 8, 0.7),
-    ]
 
 
 def preference(record: str, first: str, second: str) -> LabelledItem:
