@@ -11,14 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import Field, TypeAdapter
 
 from judge.digest import digest
 from judge.records import Item, Problem, build
-from judge.rubric import TEXT_FIELDS, Rubric
-from judge.rubricparts import Section, Text
+from judge.rubric import TEXT_FIELDS, Rubric, Section, Text
 from judge.subject import Subject
+from judge.yamlfile import read_mapping
 
 _ALIKE = str.maketrans("aceijopsxyABEHIKMOPTX", "асеіјорѕхуАВЕНІКМОРТХ")
 """Latin letters to Cyrillic ones that look the same."""
@@ -131,14 +130,17 @@ class Case:
 @lru_cache(maxsize=1)
 def carriers() -> Mapping[str, Carriers]:
     """The clean records, by the name of the rubric that they are for."""
-    return _CARRIERS.validate_python(yaml.safe_load((_HERE / "carriers.yaml").read_text("utf-8")))
+    return _CARRIERS.validate_python(_read(_HERE / "carriers.yaml"))
 
 
 @lru_cache(maxsize=4)
 def families(path: Path | None = None) -> Mapping[str, Family]:
     """The attacks by family, harmless insertions last; `path` is another file in this form."""
-    text = (path or _HERE / "attacks.yaml").read_text("utf-8")
-    return _FAMILIES.validate_python(yaml.safe_load(text))
+    return _FAMILIES.validate_python(_read(path or _HERE / "attacks.yaml"))
+
+
+def _read(path: Path) -> Any:
+    return read_mapping(path.read_text("utf-8"), str(path)).data
 
 
 def cases(rubrics: Mapping[str, Rubric], attacks: Mapping[str, Family] | None = None) -> list[Case]:

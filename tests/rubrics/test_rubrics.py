@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from judge.errors import UsageError
 from judge.prompts import messages
 from judge.records import Item, Record, build
-from judge.replies import JUDGING_REPLIES, About, about
-from judge.rewrites import REWRITING_REPLIES
+from judge.replies import JUDGING_REPLIES, REWRITING_REPLIES, About, about
 from judge.rubric import (
     TEXT_FIELDS,
     Rubric,
@@ -338,15 +337,15 @@ VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\n
 @pytest.mark.parametrize(
     ("text", "place", "problem"),
     [
-        ("name: [own", ":1: ", "not valid YAML"),
+        ("name: [own", ":2: ", "not valid YAML"),
         (OWN + "  - : :\n -", ":15: ", "not valid YAML"),
         ("name: \x00", ":1: ", "not valid YAML"),
         ("- name", ":1: ", "a mapping of keys is needed, and here is a list"),
-        (OWN + "tone: kind\n", ":15: tone: ", "Extra inputs"),
+        (OWN + "tone: kind\n", ":15: tone: ", "no such key"),
         (OWN.replace("question: Q?", "query: Q?"), ":8: readings.structured.question", "required"),
         (OWN.replace("source: me\n", ""), ":1: source: ", "required"),
         (OWN + "title: Again\n", ":15: title: ", "twice"),
-        (OWN.replace("YesNo", "Perhaps"), ":4: reply: ", "Input should be"),
+        (OWN.replace("YesNo", "Perhaps"), ":4: reply: ", "is not one of"),
         (OWN.replace("YesNo", "Rewrites"), ":4: reply: ", "role judge"),
         (OWN.replace("YesNo", "ValuesReflected"), ":4: reply: ", "about: record"),
         (VALUE.replace("SpeechesFound", "YesNo"), ":4: reply: ", "about: values"),
@@ -404,6 +403,17 @@ def test_a_faulty_rubric_is_refused_with_file_line_and_key(
     message = str(caught.value)
     assert message.startswith(f"{path}{place}"), message
     assert problem in message
+
+
+def test_all_mistakes_are_told_at_once_with_the_nearest_key() -> None:
+    text = OWN.replace("title:", "titel:").replace("Q?", "'{{ mood }}?'")
+    with pytest.raises(UsageError) as caught:
+        parse(text + "rank: 1\n", "own.yaml")
+    assert str(caught.value).splitlines() == [
+        "own.yaml:1: title: Field required",
+        "own.yaml:2: titel: there is no such key; did you mean 'title'?",
+        "own.yaml:15: rank: there is no such key",
+    ]
 
 
 def test_what_cannot_be_read_is_a_usage_error(tmp_path: Path) -> None:
