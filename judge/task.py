@@ -89,13 +89,17 @@ def system_text() -> str:
     return (_folder() / "_system.txt").read_text("utf-8").strip()
 
 
-@lru_cache(maxsize=256)
-def load_task(name: str) -> Task:
-    """The task of this name that comes with the package.
+def load_task(task: str | Task) -> Task:
+    """The task of this name that comes with the package; a task as it is.
 
     Raises:
         UsageError: there is none, or its file is wrong; with file, line and key.
     """
+    return _packaged(task) if isinstance(task, str) else task
+
+
+@lru_cache(maxsize=256)
+def _packaged(name: str) -> Task:
     file = _folder() / f"{name}.yaml"
     if not file.is_file():
         raise UsageError(f"no task is called {name!r}")

@@ -18,7 +18,7 @@ from judge.rubric import Rubric, builtin, parse
 from judge.subject import Subject
 from judge.verdict import Verdict
 
-STORY = "An shook her head. Bo left."
+STORY = "An shook her head. Bo left her there."
 VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two"))
 STORY_SUBJECT = Subject("s", "story", {"story": STORY}, "abcd1234", VALUES)
 
@@ -151,7 +151,7 @@ async def test_neither_yes_nor_no_is_unreadable_never_a_no(
 
 
 async def test_a_structured_vote_carries_its_evidence(client: Any) -> None:
-    found = [{"character": "Bo", "quote": "Bo left."}]
+    found = [{"character": "Bo", "quote": "Bo left her there."}]
     reply = {
         "values": [
             {"value": 1, "reason": "r", "speeches": found},
@@ -163,7 +163,7 @@ async def test_a_structured_vote_carries_its_evidence(client: Any) -> None:
     assert list(vote.verdicts().values()) == [Verdict.FAIL, Verdict.PASS]
     assert (vote.seed, vote.temperature, vote.verdict) == (13, 0.7, Verdict.FAIL)
     assert [(f.value, f.character, f.quote, f.answer, f.reason) for f in vote.evidence] == [
-        (VALUES[0].text, "Bo", "Bo left.", "yes", "r"),
+        (VALUES[0].text, "Bo", "Bo left her there.", "yes", "r"),
         (VALUES[1].text, None, None, "no", None),
     ]
 

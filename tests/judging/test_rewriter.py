@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from judge.evidence import SPEECH_MARKS
 from judge.judging.rewriter import Passage, apply_insertions, apply_rewrites, passages
 from judge.records import Value
-from judge.rewrites import Insertion, Insertions, Rewrite, Rewrites
+from judge.replies import Insertion, Insertions, Rewrite, Rewrites
 from judge.subject import Subject
 from judge.verdict import Edit, Finding, Verdict
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from judge.errors import UsageError
 from judge.prompts import messages
 from judge.records import Item, Record, build
-from judge.replies import JUDGING_REPLIES, About, about
-from judge.rewrites import REWRITING_REPLIES
+from judge.replies import JUDGING_REPLIES, REWRITING_REPLIES, About, about
 from judge.rubric import (
     TEXT_FIELDS,
     Rubric,
