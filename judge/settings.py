@@ -122,7 +122,12 @@ class Settings(BaseModel):
         Option(MODELS, "How far from the threshold --cheap-model must be to be sure."),
     ] = 0.3
     workflow: Annotated[
-        str | None, Option(JUDGING, "extraction, norm or story.", "by the record's fields")
+        str | None,
+        Option(
+            JUDGING,
+            "extraction, norm, story, or file.py:variable for one of your own.",
+            "by the record's fields",
+        ),
     ] = None
     check: Annotated[Words, Option(JUDGING, "Make only this check; may be repeated.")] = ()
     rubric: Annotated[

@@ -179,5 +179,6 @@ class Validation:
         report.summary.note_failure(line.text, line.judgement)
         judgement = line.judgement
         if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
-            bound = self.setup.bound_workflow(line.judgement["workflow"])
+            chosen = self.setup.settings.workflow or line.judgement["workflow"]
+            bound = self.setup.bound_workflow(chosen)
             report.corrections.add(line.text, line.judgement, bound)
