@@ -11,6 +11,7 @@ from judge.digest import digest
 
 if TYPE_CHECKING:
     from judge.backends.base import Prompt
+    from judge.judging.injection import Screened
     from judge.records import Record, Value
 
 Kind = Literal["story", "norm", "extraction", "record", "pair", "exchange", "comparison"]
@@ -38,6 +39,7 @@ class Subject:
     label: str | None = None
     predicted: tuple[str, ...] = ()
     prompts: dict[object, Prompt] = field(default_factory=dict, compare=False, repr=False)
+    screened: dict[str, Screened] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, record: Record) -> Subject:

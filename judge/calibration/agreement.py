@@ -131,20 +131,6 @@ class Across:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two annotators on the `items` questions that both answered.
-
-    Of sets that name no annotators (CALI, AmbiEnt's crowd) these are places in a list, not persons.
-    """
-
-    first: str
-    second: str
-    items: int
-    agreement: float
-    kappa: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class CheckAgreement:
     """All figures of one check: all annotators, each group, each slice, groups in pairs."""
 
@@ -154,7 +140,6 @@ class CheckAgreement:
     groups: Mapping[str, Figures]
     parts: Mapping[str, Figures]
     across: Sequence[Across]
-    pairs: Sequence[Pair]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +254,6 @@ def _check(check: str, questions: Sequence[Question], options: Options) -> Check
         {group: _figures(sample, classes, options) for group, sample in samples.items()},
         {name: _figures(_Sample(parts[name]), classes, options) for name in sorted(parts)},
         [one for one in crosswise if one.pairwise.n],
-        _pairs_of_annotators(questions),
     )
 
 
@@ -439,20 +423,6 @@ def _across(
         replace(_estimate(_kappa, pairs, clusters, options), of=len(shared)),
         {name: dict(counts) for name, counts in table.items()},
     )
-
-
-def _pairs_of_annotators(questions: Sequence[Question]) -> list[Pair]:
-    """Every two annotators with a question in common, those with the most questions first."""
-    common: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    for question in questions:
-        given = sorted((name, a.answer) for name, a in question.annotations.items())
-        for (one, answer), (other, another) in combinations(given, 2):
-            common[one, other].append((answer, another))
-    pairs = [
-        Pair(one, other, len(given), _share_equal(given) or 0.0, _kappa(given))
-        for (one, other), given in common.items()
-    ]
-    return sorted(pairs, key=lambda pair: (-pair.items, pair.first, pair.second))
 
 
 def _estimate(

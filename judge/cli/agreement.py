@@ -70,7 +70,7 @@ Groups = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Annotators and their groups, where the labels do not tell."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Everything, also each two annotators.")]
+AsJson = Annotated[bool, typer.Option("--json", help="All figures as JSON.")]
 
 
 def command(

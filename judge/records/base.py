@@ -226,7 +226,7 @@ class Record:
 
     def _in_own_form(self, name: str, old: object, new: Any) -> Any:
         if name == "values" and isinstance(self.data, StoryRecord):
-            return in_form_of(old, self.data.values, new)
+            return in_form_of(old, new)
         return new
 
 

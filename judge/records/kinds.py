@@ -22,7 +22,6 @@ from judge.records.jsontext import kind_of
 from judge.records.names import ClashError, Kind, find_names, normalised, typed_name
 from judge.records.values import (
     BadValueError,
-    Value,
     clip,
     parse_plain,
     parse_predicted,
@@ -157,7 +156,8 @@ def _typed(kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]) -> _
             return _extraction(given, names)
         if kind == "record":
             return AnyRecord.model_validate(given)
-        return StoryRecord.model_validate({**given, "values": _values(given)})
+        values = parse_values(given["values"], story=given["story"], setting=given.get("setting"))
+        return StoryRecord.model_validate({**given, "values": values})
     except BadValueError as error:
         key = names["values"]
         return Problem(f"field {key!r} {error}", key)
@@ -173,15 +173,6 @@ def _extraction(given: Mapping[str, Any], names: Mapping[str, str]) -> Extractio
         return Problem(f"field {key!r} {error}", key)
     values = parse_plain(given["values"])
     return ExtractionRecord.model_validate({**given, "values": values, "predicted": predicted})
-
-
-def _values(given: Mapping[str, Any]) -> list[Value]:
-    story, setting = given["story"], given.get("setting")
-    return parse_values(
-        given["values"],
-        story=story if isinstance(story, str) else "",
-        setting=setting if isinstance(setting, str) else None,
-    )
 
 
 def _first_problem(error: ValidationError, names: Mapping[str, str]) -> Problem:

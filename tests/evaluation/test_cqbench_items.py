@@ -179,8 +179,8 @@ def test_distractors_are_never_gold_and_never_of_a_contradicted_statement(
 ) -> None:
     known = pool(14)
     right = [(f"S{n}", "Yes") for n in range(gold)]
-    against = [Value(statement=f"s{n}", attitude="yes") for n in range(min(contradicted, gold))]
-    written = [Value(statement=f"S{n}", attitude="Yes") for n in range(gold + 2)]
+    against = [Value.parse(f"s{n}--yes") for n in range(min(contradicted, gold))]
+    written = [Value.parse(f"S{n}--Yes") for n in range(gold + 2)]
     rule: Rule = "released" if released else "paper"
     found = distractors(
         known, right, rule, random.Random(seed), original=written, contradicted=against

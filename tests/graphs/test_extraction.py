@@ -66,7 +66,9 @@ async def test_credits_recall_and_what_each_rests_on(take: Take) -> None:
         "cut": 0,
     }
     assert taken.judgement.verdict is Verdict.FAIL
-    assert taken.judgement.reason == "value_extraction: 2 of 3 values fail"
+    assert taken.judgement.reason == (
+        f"value_extraction: 2 of 3 values failed: {RECORD['values'][1]}: 2 is partially"
+    )
     (check,) = taken.judgement.checks
     assert [finding.model_dump(mode="json", exclude_none=True) for finding in check.bearing()] == [
         {

@@ -21,7 +21,7 @@ from judge.voting import Rule
 from .conftest import Entry, entry
 
 STORY = "An shook her head. Bo left."
-VALUES = tuple(Value(statement=s, attitude="Agree") for s in ("one", "two"))
+VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two"))
 SUBJECT = Subject("s", "story", {"story": STORY}, "abcd1234", VALUES)
 LEAK = {"leaks": [{"quote": "Bo left.", "kind": "place"}]}
 CLEAN: dict[str, Any] = {"leaks": []}

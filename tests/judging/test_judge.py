@@ -22,7 +22,7 @@ from judge.subject import Subject
 from judge.verdict import Verdict
 
 STORY = "An shook her head. Bo left."
-VALUES = tuple(Value(statement=s, attitude="Agree") for s in ("one", "two"))
+VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two"))
 STORY_SUBJECT = Subject("s", "story", {"story": STORY}, "abcd1234", VALUES)
 
 

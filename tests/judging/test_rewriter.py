@@ -13,7 +13,7 @@ from judge.rewrites import Insertion, Insertions, Rewrite, Rewrites
 from judge.subject import Subject
 from judge.verdict import Edit, Finding, Verdict
 
-VALUES = tuple(Value(statement=s, attitude="Agree") for s in ("one", "two", "three"))
+VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two", "three"))
 
 
 def subject(story: str) -> Subject:

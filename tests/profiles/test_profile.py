@@ -221,8 +221,8 @@ def test_a_cascade_is_of_two_models_the_same_for_all_checks() -> None:
 
 def test_an_item_is_known_by_its_texts_and_its_value() -> None:
     values = (
-        Value(statement="Debts", attitude="Agree"),
-        Value(statement="Jokes", attitude="Agree"),
+        Value.parse("Debts--Agree"),
+        Value.parse("Jokes--Agree"),
     )
 
     def story(id: str, text: str, **more: Any) -> Subject:

@@ -147,12 +147,9 @@ def _count_values(own: dict[str, Any], fields: dict[str, Any], found: list[Label
     # A story that lost its values can still have labels that are about none of them.
     if not answered or recognise(own) != "story":
         return
-    story, setting = fields["story"], fields.get("setting")
     try:
         values = parse_values(
-            fields["values"],
-            story=story if isinstance(story, str) else "",
-            setting=setting if isinstance(setting, str) else None,
+            fields["values"], story=fields["story"], setting=fields.get("setting")
         )
     except BadValueError as error:
         raise LabelError(f"field 'values' {error}", "values") from None

@@ -1,9 +1,8 @@
 """A plain table of labels: one row for each answer of each annotator.
 
 Columns `item`, `annotator`, `label`, in any format that is read, in any case; further `group` (the
-annotator's), `check`, `gold` (the reference answer), and any others, which describe the item and
-so are the same in all of its rows. An empty label is none. A row may hold a gold answer without
-annotator and label.
+annotator's), `check`, `gold` (the reference answer), and any others, which describe the item: its
+first row tells. An empty label is none. A row may hold a gold answer without annotator and label.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ class Table(LabelSet):
     """One item for each `item` and check, in the order of their first rows; problems come first.
 
     The check is the row's `check`, else the one that was asked for, else `label`. Fields are the
-    other columns as they stand, slices the short ones. A row is a problem where it contradicts an
-    earlier one of its item, or its annotator has labelled the item before. Holds all items in
-    memory.
+    other columns as they stand, slices the short ones. A row is a problem where its gold answer
+    differs from an earlier one of its item, or its annotator has labelled the item before. Holds
+    all items in memory.
     """
 
     name = "table"
@@ -75,14 +74,10 @@ class Table(LabelSet):
         about = {key: content for key, content in fields.items() if key not in keys.values()}
         first = _Labels(item.source, item.line, about, gold)
         labels = self._found.get((record, check), first)
-        changed = [k for k in (*about, *labels.fields) if about.get(k) != labels.fields.get(k)]
         if gold is not None and labels.gold not in (None, gold):
-            changed.append(keys["gold"])
-        if changed:
-            message = (
-                f"field {changed[0]!r} says something else than line {labels.line} of this item"
-            )
-            raise LabelError(message, changed[0])
+            key = keys["gold"]
+            message = f"field {key!r} differs from line {labels.line} of this item"
+            raise LabelError(message, key)
         if annotation is not None:
             name = annotation.annotator
             if name in labels.given:
