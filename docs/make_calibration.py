@@ -263,8 +263,8 @@ def _beside_people(one: DataSet, report: CheckReport) -> Iterator[str]:
                 f"{'as good as' if people.test.passes else 'not shown to be as good as'} "
                 "one of them."
             )
-    if judge.stability is not None and judge.stability.position is not None:
-        position = judge.stability.position
+    if judge.position is not None:
+        position = judge.position
         yield (
             f"- {one.name}, {report.check}, as it stands: another answer when the "
             f"alternatives change places {position.changed} of the time; the first "

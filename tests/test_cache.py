@@ -80,7 +80,7 @@ async def test_a_disk_that_fills_up_is_not_the_commands_fault(cache: ReplyCache)
     cache._cache._sql("PRAGMA max_page_count = 16").fetchall()
     with pytest.raises(CacheError, match="make room") as full:
         for number in range(100):
-            await cache.store(f"{number:064x}", json.dumps({"text": "long " * 1000}))
+            await cache.store((f"{number:064x}", json.dumps({"text": "long " * 1000}), "reply"))
     assert full.value.exit_code == Exit.UNAVAILABLE
 
 

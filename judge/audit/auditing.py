@@ -8,7 +8,6 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from judge import __version__
@@ -18,7 +17,6 @@ from judge.audit.suite import (
     carriers,
     cases,
     families,
-    read_families,
     subject_of,
     suite_digest,
 )
@@ -61,7 +59,6 @@ def chosen(
     rubrics: Sequence[str],
     attacks: Sequence[str] = (),
     *,
-    suite: Path | None = None,
     limit: int | None = None,
     sample: int | None = None,
     seed: int = 0,
@@ -71,12 +68,10 @@ def chosen(
     Args:
         rubrics: built-in names, or files of rubrics that bear one; none means all.
         attacks: families; none means all.
-        suite: a file of attacks, instead of judge's own.
         limit: only so many cases; `sample` draws so many with `seed` first.
 
     Raises:
-        UsageError: a rubric that the suite has no records for, an unknown family, a file that
-            cannot be read.
+        UsageError: a rubric that the suite has no records for, or an unknown family.
     """
     known, named = collect(rubrics)
     if strange := [name for name in named if name not in carriers()]:
@@ -84,7 +79,7 @@ def chosen(
             f"--rubric {strange[0]}: the suite has no records for it; it has records for "
             f"{', '.join(carriers())} (a file of your own is audited under one of these names)"
         )
-    put_in = families() if suite is None else read_families(suite)
+    put_in = families()
     if strange := [name for name in attacks if name not in put_in]:
         raise UsageError(f"--attack {strange[0]}: there are {', '.join(put_in)}")
     wanted = {name: known[name] for name in carriers() if not named or name in named}

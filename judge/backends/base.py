@@ -171,6 +171,20 @@ class Starting(Protocol):
         ...
 
 
+@runtime_checkable
+class HiddenStates(Protocol):
+    """A backend that gives a prompt's hidden state, which a probe learns from."""
+
+    async def hidden(self, messages: Sequence[Message], layer: int = -1) -> Sequence[float]:
+        """The state of the prompt's last token after a layer, not normalised.
+
+        Args:
+            messages: the very prompt that asks the question.
+            layer: 0 for the embeddings, -1 for the last layer.
+        """
+        ...
+
+
 def parse_model(spec: str) -> tuple[str, str]:
     """`provider:model` -> (provider, model), split at the first colon.
 

@@ -14,7 +14,6 @@ from judge.calibration.fitting import Fit, Read, fit
 from judge.calibration.labels import gather, split
 from judge.calibration.measures import Measures, measure, slices
 from judge.calibration.observations import (
-    Effort,
     Judged,
     Observation,
     Unanswered,
@@ -29,8 +28,7 @@ from judge.calibration.report import (
     Disagreement,
     JudgeReport,
     disagreements,
-    panel_measures,
-    stability,
+    position_bias,
 )
 from judge.errors import UsageError
 from judge.judging.judge import Judge, Sampling
@@ -56,7 +54,6 @@ class Job:
     - `by`: fields to tell results apart by
     - `agreement`: what the judge shall be guaranteed to agree; None for no guarantee
     - `level`: the confidence of that guarantee
-    - `repeats`: further votes of a structured judge, for its flip rate
     - `epsilon`: what the alternative annotator test forgives a judge
     - `draws`, `seed`: resamples of each interval, and the seed of all that is drawn
     """
@@ -69,7 +66,6 @@ class Job:
     by: Sequence[str] = ()
     agreement: float | None = None
     level: float = 0.95
-    repeats: int = 0
     epsilon: float = 0.1
     draws: int = 1000
     seed: int = 0
@@ -211,10 +207,6 @@ async def _check(
         )
     rubric = judges[0].rubric
     referenced = [item for item in items if item.reference in rubric.answers]
-    panel = None
-    if len(seen) > 1:
-        answers = {one.judge.client.spec: one.answers(parts.kept) for one in seen}
-        panel = panel_measures(answers, seed=job.seed, draws=job.draws)
     report = CheckReport(
         check=rubric.name,
         classes=rubric.answers,
@@ -224,7 +216,6 @@ async def _check(
         fitted_on=len(parts.fitted),
         held_out=len(parts.kept),
         judges=[_report_on(job, one, items, parts, policy, n) for n, one in enumerate(seen)],
-        panel=panel,
         policy=policy,
     )
     if policy is None:
@@ -253,17 +244,11 @@ async def _see(
     settings = setup.settings
     votes = settings.votes or 1
     warm = settings.vote_temperature if votes > 1 else settings.temperature
-    effort = Effort(
-        votes,
-        job.repeats,
-        sampling=Sampling(warm, settings.seed),
-        # At temperature 0 no seed could change an answer.
-        repeated=Sampling(settings.vote_temperature, settings.seed),
-    )
     observed = await observe(
         judge,
         items,
-        effort,
+        votes=votes,
+        sampling=Sampling(warm, settings.seed),
         at_once=setup.slots,
         told=lambda count: told(judge.rubric.name, judge.client.spec, count, len(items)),
     )
@@ -316,7 +301,7 @@ def _report_on(
             for name in job.by
         },
         people=people,
-        stability=stability(
+        position=position_bias(
             [seen.observed[place].said for place in parts.kept],
             rubric.answers,
             seed=job.seed,
@@ -388,15 +373,13 @@ def _profile(
             decided=round(stage.coverage.value or 0.0, 4),
         )
         rated = [(decided([one], [threshold]), about) for one, about in rated]
-    after_edits = [pair for pair in rated if edited(pair[0].item)]
     return JudgeProfile(
         bond=seen.bond,
         data=data_of(job.sources, items, len(parts.fitted), len(parts.kept)),
         combination=seen.fit.combination,
         sure_at=sure_at,
         guarantee=guarantee,
-        rates=rates(rubric, [pair for pair in rated if not edited(pair[0].item)]),
-        edited=rates(rubric, after_edits) if after_edits else None,
+        rates=rates(rubric, rated),
         labels=labels_by_key(rubric, rated),
         measures={
             "accuracy": final.accuracy.as_json(),
@@ -412,14 +395,17 @@ def _cascade_rates(seen: Sequence[_Seen], kept: Sequence[int], policy: CascadePo
     thresholds = [stage.threshold for stage in policy.stages]
     rows = zip(*(one.answers(kept) for one in seen), strict=True)
     whole = _rated(seen[0], kept, [decided(row, thresholds) for row in rows])
-    return rates(seen[0].judge.rubric, [pair for pair in whole if not edited(pair[0].item)])
+    return rates(seen[0].judge.rubric, whole)
 
 
 def _rated(seen: _Seen, places: Sequence[int], answers: Sequence[Judged]) -> list[Rated]:
-    """Each answer with what the judge was shown; items that could not be put to it left out."""
+    """Each answer with what the judge was shown.
+
+    Left out are items that could not be put to it, and records that were edited.
+    """
     subjects = (seen.observed[place].subject for place in places)
     return [
         (one, subject)
         for one, subject in zip(answers, subjects, strict=True)
-        if subject is not None
+        if subject is not None and not edited(one.item)
     ]

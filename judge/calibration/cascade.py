@@ -83,8 +83,7 @@ def refusal(policy: CascadePolicy, records: int) -> str | None:
 def sureness(judged: Judged) -> float:
     """How sure a judge is, 0 to 1; -1 where it gives no answer.
 
-    A judge without probabilities is sure of each answer. Further seeds do not count: a validation,
-    which the guarantee is for, does not ask them.
+    A judge without probabilities is sure of each answer.
     """
     if judged.answer is None:
         return _NEVER_SURE

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from judge.calibration.agreement import JOINED, OWN_ANSWERS
 from judge.errors import UsageError
@@ -159,16 +158,7 @@ def _told(item: LabelledItem) -> str:
 # ---------------------------------------------------------------- splitting
 
 
-class HasReference(Protocol):
-    """As much of a labelled item as splitting looks at."""
-
-    @property
-    def record(self) -> str: ...
-    @property
-    def reference(self) -> str | None: ...
-
-
-def split(items: Sequence[HasReference], shares: Sequence[float], seed: int = 0) -> list[list[int]]:
+def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0) -> list[list[int]]:
     """The places of the items of each part; all items of a record fall into one part.
 
     Records are taken in an order that depends on their name and the seed only, reference by
@@ -197,7 +187,7 @@ def split(items: Sequence[HasReference], shares: Sequence[float], seed: int = 0)
     return [sorted(part) for part in parts]
 
 
-def sample(items: Sequence[HasReference], records: int, seed: int = 0) -> list[int]:
+def sample(items: Sequence[LabelledItem], records: int, seed: int = 0) -> list[int]:
     """The places of all items of so many records, drawn with the seed."""
     names = sorted({item.record for item in items}, key=lambda name: _drawn(name, seed))
     chosen = set(names[:records])

@@ -22,7 +22,6 @@ from judge.stats.calibration_error import (
 from judge.stats.classification import (
     aucs,
     confusion_matrix,
-    correlations,
     f1s,
     kappas,
     macro_aucs,
@@ -93,7 +92,6 @@ class Measures:
     macro: ClassMeasures
     kappa: Estimate
     weighted_kappa: Estimate | None
-    matthews: Estimate
     auc: Estimate
     calibration_error: Estimate
     error_if_calibrated: float | None
@@ -141,7 +139,6 @@ def measure(
         weighted_kappa=(
             table.counted(lambda counts: kappas(counts, "quadratic")) if ordinal else None
         ),
-        matthews=table.counted(correlations),
         **_probability_measures(table),
     )
 

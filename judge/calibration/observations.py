@@ -35,8 +35,8 @@ class Judged:
 
     `answer` is there exactly where `outcome` is `answered`; `probabilities` maps every answer of
     the check to its probability, for probability readings only; `evidence` is what the judge quoted
-    or gave as its reason; `repeats` the answers under further seeds (None: no answer), `swapped`
-    the answer with the order of the alternatives turned round, for checks that have an order.
+    or gave as its reason; `swapped` the answer with the order of the alternatives turned round, for
+    checks that have an order.
     """
 
     item: LabelledItem
@@ -44,7 +44,6 @@ class Judged:
     answer: str | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict)
     evidence: str | None = None
-    repeats: tuple[str | None, ...] = ()
     swapped: str | None = None
 
 
@@ -94,31 +93,20 @@ class Observation:
     chances: Mapping[int, Chances] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """How a judge is asked: its votes, drawn as `sampling` says.
-
-    `repeats` is how many further votes of a structured judge, each under another seed and drawn as
-    `repeated` says, tell how often its answer flips.
-    """
-
-    votes: int = 1
-    repeats: int = 0
-    sampling: Sampling = field(default_factory=Sampling)
-    repeated: Sampling = field(default_factory=Sampling)
-
-
 async def observe(
     judge: Judge,
     items: Sequence[LabelledItem],
-    effort: Effort,
     *,
+    votes: int = 1,
+    sampling: Sampling | None = None,
     at_once: int,
     told: Callable[[int], None] = lambda count: None,
 ) -> list[Observation]:
     """What the judge says of each item, in their order.
 
     Args:
+        votes: how often a structured judge is asked; more than half of the votes answer.
+        sampling: how they are drawn.
         at_once: records worked on at the same time; an engine evaluates the text of a record once
             for all items about it.
         told: called with the number of items that are done.
@@ -136,7 +124,7 @@ async def observe(
         async with gate:
             asked: _Asked = {}
             for place in wanted:
-                found[place] = await _one(judge, items[place], effort, asked)
+                found[place] = await _one(judge, items[place], votes, sampling or Sampling(), asked)
                 told(len(found))
 
     try:
@@ -149,14 +137,16 @@ async def observe(
     return [found[place] for place in range(len(items))]
 
 
-async def _one(judge: Judge, item: LabelledItem, effort: Effort, asked: _Asked) -> Observation:
+async def _one(
+    judge: Judge, item: LabelledItem, votes: int, sampling: Sampling, asked: _Asked
+) -> Observation:
     subject = subject_of(item, judge.rubric)
     if isinstance(subject, str):
         return Observation(item, None, Judged(item, "skipped", evidence=subject))
     try:
         if judge.probabilistic:
             return await _read(judge, item, subject)
-        return await _ask(judge, item, subject, effort, asked)
+        return await _ask(judge, item, subject, votes, sampling, asked)
     except BackendError as error:
         if error.kind in ("unreachable", "denied") or isinstance(error, BudgetReached):
             raise
@@ -198,7 +188,12 @@ def as_read(
 
 
 async def _ask(
-    judge: Judge, item: LabelledItem, subject: Subject, effort: Effort, asked: _Asked
+    judge: Judge,
+    item: LabelledItem,
+    subject: Subject,
+    count: int,
+    sampling: Sampling,
+    asked: _Asked,
 ) -> Observation:
     numbers: tuple[int, ...] = (item.number,)
     if judge.rubric.about == "values" and not judge.apart:
@@ -208,17 +203,14 @@ async def _ask(
         key = (index, swapped, numbers)
         if key not in asked:
             one = replace(judge, swapped=swapped)
-            drawn = effort.sampling if index < effort.votes else effort.repeated
-            asked[key] = await one.vote(subject, vote=index, numbers=numbers, sampling=drawn)
+            asked[key] = await one.vote(subject, vote=index, numbers=numbers, sampling=sampling)
         return asked[key]
 
     def answer(cast: Vote) -> str | None:
         return next((f.answer for f in _findings(cast, item, subject) if f.answer), None)
 
-    votes = [await vote(index) for index in range(effort.votes)]
+    votes = [await vote(index) for index in range(count)]
     settled = _most([answer(cast) for cast in votes])
-    further = range(effort.votes, effort.votes + effort.repeats)
-    repeats = tuple([answer(await vote(index)) for index in further])
     swapped = None
     if judge.rubric.order is not None:
         turned = answer(await vote(0, swapped=True))
@@ -231,7 +223,6 @@ async def _ask(
         "answered" if settled else lost,
         settled,
         evidence=_evidence(votes, item, subject),
-        repeats=repeats,
         swapped=swapped,
     )
     return Observation(item, subject, said)

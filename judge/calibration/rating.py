@@ -54,7 +54,7 @@ def _design_effect(right: Sequence[tuple[str, bool]]) -> float:
 
 
 def edited(item: LabelledItem) -> bool:
-    """Whether the record was accepted after edits, which makes it a stratum of its own."""
+    """Whether the record was edited until the judge passed it: its label says nothing of others."""
     return item.slices.get("edited") == "yes"
 
 

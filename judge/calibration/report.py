@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from judge.calibration.fitting import Fit
@@ -15,20 +15,17 @@ from judge.calibration.plain import plain
 from judge.profiles import JudgeProfile, Profile
 from judge.records import Item
 from judge.records.labels import Annotation
-from judge.stats.bootstrap import Resamples, bootstrap, paired_difference, share_estimate
 from judge.stats.guarantee import CascadePolicy
-from judge.stats.intervals import Estimate
-from judge.stats.votes import PositionEffect, effective_votes, flip_rate, position_effect
+from judge.stats.votes import PositionEffect, position_effect
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
     """An item that the judge answered otherwise than the reference.
 
-    `confidence` is the judge's: the probability of its answer, else the share of its seeds that
-    gave it, None where it was asked once without probabilities. `votes` counts the people's
-    answers, the most frequent first; `annotations` says who gave them. `held_out` is false for an
-    item that something was fitted to: the measures say nothing of it.
+    `confidence` is the probability that the judge gave its answer, None where it gives none.
+    `votes` counts the people's answers, the most frequent first; `annotations` says who gave them.
+    `held_out` is false for an item that something was fitted to: the measures say nothing of it.
     """
 
     record: str
@@ -69,7 +66,7 @@ def disagreements(judged: Sequence[Judged], *, held_out: bool = True) -> list[Di
                 number=item.number,
                 answer=answer,
                 reference=reference,
-                confidence=confidence(one),
+                confidence=one.probabilities.get(answer),
                 evidence=one.evidence,
                 fields=item.fields,
                 votes=dict(sorted(votes.items(), key=lambda pair: (-pair[1], pair[0]))),
@@ -87,133 +84,21 @@ def disagreements(judged: Sequence[Judged], *, held_out: bool = True) -> list[Di
     return sorted(found, key=rank)
 
 
-def confidence(judged: Judged) -> float | None:
-    """How sure the judge was of its answer, in [0, 1]; None where nothing tells, or no answer."""
-    if judged.answer is None:
-        return None
-    if judged.probabilities:
-        return judged.probabilities.get(judged.answer, 0.0)
-    if judged.repeats:
-        answers = (judged.answer, *judged.repeats)
-        return answers.count(judged.answer) / len(answers)
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Stability:
-    """How often answers flip between seeds, and with the order of the alternatives.
-
-    `flips` is over items asked under several seeds; `position` is None where no item was answered
-    in both orders.
-    """
-
-    flips: Estimate
-    position: PositionEffect | None
-
-
-def stability(
+def position_bias(
     judged: Sequence[Judged], order: Sequence[str], *, seed: int = 0, draws: int = 1000
-) -> Stability | None:
-    """Flip rate and position effect of one judge on one check; no reference is needed.
-
-    None where no item was asked again.
+) -> PositionEffect | None:
+    """What turning round the order of the alternatives did; None where no item was asked in both.
 
     Args:
-        judged: the judge's answers, with `repeats` and `swapped`.
+        judged: the answers of one judge on one check.
         order: the check's alternatives in the order in which the judge was shown them.
         seed: of the bootstrap, which draws whole records, `draws` times.
     """
-    if not any(one.repeats or one.swapped for one in judged):
+    orders = [(one.answer, one.swapped) for one in judged]
+    if all(None in pair for pair in orders):
         return None
     records = [one.item.record for one in judged]
-    seeds = [(one.answer, *one.repeats) for one in judged]
-    orders = [(one.answer, one.swapped) for one in judged]
-    both = any(None not in pair for pair in orders)
-    return Stability(
-        flips=flip_rate(seeds, records, seed=seed, draws=draws),
-        position=position_effect(orders, order, records, seed=seed, draws=draws) if both else None,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class PanelMeasures:
-    """What a panel, the majority of its judges, adds to the best of them.
-
-    All over the items with a reference that each of its judges answered, `n` of each estimate, out
-    of the items with a reference; accuracies only over those with a majority. Of two judges, that
-    is where both say the same, so their panel never differs from the better one.
-
-    - `judges`: their names
-    - `effective_votes`: as many independent judges would be worth as much (`stats.votes`)
-    - `panel`, `single`, `difference`: accuracy of the panel, of its most accurate judge `best`, and
-      the one less the other, paired. The best judge is picked on these items too, which flatters
-      it: the comparison leans against the panel
-    """
-
-    judges: tuple[str, ...]
-    effective_votes: Estimate
-    panel: Estimate
-    best: str
-    single: Estimate
-    difference: Estimate
-
-
-def panel_measures(
-    judges: Mapping[str, Sequence[Judged]], *, seed: int = 0, draws: int = 1000
-) -> PanelMeasures | None:
-    """The majority of several judges beside the best of them.
-
-    Args:
-        judges: each judge's answers to the same items, in the same order.
-        seed: of the bootstrap, which draws whole records, `draws` times.
-
-    Returns:
-        None where no item with a reference was answered by all with a majority.
-
-    Raises:
-        ValueError: a judge was given other items than the first.
-    """
-    names = tuple(judges)
-    rows = list(zip(*judges.values(), strict=True))
-    for row in rows:
-        if any(one.item is not row[0].item for one in row):
-            raise ValueError("judges of a panel are given the same items")
-    rows = [row for row in rows if row[0].item.reference is not None]
-    answered = [row for row in rows if all(one.answer is not None for one in row)]
-    # An item without a majority tells as much of how alike the judges err as any other.
-    votes = bootstrap(
-        effective_votes,
-        [_hits(row) for row in answered],
-        [row[0].item.record for row in answered],
-        seed=seed,
-        draws=draws,
-    )
-    settled = [(row, said) for row in answered if (said := _majority(row)) is not None]
-    if not settled:
-        return None
-    hits = [_hits(row) for row, _ in settled]
-    best = max(range(len(names)), key=lambda judge: sum(row[judge] for row in hits))
-    single = [float(row[best]) for row in hits]
-    panel = [float(said == row[0].item.reference) for row, said in settled]
-    resamples = Resamples([row[0].item.record for row, _ in settled], seed=seed, draws=draws)
-    of = len(rows)
-    return PanelMeasures(
-        judges=names,
-        effective_votes=replace(votes, of=of),
-        panel=replace(share_estimate(panel, resamples), of=of),
-        best=names[best],
-        single=replace(share_estimate(single, resamples), of=of),
-        difference=replace(paired_difference(single, panel, resamples), of=of),
-    )
-
-
-def _hits(row: Sequence[Judged]) -> list[bool]:
-    return [one.answer == one.item.reference for one in row]
-
-
-def _majority(row: Sequence[Judged]) -> str | None:
-    answer, count = Counter(one.answer for one in row).most_common(1)[0]
-    return answer if 2 * count > len(row) else None
+    return position_effect(orders, order, records, seed=seed, draws=draws)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +108,7 @@ class JudgeReport:
     - `stands`: its measures as it stands, over all items that nothing was fitted to
     - `calibrated`: the same items under what was fitted; None where nothing was
     - `by`: the better of the two, by slice: name of the slice, then its value
+    - `position`: what naming the alternatives in the other order did
     - `people`: beside the annotators of the same items; None without two for any item
     - `disagreements`: under the final reading, over the items that the measures are over, the
       surest first; then over the items that were fitted to, marked
@@ -237,7 +123,7 @@ class JudgeReport:
     calibrated: Measures | None
     by: Mapping[str, Mapping[str, Measures]]
     people: AgainstPeople | None
-    stability: Stability | None
+    position: PositionEffect | None
     disagreements: Sequence[Disagreement]
     skipped: Mapping[str, int]
     profile: JudgeProfile
@@ -265,7 +151,7 @@ class JudgeReport:
             "calibrated": plain(self.calibrated),
             "by": plain(self.by),
             "people": plain(self.people),
-            "stability": plain(self.stability),
+            "position": plain(self.position),
             "skipped": dict(self.skipped),
             "unanswered": plain(self.unanswered),
             "disagreements": plain(self.disagreements),
@@ -274,7 +160,7 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """One check: its labels, its judges, the panel that they make, the policy of their cascade."""
+    """One check: its labels, its judges, the policy of their cascade."""
 
     check: str
     classes: tuple[str, ...]
@@ -284,7 +170,6 @@ class CheckReport:
     fitted_on: int
     held_out: int
     judges: Sequence[JudgeReport]
-    panel: PanelMeasures | None = None
     policy: CascadePolicy | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -297,7 +182,6 @@ class CheckReport:
             "fitted_on": self.fitted_on,
             "held_out": self.held_out,
             "judges": [judge.as_json() for judge in self.judges],
-            "panel": plain(self.panel),
             "policy": plain(self.policy),
         }
 

@@ -30,8 +30,6 @@ EPILOG = """**Examples**
 
 `judge audit --rubric my-relevance.yaml -m vllm:org/model` — a rubric of your own
 
-`judge audit --suite my-attacks.yaml` — attacks of your own on judge's clean records
-
 `judge audit --list` — the cases, without asking anything
 
 Each case is a clean record and the same one with hostile text put in; both are judged as judge does
@@ -64,12 +62,6 @@ def command(
         list[str] | None,
         typer.Option(metavar="FAMILY", help="Only attacks of this family; may be repeated."),
     ] = None,
-    suite: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Attacks of your own instead, in the form of attacks.yaml."
-        ),
-    ] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the cases, and stop.")] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with OUT: keep what is finished, redo errors.")
@@ -94,8 +86,8 @@ def command(
     need_calibrate("judge audit", "numpy", "scipy", *(["matplotlib"] if tables else []))
     gc.disable()
     from judge.audit.auditing import audit
-    from judge.cli.evaluate import refuse_folder
     from judge.cli.progress import watcher
+    from judge.cli.result_tables import refuse_folder
     from judge.cli.summary import announce
     from judge.run.job import Job
 
@@ -123,7 +115,6 @@ def _picked(context: typer.Context, settings: Settings) -> Picked:
     return chosen(
         settings.rubric,
         tuple(given["attack"] or ()),
-        suite=given["suite"],
         limit=given["limit"],
         sample=given["sample"],
         seed=settings.seed,
@@ -157,7 +148,7 @@ def _finish(found: Audited, settings: Settings, context: typer.Context) -> None:
     report, given = found.report, context.params
     if report.finished and found.results:
         from judge.audit.measuring import tables
-        from judge.cli.evaluate import hand_over
+        from judge.cli.result_tables import hand_over
 
         hand_over(
             tables(found.results, seed=settings.seed),

@@ -80,13 +80,6 @@ def command(
     sample: Annotated[
         int | None, typer.Option(min=1, help="So many records of each check, drawn with --seed.")
     ] = None,
-    repeats: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Further seeds of a structured judge, at the temperature of votes: its flip rate.",
-        ),
-    ] = 0,
     epsilon: Annotated[
         float,
         typer.Option(min=0, max=1, help="What the alternative annotator test forgives a judge."),
@@ -120,7 +113,6 @@ def command(
         by=tuple(by or ()),
         agreement=agree,
         level=level,
-        repeats=repeats,
         epsilon=epsilon,
         draws=draws,
         seed=settings.seed,

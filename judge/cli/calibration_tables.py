@@ -39,7 +39,7 @@ def print_tables(found: Calibration, show: int) -> None:
             console.print(_confusion(judge))
             for name, parts in judge.by.items():
                 console.print(_slices(judge, name, parts))
-        for line in (*_people(check), *_panel(check), *_policy(check)):
+        for line in (*_people(check), *_policy(check)):
             console.print(line, markup=False)
 
 
@@ -93,7 +93,6 @@ def _row(measures: Measures) -> Iterator[tuple[str, str]]:
     if measures.weighted_kappa is not None:
         yield "weighted kappa", str(measures.weighted_kappa)
     yield "F1", str(classes[0].f1 if len(classes) == 2 else measures.macro.f1)
-    yield "Matthews", str(measures.matthews)
     yield "AUC", str(measures.auc)
     yield "calibration error", str(measures.calibration_error)
     yield "by chance alone", str(Estimate(measures.error_if_calibrated))
@@ -166,15 +165,11 @@ def _people(check: CheckReport) -> Iterator[str]:
                 f"{people.judge_kappa}"
             )
             yield from _test(judge)
-        if judge.stability is not None:
-            if judge.stability.flips.value is not None:
-                yield f"{judge.model} flips between seeds: {judge.stability.flips}"
-            if judge.stability.position is not None:
-                position = judge.stability.position
-                yield (
-                    f"{judge.model} changes its answer with the order: {position.changed}; "
-                    f"prefers the first place: {position.first}"
-                )
+        if judge.position is not None:
+            yield (
+                f"{judge.model} changes its answer with the order: {judge.position.changed}; "
+                f"prefers the first place: {judge.position.first}"
+            )
 
 
 def _test(judge: JudgeReport) -> Iterator[str]:
@@ -191,16 +186,6 @@ def _test(judge: JudgeReport) -> Iterator[str]:
         f"{test.winning_rate:.2f} ({won} of {len(test.annotators)} people, "
         f"epsilon {test.epsilon}), advantage probability {test.advantage:.2f}, p {p}{more}"
     )
-
-
-def _panel(check: CheckReport) -> Iterator[str]:
-    if check.panel is not None:
-        panel = check.panel
-        yield (
-            f"panel of {len(panel.judges)}: worth {panel.effective_votes} independent "
-            f"votes; accuracy {panel.panel} against {panel.single} of its best "
-            f"single judge {panel.best}, difference {panel.difference}"
-        )
 
 
 def _policy(check: CheckReport) -> Iterator[str]:

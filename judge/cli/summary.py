@@ -182,8 +182,7 @@ def exchanged(report: Report) -> str:
 def _corrected(rate: CorrectedRate) -> str:
     """One check's pass rate as the judge has it, and with its errors taken out."""
     raw = rate.corrected.raw
-    edited = " that were edited" if rate.stratum == "after edits" else ""
-    told = f"{rate.check}, records{edited}: the judge passes {_share(raw)} of {raw.n}"
+    told = f"{rate.check}: the judge passes {_share(raw)} of {raw.n}"
     if rate.undecided:
         told += f" ({rate.undecided} undecided)"
     estimate = rate.corrected.estimate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,6 @@ from judge.report.sheet import (
     GREY,
     ORANGE,
     PALE,
-    SMALL,
     Heading,
     need_matplotlib,
     save,
@@ -31,17 +30,13 @@ if TYPE_CHECKING:
 _LONGEST = 60
 """Characters of a name's part in a file name."""
 
-MOST = 40
-"""Slices that a plot has room for; the largest are drawn."""
-
 
 def draw(found: Calibration, folder: Path) -> list[Path]:
     """Write the plots of every check and judge to `folder` and return their paths, in that order.
 
-    They are named CHECK.MODEL.KIND.png and .svg; KIND is `reliability`, `risk`, `confusion`,
-    `threshold` or `by-FIELD`. What there is nothing to show of is not drawn: no `reliability` and
-    no `risk` without probabilities, no `threshold` without a policy. The same findings give the
-    same bytes, on the same machine.
+    They are named CHECK.MODEL.KIND.png and .svg. KIND is `reliability` and `risk` for a judge with
+    probabilities, `threshold` where there is a policy. The same findings give the same bytes, on
+    the same machine.
 
     Raises:
         UsageError: matplotlib is not installed.
@@ -70,16 +65,10 @@ def _figures(
 
     yield "reliability", reliability(heading("reliability"), judge)
     yield "risk", risk(heading("risk against coverage"), judge)
-    yield "confusion", confusion(heading("confusion of labels and answers"), judge)
     if stage is not None:
         stated = (one.profile.guarantee for one in check.judges)
         wanted = next((one.agreement for one in stated if one is not None), None)
         yield "threshold", threshold(heading("agreement against threshold"), stage, wanted)
-    taken: set[str] = set()
-    for field, parts in judge.by.items():
-        # Without dots, so that no field's file can be taken for another model's.
-        kind = _unique(f"by-{_slug(field).replace('.', '-')}", taken)
-        yield kind, by_slice(heading("agreement by slice"), field, parts, judge.final)
 
 
 def reliability(heading: Heading, judge: JudgeReport) -> Figure | None:
@@ -137,46 +126,6 @@ def risk(heading: Heading, judge: JudgeReport) -> Figure | None:
     return figure
 
 
-def confusion(heading: Heading, judge: JudgeReport) -> Figure | None:
-    """Counts and row shares of labels against answers; None where no item has a label.
-
-    Outcomes without an answer that never happened are left out.
-    """
-    import numpy as np
-
-    final = judge.final
-    if not final.items:
-        return None
-    names, counts = final.confusion.rows, np.array(final.confusion.counts)
-    shown = [
-        place
-        for place, name in enumerate(final.confusion.columns)
-        if name in names or counts[:, place].any()
-    ]
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    figure = sheet(
-        heading,
-        f"{final.accuracy.n} of {final.items} items answered; "
-        f"accuracy {final.accuracy}, kappa {final.kappa}",
-        width=max(6.4, 1.15 * len(shown) + 1.8),
-        height=0.7 * len(names) + 0.8,
-        note="Shares are of the row: of all items with that label.",
-    )
-    axes = figure.subplots()
-    axes.imshow(shares[:, shown], cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for down in range(len(names)):
-        for across, place in enumerate(shown):
-            share = shares[down, place]
-            words = f"{counts[down, place]}\n{share:.0%}"
-            colour = "white" if share > 0.6 else "black"
-            axes.text(across, down, words, ha="center", va="center", color=colour)
-    columns = [short(final.confusion.columns[place], 14) for place in shown]
-    axes.set_xticks(range(len(shown)), columns)
-    axes.set_yticks(range(len(names)), [short(name, 20) for name in names])
-    axes.set(xlabel="answer of the judge", ylabel="label")
-    return figure
-
-
 def threshold(heading: Heading, stage: Guarantee, wanted: float | None) -> Figure | None:
     """Agreement and its lower bound at each threshold tested; None where none was.
 
@@ -218,42 +167,6 @@ def threshold(heading: Heading, stage: Guarantee, wanted: float | None) -> Figur
     axes.set_xticks(places, ticks, rotation=90)
     axes.set(ylim=(0, 1), xlabel="threshold of confidence", ylabel="agreement with the labels")
     axes.legend(ncols=5, loc="lower center", bbox_to_anchor=(0.5, 1))
-    return figure
-
-
-def by_slice(
-    heading: Heading, field: str, parts: Mapping[str, Measures], whole: Measures
-) -> Figure | None:
-    """Accuracy and kappa of each slice with their intervals, from the best slice to the worst.
-
-    None where no slice has an answered item.
-
-    Args:
-        field: what the slices are told apart by.
-        whole: the same judge over all items.
-    """
-    known = {name: one for name, one in parts.items() if one.accuracy.value is not None}
-    if not known:
-        return None
-    kept = sorted(known, key=lambda name: (-known[name].items, name))[:MOST]
-    kept.sort(key=lambda name: (known[name].accuracy.value, name))
-    told = f"by {short(field, 32)}, the {len(kept)} largest of {len(parts)} slices"
-    figure = sheet(heading, told, width=9.0, height=0.27 * len(kept) + 0.95)
-    panels = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
-    for axes, measure in zip(panels, ("accuracy", "kappa"), strict=True):
-        for place, name in enumerate(kept):
-            one = getattr(known[name], measure)
-            if one.low is not None and one.high is not None:
-                axes.hlines(place, one.low, one.high, color=BLUE, alpha=0.55)
-            if one.value is not None:
-                axes.plot(one.value, place, "o", color=BLUE, markersize=5)
-        if (value := getattr(whole, measure).value) is not None:
-            axes.axvline(value, color=GREY, linestyle="--", linewidth=1.0)
-            axes.set_title(f"all items {value:.2f}", size=SMALL, color=GREY)
-        axes.set_xlabel(measure)
-        axes.grid(axis="y", color=PALE, linewidth=0.5)
-    answered = [f"{short(name, 32)}  {known[name].accuracy.n}/{known[name].items}" for name in kept]
-    panels[0].set_yticks(range(len(kept)), answered)
     return figure
 
 

@@ -1,6 +1,6 @@
 """Measures of a classifier: from the confusion matrix, and the area under the ROC curve.
 
-Measures of counts (`precisions`, `correlations`, `kappas`, ...) take a stack of square matrices, of
+Measures of counts (`precisions`, `recalls`, `kappas`, ...) take a stack of square matrices, of
 shape (..., K, K), rows the reference and columns the answer, whole or weighted counts, and give an
 array of shape (...) with nan where the measure is undefined: an array holds no None. So a bootstrap
 computes a measure of all its draws at once. `defined` turns such a number into a float or None.
@@ -142,23 +142,6 @@ def _hits(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     import numpy as np
 
     return np.diagonal(counts, axis1=-2, axis2=-1)
-
-
-def correlations(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Matthews correlation R_K of each of a stack of confusion matrices, in [-1, 1].
-
-    R_K = (s h - sum t_k g_k) / sqrt((s² - sum g_k²)(s² - sum t_k²)): s items, h of them hits; t_k
-    items are of class k, g_k are answered as it. 0 is what independent answers give; nan where all
-    items are of one class or all answers are the same. Gorodkin (2004), "Comparing two K-category
-    assignments by a K-category correlation coefficient"; for two classes Matthews (1975).
-    """
-    import numpy as np
-
-    size = counts.sum(axis=(-2, -1))
-    true, given = counts.sum(axis=-1), counts.sum(axis=-2)
-    above = size * np.trace(counts, axis1=-2, axis2=-1) - (true * given).sum(axis=-1)
-    below = (size**2 - (given**2).sum(axis=-1)) * (size**2 - (true**2).sum(axis=-1))
-    return ratio(above, np.sqrt(np.maximum(below, 0.0)))
 
 
 def kappas(counts: NDArray[np.float64], weights: Weights = "none") -> NDArray[np.float64]:

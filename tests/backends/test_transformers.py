@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from judge.backends import transformers as backends
 from judge.backends.base import Call, Completion, Mode, Origin
+from judge.backends.torch_model import Job, TorchModel
 from judge.backends.transformers import TransformersBackend
 from judge.errors import BackendError, BadRequest, ContextExceeded, UsageError
 from judge.replies import JUDGING_REPLIES
@@ -55,13 +56,13 @@ def backend(folder: Path) -> Iterator[TransformersBackend]:
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the batches that are evaluated."""
     seen: list[int] = []
-    answer = backends._Model.answer
+    answer = TorchModel.answer
 
     def counted(self: Any, jobs: Any) -> None:
         seen.append(len(jobs))
         answer(self, jobs)
 
-    monkeypatch.setattr(backends._Model, "answer", counted)
+    monkeypatch.setattr(TorchModel, "answer", counted)
     return seen
 
 
@@ -260,7 +261,7 @@ def test_out_of_memory_halves_the_batch_down_to_the_call_that_is_too_large(
 ) -> None:
     calls = questions()
     known = ask(backend, *calls)
-    prompted, seen = backends._Model._prompted, list[int]()
+    prompted, seen = TorchModel._prompted, list[int]()
 
     def short(self: Any, jobs: Any) -> Any:
         seen.append(sum(len(job.tokens) for job in jobs))
@@ -268,7 +269,7 @@ def test_out_of_memory_halves_the_batch_down_to_the_call_that_is_too_large(
             raise torch.OutOfMemoryError("CUDA out of memory")
         return prompted(self, jobs)
 
-    monkeypatch.setattr(backends._Model, "_prompted", short)
+    monkeypatch.setattr(TorchModel, "_prompted", short)
     found = ask(backend, *calls)
     assert max(seen) > 700 >= seen[-1]
     for one, other in zip(known, found, strict=True):
@@ -282,7 +283,7 @@ def test_a_cancelled_reply_is_dropped_and_the_next_is_answered(
 ) -> None:
     ask(backend, call("Hello", max_tokens=1))
     tokens, begun, cancelled = itertools.count(1), threading.Event(), threading.Event()
-    go_on = backends._Job.next
+    go_on = Job.next
 
     def held_up(self: Any, scores: Any) -> int:
         if next(tokens) == 3:
@@ -290,7 +291,7 @@ def test_a_cancelled_reply_is_dropped_and_the_next_is_answered(
             assert cancelled.wait(60)
         return go_on(self, scores)
 
-    monkeypatch.setattr(backends._Job, "next", held_up)
+    monkeypatch.setattr(Job, "next", held_up)
 
     async def run() -> Completion:
         endless = call("Write.", schema={"type": "string", "minLength": 1500}, max_tokens=1900)

@@ -228,18 +228,6 @@ def test_what_several_files_say_goes_together() -> None:
     assert (report.repeated, report.changed, report.conflicting) == (2, 1, 1)
 
 
-def test_values_of_one_record_are_questions_of_their_own() -> None:
-    report = one_check([item("a", "yy", number=1), item("a", "nn", number=2)])
-    assert report.checks[0].overall.questions == 2
-
-
-def test_parts_by_a_slice() -> None:
-    items = [item("a", "yy", country="x"), item("b", "yn", country="y"), item("c", "nn")]
-    report = one_check(items, Options(by="country", draws=0))
-    parts = {name: one.measures["pairwise"].value for name, one in report.checks[0].parts.items()}
-    assert parts == {"(none)": 1.0, "x": 1.0, "y": 0.0}
-
-
 def test_a_record_that_is_given_twice_narrows_no_interval() -> None:
     once = [item(f"r{n}", "yyy" if n % 3 else "yyn") for n in range(30)]
     twice = [item(one.record, "...", number=n) for one in once for n in (0, 1)]

@@ -21,11 +21,10 @@ from judge.calibration.calibration import Job, acalibrate
 from judge.calibration.report import Calibration
 from judge.errors import BadRequest, UsageError
 from judge.judging.client import Client
-from judge.judging.combining import Logistic
 from judge.judging.reading import Reader
 from judge.profiles import JudgeProfile
 
-from .asking import MANY, PLAIN, client, setup_of, yes_no
+from .asking import PLAIN, client, setup_of, yes_no
 
 Row = Mapping[str, Any]
 
@@ -94,9 +93,9 @@ def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Writte
     (check,) = found.checks
     assert (check.check, check.classes) == ("plain", ("yes", "no"))
     assert (check.items, check.records, check.referenced) == (9, 9, 8)
-    assert (check.fitted_on, check.held_out, check.panel, check.policy) == (0, 9, None, None)
+    assert (check.fitted_on, check.held_out, check.policy) == (0, 9, None)
     (judge,) = check.judges
-    assert (judge.reading, judge.calibrated, judge.stability) == ("structured", None, None)
+    assert (judge.reading, judge.calibrated, judge.position) == ("structured", None, None)
     assert judge.final is judge.stands
     assert judge.stands.confusion.columns == (
         "yes",
@@ -191,55 +190,6 @@ def test_the_fit_never_sees_the_held_out_part(
     assert only(before).rates != only(after).rates
 
 
-def test_several_questions_are_weighed(labels: Written) -> None:
-    """Question 0 is a coin; questions 2 and 4 tell half each."""
-    rng = random.Random(3)
-    told: dict[tuple[str, int], float] = {}
-    rows = []
-    for number in range(160):
-        name, answer = f"r{number}", "yes" if number % 2 else "no"
-        rows.append(norm(name, answer, "many"))
-        both = [True, True] if number % 2 else rng.choice([[True, False], [False, True]])
-        for question, one in zip((2, 4), both, strict=True):
-            told[name, question] = rng.uniform(0.7, 0.95) if one else rng.uniform(0.05, 0.3)
-        told |= {(name, question): rng.uniform(0.2, 0.8) for question in (0, 3)}
-
-    def answer_of(call: Call) -> Any:
-        shown = call.messages[-1]["content"]
-        question = int(shown.split("Question ")[1][0])
-        if question == 1:
-            return [("Yes", 0.2), ("No", 0.2), ("Neutral", 0.6)]
-        return told[call.origin.record, question]
-
-    found = run(Job([labels(rows)], draws=10), client("one", answer_of))
-    (judge,) = found.checks[0].judges
-    combination = only(found).combination
-    assert isinstance(combination, Logistic)
-    assert {2, 4} <= set(combination.questions)
-    asked = [MANY.readings.probability.questions[q].question for q in combination.questions]  # type: ignore[union-attr]
-    assert judge.questions == tuple(asked)
-    assert judge.calibrated is not None
-    assert judge.calibrated.accuracy.value is not None
-    assert judge.stands.accuracy.value is not None
-    assert judge.calibrated.accuracy.value > 0.9 > 0.7 > judge.stands.accuracy.value
-
-
-def test_a_question_that_is_never_read_is_left_out_of_the_fit(labels: Written) -> None:
-    rows, chances = biased(120)
-    rows = [norm(row["id"], row["labels"]["plain"], "many") for row in rows]
-
-    def answer(call: Call) -> Any:
-        shown = call.messages[-1]["content"]
-        return chances[call.origin.record] if "Question 0" in shown else [("Well", 1.0)]
-
-    found = run(Job([labels(rows)], draws=10), client("one", answer))
-    (judge,) = found.checks[0].judges
-    assert judge.fit.reason is None
-    assert judge.fit.combination is not None
-    assert judge.fit.combination.questions == (0,)
-    assert judge.final.coverage.value == 1.0
-
-
 # ---------------------------------------------------------------- slices, people, stability
 
 
@@ -268,36 +218,6 @@ def test_slices_and_people(labels: Written) -> None:
     assert first.votes in ({"yes": 3}, {"yes": 2, "no": 1})
 
 
-def test_a_slice_that_no_item_has_is_refused(labels: Written) -> None:
-    with pytest.raises(UsageError, match="no item has 'planet' to slice by"):
-        run(Job([labels([norm("a", "yes")])], by=["planet"], draws=10), says({"a": "yes"}))
-
-
-def test_repeats_and_swapped_order_are_told_under_stability(labels: Written) -> None:
-    rows = [
-        {
-            "id": f"r{n}",
-            "instruction": "Greet.",
-            "output_1": f"Hi {n}.",
-            "output_2": "Bye.",
-            "labels": {"preference": "1"},
-        }
-        for n in range(10)
-    ]
-
-    def by_place_and_seed(call: Call) -> dict[str, Any]:
-        flips = call.origin.record == "r0" and call.vote == 1
-        return yes_no("2" if flips else "1")
-
-    one = client("one", by_place_and_seed, "structured")
-    found = run(Job([labels(rows)], repeats=1, draws=50), one)
-    stable = found.checks[0].judges[0].stability
-    assert stable is not None
-    assert stable.flips.value == pytest.approx(0.1)
-    assert stable.position is not None
-    assert stable.position.changed.value == 1.0
-
-
 def test_the_swapped_order_of_a_fitted_reading_is_not_lost(labels: Written) -> None:
     rows, chances = biased(70)
     rows = [
@@ -320,32 +240,8 @@ def test_the_swapped_order_of_a_fitted_reading_is_not_lost(labels: Written) -> N
 
     found = run(Job([labels(rows)], draws=10), client("one", answer))
     (judge,) = found.checks[0].judges
-    assert judge.stability is not None
-    assert judge.stability.position is not None
-    assert judge.stability.position.changed.value == 1.0
-
-
-def test_two_judges_make_a_panel_and_each_a_profile(labels: Written) -> None:
-    rng = random.Random(5)
-    gold = {f"r{n}": rng.choice(["yes", "no"]) for n in range(150)}
-    other = {"yes": "no", "no": "yes"}
-
-    def noisy(share: float) -> dict[str, str]:
-        return {name: a if rng.random() < share else other[a] for name, a in gold.items()}
-
-    rows = [norm(name, answer) for name, answer in gold.items()]
-    found = run(Job([labels(rows)], draws=50), says(noisy(0.9)), says(noisy(0.7), "two"))
-    panel = found.checks[0].panel
-    assert panel is not None
-    assert panel.judges == ("scripted:one", "scripted:two")
-    assert panel.best == "scripted:one"
-    assert panel.effective_votes.value is not None
-    assert 1.5 < panel.effective_votes.value <= 2.0
-    # Of two that differ none has more than half: the panel answers where both say the same.
-    assert panel.panel.n < 150
-    assert found.profile is not None
-    assert [one.bond.model for one in found.profile.judges] == ["scripted:one", "scripted:two"]
-    assert found.profile.cascades == {}
+    assert judge.position is not None
+    assert judge.position.changed.value == 1.0
 
 
 # ---------------------------------------------------------------- edits
@@ -358,15 +254,12 @@ def edited_rows(count: int, answer: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_edited_records_have_rates_of_their_own(labels: Written) -> None:
+def test_edited_records_have_no_part_in_the_rates(labels: Written) -> None:
     rows = [norm(f"r{n}", "yes") for n in range(10)] + edited_rows(6, "no")
     said = {f"r{n}": "yes" for n in range(10)} | {f"e{n}": "yes" for n in range(6)}
     profile = only(run(Job([labels(rows)], draws=10), says(said)))
     assert (profile.rates.passed, profile.rates.passes, profile.rates.fails) == (10, 10, 0)
-    assert profile.edited is not None
-    assert (profile.edited.failed, profile.edited.fails, profile.edited.passes) == (0, 6, 0)
     assert len(profile.labels) == 10
-    assert only(run(Job([labels(rows[:10])], draws=10), says(said))).edited is None
 
 
 def sure_of_most(count: int) -> tuple[list[dict[str, Any]], dict[str, float]]:
@@ -379,36 +272,16 @@ def sure_of_most(count: int) -> tuple[list[dict[str, Any]], dict[str, float]]:
     return rows, chances
 
 
-def test_a_guarantee_holds_the_judge_to_what_it_is_sure_of_edited_or_not(labels: Written) -> None:
+def test_a_guarantee_holds_the_judge_to_what_it_is_sure_of(labels: Written) -> None:
     rows, chances = sure_of_most(400)
-    more = edited_rows(40, "yes")
-    chances |= {row["id"]: 0.6 for row in more}
-    found = run(Job([labels([*rows, *more])], agreement=0.9, draws=10), reads(chances))
+    found = run(Job([labels(rows)], agreement=0.9, draws=10), reads(chances))
     profile = only(found)
     assert profile.guarantee is not None
-    assert 0.6 < profile.guarantee.decided < 0.8
+    assert 0.6 < profile.guarantee.decided < 0.85
     assert profile.sure_at > 0.6
     # All that is decided is right; the coins are left undecided, as a validation leaves them.
     assert profile.rates.passed == profile.rates.passes > 0
     assert profile.rates.undecided > 0
-    assert profile.edited is not None
-    assert (profile.edited.passes, profile.edited.fails) == (0, 0)
-    assert profile.edited.undecided > 0
-
-
-def test_edited_records_are_no_part_of_a_cascades_rates(labels: Written) -> None:
-    rows, chances = sure_of_most(1200)
-    more = edited_rows(90, "yes")
-    chances |= {row["id"]: 0.98 for row in more}
-    job = Job([labels([*rows, *more])], agreement=0.9, draws=10)
-    strong = says({row["id"]: row["labels"]["plain"] for row in [*rows, *more]}, "two")
-    found = run(job, reads(chances), strong)
-    assert found.profile is not None, found.refused
-    whole = found.profile.cascades["plain"]
-    counted = whole.passes + whole.fails + whole.undecided
-    cheap = found.profile.judges[0]
-    assert cheap.edited is not None
-    assert counted == found.checks[0].held_out - cheap.edited.passes - cheap.edited.undecided
 
 
 # ---------------------------------------------------------------- policies
@@ -437,21 +310,6 @@ def test_a_cascade_takes_two_judges_at_most_and_says_so_before_it_asks(labels: W
     assert all(judge.counters.calls == 0 for judge in judges)
 
 
-def test_a_structured_judges_guarantee_does_not_rest_on_its_repeats(labels: Written) -> None:
-    """Wrong once in four; its repeats tell when, but a validation will not ask them."""
-    rows = [norm(f"r{n}", "yes") for n in range(400)]
-
-    def answer(call: Call) -> dict[str, Any]:
-        wrong = int(call.origin.record[1:]) % 4 == 0
-        return yes_no("no" if wrong and call.vote == 0 else "yes")
-
-    one = client("one", answer, "structured")
-    found = run(Job([labels(rows)], agreement=0.9, repeats=3, draws=10), one)
-    assert found.profile is None
-    assert found.refused is not None
-    assert "cannot be shown by more labels" in found.refused
-
-
 # ---------------------------------------------------------------- labels
 
 
@@ -465,15 +323,6 @@ def test_a_check_without_a_rubric_is_refused_before_any_judge_is_asked(labels: W
     assert [check.check for check in found.checks] == ["plain"]
 
 
-def test_an_answer_that_decides_nothing_is_no_reference(labels: Written) -> None:
-    """Nor does a judge disagree with it: the confusion matrix has no row for it."""
-    rows = [norm("a", "yes"), norm("b", "unsure"), norm("c", {"ann": "unsure", "bo": "unsure"})]
-    found = run(Job([labels(rows)], draws=10), says({"a": "no", "b": "yes", "c": "yes"}))
-    (check,) = found.checks
-    assert (check.items, check.referenced, found.problems) == (3, 1, [])
-    assert [one.record for one in check.judges[0].disagreements] == ["a"]
-
-
 def test_items_that_cannot_be_put_to_a_judge_are_counted_with_the_reason(labels: Written) -> None:
     bare = {"id": "x", "story": "Ann greets.", "labels": {"plain": "yes"}}
     found = run(Job([labels([norm("a", "yes"), bare])], draws=10), says({"a": "yes"}))
@@ -485,44 +334,8 @@ def test_items_that_cannot_be_put_to_a_judge_are_counted_with_the_reason(labels:
 
 # ---------------------------------------------------------------- over many data sets
 
-DATA_SETS = 200
 CASCADES = 60
 """Fewer, because each fits a judge: half a second."""
-
-
-@pytest.mark.slow
-def test_the_intervals_of_a_judge_with_known_error_rates(labels: Written) -> None:
-    """A structured judge, right on 85 % of yes and 70 % of no, over 200 sets of 150 items.
-
-    Of the sets at least 92 % have the true accuracy, recall of yes and recall of no in their 95 %
-    intervals, and on average the rates in the profile are the true ones.
-    """
-    true = {"yes": 0.85, "no": 0.7}
-    right_of = {"accuracy": 0, "yes": 0, "no": 0}
-    found_rates = {"yes": 0.0, "no": 0.0}
-    for seed in range(DATA_SETS):
-        rng = random.Random(seed)
-        gold = {f"r{n}": "yes" if n % 3 else "no" for n in range(150)}
-        said = {
-            name: answer if rng.random() < true[answer] else {"yes": "no", "no": "yes"}[answer]
-            for name, answer in gold.items()
-        }
-        source = labels([norm(name, answer) for name, answer in gold.items()])
-        found = run(Job([source], draws=300, seed=seed), says(said))
-        measures = found.checks[0].judges[0].final
-        rates = only(found).rates
-        found_rates["yes"] += rates.passed / rates.passes / DATA_SETS
-        found_rates["no"] += rates.failed / rates.fails / DATA_SETS
-        estimates = {
-            "accuracy": (measures.accuracy, (2 * true["yes"] + true["no"]) / 3),
-            **{name: (measures.classes[name].recall, true[name]) for name in true},
-        }
-        for name, (estimate, truth) in estimates.items():
-            assert estimate.low is not None
-            assert estimate.high is not None
-            right_of[name] += estimate.low <= truth <= estimate.high
-    assert found_rates == pytest.approx(true, abs=0.015)
-    assert min(right_of.values()) >= 0.92 * DATA_SETS, right_of
 
 
 def confident(rng: random.Random, count: int) -> tuple[dict[str, str], dict[str, float]]:

@@ -12,7 +12,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from judge.calibration import fitting
-from judge.calibration.fitting import LEAST_ITEMS, LEAST_OF_A_CLASS, Fit, Read, fit
+from judge.calibration.fitting import LEAST_ITEMS, Fit, Read, fit
 from judge.judging.combining import Chances, Isotonic, Logistic, features
 from judge.judging.reading import Reader
 from judge.rubric import Rubric, builtin
@@ -104,66 +104,10 @@ def test_several_questions_where_each_tells_half() -> None:
         assert found.combination.probabilities(one.chances)[one.answer] > 0.6
 
 
-def test_a_question_of_three_words_tells_three_answers() -> None:
-    rubric = builtin()["label_correctness"]
-    assert rubric.answers == ("yes", "no", "neutral")
-    rng = random.Random(6)
-    train = []
-    for number in range(150):
-        answer = rubric.answers[number % 3]
-        # The words stand in another order than the answers: what each says is found out.
-        chances = [0.1 + 0.05 * rng.random() for _ in range(3)]
-        chances[(number % 3 + 1) % 3] += 0.6
-        total = sum(chances)
-        spread = tuple(chance / total for chance in chances)
-        train.append(Read({0: spread}, answer, f"r{number}"))
-    reader = Reader(combination=_of_three(rubric))
-    found = fit(rubric, reader, train)
-    assert found.how == "logistic"
-    assert isinstance(found.combination, Logistic)
-    assert found.combination.answers == rubric.answers
-    assert all(
-        max(p := found.combination.probabilities(one.chances), key=p.__getitem__) == one.answer
-        for one in train
-    )
-
-
-def _of_three(rubric: Rubric) -> Logistic:
-    """Stands in for the decision list, whose questions these items do not have."""
-    return Logistic(
-        questions=(0,), answers=rubric.answers, weights=((0.0,) * 3,) * 3, intercepts=(0.0,) * 3
-    )
-
-
-def test_an_answer_that_never_comes_is_left_out_of_the_classes() -> None:
-    train = [replace(one, answer="neutral" if one.answer == "no" else "yes") for one in BOTH]
-    rubric = builtin()["label_correctness"]
-    found = fit(rubric, Reader(combination=_flat("yes", "neutral")), train)
-    assert isinstance(found.combination, Logistic)
-    assert found.combination.answers == ("yes", "neutral")
-    assert found.combination.probabilities({0: two(0.98)})["yes"] > 0.5
-
-
-def _flat(*answers: str) -> Logistic:
-    return Logistic(questions=(0,), answers=answers, weights=((0.0,), (0.0,)), intercepts=(0, 0))
-
-
 BOTH = truth(7, 300, lambda x: sigmoid(2.0 * features(two(x))[0] - 3.0))
 
 
 # ---------------------------------------------------------------- how it is chosen
-
-
-def test_the_lists_loss_and_accuracy_by_hand() -> None:
-    train = [
-        Read({0: two(0.8 if n % 4 else 0.3)}, "yes" if n % 2 else "no", f"r{n}") for n in range(40)
-    ]
-    # In four: 0.3 no, 0.8 yes, 0.8 no, 0.8 yes.
-    loss = -(math.log(0.7) + 2 * math.log(0.8) + math.log(0.2)) / 4
-    tried = fitted(train).tried[0]
-    assert tried.log_loss == pytest.approx(loss)
-    assert tried.accuracy == 0.75
-    assert tried.questions == (0,)
 
 
 def test_folds_keep_the_items_of_a_record_together() -> None:
@@ -195,16 +139,6 @@ def test_too_few_items() -> None:
     assert fitted([]).reason == f"0 items to fit to; {LEAST_ITEMS} wanted"
 
 
-@pytest.mark.parametrize("few", [0, LEAST_OF_A_CLASS - 1])
-def test_too_few_of_an_answer(few: int) -> None:
-    train = [replace(one, answer="no" if n < few else "yes") for n, one in enumerate(BOTH)]
-    found = fitted(train)
-    assert found.combination is None
-    assert found.reason == (
-        f"each answer needs {LEAST_OF_A_CLASS} items to fit to; there are {300 - few} yes, {few} no"
-    )
-
-
 @pytest.mark.parametrize("records", [1, 2, 4])
 def test_records_that_cannot_be_told_apart(records: int) -> None:
     """A handful of long stories: fewer than there are folds."""
@@ -216,15 +150,6 @@ def test_records_that_cannot_be_told_apart(records: int) -> None:
     assert found.combination is None
     assert found.reason is not None
     assert "records" in found.reason
-
-
-def test_all_candidates_are_scored_on_the_same_items() -> None:
-    """All of no are about one record: the fold with that record outside cannot be fitted."""
-    train = [replace(one, record="no" if one.answer == "no" else one.record) for one in BOTH]
-    found = fitted(train)
-    # What is left is all yes, and rarely below the list's threshold.
-    assert np.mean([one.chances[0][0] >= 0.5 for one in train if one.answer == "no"]) > 0.3
-    assert found.tried[0].accuracy > 0.9
 
 
 # ---------------------------------------------------------------- against scikit-learn

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +107,6 @@ def test_what_is_no_answer_to_the_rubric_is_left_out_and_named(write: Written) -
         gathered(source, checks=["many"])
 
 
-@pytest.mark.parametrize("answer", ["unsure", "I don't know", "Unanswerable", "yes|no"])
-def test_answers_that_decide_nothing_are_no_mistakes(write: Written, answer: str) -> None:
-    rows = [norm("a", {"plain": answer}), norm("b", {"plain": {"ann": answer, "bo": "yes"}})]
-    found, problems = gathered(write("labels.jsonl", rows))
-    assert (len(found["plain"]), problems) == (2, [])
-
-
 def test_an_unknown_check_is_told_with_its_line(write: Written) -> None:
     source = write("labels.jsonl", [norm("a", {"plain": "yes"}), norm("b", {"plane": "yes"})])
     with pytest.raises(UsageError) as refused:
@@ -172,15 +164,13 @@ def test_an_item_that_an_earlier_source_had_counts_once(write: Written) -> None:
 # ---------------------------------------------------------------- splitting
 
 
-@dataclass(frozen=True)
-class Part:
-    record: str
-    reference: str | None = "yes"
+def about(record: str, reference: str | None = "yes") -> LabelledItem:
+    return LabelledItem(record, "plain", {}, gold=reference)
 
 
 Items = st.lists(
     st.builds(
-        Part,
+        about,
         st.integers(0, 12).map(lambda number: f"r{number}"),
         st.sampled_from(["yes", "no", None]),
     ),
@@ -191,7 +181,7 @@ Shares = st.sampled_from([[0.5, 0.5], [0.9, 0.1], [0.5, 0.25, 0.25], [0.5, 0.2, 
 
 @given(Items, Shares, st.integers(0, 5))
 def test_every_item_is_in_one_part_and_every_record_whole(
-    items: list[Part], shares: list[float], seed: int
+    items: list[LabelledItem], shares: list[float], seed: int
 ) -> None:
     parts = split(items, shares, seed)
     assert len(parts) == len(shares)
@@ -199,19 +189,6 @@ def test_every_item_is_in_one_part_and_every_record_whole(
     assert all(part == sorted(part) for part in parts)
     records = [{items[place].record for place in part} for part in parts]
     assert sum(map(len, records)) == len(set.union(*records))
-
-
-@given(Items, Shares, st.integers(0, 5), st.randoms(use_true_random=False))
-def test_the_order_of_the_records_changes_nothing(
-    items: list[Part], shares: list[float], seed: int, random: object
-) -> None:
-    # Only the first item of a record gives it its stratum, so whole records change places.
-    names = list(dict.fromkeys(item.record for item in items))
-    random.shuffle(names)  # type: ignore[attr-defined]
-    moved = [item for name in names for item in items if item.record == name]
-    before = [{items[place].record for place in part} for part in split(items, shares, seed)]
-    after = [{moved[place].record for place in part} for part in split(moved, shares, seed)]
-    assert before == after
 
 
 @given(
@@ -223,7 +200,7 @@ def test_every_part_has_its_share_of_every_reference(
     sizes: dict[str, int], shares: list[float], seed: int
 ) -> None:
     items = [
-        Part(f"{reference}{number}", reference)
+        about(f"{reference}{number}", reference)
         for reference, size in sizes.items()
         for number in range(size)
     ]
@@ -237,7 +214,7 @@ def test_every_part_has_its_share_of_every_reference(
 
 @given(Items, st.integers(1, 15), st.integers(0, 3))
 def test_a_sample_has_whole_records_and_grows_with_its_size(
-    items: list[Part], records: int, seed: int
+    items: list[LabelledItem], records: int, seed: int
 ) -> None:
     drawn = sample(items, records, seed)
     names = {items[place].record for place in drawn}

@@ -74,7 +74,6 @@ def test_by_hand() -> None:
             "f1": found.classes["no"].f1,
             "macro recall": found.macro.recall,
             "kappa": found.kappa,
-            "matthews": found.matthews,
         }.items()
     }
     assert values == {
@@ -86,7 +85,6 @@ def test_by_hand() -> None:
         "macro recall": (pytest.approx((2 / 3 + 1 / 2) / 2), 5, 8),
         # Observed 0.6; by chance 0.6² + 0.4² = 0.52.
         "kappa": (pytest.approx(0.08 / 0.48), 5, 8),
-        "matthews": (pytest.approx((2 * 1 - 1 * 1) / 36**0.5), 5, 8),
     }
     assert found.weighted_kappa is None
     assert found.auc == found.calibration_error == Estimate(None, of=8)
@@ -106,7 +104,6 @@ def test_against_scikit_learn(classes: list[str]) -> None:
     assert found.weighted_kappa.value == pytest.approx(
         metrics.cohen_kappa_score(true, said, labels=classes, weights="quadratic")
     )
-    assert found.matthews.value == pytest.approx(metrics.matthews_corrcoef(true, said))
     by_class = metrics.precision_recall_fscore_support(true, said, labels=classes)
     for place, name in enumerate(classes):
         mine = found.classes[name]
@@ -140,51 +137,6 @@ def test_probabilities_of_two_classes() -> None:
     assert found.risk_coverage[-1].threshold == min(max(p, 1 - p) for p in p_yes)
     wrong = sum((p > 0.5) != yes for p, yes in zip(p_yes, is_yes, strict=True))
     assert found.risk_coverage[-1].risk == pytest.approx(wrong / 150)
-
-
-def test_probabilities_of_three_classes() -> None:
-    classes = ["yes", "no", "neutral"]
-    items = scripted(3, classes)
-    found = measure(items, classes)
-    theirs = metrics.roc_auc_score(
-        [one.item.gold for one in items],
-        [[one.probabilities[name] for name in sorted(classes)] for one in items],
-        multi_class="ovr",
-    )
-    assert found.auc.value == pytest.approx(theirs)
-    # Of the most probable answer: nothing below a third.
-    assert found.bins[0].low > 1 / 3
-
-
-def test_every_value_lies_in_its_interval_and_clusters_widen_it() -> None:
-    items = scripted(4, YES_NO)
-    found = measure(items, YES_NO)
-    estimates = [found.accuracy, found.kappa, found.matthews, found.auc, found.coverage]
-    estimates += [found.macro.f1, found.classes["no"].precision, found.classes["yes"].f1]
-    for one in estimates:
-        assert one.value is not None and one.low is not None and one.high is not None
-        assert one.low <= one.value <= one.high
-    fourfold = measure(items * 4, YES_NO).accuracy
-    assert (fourfold.low, fourfold.high) == (
-        pytest.approx(found.accuracy.low),
-        pytest.approx(found.accuracy.high),
-    )
-
-
-def test_all_right_is_not_certain() -> None:
-    found = measure(
-        [judged(f"r{n}", answer, answer) for n, answer in enumerate(YES_NO * 10)], YES_NO
-    )
-    assert found.accuracy == Estimate(1.0, pytest.approx(0.025 ** (1 / 20)), 1.0, n=20, of=20)
-    assert found.classes["yes"].recall.low == pytest.approx(0.025 ** (1 / 10))
-    assert found.kappa == Estimate(1.0, n=20, of=20)
-
-
-def test_a_class_that_nobody_gave() -> None:
-    found = measure([judged(f"r{n}", "yes", "yes") for n in range(5)], YES_NO)
-    assert found.classes["no"].recall == Estimate(None, n=0, of=5)
-    assert found.classes["no"].f1.value is None
-    assert found.kappa.value is found.matthews.value is None
 
 
 @pytest.mark.parametrize(

@@ -75,18 +75,6 @@ def test_the_test_tells_a_good_judge_from_a_bad_one() -> None:
     json.dumps(good.as_json(), allow_nan=False)
 
 
-def test_a_judge_that_is_one_of_the_people_agrees_as_they_do() -> None:
-    differences = [against_people(crowd(seed, 0.7, 0.7), draws=50).difference for seed in range(30)]
-    values = [one.value for one in differences if one.value is not None]
-    assert sum(values) / 30 == pytest.approx(0, abs=0.02)
-
-
-def test_gold_plays_no_part() -> None:
-    votes = [("p", "yes"), ("q", "no")]
-    with_gold = against_people([judged("a", "yes", "no", people=votes)])
-    assert with_gold == against_people([judged("a", "yes", people=votes)])
-
-
 def test_too_little() -> None:
     nothing = against_people([judged("a", "yes", "yes")])
     assert nothing.human_human == nothing.human_kappa == Estimate(None, n=0, of=1)

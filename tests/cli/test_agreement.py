@@ -11,7 +11,7 @@ import pytest
 
 from judge.cli import main
 
-from .conftest import Shell, jsonl
+from .conftest import jsonl
 
 Typed = Callable[..., tuple[int, str, str]]
 
@@ -81,17 +81,6 @@ def test_normads_columns_and_means(typed: Typed) -> None:
     assert accuracy[1:] == ["66.7% (2 of 3)", "50.0% (1 of 2)", "100.0% (1 of 1)"]
     assert cells(out, "pairwise", "0.39") == [["pairwise", "0.39", "2 of 2"]]
     assert cells(out, "accuracy", "0.83") == [["accuracy", "0.83", "2 of 2"]]
-
-
-@pytest.mark.usefixtures("norms")
-def test_nothing_is_cut_in_a_narrow_terminal(typed: Typed) -> None:
-    _, out, _ = typed("votes.jsonl", "gold.jsonl", "--by", "country", "--draws", "20")
-    assert "…" not in out
-    # Agreement, majority, accuracy, answers; relevance has kappas of its three classes, too.
-    assert len(cells(out, "China")) == 10
-    assert out.count("means over parts") == 2
-    (counts,) = [row for row in cells(out, "all") if row[1:] == ["3", "5", "1", "11.1%"]]
-    assert counts
 
 
 @pytest.mark.usefixtures("norms")
@@ -165,13 +154,6 @@ def test_a_table_and_its_annotators_groups(typed: Typed) -> None:
     assert code == 0
     assert cells(out, "Mexico")[0][1:3] == ["1.00", "1.00"]
     assert cells(out, "India, Mexico")[0][1:4] == ["3", "0.33", "33.3% (1 of 3)"]
-
-
-def test_standard_input(judge: Shell) -> None:
-    votes = jsonl([norm("a", {"relevance": given("yyn")}), norm("b", {"relevance": given("nnn")})])
-    done = judge("agreement", "-", "--json", "--draws", "0", stdin=votes)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["checks"][0]["overall"]["labels"] == 6
 
 
 def test_nationalities_of_multipico(typed: Typed) -> None:

@@ -227,11 +227,6 @@ def test_an_earlier_verdict_is_no_obstacle() -> None:
     assert built({**NORM, "judge": {"verdict": "fail", "checks": []}}).kind == "norm"
 
 
-def test_the_problem_of_an_unreadable_item_is_passed_on() -> None:
-    cause = Problem("not JSON")
-    assert build(Item("a.jsonl", 3, None, "{", cause)) is cause
-
-
 def test_a_repeated_id_names_the_line_of_the_first() -> None:
     with SeenIds() as ids:
         assert isinstance(build(item({**NORM, "ID": "a"}, 3), None, ids), Record)

@@ -71,13 +71,6 @@ def test_ambient_puts_together_what_its_files_say_of_a_pair(ambient: Path) -> No
     assert items["5@crowdworker_annotations.jsonl"].fields["premise"] == "P, otherwise"
 
 
-def test_ambient_file_by_file(ambient: Path) -> None:
-    (first, last) = sound(list(read_labels(str(ambient / "test.jsonl"))))
-    assert (first.gold, last.gold) == (None, "contradiction")
-    crowd = sound(list(read_labels(str(ambient / "crowdworker_annotations.jsonl"))))
-    assert [(one.record, len(one.annotations)) for one in crowd] == [("4", 4), ("5", 2)]
-
-
 def test_ambient_lines_that_are_broken(write: Written) -> None:
     gold = {"id": 1, **PAIR, "labels": "neutral"}
     text = lines(
@@ -260,14 +253,6 @@ def test_llmbar_a_file_or_a_folder_a_part(tmp_path: Path, write: Written) -> Non
     ]
     assert items[0].fields == {"instruction": "I", "output_1": "A", "output_2": "B"}
     assert sound(list(read_labels(str(path)))) == items[:2]
-
-
-def test_llmbar_pairs_that_are_broken(write: Written) -> None:
-    text = lines({**OUTPUTS, "label": 3}, {**OUTPUTS, "output_2": "", "label": 1})
-    assert faults(list(read_labels(f"llmbar:{write('LLMBar_x.json', text)}"))) == [
-        (1, "field 'label' must be one of 1, 2, not 3"),
-        (2, "field 'output_2' is empty"),
-    ]
 
 
 def moral(at: int, label: str = "1", norm: str = "") -> dict[str, str]:

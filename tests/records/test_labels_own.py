@@ -128,64 +128,29 @@ def test_fields_get_typed_names_and_short_ones_are_slices(write: Written) -> Non
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("record", "labels", "message"),
     [
-        ({**NORM, "labels": "yes"}, "field 'labels' must be an object, not a text"),
-        (
-            {**NORM, "labels": {"relevance": ""}},
-            "field 'labels.relevance' holds an empty answer: write null for none",
-        ),
-        (
-            {**NORM, "labels": {"relevance": {"ann": {"x": 1}}}},
-            "field 'labels.relevance.ann' must hold an answer, not an object",
-        ),
-        (
-            {**NORM, "labels": {"c": [["yes"]]}},
-            "field 'labels.c' must hold an answer, not a list",
-        ),
-        (
-            {**STORY, "labels": {"incorporation": ["yes"]}},
-            "field 'labels.incorporation' has 1 answers, the record 2 values",
-        ),
-        (
-            {**STORY, "values": ["broken"], "labels": {"incorporation": ["yes"]}},
-            "field 'values' has a value without an attitude: 'broken' is not statement--attitude",
-        ),
-        (
-            {**NORM, "labels": {"c": {"ann": ["yes"], "bo": ["yes", "no"]}}},
-            "field 'labels.c': the annotators did not answer as many values",
-        ),
-        (
-            {**NORM, "labels": {"c": {"ann": "yes", "bo": ["yes"]}}},
-            "field 'labels.c': the annotators did not answer as many values",
-        ),
-        (
-            {**NORM, "labels": {"c": "yes"}, "annotators": ["ann"]},
-            "field 'annotators' must be an object, not a list",
-        ),
-        (
-            {**NORM, "labels": {"c": "yes"}, "annotators": {"ann": {"group": 5}}},
-            "field 'annotators' must hold {'group': TEXT} for 'ann'",
-        ),
-        (
-            {**NORM, "labels": {"c": "yes"}, "annotators": {"ann": "US"}},
-            "field 'annotators' must hold {'group': TEXT} for 'ann'",
-        ),
-        ({**NORM, "labels": {"c": "yes"}, "author": 5}, "field 'author' must be a text"),
-        ({**NORM, "labels": {"c": "yes"}, "judge": 5}, "field 'judge' must be an object"),
-        ({**NORM, "labels": {"c": "yes"}, "id": True}, "field 'id' must be a text or a number"),
-        (
-            {**NORM, "rot": "Another.", "labels": {"c": "yes"}},
-            "fields 'rule_of_thumb' and 'rot' both stand for rule_of_thumb and differ",
-        ),
-        ("{", "not JSON"),
-        ('{"a": 1, "a": 2}', "key 'a' stands twice"),
-        ("[]", "a record must be an object"),
+        (NORM, "yes", "field 'labels' must be an object, not a text"),
+        (NORM, {"c": ""}, "field 'labels.c' holds an empty answer: write null for none"),
+        (NORM, {"c": {"ann": {"x": 1}}}, "field 'labels.c.ann' must hold an answer, not an object"),
+        (NORM, {"c": [["yes"]]}, "field 'labels.c' must hold an answer, not a list"),
+        (STORY, {"c": ["yes"]}, "field 'labels.c' has 1 answers, the record 2 values"),
+        ({**STORY, "values": ["broken"]}, {"c": ["yes"]}, "has a value without an attitude"),
+        (NORM, {"c": {"ann": ["yes"], "bo": ["yes", "no"]}}, "did not answer as many values"),
+        (NORM, {"c": {"ann": "yes", "bo": ["yes"]}}, "did not answer as many values"),
+        ({**NORM, "annotators": ["ann"]}, {"c": "yes"}, "must be an object, not a list"),
+        ({**NORM, "annotators": {"ann": "US"}}, {"c": "yes"}, "hold {'group': TEXT} for 'ann'"),
+        ({**NORM, "author": 5}, {"c": "yes"}, "field 'author' must be a text"),
+        ({**NORM, "judge": 5}, {"c": "yes"}, "field 'judge' must be an object"),
+        ({**NORM, "id": True}, {"c": "yes"}, "field 'id' must be a text or a number"),
+        ({**NORM, "rot": "Another."}, {"c": "yes"}, "both stand for rule_of_thumb and differ"),
     ],
 )
-def test_a_line_that_cannot_be_read_is_named(write: Written, line: object, message: str) -> None:
+def test_a_line_that_cannot_be_read_is_named(
+    write: Written, record: dict[str, Any], labels: object, message: str
+) -> None:
     sound = {**NORM, "labels": {"c": "no"}}
-    first, bad, last = read_back(write, sound, line, sound)
+    first, bad, last = read_back(write, sound, {**record, "labels": labels}, sound)
     assert message in says([bad])
     assert isinstance(bad, Item)
     assert (bad.source, bad.line) == ("a.jsonl", 2)

@@ -252,27 +252,6 @@ def test_neither_key_nor_records_follow_a_redirection_to_another_server(
     assert echo.count == 0
 
 
-def test_a_redirection_within_the_server_is_followed(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def script(asked: Asked) -> Answer:
-        if asked.number == 1:
-            again = {"Location": "/v1/chat/completions?where=here"}
-            return Answer(status=307, headers=again, body=b"")
-        return says('{"ready": "yes"}') if asked.probe else echoing(asked)
-
-    with Loopback(script, scripted_probe=True) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        assert typed(*JUDGE).returncode == 0
-    with Loopback(
-        lambda asked: Answer(status=307, headers={"Location": "/v1/chat/completions"}, body=b""),
-        scripted_probe=True,
-    ) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        done = typed(*JUDGE, "--no-cache")
-    assert done.returncode == 4 and b"from one address to the next" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("url", "key", "warned"),
     [

@@ -13,7 +13,6 @@ from sklearn import metrics
 from judge.stats.classification import (
     aucs,
     confusion_matrix,
-    correlations,
     counted,
     defined,
     f1s,
@@ -58,8 +57,6 @@ def test_by_hand() -> None:
     assert recalls(counts).tolist() == pytest.approx([3 / 4, 2 / 4, 1 / 2])
     assert f1s(counts).tolist() == pytest.approx([6 / 9, 4 / 8, 2 / 3])
     assert defined(macro_precisions(counts)) == pytest.approx((0.6 + 0.5 + 1) / 3)
-    # s 10, h 6, true (4, 4, 2), given (5, 4, 1): (60 - 38) / sqrt((100 - 42)(100 - 36)).
-    assert defined(correlations(counts)) == pytest.approx(22 / (58 * 64) ** 0.5)
     # Observed 0.6, by chance 0.38.
     assert defined(kappas(counts)) == pytest.approx(0.22 / 0.62)
 
@@ -69,7 +66,6 @@ def test_a_class_that_is_never_answered_leaves_no_macro_precision() -> None:
     assert defined(macro_precisions(counts)) is None
     assert defined(macro_recalls(counts)) == 0.5
     assert defined(macro_f1s(counts)) == pytest.approx((2 / 3 + 0) / 2)
-    assert defined(correlations(counts)) is None
     assert defined(kappas(counted(["yes"], ["yes"], CLASSES))) is None
 
 
@@ -89,10 +85,6 @@ def test_against_scikit_learn(pairs: list[tuple[str, str]]) -> None:
     assert defined(macro_recalls(counts)) == pytest.approx(float(np.nanmean(theirs[1])))
     assert defined(macro_f1s(counts)) == pytest.approx(
         metrics.f1_score(true, said, average="macro")
-    )
-    # scikit-learn gives 0 where a side is constant.
-    assert (defined(correlations(counts)) or 0.0) == pytest.approx(
-        metrics.matthews_corrcoef(true, said)
     )
 
 
