@@ -12,7 +12,7 @@ from evaluation.eecc_folder import write_folder
 
 from judge.evaluation.evaluating import Evaluated, choices_of, evaluate, load_benchmark
 from judge.run.job import Job
-from judge.run.running import Watcher
+from judge.run.task import Watcher
 from judge.settings import resolve
 from judge.weights import store
 

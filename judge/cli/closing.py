@@ -9,8 +9,8 @@ from judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
-    from judge.run.running import Report
     from judge.run.summary import Summary
+    from judge.run.task import Report
     from judge.stats.interval import Estimate
 
 _MOST_SHOWN = 160

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from judge.evaluation.benchmark import Benchmark
     from judge.evaluation.evaluating import Evaluated
     from judge.evaluation.tables import Table
-    from judge.run.running import Report
+    from judge.run.task import Report
 
 EPILOG = """**Examples**
 

@@ -15,7 +15,7 @@ from judge.cli.printing import counted, nothing, tell
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from judge.run.running import Report
+    from judge.run.task import Report
     from judge.settings import Settings
 
 EPILOG = """**Examples**
@@ -42,6 +42,13 @@ def command(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with OUT: keep what is finished, redo errors.")
     ] = False,
+    redo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERDICT,...",
+            help="With --resume: judge again what has one of these verdicts, also by other models.",
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
     unordered: Annotated[
         bool, typer.Option("--unordered", help="Write records as they finish.")
@@ -118,6 +125,7 @@ def command(
         out=out,
         resume=resume,
         overwrite=overwrite,
+        redo=[part.strip() for part in redo.split(",") if part.strip()] if redo else (),
         unordered=unordered,
         format=format,
         limit=limit,

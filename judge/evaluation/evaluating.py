@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from judge import __version__, plugins
 from judge.backends.base import Reading
-from judge.errors import BackendError, JudgeError, UsageError
+from judge.errors import UsageError
 from judge.evaluation.asking import Examinee
 from judge.evaluation.benchmark import Answer, Benchmark, Choices, Grader, MeasuredModel, Result
 from judge.evaluation.results import answered, result_of
 from judge.evaluation.selection import first_rows, sampled_rows
-from judge.judging.budget import BudgetReached
 from judge.judging.judge import Sampling
 from judge.judging.probe import prove_logprobs
-from judge.masking import masked
 from judge.records import Item, Problem, SeenIds
 from judge.run import lines
 from judge.run.clients import ClientBuilder, build_client
 from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, among, refuse_outputs
 from judge.run.lines import Line
-from judge.run.running import Report, Watcher, run
 from judge.run.setup import Setup
 from judge.run.summary import SpeechStatistics, Summary
+from judge.run.task import Report, Watcher, run
 from judge.settings import Settings
 from judge.task import load_task
-from judge.verdict import Usage
+from judge.verdict import Unfinished, Usage
 
 BENCHMARKS = "judge.benchmarks"
 GUESSER = "baseline:embedding"
@@ -198,28 +196,17 @@ class _Evaluation:
             )
         return self._mark
 
-    def readable(self, item: Item) -> bool:
-        return problem_of(item, self.ids) is None
-
-    async def line(self, item: Item, kept: Callable[[Item], Line | None]) -> Line:
+    def read(self, item: Item) -> Item | Line:
         problem = problem_of(item, self.ids)
         if problem is not None or item.fields is None:
             return lines.bad_input(item, problem or Problem("there is no item"))
-        if (line := kept(item)) is not None:
-            return line
-        mark = self.mark(self.benchmark.name)
-        try:
-            return answered(item, await self._answer(item), mark)
-        except BackendError as error:
-            if error.kind in ("unreachable", "denied") or isinstance(error, BudgetReached):
-                raise
-            return _failed(item, error.kind, str(error), mark)
-        except JudgeError:
-            raise
-        except Exception as error:  # noqa: BLE001
-            # One item that a benchmark stumbles over must not keep all others from being asked.
-            _log.exception("item %s was not asked", item.fields.get("id"))
-            return _failed(item, "internal", masked(f"{type(error).__name__}: {error}"), mark)
+        return item
+
+    async def step(self, item: Item) -> Line:
+        return answered(item, await self._answer(item), self.mark(self.benchmark.name))
+
+    def failed(self, item: Item, kind: str, message: str, unfinished: Unfinished | None) -> Line:
+        return _failed(item, kind, message, self.mark(self.benchmark.name))
 
     def count(self, line: Line, report: Report) -> None:
         found = result_of(json.loads(line.text))

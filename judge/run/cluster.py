@@ -88,7 +88,7 @@ class ClusterValidation(Validation):
         )
         await setup.crew.start()
 
-    async def judged(self, record: Record) -> Line:
+    async def step(self, record: Record) -> Line:
         if self.setup.crew is None:
             raise RuntimeError("records are judged after prepare")
         bound = self.setup.bound(record.kind)

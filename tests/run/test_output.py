@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+from judge.run.shelf import LineShelf
 
 from judge.errors import JudgeError
 from judge.run import output
 from judge.run.lines import reread
 from judge.run.output import FileSink
-from judge.run.shelf import LineShelf
 
 LINE = b'{"id": %d, "judge": {"verdict": "pass"}}\n'
 

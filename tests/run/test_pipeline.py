@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from judge.run.pipeline import Brake, Pipeline, feed
 
 

@@ -17,7 +17,7 @@ from judge.errors import UsageError
 from judge.run.job import Job
 from judge.run.lines import earlier
 from judge.run.resume import Kept, side_file, whole_lines
-from judge.run.running import Report, Watcher
+from judge.run.task import Report, Watcher
 from judge.run.validate import validate
 from judge.settings import resolve
 

@@ -12,9 +12,9 @@ from judge.errors import Exit
 from judge.judging.client import Client
 from judge.run import output, running
 from judge.run.job import Job
-from judge.run.running import Watcher
 from judge.run.setup import Setup
 from judge.run.summary import Summary
+from judge.run.task import Watcher
 from judge.run.validate import validate
 from judge.settings import Settings, resolve
 
