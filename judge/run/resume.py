@@ -178,6 +178,10 @@ class Resumption:
         if not self._later:
             return 0
         with self._usable():
+            if self._file is not None:
+                # What was read so far may hold a torn last line that has been written over.
+                self._file.close()
+                self._file = self.out.open("rb")
             left = "SELECT start FROM old WHERE finished OR ? ORDER BY rowid"
             rest = [row[0] for row in self._index.execute(left, (not finished,))]
             if finished and rest:

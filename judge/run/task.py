@@ -489,11 +489,13 @@ class _Run:
 
     def _close_files(self) -> None:
         for opened in self._opened:
-            if not self.report.begun:
-                opened.withdraw()
-            else:
-                opened.sync()
-            opened.close()
+            try:
+                if self.report.begun:
+                    opened.sync()
+                else:
+                    opened.withdraw()
+            finally:
+                opened.close()
         if self.resumption is not None:
             self.resumption.close()
 
