@@ -137,7 +137,7 @@ class Resumption:
         Each line is given once. One that does not stand is given up for the new one.
 
         Args:
-            place: of the record in the input, behind those of the prefix.
+            place: of the record in the input.
 
         Raises:
             JudgeError: as `index`.

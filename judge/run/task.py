@@ -183,7 +183,7 @@ async def line_of(task: Task, subject: Any) -> Line:
     except Exception as error:  # noqa: BLE001
         # A fault of judge, or of a rubric, workflow or benchmark that was added: one record must
         # not keep all others from being judged, now and again on every resume.
-        _log.exception("one record was not judged")
+        _log.exception("%s was not judged", _named(subject))
         told = masked(f"{type(error).__name__}: {error}")
         return task.failed(subject, "internal", told, None)
 
@@ -369,8 +369,8 @@ class _Run:
     def _behind_prefix(
         self, items: Iterator[Item], resumption: Resumption
     ) -> Iterator[tuple[Item, Any]]:
-        """Pass over the items whose lines stand at the top of OUT; gives the first that do not."""
-        size, ahead = 0, []
+        """The items whose lines stand at the top of OUT, with these, and the first that has none."""
+        size, ahead = 0, list[tuple[Item, Any]]()
         for text, found in resumption.prefix():
             item = next(items, None)
             if item is None:
@@ -383,8 +383,8 @@ class _Run:
             if not same:
                 ahead.append((item, subject))
                 break
-            self._count(Line(text, found.judgement, kept=not isinstance(subject, Line)))
             size += len(text)
+            yield item, Line(text, found.judgement, kept=True)
         resumption.index(size)
         yield from ahead
 
@@ -404,8 +404,8 @@ class _Run:
 
     def _emit(self, result: tuple[int, Line]) -> None:
         place, line = result
-        self._begin()
         if not line.kept:
+            self._begin()
             self._describe(line)
             if self.resumption is not None and isinstance(self.sink, FileSink):
                 self.resumption.wrote(place, self.sink.size)
@@ -511,6 +511,12 @@ class _Run:
             finished=streamed and self.report.finished,
         )
         await self.setup.aclose()
+
+
+def _named(subject: Any) -> str:
+    """The record, as a log line names it."""
+    item: Item = getattr(subject, "item", subject)
+    return f"record {getattr(subject, 'id', '')} (line {item.line} of {item.source})"
 
 
 def _larger(usage: Usage, other: Mapping[str, Any]) -> Usage:
