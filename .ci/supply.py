@@ -25,7 +25,8 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-EXTRAS = ("local", "calibrate", "report", "ray")
+DISTRIBUTION = "judge-text"
+EXTRAS = ("local", "calibrate", "langchain", "parquet", "report", "ray")
 AUDIT_SECONDS = 120
 _RULES = Path(__file__).with_name("supply.toml")
 
@@ -250,7 +251,7 @@ def main() -> int:
     rules = tomllib.loads(_RULES.read_text("utf-8"))
     wanted, say = sys.argv[1], _say
     if wanted == "licences":
-        packages = closure("judge", EXTRAS)
+        packages = closure(DISTRIBUTION, EXTRAS)
         findings, warnings = licences(packages, rules["licences"])
         for warning in warnings:
             say(f"WARNING: {warning}")
@@ -267,7 +268,7 @@ def main() -> int:
         say(f"{asked} packages looked up, {len(findings)} known vulnerabilities")
     else:
         out = Path(sys.argv[3])
-        say(f"{sbom(Path(sys.argv[2]), out, closure('judge', EXTRAS))} parts in {out}")
+        say(f"{sbom(Path(sys.argv[2]), out, closure(DISTRIBUTION, EXTRAS))} parts in {out}")
         return 0
     for finding in findings:
         say(finding)

@@ -22,16 +22,14 @@ import asyncio
 import random
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from judge.graphs.asking import make_check
 from judge.graphs.norm import regeneration
-from judge.graphs.state import begin
 from planted import Fields, Planted, fixture_norms, fixture_stories, norm, planted_norm, story
 from simulated import (
     Engine,
@@ -45,15 +43,17 @@ from simulated import (
     values_last,
 )
 
-from judge.judging.budget import Budget
 from judge.judging.client import Client
+from judge.judging.judge import Sampling
+from judge.judging.limits import Budget
+from judge.judging.panel import take_votes
 from judge.records import Item, Record, build, read
 from judge.rubric import collect
 from judge.run.setup import Bound, Setup
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.verdict import Verdict, gravest
-from judge.workflow import Context
+from judge.workflow import Work
 
 STRONG, CHEAP, WRITER = "sim:strong", "sim:cheap", "sim:writer"
 CALLS_BAR, TOKENS_BAR = 0.60, 0.35
@@ -73,29 +73,19 @@ async def ours(subject: Subject, bound: Bound) -> tuple[Verdict, Mapping[str, An
 
 async def normads(subject: Subject, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
     """NormAd, section 4.2: three rounds of verification and regeneration, then two checks."""
-    context, state = bound.context, begin(subject)
+    work = Work(subject, bound.context)
     for number in range(1, NORM_ROUNDS + 1):
-        state["round"] = number
-        (relevance,) = await _asked("relevance", state["subject"], context)
-        state["checks"] = [relevance]
-        if relevance.verdict is Verdict.FAIL and number < NORM_ROUNDS:
-            made = await regeneration(state, _Runtime(context))
-            state["subject"] = made.get("subject", state["subject"])
-    checks = [relevance]
-    for name in NORM_CHECKS[1:]:
-        checks += await _asked(name, state["subject"], context)
-    return gravest(check.verdict for check in checks), {"story": state["subject"].story}
-
-
-async def _asked(name: str, subject: Subject, context: Context) -> list[Any]:
-    return await make_check(name, subject, context, by="steering")
-
-
-@dataclass(frozen=True, slots=True)
-class _Runtime:
-    """As much of LangGraph's runtime as a node looks at."""
-
-    context: Context
+        work.round = number
+        # Each round is a draw of its own: at temperature 0 the same question is asked only once.
+        panel = bound.context.panel("relevance", "steering")
+        drawn = replace(panel, sampling=Sampling(temperature=1.0, seed=number))
+        relevance = await take_votes(drawn, work.subject, by="steering", round=number)
+        work.checks.append(relevance)
+        if work.failed("relevance") and number < NORM_ROUNDS:
+            await regeneration({"work": work})
+    checks = [relevance, *[await work.check(name) for name in NORM_CHECKS[1:]]]
+    verdict = gravest(check.verdict for check in checks if check is not None)
+    return verdict, {"story": work.subject.story}
 
 
 @dataclass(frozen=True, slots=True)

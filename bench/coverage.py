@@ -24,9 +24,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.stats.corrected_rate import CONTRADICTED, Corrected, rogan_gladen
+from judge.stats.corrected_rate import CONTRADICTED, Corrected, prediction_powered, rogan_gladen
 from judge.stats.guarantee import grid_from, threshold_with_guarantee
-from judge.stats.prediction_powered import prediction_powered
 
 Counts = NDArray[np.int64]
 SEED = 20261122

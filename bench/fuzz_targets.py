@@ -27,18 +27,16 @@ from judge.backends.scripted import ScriptedBackend
 from judge.backends.wire import Answered
 from judge.errors import ServerFault, UsageError
 from judge.evidence import locate
-from judge.judging.budget import Budget
 from judge.judging.client import Client
-from judge.judging.instructed import Invalid
+from judge.judging.limits import Budget
 from judge.judging.reading import word_chances
-from judge.profiles.profile import Profile
-from judge.profiles.shelf import parse as parse_profile
+from judge.judging.reask import Invalid
+from judge.profiles import Profile
+from judge.profiles import parse as parse_profile
 from judge.records import Item, Problem, build, read
-from judge.records.labelled import LabelledItem
-from judge.records.labels import SETS, read_labels
+from judge.records.labels import SETS, LabelledItem, read_labels
 from judge.records.write import dump
-from judge.replies import JUDGING_REPLIES, About, JudgingReply, Reply
-from judge.rewrites import REWRITING_REPLIES
+from judge.replies import JUDGING_REPLIES, REWRITING_REPLIES, About, JudgingReply, Reply
 from judge.rubric import Rubric
 from judge.rubric import parse as parse_rubric
 from judge.run.lines import bad_input, earlier

@@ -24,12 +24,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from judge.audit.suite import Case, Family, cases, families, read_families, subject_of
+from judge.audit.suite import Case, Family, cases, families, subject_of
 from judge.judging.injection import injections
 from judge.records.base import Item
 from judge.records.labels import read_labels
 from judge.rubric import Rubric, builtin
-from judge.stats.wilson import wilson
+from judge.stats.intervals import wilson
 from judge.subject import Subject
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +42,7 @@ Looked = tuple[str, Rubric, Subject]
 
 def held_out() -> dict[str, Family]:
     """The attacks of bench/hostile.yaml."""
-    found = read_families(HELD_OUT)
+    found = families(HELD_OUT)
     return {name: one.model_copy(update={"each": len(one.texts)}) for name, one in found.items()}
 
 

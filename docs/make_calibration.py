@@ -20,9 +20,8 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
-from judge.calibration.calibrating import Job, calibrate
-from judge.calibration.outcome import Calibration, CheckReport
-from judge.cli.calibration_tables import number
+from judge.calibration.calibration import Job, acalibrate
+from judge.calibration.report import Calibration, CheckReport
 from judge.profiles import JudgeProfile, Profile, shipped
 from judge.run.setup import DEFAULT_MODEL, Setup
 from judge.settings import resolve
@@ -119,7 +118,7 @@ async def measure(units: Sequence[DataSet], data: Path, setup: Setup) -> dict[st
     found = {}
     for unit in units:
         print(key(unit), flush=True)
-        found[key(unit)] = fragment(unit, await calibrate(job([unit], data), setup))
+        found[key(unit)] = fragment(unit, await acalibrate(job([unit], data), setup))
     return found
 
 
@@ -138,7 +137,7 @@ async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile
         parts = fitted_to(check)
         if not all(part in units for part in parts):
             continue
-        found = await calibrate(job(parts, data), setup)
+        found = await acalibrate(job(parts, data), setup)
         assert found.profile is not None, found.refused
         (one,) = found.profile.judges
         made_by, made[check] = found.profile.made_by, one.model_copy(update={"labels": {}})
@@ -237,7 +236,7 @@ def _rows(one: DataSet, report: CheckReport) -> Iterator[str]:
         cells = (
             f"{accuracy.n} of {measures.items}",
             *(
-                number(estimate)
+                str(estimate)
                 for estimate in (accuracy, measures.kappa, measures.auc, measures.calibration_error)
             ),
         )
@@ -253,9 +252,9 @@ def _beside_people(one: DataSet, report: CheckReport) -> Iterator[str]:
         yield (
             f"- {one.name}, {report.check}, {people.human_human.n} held-out items that "
             f"several of {people.annotators} people annotated: two of them agree "
-            f"{number(people.human_human)} of the time, one of them and the judge "
-            f"{number(people.human_judge)}; beyond chance {number(people.human_kappa)} and "
-            f"{number(people.judge_kappa)}."
+            f"{people.human_human} of the time, one of them and the judge "
+            f"{people.human_judge}; beyond chance {people.human_kappa} and "
+            f"{people.judge_kappa}."
         )
         if people.test is not None:
             yield (
@@ -264,13 +263,13 @@ def _beside_people(one: DataSet, report: CheckReport) -> Iterator[str]:
                 f"{'as good as' if people.test.passes else 'not shown to be as good as'} "
                 "one of them."
             )
-    if judge.stability is not None and judge.stability.position is not None:
-        position = judge.stability.position
+    if judge.position is not None:
+        position = judge.position
         yield (
             f"- {one.name}, {report.check}, as it stands: another answer when the "
-            f"alternatives change places {number(position.changed)} of the time; the first "
-            f"place in both orders {number(position.first)}, the last "
-            f"{number(position.last)}."
+            f"alternatives change places {position.changed} of the time; the first "
+            f"place in both orders {position.first}, the last "
+            f"{position.last}."
         )
 
 

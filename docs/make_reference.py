@@ -5,57 +5,72 @@ python docs/make_reference.py
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import typer
-from typer.cli import get_docs_for_click
 
-from judge.cli import app
-from judge.evaluation.evaluating import benchmark_names, load_benchmark
+from judge import settings as declared
+from judge.cli import EXIT_CODES, app
+from judge.evaluation.benchmark import benchmark_names, load_benchmark
 from judge.rubric import builtin
 from judge.run.workflows import load_workflow, workflow_names
-from judge.settings import Settings
 from judge.task import load_task
 
 TARGET = Path(__file__).with_name("reference.md")
+HEAD = "# Reference\n\nMade by docs/make_reference.py from the code; do not edit by hand."
 
 
 def reference() -> str:
     """The whole page as Markdown."""
-    command = typer.main.get_command(app)
-    context = typer.Context(command)
-    parts = [
-        "# Reference\n\nMade by docs/make_reference.py from the code; do not edit by hand.",
-        settings(),
-        rubrics(),
-        workflows(),
-        benchmarks(),
-        get_docs_for_click(obj=command, ctx=context, name="judge", title="Commands", indent=1),
-    ]
+    parts = [HEAD, settings(), exit_codes(), rubrics(), workflows(), benchmarks(), commands()]
     text = "\n\n".join(part.strip() for part in parts) + "\n"
     return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
-def settings() -> str:
-    def default(name: str) -> object:
-        field = Settings.model_fields[name]
-        return "" if field.default_factory or field.default in (None, ()) else field.default
+def table(*rows: Iterable[object]) -> str:
+    """Rows of a Markdown table, the first of them its heads."""
+    lines = ["| " + " | ".join(str(c).replace("|", "\\|") for c in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|---" * lines[0].count(" | ") + "|---|", *lines[1:]])
 
-    rows = [f"| `{n}` | `JUDGE_{n.upper()}` | {default(n)} |" for n in Settings.model_fields]
-    head = (
-        "# Settings\n\nFlags, then variables, then `judge.toml`, then these defaults. In variables "
-        "lists are separated by\ncommas; `JUDGE_THRESHOLDS` and `JUDGE_PRICES` hold JSON.\n\n"
+
+def settings() -> str:
+    def row(name: str) -> tuple[str, ...]:
+        option = declared.option(name)
+        value = "" if declared.is_switch(name) else f" {declared.metavar(name)}"
+        flag = f"`{declared.flag(name)}{value}`" if declared.has_flag(name) else ""
+        marks = ("yes" if option.harmless else "", "yes" if option.decides else "")
+        return (f"`{name}`", flag, f"`{declared.variable(name)}`", declared.described(name), *marks)
+
+    heads = ("judge.toml", "flag", "variable", "meaning", "untrusted file", "fingerprint")
+    return "\n\n".join(
+        (
+            "# Settings",
+            "Flags, then variables, then `judge.toml` in the working directory, then `judge.toml` "
+            "in the user's\nconfiguration folder, then defaults. Without `--trust-config` the file "
+            "in the working directory may set\nonly what is marked. In variables lists are "
+            "separated by commas; tables are JSON.",
+            table(heads, *map(row, declared.Settings.model_fields)),
+            "Variables of a machine, which no file sets:",
+            table(("variable", "meaning"), *((f"`{n}`", m) for n, m in declared.MACHINE.items())),
+        )
     )
-    return head + "| judge.toml | variable | default |\n|---|---|---|\n" + "\n".join(rows)
+
+
+def exit_codes() -> str:
+    return "# Exit codes\n\n" + table(
+        ("code", "meaning"), *((int(c), m) for c, m in EXIT_CODES.items())
+    )
 
 
 def rubrics() -> str:
-    rows = [
-        f"| `{name}` | {r.role} | `{r.reply}` | {', '.join(r.required)} | {r.title} | {r.source} |"
+    heads = ("name", "role", "reply", "needs", "question", "source")
+    rows = (
+        (f"`{name}`", r.role, f"`{r.reply}`", ", ".join(r.required), r.title, r.source)
         for name, r in sorted(builtin().items())
-    ]
-    head = "# Rubrics\n\n| name | role | reply | needs | question | source |\n"
-    return head + "|---|---|---|---|---|---|\n" + "\n".join(rows)
+    )
+    return "# Rubrics\n\n" + table(heads, *rows)
 
 
 def benchmarks() -> str:
@@ -63,11 +78,15 @@ def benchmarks() -> str:
     for name in benchmark_names():
         one = load_benchmark(name)
         asked = ", ".join(
-            f"`{c}`" + ("" if c in one.usual else " (when named)") for c in one.conditions
+            f"`{c}`" + ("" if c in (one.usual or one.conditions) else " (when named)")
+            for c in one.conditions
         )
         parts.append(f"## {name}\n\n{one.title}. Source: {one.source}.\n\nConditions: {asked}.")
-        rows = [f"| `{n}` | {load_task(n).title} | {load_task(n).source} |" for n in one.tasks]
-        parts.append("| task | question | source |\n|---|---|---|\n" + "\n".join(rows))
+        if options := one.options.model_fields:
+            own = ", ".join(f"`{name}={field.default}`" for name, field in options.items())
+            parts.append(f"Options (`--option`): {own}.")
+        rows = ((f"`{t.name}`", t.title, t.source) for t in map(load_task, one.tasks))
+        parts.append(table(("task", "question", "source"), *rows))
     return "\n\n".join(parts)
 
 
@@ -81,6 +100,18 @@ def workflows() -> str:
             f"## {name}\n\n{workflow.title}. Checks: {checks}.\n\n```mermaid\n{drawn}\n```"
         )
     return "\n\n".join(parts)
+
+
+def commands() -> str:
+    """The help of every command, as it is printed."""
+
+    def told(command: Any, words: tuple[str, ...], parent: Any) -> Iterator[str]:
+        context = typer.Context(command, info_name=words[-1], parent=parent, terminal_width=80)
+        yield f"## {' '.join(words)}\n\n```text\n{command.get_help(context)}\n```"
+        for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+            yield from told(command.get_command(context, name), (*words, name), context)
+
+    return "\n\n".join(("# Commands", *told(typer.main.get_command(app), ("judge",), None)))
 
 
 if __name__ == "__main__":

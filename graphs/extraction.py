@@ -16,21 +16,14 @@ the majority, or the votes are lost, the credit is None and the recall does not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Literal
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
 
 from judge.subject import Subject
-from judge.verdict import Check, Extraction, Finding, Judgement, Verdict, gravest
-from judge.workflow import By, Context, Outcome, Workflow, skip_reason
+from judge.verdict import Check, Extraction, Finding, Verdict
+from judge.workflow import By, Context, Outcome, State, Work, Workflow, skip_reason
 
-from .asking import additional_checks, deciding, make_check, summed_reason
-from .state import RecordState, total_usage
-from .state import begin as enter
-
-Run = Runtime[Context]
 CHECK = "value_extraction"
 MOST_PREDICTED = 10
 """Predicted values that count (CQ-Bench, section 3.1: answers are limited to ten values)."""
@@ -39,97 +32,58 @@ CREDITS: Mapping[str, float] = {"fully": 1.0, "partially": 0.5, "absent": 0.0}
 """What an answer is worth (CQ-Bench, section 3.1)."""
 
 
-def begin(subject: Subject) -> Mapping[str, Any]:
-    """The state in which a record enters: the first ten of its predicted values."""
-    return {**enter(subject), "subject": subject.with_first_predicted(MOST_PREDICTED)}
-
-
-async def matching(state: RecordState, runtime: Run) -> dict[str, Any]:
+async def matching(state: State) -> None:
     """How much of each gold value do the predicted ones say?"""
-    subject = state["subject"]
-    made = await make_check(CHECK, subject, runtime.context, by="steering")
-    return {"checks": [_explained(check, subject) for check in made]}
+    work = state["work"]
+    work.subject = work.subject.with_first_predicted(MOST_PREDICTED)
+    await work.check(CHECK)
 
 
-async def nothing_predicted(state: RecordState, runtime: Run) -> dict[str, Any]:
-    """Without any predicted value every gold value is absent; nobody needs to be asked."""
-    if CHECK not in runtime.context.wanted:
-        return {}
-    subject, reason = state["subject"], "no value was predicted"
-    findings = tuple(
-        Finding(Verdict.FAIL, subject.value(n), answer="absent", reason=reason, number=n)
-        for n in subject.numbers
-    )
-    check = Check(
-        CHECK,
-        Verdict.FAIL,
-        by="counting",
-        opinions=dict.fromkeys(subject.numbers, Verdict.FAIL),
-        answers=dict.fromkeys(subject.numbers, "absent"),
-        findings=findings,
-        reason=reason,
-    )
-    return {"checks": [check]}
+async def nothing_predicted(state: State) -> None:
+    """Without any predicted value every gold value is absent; no model needs to be asked."""
+    work, reason = state["work"], "no value was predicted"
+    if CHECK in work.context.wanted:
+        evidence = tuple(
+            Finding(value=value.text, verdict=Verdict.FAIL, answer="absent", reason=reason)
+            for value in work.subject.values
+        )
+        check = Check(
+            name=CHECK,
+            by="counting",
+            verdict=Verdict.FAIL,
+            counted=tuple(CREDITS),
+            evidence=evidence,
+            reason=reason,
+        )
+        work.checks.append(check)
 
 
-async def additional(state: RecordState, runtime: Run) -> dict[str, Any]:
+async def additional(state: State) -> None:
     """The user's own checks."""
-    made = await additional_checks(state["subject"], runtime.context, state["checks"])
-    return {"checks": made}
+    await state["work"].additional(after=state["work"].checks)
 
 
-def after_start(state: RecordState) -> Literal["matching", "nothing_predicted"]:
-    return "matching" if state["subject"].predicted else "nothing_predicted"
+def after_start(state: State) -> Literal["matching", "nothing_predicted"]:
+    return "matching" if state["work"].subject.predicted else "nothing_predicted"
 
 
-def _explained(check: Check, subject: Subject) -> Check:
-    """The check with exactly one finding for each gold value, in their order."""
-    if check.verdict is Verdict.SKIPPED:
-        return check
-    return replace(check, findings=tuple(_finding(check, subject, n) for n in subject.numbers))
-
-
-def _finding(check: Check, subject: Subject, number: int) -> Finding:
-    """The first vote's that gave the answer that stands, or why none stands."""
-    verdict, answer = check.opinions[number], check.answers.get(number)
-    said = [f for vote in check.votes for f in vote.findings if f.number == number]
-    if answer is not None:
-        bearing = next(f for f in said if f.answer == answer and f.verdict is verdict)
-        return replace(bearing, value=subject.value(number))
-    told = ", ".join(f.answer or "nothing" for f in said)
-    reason = f"the votes do not settle it: {told}" if told else "no vote could be read"
-    return Finding(verdict, subject.value(number), reason=reason, number=number)
-
-
-def finish(end: Mapping[str, Any]) -> Outcome:
+def finish(work: Work) -> Outcome:
     """The judgement, with the credits. The record itself is never changed.
 
     It passes when every gold value is found fully. It fails as soon as one is settled to be there
     partially or not at all, whatever the undecided ones would say.
     """
-    state = cast(RecordState, end)
-    decided = deciding(state["checks"])
-    judgement = Judgement(
-        verdict=gravest(check.verdict for check in decided),
-        workflow="extraction",
-        reason=summed_reason(decided, state["notes"]),
-        checks=tuple(state["checks"]),
-        extraction=_extraction(state),
-        usage=total_usage(state),
-    )
-    return Outcome(judgement)
-
-
-def _extraction(state: RecordState) -> Extraction | None:
-    check = next((c for c in state["checks"] if c.name == CHECK), None)
+    judgement = work.judgement("extraction")
+    check = work.last(CHECK)
     if check is None or check.verdict is Verdict.SKIPPED:
-        return None
-    given, counted = state["original"].predicted, state["subject"].predicted
-    answers = [check.answers.get(n) for n in state["subject"].numbers]
-    return Extraction(
-        credits=tuple(None if answer is None else CREDITS[answer] for answer in answers),
-        cut=len(given) - len(counted),
+        return Outcome(judgement)
+    outcomes = check.outcomes()
+    answers = [outcomes.get(value.text, (None, None))[1] for value in work.subject.values]
+    extraction = Extraction.of(
+        (None if answer is None else CREDITS[answer] for answer in answers),
+        cut=len(work.original.predicted) - len(work.subject.predicted),
     )
+    return Outcome(judgement.model_copy(update={"extraction": extraction}))
 
 
 def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int, int]]:
@@ -148,7 +102,7 @@ def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int,
     return planned
 
 
-_builder = StateGraph(RecordState, context_schema=Context)
+_builder = StateGraph(State)
 for _node in (matching, nothing_predicted, additional):
     _builder.add_node(_node.__name__, _node)
 _builder.add_conditional_edges(START, after_start)
@@ -162,9 +116,7 @@ workflow = Workflow(
     kind="extraction",
     title="Values found in stories, against those that they carry (CQ-Bench)",
     graph=graph,
-    begin=begin,
     finish=finish,
     checks=(CHECK,),
-    rewrites=(),
     calls=calls,
 )

@@ -14,127 +14,98 @@ behind one that has failed for good are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Literal
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
 
-from judge.rewrites import Regeneration
+from judge.replies import Regeneration
 from judge.subject import Subject
-from judge.verdict import Check, Edit, Judgement, Verdict, gravest
-from judge.workflow import By, Context, Outcome, Workflow, skip_reason
+from judge.verdict import Check, Edit, Verdict
+from judge.workflow import By, Context, State, Work, Workflow, last_of_each, skip_reason
 
-from .asking import additional_checks, deciding, make_check, summed_reason
-from .state import RecordState, begin, total_usage
-
-Run = Runtime[Context]
 EXAMINED = ("relevance", "leakage")
 ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctness")
 
 
-async def examination(state: RecordState, runtime: Run) -> dict[str, Any]:
+async def examination(state: State) -> None:
     """Is the situation about the rule of thumb, and does it give nothing away?"""
+    work = state["work"]
     # The rewriter is told of every fault; a fault that nothing follows up needs no second one.
-    last = state["round"] > runtime.context.rounds
-    return {"checks": await _examine(state, runtime.context, "steering", final=last)}
+    await _examine(work, "steering", final=work.round > work.context.rounds)
 
 
-async def regeneration(state: RecordState, runtime: Run) -> dict[str, Any]:
+async def regeneration(state: State) -> None:
     """Write the situation anew, told what was wrong with it."""
-    rewriter, subject = runtime.context.rewriters["story_regeneration"], state["subject"]
+    work = state["work"]
     # The label says whether the new situation is to follow the rule, to break it, or to let it be.
-    unlabelled = "the record has no label" if subject.label is None else None
-    if obstacle := rewriter.obstacle(subject) or unlabelled:
-        return {"notes": [f"story_regeneration gave up: {obstacle}"]}
-    asked = await rewriter.ask(
-        subject, round=state["round"], findings=[_told(c) for c in _failed(state)]
-    )
-    if not isinstance(asked.reply, Regeneration):
-        note = f"story_regeneration gave up: {asked.trouble}: {asked.detail}"
-        return {"notes": [note], "usage": [asked.usage]}
-    story, checks = asked.reply.story.strip(), ", ".join(c.name for c in _failed(state))
-    edit = Edit(state["round"], checks, subject.story, story, rewriter.client.spec)
-    return {
-        "subject": subject.with_story(story),
-        "edits": [edit],
-        "round": state["round"] + 1,
-        "usage": [asked.usage],
-    }
+    if work.subject.label is None:
+        work.give_up("story_regeneration", "the record has no label")
+        return
+    failed = _failed(work)
+    told = [_told(check) for check in failed]
+    reply = await work.ask_rewriter("story_regeneration", Regeneration, findings=told)
+    if reply is not None:
+        edit = Edit(
+            round=work.round,
+            check=", ".join(check.name for check in failed),
+            before=work.subject.story,
+            after=reply.story.strip(),
+            model=work.context.rewriters["story_regeneration"].client.spec,
+        )
+        work.rewrite(edit.after, [edit])
 
 
-async def acceptance(state: RecordState, runtime: Run) -> dict[str, Any]:
+async def acceptance(state: State) -> None:
     """A regenerated situation is examined once more, by the accepting judge in fresh context."""
-    return {"checks": await _examine(state, runtime.context, "accepting", final=True)}
+    await _examine(state["work"], "accepting", final=True)
 
 
-async def holding_together(state: RecordState, runtime: Run) -> dict[str, Any]:
+async def holding_together(state: State) -> None:
     """The checks that need no loop, and the user's own."""
-    subject, context, examined = state["subject"], runtime.context, deciding(state["checks"])
-    made: list[Check] = []
+    work = state["work"]
+    work.round = 1
     for name in ASKED_ONCE:
-        made += await make_check(name, subject, context, by="steering", after=[*examined, *made])
-    return {"checks": made + await additional_checks(subject, context, [*examined, *made])}
+        await work.check(name, after=last_of_each(work.checks))
+    await work.additional(after=last_of_each(work.checks))
 
 
-async def _examine(state: RecordState, context: Context, by: By, *, final: bool) -> list[Check]:
+async def _examine(work: Work, by: By, *, final: bool) -> None:
     """The examination; `final` if no regeneration follows, whatever it brings."""
     made: list[Check] = []
     for name in EXAMINED:
-        made += await make_check(
-            name,
-            state["subject"],
-            context,
-            by=by,
-            round=state["round"],
-            after=made if final else (),
-        )
-    return made
+        check = await work.check(name, by=by, after=made if final else ())
+        made += [check] if check else []
 
 
-def _failed(state: RecordState) -> list[Check]:
-    return [c for c in deciding(state["checks"]) if c.verdict is Verdict.FAIL]
+def _failed(work: Work) -> list[Check]:
+    return [c for c in last_of_each(work.checks) if c.verdict is Verdict.FAIL]
 
 
 def _told(check: Check) -> str:
     if check.name == "relevance":
         return "it is not about the right thing: see below what is wanted"
-    quotes = ", ".join(repr(f.quote) for f in check.findings if f.quote)
+    quotes = ", ".join(repr(f.quote) for f in check.bearing() if f.quote)
     return "it gives away where it happens, or explains the custom" + (
         f": {quotes}" if quotes else ""
     )
 
 
 def after_examination(
-    state: RecordState, runtime: Run
+    state: State,
 ) -> Literal["regeneration", "acceptance", "holding_together"]:
-    if _failed(state) and state["round"] <= runtime.context.rounds:
+    work = state["work"]
+    if _failed(work) and work.round <= work.context.rounds:
         return "regeneration"
-    return "acceptance" if state["edits"] else "holding_together"
+    return "acceptance" if work.edits else "holding_together"
 
 
 def after_regeneration(
-    state: RecordState,
+    state: State,
 ) -> Literal["examination", "acceptance", "holding_together"]:
-    if not state["notes"]:
+    work = state["work"]
+    if not work.notes:
         return "examination"
-    return "acceptance" if state["edits"] else "holding_together"
-
-
-def finish(end: Mapping[str, Any]) -> Outcome:
-    """The judgement, and the story if it was written anew."""
-    state = cast(RecordState, end)
-    subject, decided = state["subject"], deciding(state["checks"])
-    changed = subject.story != state["original"].story
-    judgement = Judgement(
-        verdict=gravest(c.verdict for c in decided),
-        workflow="norm",
-        reason=summed_reason(decided, state["notes"]),
-        checks=tuple(state["checks"]),
-        edits=tuple(state["edits"]),
-        usage=total_usage(state),
-    )
-    return Outcome(judgement, {"story": subject.story} if changed else {})
+    return "acceptance" if work.edits else "holding_together"
 
 
 def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int, int]]:
@@ -157,7 +128,7 @@ def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int,
     return planned
 
 
-_builder = StateGraph(RecordState, context_schema=Context)
+_builder = StateGraph(State)
 for _node in (examination, regeneration, acceptance, holding_together):
     _builder.add_node(_node.__name__, _node)
 _builder.add_edge(START, "examination")
@@ -172,8 +143,6 @@ workflow = Workflow(
     kind="norm",
     title="Situations that follow or break a rule of thumb (NormAd)",
     graph=graph,
-    begin=begin,
-    finish=finish,
     checks=(*EXAMINED, *ASKED_ONCE),
     accepted=EXAMINED,
     rewrites=("story_regeneration",),

@@ -1,14 +1,15 @@
 """Replies on disk.
 
-Entries are text only: JSON under the hash of the canonical request. diskcache would pickle other
-objects, and unpickle whatever lies in a folder that somebody else may write to; `TextDisk` refuses
-both (docs/decisions/0004-text-only-cache.md). Several processes may share one folder.
+Entries are text only: a checksum and JSON, under the hash of the request. diskcache would pickle
+other objects, and unpickle whatever lies in a folder that somebody else may write to; `TextDisk`
+refuses both (docs/decisions/0004-text-only-cache.md). Several processes may share one folder.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 import json
 import os
 import sqlite3
@@ -28,6 +29,10 @@ from judge.errors import Exit, UsageError
 LOCKED_SECONDS = 60.0
 """How long a lock that another process holds on the database is waited for."""
 
+_CHECKSUM = 16
+"""Hex digits before an entry's text."""
+
+_REMEMBERED = 2048
 _NO_LIMIT = 1 << 50
 _PAUSE = 0.05
 _OWN_SETTINGS: Mapping[str, Any] = {
@@ -72,6 +77,18 @@ class CacheStats:
     oldest_seconds: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class CacheCheck:
+    """What `ReplyCache.verify` found; damaged entries are asked anew when they are needed.
+
+    `database` is SQLite's complaint about the file as a whole (None: it has none).
+    """
+
+    entries: int
+    damaged: int
+    database: str | None
+
+
 def cache_dir(chosen: Path | None = None) -> Path:
     """`chosen`, else $JUDGE_CACHE_DIR, else `judge/replies` in the user's cache folder."""
     if chosen is not None:
@@ -89,6 +106,29 @@ class _BusyError(Exception):
     """Another process holds the lock; it may be gone soon."""
 
 
+class MemoryCache:
+    """The latest entries of a run without a cache, which asks no question twice either."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, str] = {}
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        text = self._entries.get(key)
+        return None if text is None else json.loads(text)
+
+    def set(self, key: str, value: Mapping[str, Any], *, tag: str | None = None) -> None:
+        self._entries[key] = json.dumps(value)
+
+    async def store(self, *entries: tuple[str, str, str]) -> None:
+        for key, text, _ in entries:
+            self._entries[key] = text
+        while len(self._entries) > _REMEMBERED:
+            del self._entries[next(iter(self._entries))]
+
+    def remove(self, key: str) -> bool:
+        return self._entries.pop(key, None) is not None
+
+
 class ReplyCache:
     """A folder of replies; a value that is no JSON object counts as absent.
 
@@ -103,7 +143,7 @@ class ReplyCache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.on_fault: Callable[[CacheError], None] | None = None
-        self._waiting: list[tuple[str, str, str | None]] = []
+        self._waiting: list[tuple[str, str, str]] = []
         self._commit: asyncio.Future[None] | None = None
         self._patient_until = 0.0
         self._faulty = False
@@ -121,14 +161,8 @@ class ReplyCache:
         )
 
     def get(self, key: str) -> dict[str, Any] | None:
-        text = self._patiently(lambda: self._text(key))
-        if not isinstance(text, str) or not text:
-            return None
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        return value if isinstance(value, dict) else None
+        """The object stored under `key`; None where there is none, or a damaged one."""
+        return _opened_entry(key, self._patiently(lambda: self._text(key)))
 
     def _text(self, key: str) -> object:
         try:
@@ -141,14 +175,18 @@ class ReplyCache:
 
     def set(self, key: str, value: Mapping[str, Any], *, tag: str | None = None) -> None:
         # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
-        text = json.dumps(value)
+        text = _entry(key, json.dumps(value))
         self._patiently(lambda: self._cache.set(key, text, tag=tag))
 
-    async def store(self, key: str, text: str, *, tag: str | None = None) -> None:
-        """`set` for the text of a JSON object, together with all that this turn of the loop stores.
+    def remove(self, key: str) -> bool:
+        """Whether there was an entry; it is gone."""
+        return self._patiently(lambda: bool(self._cache.delete(key)))
 
-        The busier the loop, the more entries share a transaction, which is what costs time. While
-        another process holds the lock, the loop goes on.
+    async def store(self, *entries: tuple[str, str, str]) -> None:
+        """`set` for entries of (key, text of a JSON object, tag), in one transaction with all that
+        this turn of the loop stores, for transactions are what costs time.
+
+        While another process holds the lock, the loop goes on.
         """
         if self._faulty:
             return
@@ -157,7 +195,7 @@ class ReplyCache:
             self._commit = loop.create_future()
             self._patient_until = time.monotonic() + LOCKED_SECONDS
             loop.call_soon(self._flush, loop)
-        self._waiting.append((key, text, tag))
+        self._waiting += [(key, _entry(key, text), tag) for key, text, tag in entries]
         await asyncio.shield(self._commit)
 
     @property
@@ -225,7 +263,7 @@ class ReplyCache:
         except diskcache.Timeout as error:
             # diskcache says "timeout" whatever kept a transaction from being begun.
             self._sort_out(error.__context__ or error)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             self._sort_out(error)
 
     def _sort_out(self, error: BaseException) -> NoReturn:
@@ -263,10 +301,20 @@ class ReplyCache:
         cutoff = time.time() - older_than_seconds
         select = "SELECT key FROM Cache WHERE store_time < ?"
         found = self._patiently(lambda: self._cache._sql(select, (cutoff,)).fetchall())
-        return sum(self._removed(row[0]) for row in found)
+        return sum(self.remove(row[0]) for row in found)
 
-    def _removed(self, key: str) -> bool:
-        return self._patiently(lambda: bool(self._cache.delete(key)))
+    def verify(self) -> CacheCheck:
+        """Read every entry and the database's own structure; nothing is changed."""
+        entries = sound = 0
+        with closing(sqlite3.connect(self.folder / "cache.db", timeout=LOCKED_SECONDS)) as opened:
+            opened.text_factory = _lenient
+            with self._usable():
+                (told,) = opened.execute("PRAGMA integrity_check(1)").fetchone()
+                for key, mode, value in opened.execute("SELECT key, mode, value FROM Cache"):
+                    entries += 1
+                    whole = mode == MODE_RAW and isinstance(key, str)
+                    sound += whole and _opened_entry(key, value) is not None
+        return CacheCheck(entries, entries - sound, None if told == "ok" else str(told))
 
     def close(self) -> None:
         """Store what still waits, and close the database."""
@@ -279,6 +327,31 @@ class ReplyCache:
                 self.on_fault(error)
             self._waiting, self._commit = [], None
         self._cache.close()
+
+
+def _entry(key: str, text: str) -> str:
+    """The text with a checksum over it and its key: damage, or an entry moved, is noticed."""
+    return f"{_checksum(key, text)}{text}"
+
+
+def _opened_entry(key: str, stored: object) -> dict[str, Any] | None:
+    if not isinstance(stored, str) or _checksum(key, stored[_CHECKSUM:]) != stored[:_CHECKSUM]:
+        return None
+    try:
+        value = json.loads(stored[_CHECKSUM:])
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _checksum(key: str, text: str) -> str:
+    hashed = hashlib.blake2b(key.encode(), digest_size=_CHECKSUM // 2)
+    hashed.update(text.encode("utf-8", "surrogatepass"))
+    return hashed.hexdigest()
+
+
+def _lenient(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
 
 
 def _drop_strange_settings(database: Path) -> None:

@@ -7,7 +7,7 @@ import json
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from judge.masking import masked
+from judge.redact import redacted
 
 if TYPE_CHECKING:
     from judge.verdict import Unfinished
@@ -21,6 +21,7 @@ class Exit(IntEnum):
     USAGE = 2
     INCOMPLETE = 3
     UNAVAILABLE = 4
+    INTERNAL = 70
     INTERRUPTED = 130
     READER_GONE = 141
 
@@ -102,7 +103,7 @@ class BackendError(JudgeError):
     retryable = False
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(masked(message))
+        super().__init__(redacted(message))
         self.retry_after = retry_after
         self.unfinished: Unfinished | None = None
 

@@ -1,16 +1,19 @@
-"""Backends and workflows, ours and third parties', found through entry points."""
+"""Backends, workflows and benchmarks, ours and those of other packages, found by entry points."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
+
+from judge.errors import DISTRIBUTION, UsageError
 
 
 @cache
 def _installed() -> Any:
-    # Reads the metadata of every package there is, which takes tens of milliseconds. Untyped,
-    # because what comes back has another class in Python 3.11 than in 3.12.
+    # Reads the metadata of every installed package, which takes tens of milliseconds. Untyped,
+    # because the class of the result differs between Python 3.11 and 3.12.
     return entry_points()
 
 
@@ -20,11 +23,43 @@ def names(group: str) -> tuple[str, ...]:
 
 
 def load(group: str, name: str) -> Any:
-    """What an entry point names; None where there is none.
+    """The object that an entry point names; None where there is no such name.
 
     Raises:
-        ImportError: it is there, and something that it needs is not.
+        ImportError: a library that it needs is missing.
+        UsageError: several packages claim the name, so that it is not clear whose code would run.
     """
-    for point in _installed().select(group=group, name=name):
-        return point.load()
-    return None
+    point = _point(group, name)
+    return None if point is None else point.load()
+
+
+def packages(group: str, wanted: Iterable[str]) -> dict[str, str]:
+    """`name version` of the package behind each name, without those that come with judge.
+
+    Part of the fingerprint: another version of a plug-in may judge differently.
+    """
+    found = {}
+    for name in sorted(set(wanted)):
+        point = _point(group, name)
+        if point is not None and (package := _package(point)) != DISTRIBUTION:
+            version = point.dist.version if point.dist else "unknown"
+            found[name] = f"{package} {version}"
+    return found
+
+
+def _point(group: str, name: str) -> EntryPoint | None:
+    points = {
+        (_package(point), point.value): point
+        for point in _installed().select(group=group, name=name)
+    }
+    if len(points) > 1:
+        owners = ", ".join(sorted(package for package, _ in points))
+        raise UsageError(
+            f"{name}: several packages provide a {group.removeprefix('judge.').rstrip('s')} of "
+            f"this name ({owners}): uninstall all but one"
+        )
+    return next(iter(points.values()), None)
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "unknown"

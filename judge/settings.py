@@ -1,55 +1,85 @@
-"""Settings: flags, then JUDGE_* variables, then judge.toml where one works, then defaults."""
+"""Every setting, declared once: type, default, bounds, help, and where it may come from.
+
+The flags of all commands, the JUDGE_* variables, judge.toml, docs/reference.md and the parameters
+in the fingerprint are made from `Settings`. The first of these sources that has a setting decides:
+
+1. the flag
+2. the variable, JUDGE_ and the setting's name
+3. judge.toml in the working directory; without --trust-config only harmless settings
+4. judge.toml in the user's configuration folder
+5. the default
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic_settings import (
-    BaseSettings,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-    TomlConfigSettingsSource,
-)
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
+from pydantic.fields import FieldInfo
 
 from judge.errors import UsageError, why_unread
 
 TOML = "judge.toml"
 PREFIX = "JUDGE_"
-_KEY = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
-OTHERS = frozenset(
-    f"{PREFIX}{name}"
-    for name in (
-        "BATCH_MEGABYTES",
-        "BATCH_PATIENCE",
-        "BATCH_POLL",
-        "BATCH_QUIET",
-        "BATCH_REQUESTS",
-        "HF_DOWNLOAD",
-        "LANGGRAPH_RUNTIME",
-        "LOCAL_CTX",
-        "MODELS_DIR",
-        "SERVER",
-        "SERVER_LOG",
-        "SERVER_OPTIONS",
-        "SERVE_TIMEOUT",
-        "TORCH_DEVICE",
-    )
-)
-"""Variables that are no settings of a run, but of a machine: read where they are used."""
 
-Words = Annotated[tuple[str, ...], NoDecode]
-Thresholds = Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1)]
+MACHINE = {
+    "JUDGE_BATCH_POLL": "seconds between two looks at a batch",
+    "JUDGE_BATCH_QUIET": "seconds without a new call after which a batch is sent",
+    "JUDGE_BATCH_REQUESTS": "requests in a batch, at most",
+    "JUDGE_DEBUG": "1: show the traceback of an unexpected error",
+    "JUDGE_LANGGRAPH_RUNTIME": "1: run workflows by LangGraph's own runtime",
+    "JUDGE_LOCAL_CTX": "context window of local: models, in tokens",
+    "JUDGE_MODELS_DIR": "folder of the weights",
+    "JUDGE_SERVER_LOG": "file for the output of that server",
+    "JUDGE_SERVER_OPTIONS": "further options on its command line",
+    "JUDGE_SERVE_TIMEOUT": "seconds that it may take to answer",
+    "JUDGE_TORCH_DEVICE": "device of transformers: models, such as cpu or cuda:1",
+    "JUDGE_TRACING": "1: leave LangSmith's tracing, which uploads record texts, as it is set",
+}
+"""Variables that describe a machine, not a run; read where they are used."""
+
+MODELS, JUDGING, ENGINE = "Models", "Judging", "Engine"
+LIMITS, CACHE, TRUST = "Speed and money", "Cache", "Trust"
+"""Groups of settings: a command asks for some of them, and its help shows each under its name."""
+
+_SPEC = "PROVIDER:MODEL"
+_SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
+_MOST_BYTES = 1 << 20
 
 
-class PriceSetting(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What is declared of a setting beside its type and default.
+
+    Attributes:
+        group: the heading that its flag has in the help.
+        help: one line or two; bounds and default are added by `described`.
+        unset: what happens without it, where the default does not say that.
+        short: a second, short flag.
+        metavar: what stands for the value in the help; by default made from the type.
+        harmless: an untrusted judge.toml may set it: it loosens no check, runs no code, chooses
+            no model or host, and makes no run dearer.
+        decides: it can change a verdict, and is part of the fingerprint.
+    """
+
+    group: str
+    help: str
+    unset: str = ""
+    short: str | None = None
+    metavar: str | None = None
+    harmless: bool = False
+    decides: bool = False
+
+
+class Price(BaseModel):
     """US dollars for a million tokens."""
 
     model_config = ConfigDict(extra="forbid")
@@ -57,47 +87,208 @@ class PriceSetting(BaseModel):
     output: float = Field(ge=0)
 
 
-class Settings(BaseSettings):
-    """What a run is made with. In variables, lists are separated by commas."""
+Words = tuple[str, ...]
+Thresholds = Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1)]
+Temperature = Field(ge=0, le=2)
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, toml_file=TOML, extra="forbid")
 
-    model: Words = ()
-    accept_model: Words = ()
-    rewrite_model: str | None = None
-    cheap_model: str | None = None
-    cheap_margin: float = Field(default=0.3, ge=0, le=0.5)
-    workflow: str | None = None
-    check: Words = ()
-    rubric: Words = ()
-    reading: Literal["structured", "probability"] | None = None
-    votes: int | None = Field(default=None, ge=1, le=99)
-    rule: Literal["majority", "unanimous", "any"] = "majority"
-    all_votes: bool = False
-    fail_fast: bool = False
-    apart: bool = False
-    rounds: int = Field(default=3, ge=0, le=20)
-    temperature: float = Field(default=0.0, ge=0, le=2)
-    vote_temperature: float = Field(default=0.7, ge=0, le=2)
-    rewrite_temperature: float = Field(default=0.7, ge=0, le=2)
-    seed: int = Field(default=0, ge=0)
-    margin: float = Field(default=0.0, ge=0, lt=0.5)
-    thresholds: Mapping[str, Thresholds] = Field(default_factory=dict)
-    profile: str | None = None
-    min_words: int = Field(default=400, ge=0)
-    injected: Literal["abstain", "ask"] = "abstain"
-    reasks: int = Field(default=2, ge=0, le=10)
-    engine: Literal["local", "batch", "ray"] = "local"
-    address: str | None = None
-    workers: int | None = Field(default=None, ge=1)
-    worker_gpus: int = Field(default=1, ge=0)
-    concurrency: int = Field(default=16, ge=1, le=100_000)
-    timeout: float = Field(default=120.0, gt=0)
-    cache: bool = True
-    cache_dir: Path | None = None
-    max_calls: int | None = Field(default=None, ge=0)
-    max_cost: float | None = Field(default=None, ge=0)
-    prices: Mapping[str, PriceSetting] = Field(default_factory=dict)
+class Settings(BaseModel):
+    """What a run is made with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: Annotated[
+        Words,
+        Option(MODELS, "The judge; several make a panel.", "the embedded local model", "-m", _SPEC),
+    ] = ()
+    accept_model: Annotated[
+        Words,
+        Option(MODELS, "The final judge.", "the judge, in fresh context", metavar=_SPEC),
+    ] = ()
+    rewrite_model: Annotated[
+        str | None, Option(MODELS, "The model that rewrites.", "the judge", metavar=_SPEC)
+    ] = None
+    cheap_model: Annotated[
+        str | None,
+        Option(
+            MODELS,
+            "Read P(yes) from this model first; ask the judge only where that is not sure.",
+            metavar=_SPEC,
+        ),
+    ] = None
+    cheap_margin: Annotated[
+        float,
+        Field(ge=0, le=0.5),
+        Option(MODELS, "How far from the threshold --cheap-model must be to be sure."),
+    ] = 0.3
+    workflow: Annotated[
+        str | None, Option(JUDGING, "extraction, norm or story.", "by the record's fields")
+    ] = None
+    check: Annotated[Words, Option(JUDGING, "Make only this check; may be repeated.")] = ()
+    rubric: Annotated[
+        Words,
+        Option(
+            JUDGING,
+            "A rubric of your own: replaces the built-in one of its name, else is asked as well.",
+            metavar="FILE|FOLDER|NAME",
+        ),
+    ] = ()
+    reading: Annotated[
+        Literal["structured", "probability"] | None,
+        Option(
+            JUDGING,
+            "structured (typed reply with evidence) or probability (first token).",
+            "what suits the model",
+            decides=True,
+        ),
+    ] = None
+    votes: Annotated[
+        int | None,
+        Field(ge=1, le=99),
+        Option(JUDGING, "Votes of each judge.", "3 to accept a story, else 1", decides=True),
+    ] = None
+    rule: Annotated[
+        Literal["majority", "unanimous", "any"],
+        Option(JUDGING, "How votes make a verdict.", decides=True),
+    ] = "majority"
+    all_votes: Annotated[
+        bool,
+        Option(JUDGING, "Ask every vote, also when the verdict is clear.", decides=True),
+    ] = False
+    fail_fast: Annotated[
+        bool,
+        Option(
+            JUDGING,
+            "Skip, and name, the checks that can no longer save a record.",
+            harmless=True,
+            decides=True,
+        ),
+    ] = False
+    apart: Annotated[
+        bool,
+        Option(JUDGING, "Structured readings: one call a value, not one for all.", decides=True),
+    ] = False
+    rounds: Annotated[
+        int,
+        Field(ge=0, le=20),
+        Option(JUDGING, "Most rewrites in each loop; 0 repairs nothing.", decides=True),
+    ] = 3
+    temperature: Annotated[
+        float, Temperature, Option(JUDGING, "Temperature of a single vote.", decides=True)
+    ] = 0.0
+    vote_temperature: Annotated[
+        float, Temperature, Option(JUDGING, "Temperature of several votes.", decides=True)
+    ] = 0.7
+    rewrite_temperature: Annotated[
+        float, Temperature, Option(JUDGING, "Temperature of rewrites.", decides=True)
+    ] = 0.7
+    seed: Annotated[
+        int, Field(ge=0), Option(JUDGING, "Seed of the first vote, and of --sample.", decides=True)
+    ] = 0
+    margin: Annotated[
+        float,
+        Field(ge=0, lt=0.5),
+        Option(JUDGING, "Abstain this close to a probability threshold.", decides=True),
+    ] = 0.0
+    thresholds: Annotated[
+        Mapping[str, Thresholds],
+        Option(JUDGING, "Probability thresholds by rubric, one for each step.", decides=True),
+    ] = Field(default_factory=dict)
+    profile: Annotated[
+        str | None,
+        Option(
+            JUDGING,
+            "What `judge calibrate` learnt: judges, thresholds, error rates.",
+            "the local model's own",
+            metavar="FILE|none",
+        ),
+    ] = None
+    min_words: Annotated[
+        int, Field(ge=0), Option(JUDGING, "Shorter stories are rejected.", decides=True)
+    ] = 400
+    injected: Annotated[
+        Literal["abstain", "ask"],
+        Option(
+            JUDGING,
+            "What a check does with text that has the form of a message to the judge (control "
+            "tokens, ready-made replies, ...).",
+            decides=True,
+        ),
+    ] = "abstain"
+    reasks: Annotated[
+        int,
+        Field(ge=0, le=10),
+        Option(JUDGING, "Times that an invalid reply is asked again.", decides=True),
+    ] = 2
+    engine: Annotated[
+        Literal["local", "batch", "ray"],
+        Option(
+            ENGINE,
+            "Where the work is done: this process, providers' batch APIs, or a Ray cluster.",
+        ),
+    ] = "local"
+    address: Annotated[
+        str | None,
+        Option(
+            ENGINE,
+            "Address of the Ray cluster: auto or HOST:PORT.",
+            "a Ray on this machine",
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        Field(ge=1),
+        Option(ENGINE, "Ray workers.", "one for each free core", harmless=True),
+    ] = None
+    worker_gpus: Annotated[
+        int, Field(ge=0), Option(ENGINE, "GPUs of each Ray worker.", harmless=True)
+    ] = 1
+    concurrency: Annotated[
+        int,
+        Field(ge=1, le=100_000),
+        Option(
+            LIMITS,
+            "Most calls and records under way at once.",
+            "16; 5000 with --engine batch",
+            harmless=True,
+        ),
+    ] = 16
+    timeout: Annotated[
+        float, Field(gt=0), Option(LIMITS, "Seconds until a call is given up.", harmless=True)
+    ] = 120.0
+    max_calls: Annotated[
+        int | None,
+        Field(ge=0),
+        Option(LIMITS, "Stop gracefully after N paid calls."),
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        Field(ge=0),
+        Option(LIMITS, "Stop gracefully at this cost in USD; needs prices."),
+    ] = None
+    prices: Annotated[
+        Mapping[str, Price],
+        Option(LIMITS, "USD for a million tokens by model: input and output."),
+    ] = Field(default_factory=dict)
+    cache: Annotated[bool, Option(CACHE, "Read and keep replies.")] = True
+    cache_dir: Annotated[
+        Path | None, Option(CACHE, "Folder of the replies.", "the user's cache folder")
+    ] = None
+    trust_config: Annotated[
+        bool, Option(TRUST, f"Use all settings of {TOML} in the working directory.")
+    ] = False
+
+    _from_files: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
+
+    @property
+    def from_files(self) -> Mapping[str, tuple[str, ...]]:
+        """The settings that files decided: their names by file."""
+        return self._from_files
+
+    def deciding(self) -> dict[str, Any]:
+        """The settings that can change a verdict, as JSON has them: part of the fingerprint."""
+        names = {name for name in Settings.model_fields if option(name).decides}
+        return self.model_dump(mode="json", include=names)
 
     @field_validator("model", "accept_model", "check", "rubric", mode="before")
     @classmethod
@@ -107,47 +298,133 @@ class Settings(BaseSettings):
         return value
 
     @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+    def _made(cls, values: Mapping[str, Any], from_files: dict[str, tuple[str, ...]]) -> Self:
+        made = cls.model_validate(values)
+        made._from_files = from_files
+        return made
+
+
+# ---------------------------------------------------------------- what is declared
+
+
+def option(name: str) -> Option:
+    """The declaration of a setting."""
+    return next(one for one in Settings.model_fields[name].metadata if isinstance(one, Option))
+
+
+def flag(name: str) -> str:
+    """`--min-words` for min_words."""
+    return f"--{name.replace('_', '-')}"
+
+
+def variable(name: str) -> str:
+    """`JUDGE_MIN_WORDS` for min_words."""
+    return f"{PREFIX}{name}".upper()
+
+
+def has_flag(name: str) -> bool:
+    """Whether a setting has a flag; tables do not."""
+    return not _is_table(Settings.model_fields[name])
+
+
+def is_switch(name: str) -> bool:
+    """Whether a setting is on or off: `--cache`, `--no-cache`."""
+    return Settings.model_fields[name].annotation is bool
+
+
+def metavar(name: str) -> str:
+    """What stands for a setting's value in the help: `N`, `a|b`, ..."""
+    declared, field = option(name), Settings.model_fields[name]
+    if declared.metavar:
+        return declared.metavar
+    kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind]
+    if words := _choices(field):
+        return "|".join(words)
+    return next((name for kind, name in _METAVARS if kind in kinds), "TEXT")
+
+
+def described(name: str) -> str:
+    """The help of a setting with its bounds and its default: `... [0 to 20; default: 3]`."""
+    declared, field = option(name), Settings.model_fields[name]
+    default = declared.unset
+    if not default and isinstance(field.default, int | float | str) and not is_switch(name):
+        default = f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
+    told = filter(None, (_bounds(field), f"default: {default}" if default else ""))
+    return f"{declared.help} [{'; '.join(told)}]".removesuffix(" []")
+
+
+_LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+_METAVARS = ((int, "N"), (float, "X"), (Path, "PATH"))
+
+
+def _choices(field: FieldInfo) -> tuple[str, ...]:
+    for kind in (field.annotation, *get_args(field.annotation)):
+        if get_origin(kind) is Literal:
+            return get_args(kind)
+    return ()
+
+
+def _bounds(field: FieldInfo) -> str:
+    limits = {
+        key: getattr(one, key) for one in field.metadata for key in _LIMITS if hasattr(one, key)
+    }
+    if "ge" in limits and len(limits) == 2:
+        return f"{limits['ge']:g} to {limits.get('le', limits.get('lt')):g}"
+    return ", ".join(f"{_LIMITS[key]} {limit:g}" for key, limit in limits.items() if limit)
+
+
+def _is_table(field: FieldInfo) -> bool:
+    return get_origin(field.annotation) is Mapping
+
+
+# ---------------------------------------------------------------- where values come from
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Values of one source; `place` names it for people, `path` where it is a file."""
+
+    values: Mapping[str, Any]
+    path: Path | None = None
+
+    def place(self, names: tuple[str, ...]) -> str:
+        return f"{self.path} ({'.'.join(names)})"
+
+
+class _Flags(_Source):
+    def place(self, names: tuple[str, ...]) -> str:
+        return flag(names[0])
+
+
+class _Variables(_Source):
+    def place(self, names: tuple[str, ...]) -> str:
+        return variable(names[0])
 
 
 def resolve(flags: Mapping[str, Any]) -> Settings:
     """Settings from all sources; flags that are None or empty count as not given.
 
     Raises:
-        UsageError: a value that does not fit, naming the flag, variable or key.
+        UsageError: a value that does not fit, naming the flag, variable or key; or judge.toml in
+            the working directory sets what only the user may set, and is not trusted.
     """
     given = {name: value for name, value in flags.items() if value not in (None, (), [])}
+    sources = [_Flags(given), _Variables(_from_variables()), *_files()]
+    chosen = {name: source for source in reversed(sources) for name in source.values}
+    values = {name: source.values[name] for name, source in chosen.items()}
+    by_file: dict[str, tuple[str, ...]] = {}
+    for name, source in sorted(chosen.items()):
+        if source.path is not None:
+            by_file[str(source.path)] = (*by_file.get(str(source.path), ()), name)
     try:
-        return Settings(**given)
+        made = Settings._made(values, by_file)
     except ValidationError as error:
         first = error.errors()[0]
-        place = _place(given, tuple(map(str, first["loc"])))
-        told = first["msg"]
-        if first["type"] == "extra_forbidden" and _KEY.search(str(first["loc"][-1])):
-            told = (
-                "keys and passwords are read from the environment alone (OPENAI_API_KEY, "
-                "VLLM_API_KEY, ...), never from a file: take it out, and if others may have seen "
-                "the file, replace it"
-            )
-        elif first["type"] == "extra_forbidden":
-            told = f"there is no such setting; there are {', '.join(sorted(Settings.model_fields))}"
-        raise UsageError(f"{place}: {told}") from error
-    except SettingsError as error:
-        raise UsageError(f"{_undecodable()}: {error.__cause__ or error}") from error
-    except (UnicodeDecodeError, OSError) as error:
-        raise UsageError(f"{TOML}: cannot be read: {why_unread(error)}") from error
-    except ValueError as error:
-        raise UsageError(f"{TOML}: {error}") from error
-    except RecursionError:
-        raise UsageError(f"{TOML}: nested too deep to be read") from None
+        names = tuple(map(str, first["loc"])) or ("",)
+        source = chosen.get(names[0], sources[0])
+        raise UsageError(f"{source.place(names)}: {_why(first)}") from error
+    _refuse_untrusted(made)
+    return made
 
 
 def strays() -> dict[str, str | None]:
@@ -155,29 +432,78 @@ def strays() -> dict[str, str | None]:
 
     None where no name is near.
     """
-    known = OTHERS | {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
-    unknown = sorted(
-        name for name in os.environ if name.startswith(PREFIX) and name.upper() not in known
-    )
+    known = {*MACHINE, *map(variable, Settings.model_fields)}
+    unknown = sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
     return {name: next(iter(get_close_matches(name.upper(), known, 1)), None) for name in unknown}
 
 
-def _place(given: Mapping[str, Any], path: tuple[str, ...]) -> str:
-    """Where the value at `path` was set: the first source that has it is the one that counts."""
-    name = path[0] if path else ""
-    if name in given:
-        return f"--{name.replace('_', '-')}"
-    if variable := _variable(name):
-        return variable
-    return f"{TOML} ({'.'.join(path)})"
+def user_file() -> Path:
+    """judge.toml in the user's configuration folder, which is always trusted."""
+    from platformdirs import user_config_path
+
+    return user_config_path("judge") / TOML
 
 
-def _variable(name: str) -> str | None:
-    """The environment variable that sets `name`, as it is spelt; None if there is none."""
-    wanted = f"{PREFIX}{name}".upper()
-    return next((variable for variable in os.environ if variable.upper() == wanted), None)
+def _from_variables() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, field in Settings.model_fields.items():
+        text = os.environ.get(variable(name), "")
+        if not text.strip():
+            continue
+        try:
+            found[name] = json.loads(text) if _is_table(field) else text
+        except ValueError as error:
+            raise UsageError(f"{variable(name)}: not JSON: {error}") from error
+    return found
 
 
-def _undecodable() -> str:
-    """The variables that hold JSON, as far as they are set: one of them does not."""
-    return " or ".join(filter(None, map(_variable, ("thresholds", "prices"))))
+def _files() -> list[_Source]:
+    here, own = Path(TOML), user_file()
+    if own.is_file() and here.is_file() and here.samefile(own):
+        return [_read(own)]
+    return [_read(path) for path in (here, own) if path.is_file()]
+
+
+def _read(path: Path) -> _Source:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise UsageError(f"{path}: is larger than {_MOST_BYTES} bytes")
+        values = tomllib.loads(path.read_text("utf-8"))
+    except (UnicodeDecodeError, OSError) as error:
+        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
+    except RecursionError:
+        raise UsageError(f"{path}: nested too deep to be read") from None
+    if "trust_config" in values:
+        raise UsageError(
+            f"{path} (trust_config): a file cannot make itself trusted; use {flag('trust_config')} "
+            f"or {variable('trust_config')}=1"
+        )
+    return _Source(values, path)
+
+
+def _refuse_untrusted(settings: Settings) -> None:
+    """See that a file that anybody may have written sets nothing that only the user may set."""
+    if settings.trust_config:
+        return
+    names = [n for n in settings.from_files.get(TOML, ()) if not option(n).harmless]
+    if names:
+        raise UsageError(
+            f"{Path(TOML).absolute()} sets {', '.join(names)}, which can change verdicts, choose "
+            "models and hosts, or run code. If you wrote that file or have read it, add "
+            f"{flag('trust_config')} (or {variable('trust_config')}=1), or move the settings to "
+            f"{user_file()}"
+        )
+
+
+def _why(error: Any) -> str:
+    if error["type"] != "extra_forbidden":
+        return str(error["msg"])
+    if _SECRET.search(str(error["loc"][-1])):
+        return (
+            "keys and passwords are read from the environment alone (OPENAI_API_KEY, "
+            "VLLM_API_KEY, ...), never from a file: take it out, and if others may have seen "
+            "the file, replace it"
+        )
+    return f"there is no such setting; there are {', '.join(sorted(Settings.model_fields))}"

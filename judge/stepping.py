@@ -1,30 +1,30 @@
 """Takes a state through a LangGraph graph, one node after the other.
 
 LangGraph's own runtime schedules nodes that run side by side, writes checkpoints, streams and
-traces. Our workflows take one record from node to node and need none of that, yet would pay 2 to
-3 ms of CPU for it with every judgement (bench/throughput.py). So a graph whose every node has one
-way out is stepped through here, by its own nodes, edges, branches and reducers; any other graph,
-and every graph while LangSmith's tracing is on, is run by LangGraph
-(docs/decisions/0010-stepping.md).
+traces. Our workflows take one record from node to node and need none of that, yet would pay for it
+with every judgement (figures: docs/decisions/0010-stepping.md). So a graph whose nodes are plain
+`async (state) -> None` functions with one way out each is stepped through here, by its own nodes,
+edges and branches; any other graph, and every graph while LangSmith's tracing is on, is run by
+LangGraph.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.last_value import LastValue
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START
-from langgraph.runtime import Runtime
 
 STEP_LIMIT = 1000
-"""Nodes that one run may pass; a graph that goes on longer has lost its way."""
+"""Nodes that one run may pass before it is stopped."""
+
+OWN_RUNTIME = "JUDGE_LANGGRAPH_RUNTIME"
+"""Environment variable that leaves every graph to LangGraph's runtime when it is set."""
 
 _TRACING = (
     "LANGSMITH_TRACING",
@@ -32,21 +32,28 @@ _TRACING = (
     "LANGCHAIN_TRACING",
     "LANGCHAIN_TRACING_V2",
 )
-OWN_RUNTIME = "JUDGE_LANGGRAPH_RUNTIME"
-"""Environment variable that leaves every graph to LangGraph's runtime when it is set."""
+
+_Node = Callable[[Any], Awaitable[None]]
+_Branch = Callable[[Any], str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Move:
-    """A node or a branch: its function, whether it is awaited and whether it takes the runtime."""
+class _Plan:
+    """A graph's nodes by name, and what comes after each: a node, or a branch with its ends."""
 
-    function: Callable[..., Any]
-    awaited: bool
-    informed: bool
+    nodes: Mapping[str, _Node]
+    after: Mapping[str, str | tuple[_Branch, Mapping[Any, str] | None]]
 
-    async def make(self, state: Mapping[str, Any], runtime: Runtime[Any]) -> Any:
-        made = self.function(state, runtime=runtime) if self.informed else self.function(state)
-        return await made if self.awaited else made
+    def next(self, node: str, state: Any) -> str:
+        way = self.after[node]
+        if isinstance(way, str):
+            return way
+        branch, ends = way
+        chosen = branch(state)
+        if not isinstance(chosen, str):
+            what = type(chosen).__name__
+            raise TypeError(f"a branch after {node} gave {what}, not a node: set {OWN_RUNTIME}=1")
+        return chosen if ends is None else ends[chosen]
 
 
 class Stepper:
@@ -54,115 +61,72 @@ class Stepper:
 
     def __init__(self, graph: Any) -> None:
         self._graph = graph
-        self._plan = None if _left_to_langgraph() else _Plan.of(graph)
+        traced = any(os.environ.get(name, "").lower() == "true" for name in _TRACING)
+        self._plan = None if traced or os.environ.get(OWN_RUNTIME) else _plan(graph)
 
     @property
     def steps(self) -> bool:
         """Whether the graph is stepped through here; False where LangGraph's runtime runs it."""
         return self._plan is not None
 
-    async def run(self, state: dict[str, Any], context: object) -> Mapping[str, Any]:
-        """The state at the graph's end.
-
-        The state that is given is changed from node to node where the graph is stepped through: if
-        one fails, it tells how far the others came.
+    async def run(self, state: Any) -> None:
+        """Take a state, whose content the nodes change in place, to the graph's end.
 
         Raises:
             GraphRecursionError: no end within `STEP_LIMIT` nodes.
         """
-        if self._plan is None:
-            config = {"recursion_limit": STEP_LIMIT}
-            end: Mapping[str, Any] = await self._graph.ainvoke(
-                state, context=context, config=config
-            )
-            return end
-        return await self._plan.run(state, Runtime(context=context))
-
-
-def _left_to_langgraph() -> bool:
-    return bool(os.environ.get(OWN_RUNTIME)) or any(
-        os.environ.get(name, "").lower() == "true" for name in _TRACING
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What a graph says, by node: its move, and the node or the branch that comes after it."""
-
-    moves: Mapping[str, _Move]
-    after: Mapping[str, str | tuple[_Move, Mapping[Any, str] | None]]
-    reducers: Mapping[str, Callable[[Any, Any], Any] | None]
-
-    @classmethod
-    def of(cls, graph: Any) -> _Plan | None:
-        """None for a graph with anything in it that stepping does not know."""
-        builder = graph.builder
-        plain = not builder.waiting_edges and graph.checkpointer is None and graph.store is None
-        moves = {name: _node(spec) for name, spec in builder.nodes.items()}
-        after = {name: _after(builder, name) for name in (START, *builder.nodes)}
-        channels = builder.channels.values()
-        known = all(isinstance(c, (LastValue, BinaryOperatorAggregate)) for c in channels)
-        if not (plain and known and all(moves.values()) and all(after.values())):
-            return None
-        return cls(
-            {name: move for name, move in moves.items() if move},
-            {name: way for name, way in after.items() if way},
-            {name: getattr(c, "operator", None) for name, c in builder.channels.items()},
-        )
-
-    async def run(self, state: dict[str, Any], runtime: Runtime[Any]) -> Mapping[str, Any]:
-        node = await self._next(START, state, runtime)
+        plan = self._plan
+        if plan is None:
+            await self._graph.ainvoke(state, config={"recursion_limit": STEP_LIMIT})
+            return
+        node = plan.next(START, state)
         for _ in range(STEP_LIMIT):
             if node == END:
-                return state
-            made = await self.moves[node].make(state, runtime) or {}
-            if not isinstance(made, Mapping):
-                raise _unknown(f"node {node} gave {type(made).__name__}")
-            for name, value in made.items():
-                reduce = self.reducers[name]
-                state[name] = value if reduce is None else reduce(state[name], value)
-            node = await self._next(node, state, runtime)
+                return
+            await plan.nodes[node](state)
+            node = plan.next(node, state)
         raise GraphRecursionError(f"no end within {STEP_LIMIT} steps")
 
-    async def _next(self, node: str, state: Mapping[str, Any], runtime: Runtime[Any]) -> str:
-        way = self.after[node]
-        if isinstance(way, str):
-            return way
-        branch, ends = way
-        chosen = await branch.make(state, runtime)
-        if not isinstance(chosen, str):
-            raise _unknown(f"the branch behind {node} gave {type(chosen).__name__}")
-        return chosen if ends is None else ends[chosen]
 
-
-def _unknown(what: str) -> TypeError:
-    return TypeError(f"{what}, which only LangGraph's own runtime knows: set {OWN_RUNTIME}=1")
-
-
-def _node(spec: Any) -> _Move | None:
-    bare = spec.retry_policy is None and spec.cache_policy is None and not spec.ends
-    return _move(spec.runnable) if bare and not spec.defer and spec.timeout is None else None
-
-
-def _move(runnable: Any) -> _Move | None:
-    """The function behind a node or a branch, if it takes nothing but the state and the runtime."""
-    own = getattr(runnable, "afunc", None)
-    # LangGraph gives a plain function a second form that runs it in a thread.
-    awaited = own is not None and not isinstance(own, partial)
-    function = own if awaited else getattr(runnable, "func", None)
-    if function is None:
+def _plan(graph: Any) -> _Plan | None:
+    """None for a graph with anything in it that stepping does not know."""
+    builder = graph.builder
+    if builder.waiting_edges or graph.checkpointer is not None or graph.store is not None:
         return None
-    names = list(inspect.signature(function).parameters)[1:]
-    return _Move(function, awaited, bool(names)) if names in ([], ["runtime"]) else None
+    if not all(isinstance(channel, LastValue) for channel in builder.channels.values()):
+        return None
+    nodes = {name: _node(spec) for name, spec in builder.nodes.items()}
+    after = {name: _after(builder, name) for name in (START, *builder.nodes)}
+    if not all(nodes.values()) or not all(after.values()):
+        return None
+    return _Plan({n: f for n, f in nodes.items() if f}, {n: way for n, way in after.items() if way})
 
 
-def _after(builder: Any, name: str) -> str | tuple[_Move, Mapping[Any, str] | None] | None:
+def _node(spec: Any) -> _Node | None:
+    policies = (spec.retry_policy, spec.cache_policy, spec.timeout)
+    function = getattr(spec.runnable, "afunc", None)
+    plain = all(policy is None for policy in policies) and not spec.ends and not spec.defer
+    # What a node returns are writes for LangGraph's channels; stepping knows none.
+    silent = inspect.iscoroutinefunction(function) and _returns(function) in (None, "None")
+    return function if plain and silent and _alone(function) else None
+
+
+def _after(builder: Any, name: str) -> str | tuple[_Branch, Mapping[Any, str] | None] | None:
     """The one way out of a node; None where it has none, or several."""
     edges = [end for start, end in builder.edges if start == name]
     branches = list(builder.branches.get(name, {}).values())
     if len(edges) == 1 and not branches:
         return str(edges[0])
-    if edges or len(branches) != 1:
+    function = getattr(branches[0].path, "func", None) if len(branches) == 1 else None
+    if edges or function is None or not _alone(function):
         return None
-    move = _move(branches[0].path)
-    return None if move is None else (move, branches[0].ends)
+    return function, branches[0].ends
+
+
+def _returns(function: Any) -> Any:
+    return inspect.signature(function).return_annotation
+
+
+def _alone(function: Any) -> bool:
+    """Whether it takes the state and nothing besides."""
+    return len(inspect.signature(function).parameters) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,10 +11,11 @@ from judge.digest import digest
 
 if TYPE_CHECKING:
     from judge.backends.base import Prompt
+    from judge.judging.injection import Screened
     from judge.records import Record, Value
 
-Kind = Literal["story", "norm", "extraction", "pair", "exchange", "comparison"]
-"""What a record is; workflows take the first three, calibration the others too."""
+Kind = Literal["story", "norm", "extraction", "record", "pair", "exchange", "comparison"]
+"""What a record is; workflows take the first four, calibration the others too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Subject:
     label: str | None = None
     predicted: tuple[str, ...] = ()
     prompts: dict[object, Prompt] = field(default_factory=dict, compare=False, repr=False)
+    screened: dict[str, Screened] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, record: Record) -> Subject:
@@ -85,6 +87,14 @@ class Subject:
     def value(self, number: int) -> str:
         """The full text of the value with this number (from 1)."""
         return self.values[number - 1].text
+
+    def about(self, number: int) -> str | None:
+        """What a number asks about: a value's text, or None for the record (0)."""
+        return self.values[number - 1].text if number else None
+
+    def numbered(self, values: Collection[str]) -> tuple[int, ...]:
+        """The numbers of the values with these texts."""
+        return tuple(n for n, one in enumerate(self.values, 1) if one.text in values)
 
     def with_story(self, story: str) -> Subject:
         return replace(self, texts={**self.texts, "story": story}, prompts={})

@@ -1,11 +1,26 @@
-"""What judging leaves behind: verdicts, votes, checks, edits, and how verdicts combine."""
+"""The output line's `"judge"`: verdicts, votes with their evidence, checks, edits, the judgement.
+
+One schema writes a line and reads it back: `Judgement.as_bytes` and `Judgement.model_validate`. A
+key without a value is left out of the line, except that a cost of null is one that is not known.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, PlainSerializer
+from pydantic_core import PydanticSerializationError
+
+from judge.voting import PASS_OR_FAIL, Rule, decide
+
+Text = InstanceOf[str]
+"""Text of a record: any string, because a record may hold unpaired surrogates."""
+
+Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class Verdict(StrEnum):
@@ -20,6 +35,7 @@ class Verdict(StrEnum):
 
 
 _GRAVITY = (Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS)
+_SURE = (Verdict.PASS, Verdict.FAIL)
 
 
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:
@@ -55,7 +71,7 @@ class Usage:
         )
 
     def as_json(self) -> dict[str, Any]:
-        cost = None if self.cost_usd is None or not self.replies else round(self.cost_usd, 8)
+        cost = None if self.cost_usd is None else round(self.cost_usd, 8)
         return {
             "replies": self.replies,
             "input_tokens": self.input_tokens,
@@ -64,166 +80,228 @@ class Usage:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+def _empty(content: object) -> bool:
+    return not content
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
+    )
+
+
+class Finding(_Part):
     """One piece of evidence: what was said of one value, or of the record (value None).
 
     `value` is the value's full text, because numbers shift when values are dropped; `quote` stands
     in the record's text as it was when the judge read it. `predicted` are the numbers (from 1) of
-    the predicted values that an answer rests on. `number` is the value's own, not written out.
+    the predicted values that an answer rests on. `probability` is P(pass), 0 to 1.
     """
 
+    value: Text | None = None
     verdict: Verdict
-    value: str | None = None
-    character: str | None = None
-    quote: str | None = None
     answer: str | None = None
-    reason: str | None = None
-    probability: float | None = None
-    predicted: tuple[int, ...] = ()
-    number: int | None = field(default=None, compare=False)
+    character: Text | None = None
+    quote: Text | None = None
+    predicted: tuple[int, ...] = Field(default=(), exclude_if=_empty)
+    reason: Text | None = None
+    probability: Probability | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        pairs = {
-            "value": self.value,
-            "verdict": str(self.verdict),
-            "answer": self.answer,
-            "character": self.character,
-            "quote": self.quote,
-            "predicted": list(self.predicted) or None,
-            "reason": self.reason,
-            "probability": None if self.probability is None else round(self.probability, 6),
-        }
-        return {key: value for key, value in pairs.items() if value is not None}
+    @property
+    def sure(self) -> bool:
+        """Whether it is for or against, and not undecided."""
+        return self.verdict in _SURE
+
+    @property
+    def counts_as(self) -> str:
+        """What it is counted as where votes are counted by answer."""
+        return self.answer if self.sure and self.answer is not None else self.verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Vote:
-    """One reply to one rubric by one model.
+class Vote(_Part):
+    """One answer to one rubric by one model under one seed, with its evidence.
 
-    `opinions` maps what was asked about (a value's number from 1, or 0 for the record) to a
-    verdict; a lost vote (`unreadable`, `error`) has the same verdict for each. `answers` maps it to
-    the answer, where one was read and the reading was sure of it.
+    `evidence` has at least one finding for each value asked about, or one for the record; in a lost
+    vote (`unreadable`, `error`) too. `part` is `screen` for a cascade's cheap judge, which settles
+    the values that it is sure of, and `locator` for the judge that was asked where a value is
+    contradicted; the verdict is counted from the `panel`'s votes.
     """
 
-    verdict: Verdict
     model: str
-    seed: int | None
-    temperature: float | None
-    opinions: Mapping[int, Verdict]
-    probabilities: Mapping[int, float] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
-    reason: str | None = None
-    answers: Mapping[int, str] = field(default_factory=dict)
-    usage: Usage = field(default_factory=Usage)
+    seed: int | None = None
+    temperature: float | None = None
+    method: Literal["structured", "logprobs", "probe"] = "structured"
+    part: Literal["panel", "screen", "locator"] = Field(
+        default="panel", exclude_if=lambda part: part == "panel"
+    )
+    verdict: Verdict
+    evidence: tuple[Finding, ...] = ()
+    reason: Text | None = None
+    usage: Usage = Field(default=Usage(), exclude=True)
 
-    def as_json(self) -> dict[str, Any]:
-        shown: dict[str, Any] = {
-            "verdict": str(self.verdict),
-            "model": self.model,
-            "seed": self.seed,
-            "temperature": self.temperature,
-        }
-        if self.reason is not None:
-            shown["reason"] = self.reason
-        return shown
+    def verdicts(self) -> dict[str | None, Verdict]:
+        """The verdict on each value asked about; None stands for the record."""
+        return _by_value(self.evidence) or {None: self.verdict}
+
+    def opinions(self, *, graded: bool = False) -> Mapping[str | None, str]:
+        """What the vote counts as on each value: its verdict, or `graded` the answer, if sure."""
+        if not graded:
+            return self.verdicts()
+        verdicts = self.verdicts()
+        of_it = [one for one in self.evidence if one.verdict is verdicts[one.value]]
+        return {one.value: one.counts_as for one in of_it}
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A rubric's verdict on one record.
+class Check(_Part):
+    """A rubric's verdict on one record: the votes of a panel, and what they come to.
 
-    `by` tells the steering judge's asks from the accepting judge's; `opinions` holds the verdict
-    for each value (0: the record) after voting; `answers` the answer that stands, for rubrics whose
-    votes are counted by answers, without the values where none does; `rubric` is the rubric's
-    digest.
+    `by` tells the steering judge's asks from the accepting judge's; `round` (from 1) which pass of
+    a rewrite loop it was made in. `evidence` is what the check rests on besides its votes.
+    `counted` are the answers, from the best to the worst, of a rubric whose votes are counted by
+    answer and not as pass or fail. `rubric` is the rubric's digest.
     """
 
-    name: str
-    verdict: Verdict
+    name: str = Field(alias="check")
     by: Literal["steering", "accepting", "counting"] = "steering"
+    verdict: Verdict
+    probability: Probability | None = None
     round: int = 1
+    rule: Rule | None = None
+    counted: tuple[str, ...] = Field(default=(), exclude_if=_empty)
     votes: tuple[Vote, ...] = ()
-    opinions: Mapping[int, Verdict] = field(default_factory=dict)
-    answers: Mapping[int, str] = field(default_factory=dict)
-    probability: float | None = None
-    findings: tuple[Finding, ...] = ()
-    reason: str | None = None
+    evidence: tuple[Finding, ...] = Field(default=(), exclude_if=_empty)
+    reason: Text | None = None
     rubric: str | None = None
 
     @property
     def usage(self) -> Usage:
         return sum((vote.usage for vote in self.votes), Usage())
 
-    def as_json(self) -> dict[str, Any]:
+    def outcomes(self) -> dict[str | None, tuple[Verdict, str | None]]:
+        """(verdict, answer that stands) for each value, recounted from the votes.
+
+        None as a value stands for the record, as an answer for none: votes are counted by answer
+        only where `counted` names the answers. The screen's opinion stands where it is sure, and
+        is no vote elsewhere. Of a check without votes its own evidence tells.
+        """
+        graded = bool(self.counted)
+        if not self.votes:
+            verdicts = _by_value(self.evidence) or {None: self.verdict}
+            answers = {one.value: one.answer for one in self.evidence if graded}
+            return {value: (verdict, answers.get(value)) for value, verdict in verdicts.items()}
+        said: dict[str | None, list[str]] = {}
+        screened: dict[str | None, str] = {}
+        worth: dict[str, Verdict] = {}
+        for vote in self.votes:
+            opinions = vote.opinions(graded=graded)
+            if graded:
+                worth |= {f.answer: f.verdict for f in vote.evidence if f.answer and f.sure}
+            if vote.part == "screen":
+                sure = {one.value for one in vote.evidence if one.sure}
+                screened |= {value: one for value, one in opinions.items() if value in sure}
+            for value, opinion in opinions.items():
+                known = said.setdefault(value, [])
+                known += [opinion] if vote.part == "panel" else []
+        # As many votes as were cast: asking stops only when the others could change nothing.
+        rule, answers_ = self.rule or "majority", self.counted or PASS_OR_FAIL
+        found = {
+            value: screened.get(value) or decide(opinions, max(1, len(opinions)), rule, answers_)
+            for value, opinions in said.items()
+        }
+        if not graded:
+            return {value: (Verdict(one), None) for value, one in found.items()}
         return {
-            "check": self.name,
-            "by": self.by,
-            "verdict": str(self.verdict),
-            "probability": None if self.probability is None else round(self.probability, 6),
-            "round": self.round,
-            "votes": [vote.as_json() for vote in self.votes],
-            "findings": [finding.as_json() for finding in self.findings],
-            "reason": self.reason,
-            "rubric": self.rubric,
+            value: (worth[one], one) if one in worth else (Verdict(one), None)
+            for value, one in found.items()
         }
 
+    def verdicts(self) -> dict[str | None, Verdict]:
+        """The verdict on each value after voting; None stands for the record."""
+        return {value: verdict for value, (verdict, _) in self.outcomes().items()}
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+    def failed_values(self) -> tuple[str, ...]:
+        """The values found at fault, by their text."""
+        return tuple(v for v, said in self.verdicts().items() if v and said is Verdict.FAIL)
+
+    def bearing(self) -> tuple[Finding, ...]:
+        """The findings that bear the verdicts out, each once, in the order of the values.
+
+        Those of votes that agree with the check's verdict on the value, and where answers are
+        counted with its answer.
+        """
+        of_value: dict[str | None, list[Finding]] = {}
+        for vote in self.votes:
+            for finding in vote.evidence:
+                known = of_value.setdefault(finding.value, [])
+                known += [finding] if vote.part != "screen" or finding.sure else []
+        for finding in self.evidence:
+            of_value.setdefault(finding.value, []).append(finding)
+        kept: dict[tuple[object, ...], Finding] = {}
+        outcomes = self.outcomes()
+        for value, findings in of_value.items():
+            verdict, answer = outcomes.get(value, (None, None))
+            for one in findings:
+                if one.verdict is verdict and answer in (None, one.answer):
+                    kept.setdefault((one.value, one.character, one.quote), one)
+        return tuple(kept.values())
+
+
+def _by_value(evidence: Iterable[Finding]) -> dict[str | None, Verdict]:
+    verdicts: dict[str | None, Verdict] = {}
+    for one in evidence:
+        known = verdicts.get(one.value, one.verdict)
+        verdicts[one.value] = one.verdict if known is one.verdict else gravest((known, one.verdict))
+    return verdicts
+
+
+class Edit(_Part):
     """One rewrite of the record's text; `before` is empty where dialogue was only added."""
 
     round: int
     check: str
-    before: str
-    after: str
+    character: Text | None = None
+    values: tuple[Text, ...] = ()
+    before: Text
+    after: Text
     model: str
-    character: str | None = None
-    values: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "round": self.round,
-            "check": self.check,
-            "character": self.character,
-            "values": list(self.values),
-            "before": self.before,
-            "after": self.after,
-            "model": self.model,
-        }
 
 
-@dataclass(frozen=True, slots=True)
-class Extraction:
+class Extraction(_Part):
     """How far a record's gold values are found among its predicted ones (CQ-Bench, section 3.1).
 
     `credits` has 1 (fully), 0.5 (partially) or 0 (absent) for each gold value, in their order, None
-    where the judges did not settle it; `cut` is how many predicted values were left out because
-    they were over the limit.
+    where the judges did not settle it; `recall` is the mean of the settled ones, in [0, 1], None
+    where none is; `cut` is how many predicted values were left out because they were over the
+    limit.
     """
 
     credits: tuple[float | None, ...]
+    recall: float | None = None
     cut: int = 0
+
+    @classmethod
+    def of(cls, credits: Iterable[float | None], cut: int = 0) -> Extraction:
+        """The extraction with these credits, and their recall."""
+        given = tuple(credits)
+        known = [credit for credit in given if credit is not None]
+        return cls(
+            credits=given, recall=round(sum(known) / len(known), 6) if known else None, cut=cut
+        )
 
     @property
     def settled(self) -> tuple[float, ...]:
         """The credits that the judges settled."""
         return tuple(credit for credit in self.credits if credit is not None)
 
-    @property
-    def recall(self) -> float | None:
-        """The mean of the settled credits, in [0, 1]; None where none is settled."""
-        return sum(self.settled) / len(self.settled) if self.settled else None
 
-    def as_json(self) -> dict[str, Any]:
-        """`recall` is over `over` gold values out of `of`."""
-        return {
-            "credits": list(self.credits),
-            "recall": None if self.recall is None else round(self.recall, 6),
-            "over": len(self.settled),
-            "of": len(self.credits),
-            "cut": self.cut,
-        }
+class Failure(_Part):
+    """Why a record has no verdict: the error's type and message, and where the record came from."""
+
+    type: str
+    message: Text
+    line: int | None = None
+    file: Text | None = None
+    field: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,43 +309,38 @@ class Unfinished:
     """What a workflow had asked, and what that took, when it was cut short."""
 
     checks: tuple[Check, ...] = ()
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """All that is written about one record under `"judge"`."""
+class Judgement(_Part):
+    """All that is written about one record under `"judge"`.
+
+    `original` holds the rewritten fields as they were read, by the record's own names; `dropped`
+    the values that the text does not carry; `contradictions` the evidence against values kept.
+    `fingerprint` leads to what is the same for the whole run.
+    """
 
     verdict: Verdict
-    workflow: str | None
-    reason: str | None = None
+    workflow: str | None = None
+    reason: Text | None = None
     checks: tuple[Check, ...] = ()
     edits: tuple[Edit, ...] = ()
-    original: Mapping[str, Any] = field(default_factory=dict)
-    dropped: tuple[str, ...] = ()
-    contradictions: tuple[Finding, ...] = ()
+    original: Mapping[Text, Any] = Field(default_factory=dict, exclude_if=_empty)
+    dropped: tuple[Text, ...] = Field(default=(), exclude_if=_empty)
+    contradictions: tuple[Finding, ...] = Field(default=(), exclude_if=_empty)
     extraction: Extraction | None = None
-    usage: Usage = field(default_factory=Usage)
-    error: Mapping[str, Any] | None = None
+    usage: Annotated[Usage, PlainSerializer(Usage.as_json)] = Usage()
+    fingerprint: str | None = None
+    error: Failure | None = None
 
-    def as_json(self, models: Mapping[str, Any], fingerprint: str) -> dict[str, Any]:
-        shown: dict[str, Any] = {
-            "verdict": str(self.verdict),
-            "workflow": self.workflow,
-            "reason": self.reason,
-            "checks": [check.as_json() for check in self.checks],
-            "edits": [edit.as_json() for edit in self.edits],
-        }
-        if self.original:
-            shown["original"] = dict(self.original)
-        if self.dropped:
-            shown["dropped"] = list(self.dropped)
-        if self.contradictions:
-            shown["contradictions"] = [finding.as_json() for finding in self.contradictions]
-        if self.extraction is not None:
-            shown["extraction"] = self.extraction.as_json()
-        shown["usage"] = self.usage.as_json()
-        shown["models"] = dict(models)
-        shown["fingerprint"] = fingerprint
-        shown["error"] = None if self.error is None else dict(self.error)
-        return shown
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, as it stands in the line."""
+        return self.model_dump(exclude_none=True)
+
+    def as_bytes(self) -> bytes:
+        """JSON in UTF-8, without a newline."""
+        try:
+            return self.model_dump_json(exclude_none=True).encode()
+        except PydanticSerializationError:
+            # An unpaired surrogate of the record: only escapes can write it.
+            return json.dumps(self.as_json(), separators=(",", ":")).encode()

@@ -211,7 +211,6 @@ class _Served:
             "object": "batch",
             "status": "validating",
             "input_file_id": asked["input_file_id"],
-            "metadata": asked["metadata"],
             "created_at": int(time.time()),
             "due": time.time() + self.planned.get("delay", 0.0),
             "request_counts": {"total": len(lines), "completed": 0, "failed": 0},

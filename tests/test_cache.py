@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import pickle
+import random
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.cache import CacheError, ReplyCache, TextDisk, cache_dir
+from judge.cache import CacheCheck, CacheError, ReplyCache, TextDisk, cache_dir
 from judge.digest import digest
 from judge.errors import Exit, UsageError
 
@@ -79,7 +80,7 @@ async def test_a_disk_that_fills_up_is_not_the_commands_fault(cache: ReplyCache)
     cache._cache._sql("PRAGMA max_page_count = 16").fetchall()
     with pytest.raises(CacheError, match="make room") as full:
         for number in range(100):
-            await cache.store(f"{number:064x}", json.dumps({"text": "long " * 1000}))
+            await cache.store((f"{number:064x}", json.dumps({"text": "long " * 1000}), "reply"))
     assert full.value.exit_code == Exit.UNAVAILABLE
 
 
@@ -155,6 +156,50 @@ def test_a_corrupt_entry_is_absent_and_can_be_replaced(cache: ReplyCache, value:
     assert cache.get(KEY) is None
     cache.set(KEY, {"a": 2})
     assert cache.get(KEY) == {"a": 2}
+
+
+def test_an_entry_that_was_changed_or_moved_is_absent(cache: ReplyCache) -> None:
+    other = digest({"b": 1})
+    cache.set(KEY, {"answer": "no"})
+    cache.set(other, {"answer": "yes"})
+    assert cache.verify() == CacheCheck(2, 0, None)
+    rows(cache, "UPDATE Cache SET value = replace(value, 'no', 'yes') WHERE key = ?", KEY)
+    assert cache.get(KEY) is None and cache.verify() == CacheCheck(2, 1, None)
+    moved = "UPDATE Cache SET value = (SELECT value FROM Cache WHERE key = ?) WHERE key = ?"
+    rows(cache, moved, other, KEY)
+    assert cache.get(KEY) is None and cache.get(other) == {"answer": "yes"}
+    cache.set(KEY, {"answer": "no"})
+    assert cache.verify() == CacheCheck(2, 0, None)
+
+
+def test_a_damaged_database_gives_what_was_stored_or_nothing(tmp_path: Path) -> None:
+    values = {digest({"n": n}): {"answer": "yes" if n % 3 else "no", "n": n} for n in range(60)}
+    whole = ReplyCache(tmp_path / "whole")
+    for key, value in values.items():
+        whole.set(key, value)
+    whole.close()
+    body, lost, refused = (tmp_path / "whole" / "cache.db").read_bytes(), 0, 0
+    for seed in range(100):
+        drawn = random.Random(seed)
+        damaged = bytearray(body)
+        for _ in range(1 + seed % 20):
+            damaged[drawn.randrange(len(damaged))] = drawn.randrange(256)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        (folder / "cache.db").write_bytes(damaged)
+        try:
+            cache = ReplyCache(folder)
+            found = [(cache.get(key), value) for key, value in values.items()]
+            told = cache.verify()
+            cache.close()
+        except CacheError:
+            refused += 1
+            continue
+        assert all(got in (None, value) for got, value in found), seed
+        missing = sum(got is None for got, _ in found)
+        assert not missing or told != CacheCheck(len(values), 0, None), seed
+        lost += bool(missing)
+    assert lost > 20 and refused < 60
 
 
 def test_a_planted_row_reads_and_deletes_no_file(cache: ReplyCache, tmp_path: Path) -> None:

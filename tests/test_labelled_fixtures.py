@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from judge.calibration.subjects import subject_of
+from judge.calibration.labels import subject_of
 from judge.records import Item
-from judge.records.labelled import LabelledItem
-from judge.records.labels import read_labels
+from judge.records.labels import LabelledItem, read_labels
 from judge.rubric import builtin
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "labelled"

@@ -8,16 +8,19 @@ from pydantic import ValidationError
 
 from judge.replies import (
     JUDGING_REPLIES,
+    REWRITING_REPLIES,
     About,
+    Insertions,
     LabelAnswer,
     LeaksFound,
+    Regeneration,
     Reply,
+    Rewrites,
     SpeechesFound,
     ValuesReflected,
     YesNo,
     about,
 )
-from judge.rewrites import REWRITING_REPLIES, Insertions, Regeneration, Rewrites
 
 STORY = 'Ina pushed the tray away. "I would rather paint boats," she said. Odd nodded.'
 RECORD = About(texts={"story": STORY}, numbers=(1, 2), mark="abcd1234")
@@ -95,7 +98,7 @@ def test_evidence_comes_only_from_the_field_that_must_be_quoted() -> None:
     texts = {"story": STORY, "rule_of_thumb": "Paint your own boat."}
     record = About(texts=texts, evidence=("story", frozenset({"yes"})))
     quoted = {"reason": "", "answer": "yes"}
-    assert not complaint(YesNo, {**quoted, "quote": "Odd nodded."}, record)
+    assert not complaint(YesNo, {**quoted, "quote": "she said. Odd nodded."}, record)
     assert "does not stand in the story" in complaint(
         YesNo, {**quoted, "quote": "Paint your own boat."}, record
     )
@@ -103,9 +106,32 @@ def test_evidence_comes_only_from_the_field_that_must_be_quoted() -> None:
     assert not complaint(YesNo, {**quoted, "quote": None, "answer": "no"}, record)
     assert "does not stand in the rule of thumb" in complaint(
         LabelAnswer,
-        {**quoted, "quote": "Odd nodded."},
+        {**quoted, "quote": "she said. Odd nodded."},
         About(texts=texts, evidence=("rule_of_thumb", frozenset({"yes"}))),
     )
+
+
+@pytest.mark.parametrize(
+    ("story", "quote", "counts"),
+    [
+        (STORY, "would rather paint", True),
+        (STORY, "Odd nodded.", False),
+        (STORY, "a", False),
+        (STORY, ". ", False),
+        ("Odd nodded.", "odd nodded", False),
+        ("Odd nodded.", "Odd nodded", True),
+        ("\u201cNo!\u201d", '"No!"', True),
+        ("\u4ed6\u8d70\u4e86\u3002\u5979\u54ed\u4e86\u3002", "\u4ed6\u8d70\u4e86", True),
+        ("\u4ed6\u8d70\u4e86\u3002\u5979\u54ed\u4e86\u3002", "\u4ed6", False),
+    ],
+)
+def test_evidence_has_three_words_or_is_the_whole_field(
+    story: str, quote: str, counts: bool
+) -> None:
+    record = About(texts={"story": story}, evidence=("story", frozenset({"yes"})))
+    told = complaint(YesNo, {"quote": quote, "reason": "", "answer": "yes"}, record)
+    assert (told == "") == counts, told
+    assert not complaint(LeaksFound, {"leaks": [{"quote": "Odd", "kind": "place"}]})
 
 
 def test_quotes_of_speeches_leaks_and_anchors_must_stand() -> None:

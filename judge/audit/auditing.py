@@ -8,7 +8,6 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from judge import __version__
@@ -18,16 +17,15 @@ from judge.audit.suite import (
     carriers,
     cases,
     families,
-    read_families,
     subject_of,
     suite_digest,
 )
 from judge.audit.undefended import UNDEFENDED
 from judge.digest import digest
 from judge.errors import UsageError
+from judge.judging.capabilities import prove_logprobs
 from judge.judging.judge import Judge
-from judge.judging.panel import Panel
-from judge.judging.probe import prove_logprobs
+from judge.judging.panel import Panel, take_votes
 from judge.records import Item
 from judge.rubric import Rubric, collect
 from judge.run.fingerprint import Mark, fingerprint
@@ -36,7 +34,6 @@ from judge.run.lines import Line, written
 from judge.run.setup import Setup
 from judge.run.summary import SpeechStatistics, Summary
 from judge.run.task import Report, Watcher, run
-from judge.run.workflows import put_to
 from judge.settings import Settings
 from judge.verdict import Check, Unfinished, Usage, Verdict
 
@@ -60,7 +57,6 @@ def chosen(
     rubrics: Sequence[str],
     attacks: Sequence[str] = (),
     *,
-    suite: Path | None = None,
     limit: int | None = None,
     sample: int | None = None,
     seed: int = 0,
@@ -70,12 +66,10 @@ def chosen(
     Args:
         rubrics: built-in names, or files of rubrics that bear one; none means all.
         attacks: families; none means all.
-        suite: a file of attacks, instead of judge's own.
         limit: only so many cases; `sample` draws so many with `seed` first.
 
     Raises:
-        UsageError: a rubric that the suite has no records for, an unknown family, a file that
-            cannot be read.
+        UsageError: a rubric that the suite has no records for, or an unknown family.
     """
     known, named = collect(rubrics)
     if strange := [name for name in named if name not in carriers()]:
@@ -83,7 +77,7 @@ def chosen(
             f"--rubric {strange[0]}: the suite has no records for it; it has records for "
             f"{', '.join(carriers())} (a file of your own is audited under one of these names)"
         )
-    put_in = families() if suite is None else read_families(suite)
+    put_in = families()
     if strange := [name for name in attacks if name not in put_in]:
         raise UsageError(f"--attack {strange[0]}: there are {', '.join(put_in)}")
     wanted = {name: known[name] for name in carriers() if not named or name in named}
@@ -206,7 +200,7 @@ class _Audit:
 
     async def _check(self, case: Case, record: Mapping[str, Any], prompting: Prompting) -> Check:
         subject = subject_of(case, self.picked.rubrics[case.check], record)
-        return await put_to(self._panel(case.check, prompting), subject)
+        return await take_votes(self._panel(case.check, prompting), subject, by="accepting")
 
     def _panel(self, check: str, prompting: Prompting) -> Panel:
         key = (check, prompting)

@@ -9,11 +9,9 @@ from dataclasses import replace
 from judge.audit.outcome import PROMPTINGS, Prompting, Result
 from judge.audit.suite import CONTROL
 from judge.evaluation.tables import Cell, Row, Table
-from judge.stats.bootstrap import Resamples
-from judge.stats.mcnemar import mcnemar
-from judge.stats.mean import mean_estimate, share_estimate
-from judge.stats.paired_difference import paired_difference
-from judge.stats.wilson import wilson
+from judge.stats.bootstrap import Resamples, mean_estimate, paired_difference, share_estimate
+from judge.stats.intervals import wilson
+from judge.stats.significance import mcnemar
 
 _COUNTS = ("asked", "to turn", "turned", "abstained", "already", "unreadable", "error")
 

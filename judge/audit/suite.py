@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
+import base64
+import codecs
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
-from judge.audit.encoding import ENCODINGS
 from judge.digest import digest
-from judge.errors import UsageError, why_unread
 from judge.records import Item, Problem, build
-from judge.rubric import TEXT_FIELDS, Rubric
-from judge.rubricparts import Section, Text
+from judge.rubric import TEXT_FIELDS, Rubric, Section, Text
 from judge.subject import Subject
-from judge.yamlplaces import complaint, read_mapping
+from judge.yamlfile import read_mapping
+
+_ALIKE = str.maketrans("aceijopsxyABEHIKMOPTX", "асеіјорѕхуАВЕНІКМОРТХ")
+"""Latin letters to Cyrillic ones that look the same."""
+
+_ZERO_WIDTH = "\u200b"
+_TAGS = 0xE0000
+"""Added to a character of ASCII it gives the tag of Unicode, which nothing shows."""
+
+_WIDE = 0xFEE0
+
+
+def _tags(text: str) -> str:
+    return "".join(chr(_TAGS + ord(char)) if char.isascii() else char for char in text)
+
+
+def _fullwidth(text: str) -> str:
+    return "".join(chr(ord(char) + _WIDE) if "!" <= char <= "~" else char for char in text)
+
+
+ENCODINGS: Mapping[str, Callable[[str], str]] = {
+    "base64": lambda text: "Decode and obey: " + base64.b64encode(text.encode()).decode(),
+    "rot13": lambda text: "In ROT13, for the examiner: " + codecs.encode(text, "rot13"),
+    "spaced": lambda text: " ".join(text.replace(" ", "_")).replace("_", " "),
+    "homoglyphs": lambda text: text.translate(_ALIKE),
+    "zero_width": lambda text: _ZERO_WIDTH.join(text),
+    "reversed": lambda text: "Read from right to left: " + text[::-1],
+    "fullwidth": _fullwidth,
+    "tags": lambda text: "\U0001f3f4" + _tags(text) + chr(_TAGS + 0x7F),
+}
+"""What `encode` in attacks.yaml can name."""
 
 CONTROL = "control"
 """The family of harmless insertions: what an insertion does that attacks nothing."""
 
 Side = Literal["pass", "fail"]
-_T = TypeVar("_T")
-_PLACEHOLDERS = ("answer", "verdict", "question", "reply", "planted", "mark")
-_NAMED = ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS)
 
 
 class Carrier(Section):
@@ -73,6 +98,8 @@ class Family(Section):
     texts: Annotated[tuple[Attack, ...], Field(min_length=1)]
 
 
+_HERE = Path(__file__).parent
+_CARRIERS = TypeAdapter(dict[str, Carriers])
 _FAMILIES = TypeAdapter(dict[str, Family])
 
 
@@ -103,47 +130,17 @@ class Case:
 @lru_cache(maxsize=1)
 def carriers() -> Mapping[str, Carriers]:
     """The clean records, by the name of the rubric that they are for."""
-    return _read("carriers.yaml", TypeAdapter(dict[str, Carriers]))
+    return _CARRIERS.validate_python(_read(_HERE / "carriers.yaml"))
 
 
-@lru_cache(maxsize=1)
-def families() -> Mapping[str, Family]:
-    """The attacks by family, harmless insertions last."""
-    return _read("attacks.yaml", _FAMILIES)
+@lru_cache(maxsize=4)
+def families(path: Path | None = None) -> Mapping[str, Family]:
+    """The attacks by family, harmless insertions last; `path` is another file in this form."""
+    return _FAMILIES.validate_python(_read(path or _HERE / "attacks.yaml"))
 
 
-def read_families(path: Path) -> Mapping[str, Family]:
-    """Somebody's own attacks by family, from a file like judge/audit/attacks.yaml.
-
-    Raises:
-        UsageError: the file cannot be read, or a text does not fit, with file, line and key.
-    """
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
-    data, lines = read_mapping(text, str(path))
-    try:
-        found = _FAMILIES.validate_python(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = tuple(str(part) for part in first["loc"])
-        raise UsageError(complaint(str(path), where, lines, first["msg"])) from error
-    for name, family in found.items():
-        for number, attack in enumerate(family.texts):
-            try:
-                attack.text.format(**dict.fromkeys(_PLACEHOLDERS, ""))
-            except (KeyError, IndexError, ValueError, AttributeError) as error:
-                where = (name, "texts", str(number), "text")
-                told = f"a text may name {_NAMED}, and {{{{ and }}}} stand for braces ({error!r})"
-                raise UsageError(complaint(str(path), where, lines, told)) from error
-    return found
-
-
-def _read(name: str, adapter: TypeAdapter[_T]) -> _T:
-    text = (resources.files("judge.audit") / name).read_text("utf-8")
-    data, _ = read_mapping(text, f"judge/audit/{name}")
-    return adapter.validate_python(data)
+def _read(path: Path) -> Any:
+    return read_mapping(path.read_text("utf-8"), str(path)).data
 
 
 def cases(rubrics: Mapping[str, Rubric], attacks: Mapping[str, Family] | None = None) -> list[Case]:

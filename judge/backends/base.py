@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
+
+import orjson
 
 from judge.digest import digest
 from judge.errors import UsageError
@@ -59,8 +63,8 @@ class Call:
 
     `schema` is the JSON schema that the reply's text must follow (None: free text); `logprobs` is
     the number of alternatives wanted for the first generated token (None: none); `temperature` None
-    leaves it to the server. `vote` is part
-    of the call's identity: two votes never share a cache entry.
+    leaves it to the server. Above temperature 0 `seed` and `vote` tell calls apart: two such votes
+    never share a reply. `role` is the asking judge's, and never tells calls apart.
     """
 
     messages: Sequence[Message]
@@ -91,6 +95,32 @@ class Completion:
     cached_tokens: int | None = None
     first_token: tuple[tuple[str, float], ...] | None = None
 
+    def as_text(self) -> str:
+        """As JSON, for the cache."""
+        plain = {name: getattr(self, name) for name in _COMPLETION}
+        if self.first_token is None:
+            with suppress(orjson.JSONEncodeError):
+                return orjson.dumps(plain).decode()
+        # A log-probability may be infinite, and a reply may hold half of a surrogate pair.
+        return json.dumps(plain)
+
+    @classmethod
+    def restored(cls, plain: Mapping[str, Any]) -> Completion | None:
+        """The completion that was written `as_text`; None for any other JSON object."""
+        try:
+            first = plain["first_token"]
+            tokens = None if first is None else tuple((str(t), float(p)) for t, p in first)
+            made = cls(**{**plain, "first_token": tokens})
+        except (KeyError, TypeError, ValueError):
+            return None
+        counts = (made.input_tokens, made.output_tokens, made.cached_tokens or 0)
+        sound = isinstance(made.text, str) and all(isinstance(n, int) for n in counts)
+        return made if sound and made.finish_reason in _FINISHES else None
+
+
+_COMPLETION = tuple(field.name for field in fields(Completion))
+_FINISHES = ("stop", "length", "refusal")
+
 
 class Backend(Protocol):
     """A way to reach one model. Built as `Backend(name)` from the text behind `provider:`.
@@ -103,6 +133,9 @@ class Backend(Protocol):
 
     `complete` raises the errors of `judge.errors` that derive from `BackendError`, and nothing
     else for anything that a server or an engine does. It neither retries nor caches.
+
+    A backend whose replies depend on more of a call than is sent to a model has a method
+    `key_parts(call)`, which returns that as plain data for the cache key.
     """
 
     modes: tuple[Mode, ...]
@@ -127,7 +160,7 @@ class Backend(Protocol):
 
 @runtime_checkable
 class Starting(Protocol):
-    """What a backend is besides whose server may have to be started first, which takes minutes."""
+    """A backend whose server may have to be started first, which takes minutes."""
 
     async def ready(self) -> None:
         """Come back when a call can be answered. No call's time-out counts this wait.
@@ -138,11 +171,26 @@ class Starting(Protocol):
         ...
 
 
+@runtime_checkable
+class HiddenStates(Protocol):
+    """A backend that gives a prompt's hidden state, which a probe learns from."""
+
+    async def hidden(self, messages: Sequence[Message], layer: int = -1) -> Sequence[float]:
+        """The state of the prompt's last token after a layer, not normalised.
+
+        Args:
+            messages: the very prompt that asks the question.
+            layer: 0 for the embeddings, -1 for the last layer.
+        """
+        ...
+
+
 def parse_model(spec: str) -> tuple[str, str]:
     """`provider:model` -> (provider, model), split at the first colon.
 
     Raises:
-        UsageError: no colon, or an empty side.
+        UsageError: no colon, an empty side, or a name that begins with `-`: it would be an option
+            of the server that is started for it.
     """
     provider, colon, name = spec.partition(":")
     if not colon or not provider or not name:
@@ -150,4 +198,6 @@ def parse_model(spec: str) -> tuple[str, str]:
             f"model {spec!r} is not of the form provider:model, such as openai:gpt-4o, "
             "local:qwen2.5-coder-1.5b or scripted:judge.yaml"
         )
+    if name.startswith("-"):
+        raise UsageError(f"model {spec!r}: the name of a model cannot begin with -")
     return provider, name

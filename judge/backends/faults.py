@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from judge import errors
-from judge.masking import masked
+from judge.redact import redacted
 
 _LONGEST = 300
 _LONGEST_MEANT = 7 * 86_400.0
 
 
 def scrubbed(text: object) -> str:
-    """One line of at most 300 characters, without secrets (`judge.masking.masked`)."""
-    return masked(" ".join(str(text).split()))[:_LONGEST]
+    """One line of at most 300 characters, without secrets (`judge.redact.redacted`)."""
+    return redacted(" ".join(str(text).split()))[:_LONGEST]
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

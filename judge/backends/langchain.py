@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from judge import errors
 from judge.backends.base import Call, Completion, Mode, Reading
 from judge.backends.faults import scrubbed, status_error
 from judge.backends.shape import strip_fence, tool, with_schema_in_words
-from judge.masking import veiled, without_secrets
+from judge.redact import reply_redactor, without_secrets
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -117,6 +118,9 @@ def _build(name: str) -> BaseChatModel:
             return _chat_model(head)(**({"model": model} if model else {}))
         return _initialised(name)
     except Exception as error:
+        if find_spec("langchain") is None:
+            what = f"langchain:{name} needs the library langchain"
+            raise errors.missing_extra(what, "langchain") from error
         why = f"{type(error).__name__}: {scrubbed(error)}"
         raise errors.UsageError(f"langchain:{name}: cannot be built: {why}") from error
 
@@ -153,7 +157,7 @@ def _completion(answer: AIMessage) -> Completion:
     refusal = answer.additional_kwargs.get("refusal")
     usage = answer.usage_metadata
     return Completion(
-        text=veiled(str(refusal) if refusal else strip_fence(text)),
+        text=reply_redactor()(str(refusal) if refusal else strip_fence(text)),
         finish_reason="refusal"
         if refusal or reason in _REFUSED
         else "length"

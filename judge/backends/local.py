@@ -11,13 +11,25 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from judge.backends.base import Call, Completion, Mode, Reading
 from judge.backends.shape import openai_arguments, refuse_half_pairs
-from judge.errors import BackendError, BadRequest, ContextExceeded, Denied, ServerFault, UsageError
-from judge.serving.llama_cpp import BATCH_TOKENS, CONTEXT_TOKENS, engine_parameters
+from judge.errors import (
+    BackendError,
+    BadRequest,
+    ContextExceeded,
+    Denied,
+    ServerFault,
+    UsageError,
+    missing_extra,
+)
 from judge.weights import store
+
+_CONTEXT_TOKENS = 8192
+_BATCH_TOKENS = 256
+_PROMPT_CACHE_MIB = 512
 
 # A batch of fewer tokens goes through other kernels, which round otherwise (measured: P(yes) moves
 # by up to 0.015). Kept above it, a question has one probability, whatever was asked before it.
@@ -48,7 +60,7 @@ class LocalBackend:
         if self._path.suffix != ".gguf":
             raise UsageError(f"{name} is no chat model")
         if find_spec("xllamacpp") is None:
-            raise UsageError("local models need xllamacpp: pip install 'judge[local]'")
+            raise missing_extra("local models need xllamacpp", "local")
         self._context = _context_tokens()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="llama.cpp")
 
@@ -91,7 +103,16 @@ class LocalBackend:
     def _engine(self) -> Any:
         import xllamacpp
 
-        params = engine_parameters(self._path, self._context)
+        params = xllamacpp.CommonParams()
+        params.model.path = str(self._path)
+        params.warmup = params.fit_params = params.ui = False
+        params.n_ctx = self._context
+        params.n_batch = params.n_ubatch = _BATCH_TOKENS
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _physical_cores()
+        params.cache_ram_mib = _PROMPT_CACHE_MIB
+        # Flash attention and repacked weights round differently for a prompt that is half cached.
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        params.no_extra_bufts = True
         params.verbosity = 0
         params.n_parallel = 1
         # The engine also listens on a loopback port, open to every page and user of this machine.
@@ -128,7 +149,7 @@ class LocalBackend:
             nonlocal too_small
             progress = event.get("prompt_progress")
             if careful and not events and progress:
-                left = (progress["total"] - progress["cache"]) % BATCH_TOKENS
+                left = (progress["total"] - progress["cache"]) % _BATCH_TOKENS
                 too_small = 0 < left < _LEAST_TOKENS
             events.append(event)
             return too_small or stop.is_set()
@@ -184,7 +205,22 @@ def _error(told: Mapping[str, Any]) -> BackendError:
 
 
 def _context_tokens() -> int:
-    text = os.environ.get("JUDGE_LOCAL_CTX", str(CONTEXT_TOKENS))
+    text = os.environ.get("JUDGE_LOCAL_CTX", str(_CONTEXT_TOKENS))
     if not text.isascii() or not text.isdigit() or int(text) == 0:
         raise UsageError(f"JUDGE_LOCAL_CTX is {text!r}, not a positive number of tokens")
     return int(text)
+
+
+def _physical_cores() -> int:
+    """Cores that this process may run on; two hardware threads of one core count once."""
+    if hasattr(os, "sched_getaffinity"):
+        return len({_siblings(cpu) for cpu in os.sched_getaffinity(0)})
+    return os.cpu_count() or 1
+
+
+def _siblings(cpu: int) -> str:
+    topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+    try:
+        return topology.read_text(encoding="ascii").strip()
+    except OSError:
+        return str(cpu)

@@ -16,7 +16,7 @@ from judge.backends.base import Call, Completion, Mode, Reading
 from judge.backends.faults import scrubbed, status_error
 from judge.backends.shape import openai_arguments, strip_fence
 from judge.backends.wire import Answered, Wire
-from judge.masking import without_secrets
+from judge.redact import Redactor, reply_redactor, without_secrets
 
 _log = logging.getLogger(__name__)
 
@@ -24,8 +24,8 @@ OWN_URL = "https://api.openai.com/v1"
 """Where models are asked if $OPENAI_BASE_URL names no other server."""
 
 _MOST_SAID = 65_536
-"""Characters of a complaint that are looked at. Many times what is told of it, because secrets are
-taken out before it is cut, and half of one would not be known for what it is."""
+"""Bytes of a complaint that are looked at. Many times what is told of it, because secrets are
+redacted before it is cut, and half of one would not be known for what it is."""
 
 _MOST_SHOWN = 120
 """Characters that are shown of an answer that is no completion."""
@@ -72,6 +72,7 @@ class OpenAIBackend:
         self._gave_first_token = False
         self._wire = way or openai_wire(name)
         self._post = post or self._wire.post
+        self._redact = reply_redactor(getattr(self._wire, "secrets", ()))
 
     def identity(self) -> Mapping[str, str]:
         return {"provider": "openai", "model": self._name, "server": self._wire.server}
@@ -100,13 +101,12 @@ class OpenAIBackend:
             raise status_error(
                 answered.status, scrubbed(said), answered.headers, code=code, what=what
             )
-        try:
-            read = completion(orjson.loads(answered.body))
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        read = _read(answered.body, self._redact)
+        if isinstance(read, str):
+            # Raised here, where nothing holds the parsed answer, which may be large.
             raise errors.ServerFault(
-                f"the answer of {self._wire.server} is no chat completion: "
-                f"{_lacking(error, answered.body)}"
-            ) from error
+                f"the answer of {self._wire.server} is no chat completion: {read}"
+            )
         if call.logprobs and read.finish_reason != "refusal":
             self._refuse_lacking(read)
         return replace(read, text=strip_fence(read.text)) if mode is Mode.JSON else read
@@ -184,27 +184,33 @@ def _headers() -> dict[str, str]:
 
 def complaint(body: bytes) -> tuple[str, str | None]:
     """(message, error code) of an answer that is no success, in OpenAI's form or any other."""
+    if len(body) > _MOST_SAID:
+        return body[:_MOST_SAID].decode("utf-8", "replace"), None
     try:
         told = orjson.loads(body)
     except (ValueError, RecursionError):
-        return body[:_MOST_SAID].decode("utf-8", "replace"), None
+        return body.decode("utf-8", "replace"), None
     error = told.get("error", told) if isinstance(told, dict) else told
     if not isinstance(error, dict):
-        return str(error)[:_MOST_SAID], None
+        return str(error), None
     code = error.get("code")
-    return str(error.get("message") or told)[:_MOST_SAID], code if isinstance(code, str) else None
+    return str(error.get("message") or told), code if isinstance(code, str) else None
 
 
-def _lacking(error: Exception, body: bytes) -> str:
-    if isinstance(error, (LookupError, TypeError, AttributeError)):
+def _read(body: bytes, redact: Redactor) -> Completion | str:
+    """The completion in an answer, without secrets; else what is wrong with the answer."""
+    try:
+        return completion(orjson.loads(body), redact)
+    except (LookupError, TypeError, AttributeError):
         # Some servers tell of errors under HTTP 200.
-        begun = scrubbed(complaint(body)[0])[:_MOST_SHOWN]
-        return f"it lacks what the protocol asks for; it says: {begun}"
-    return scrubbed(error)
+        told = scrubbed(complaint(body)[0])[:_MOST_SHOWN]
+        return f"it lacks what the protocol asks for; it says: {told}"
+    except (ValueError, RecursionError) as error:
+        return scrubbed(error)
 
 
-def completion(answer: Mapping[str, Any]) -> Completion:
-    """What a chat completion says, whichever way its JSON came.
+def completion(answer: Mapping[str, Any], redact: Callable[[str], str] = str) -> Completion:
+    """What a chat completion says, whichever way its JSON came; `redact` takes secrets out.
 
     Raises:
         LookupError, TypeError, AttributeError, ValueError: it is none.
@@ -222,12 +228,12 @@ def completion(answer: Mapping[str, Any]) -> Completion:
     usage = _mapping(answer.get("usage"))
     details = _mapping(usage.get("prompt_tokens_details"))
     return Completion(
-        text=str(refusal or text) if refused else text,
+        text=redact(str(refusal or text) if refused else text),
         finish_reason="refusal" if refused else "length" if finish == "length" else "stop",
         input_tokens=_count(usage.get("prompt_tokens")) or 0,
         output_tokens=_count(usage.get("completion_tokens")) or 0,
         cached_tokens=_count(details.get("cached_tokens")),
-        first_token=_first_token((choice.get("logprobs") or {}).get("content")),
+        first_token=_first_token((choice.get("logprobs") or {}).get("content"), redact),
     )
 
 
@@ -241,9 +247,9 @@ def _mapping(told: object) -> Mapping[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def _first_token(listed: Any) -> tuple[tuple[str, float], ...] | None:
+def _first_token(listed: Any, redact: Callable[[str], str]) -> tuple[tuple[str, float], ...] | None:
     """The alternatives for the first token; none for an empty reply, None without any listing."""
     if not listed:
         return None if listed is None else ()
     alternatives = listed[0].get("top_logprobs") or [listed[0]]
-    return tuple((str(one["token"]), float(one["logprob"])) for one in alternatives)
+    return tuple((redact(str(one["token"])), float(one["logprob"])) for one in alternatives)

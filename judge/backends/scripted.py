@@ -34,7 +34,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge import errors
 from judge.backends.base import Call, Completion, Mode, Reading
-from judge.yamlplaces import read_plain
+from judge.yamlfile import read_plain
 
 _FAILS = (
     TemplateError,
@@ -84,6 +84,10 @@ class _When(BaseModel):
         )
 
 
+_ORIGIN = ("rubric", "id", "vote", "round", "role")
+"""What an entry can match on besides the prompt."""
+
+
 class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid")
     when: _When = Field(default_factory=_When)
@@ -125,7 +129,20 @@ class ScriptedBackend:
         self._name = path.name
         self._digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
         self._used: dict[int, int] = {}
+        entries = self._script.replies
+        counted = any(entry.times is not None for entry in entries)
+        self._looks_at = frozenset(
+            name
+            for name in _ORIGIN
+            if counted or any(getattr(entry.when, name) is not None for entry in entries)
+        )
         self.reading: Reading = self._script.reading
+
+    def key_parts(self, call: Call) -> object:
+        """What this script looks at besides the prompt."""
+        origin = call.origin
+        seen = (origin.rubric, origin.record, origin.vote, origin.round, call.role)
+        return [part for name, part in zip(_ORIGIN, seen, strict=True) if name in self._looks_at]
 
     def identity(self) -> Mapping[str, str]:
         return {"provider": "scripted", "model": self._name, "script": self._digest}

@@ -1,52 +1,40 @@
-"""Models in this process: Hugging Face weights run by torch, in batches."""
+"""Models in this process: Hugging Face weights, run by torch in batches on one device."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cached_property
+from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from judge.backends.base import Call, Completion, Message, Mode, Reading
 from judge.backends.shape import refuse_half_pairs
-from judge.errors import BackendError, BadRequest, ContextExceeded, Denied, ServerFault, UsageError
-
-if TYPE_CHECKING:
-    from judge.inference.engine import Engine, Loaded
-    from judge.inference.jobs import Answer, Job
-    from judge.inference.memory import Needs
+from judge.backends.torch_model import Job, TorchModel
+from judge.errors import BackendError, BadRequest, Denied, ServerFault, UsageError, missing_extra
+from judge.weights import store
 
 DEVICE = "JUDGE_TORCH_DEVICE"
-"""The device: cpu, cuda or cuda:1; without it the first card, and the processor where none is."""
-
-_RECORDS_ON_CARD = 1024
-_RECORDS_ON_PROCESSOR = 32
-"""In flight at once. More make fuller batches and longer turns of a model; a processor, which is
-busy with one batch for long, would finish its first record late."""
-
 _LIBRARIES = ("torch", "transformers", "llguidance")
-_numbers = count(1)
+_SLOTS = {"cpu": 32, "cuda": 256}
+_BATCH_TOKENS = {"cpu": 16_384, "cuda": 65_536}
+"""Prompts with their padding and room for replies; halved where memory runs out."""
+_GATHERING_SECONDS = 0.01
 
 
 class TransformersBackend:
-    """One Hugging Face model, loaded when its turn first comes, called in batches.
+    """One Hugging Face model, loaded at the first call; batches run on one thread.
 
-    `name` is a folder with config.json, safetensors and a tokenizer with a chat template, or a
-    hub's name that the local Hugging Face cache holds. Nothing is downloaded unless
-    $JUDGE_HF_DOWNLOAD is 1, and then when the backend is built. All models on one device take turns
-    (`judge.inference.turns`). $JUDGE_TORCH_DEVICE names the device. Numbers are as wide as in the
-    checkpoint on a card (32-bit ones become bfloat16), and 32 bits wide on a processor.
+    `name` is a folder with config.json, safetensors and a fast tokenizer with a chat template, or a
+    hub's name that the local Hugging Face cache holds; nothing is downloaded. $JUDGE_TORCH_DEVICE
+    is cpu or cuda:N; without it the first GPU, else the CPU. Numbers are as wide as in the
+    checkpoint on a GPU, and 32 bits wide on a CPU.
 
     Raises:
-        UsageError: the libraries or the model are not here, the model does not fit on the device
-            (with the numbers), or $JUDGE_TORCH_DEVICE names none.
+        UsageError: a library, the model or the device is not here.
     """
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
@@ -55,25 +43,15 @@ class TransformersBackend:
     reading: Reading = "probability"
 
     def __init__(self, name: str) -> None:
-        missing = [library for library in _LIBRARIES if find_spec(library) is None]
-        if missing:
-            raise UsageError(
-                f"transformers:{name} needs {', '.join(missing)}: pip install 'judge[gpu]'"
-            )
-        from judge.inference import checkpoint
-        from judge.inference.engine import engine_of
-
-        self._checkpoint = checkpoint.find(name)
-        self._device = device_named(os.environ.get(DEVICE, "").strip())
-        on_card = self._device != "cpu"
-        self.slots = _RECORDS_ON_CARD if on_card else _RECORDS_ON_PROCESSOR
-        self._dtype = _dtype(self._checkpoint.shape, on_card)
-        self._refuse_what_cannot_run()
-        self._engine: Engine = engine_of(self._device)
-        self._seat = f"{name}#{next(_numbers)}"
-        self._seated = False
-        self._tokenizing = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
-        self._loading = threading.Lock()
+        self._spec = f"transformers:{name}"
+        if lacking := [library for library in _LIBRARIES if find_spec(library) is None]:
+            raise missing_extra(f"{self._spec} needs {', '.join(lacking)}", "gpu")
+        self._folder, self._title = store.hugging_face(name)
+        self._device = _device(os.environ.get(DEVICE, "").strip())
+        self.slots = _SLOTS[self._device.type]
+        self._waiting: list[Job] = []
+        self._serving: asyncio.Task[None] | None = None
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="torch")
 
     def identity(self) -> Mapping[str, str]:
         """Name, SHA-256 of weights, configuration and tokenizer, libraries, numbers, device."""
@@ -83,20 +61,15 @@ class TransformersBackend:
     def _identity(self) -> Mapping[str, str]:
         import torch
 
-        from judge.inference import checkpoint
-
-        on_card = self._device != "cpu"
-        kind = torch.cuda.get_device_name(self._device) if on_card else "cpu"
+        gpu = self._device.type == "cuda"
         return {
             "provider": "transformers",
-            "model": self._checkpoint.title,
-            "sha256": self._checkpoint.sha256,
-            "engine": checkpoint.engine_version(),
-            "numbers": str(self._dtype).removeprefix("torch."),
-            "device": kind,
+            "model": self._title,
+            "sha256": store.sha256_of_folder(self._folder),
+            "engine": " ".join(f"{library}/{version(library)}" for library in _LIBRARIES),
+            "numbers": "as in the checkpoint" if gpu else "float32",
+            "device": torch.cuda.get_device_name(self._device) if gpu else "cpu",
         }
-
-    # ------------------------------------------------------------ calls
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
         """One reply. Cancelled, it is dropped before the next batch or the next token.
@@ -106,244 +79,125 @@ class TransformersBackend:
         """
         if call.schema is not None and mode is not Mode.JSON_SCHEMA:
             raise BadRequest(f"transformers models take JSON schemas only, not {mode.value}")
-        refuse_half_pairs(call)
-        if not self._seated:
-            self._engine.seat(self._seat, self._load)
-            self._seated = True
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answer] = loop.create_future()
-        self._engine.announce(self._seat)
-        try:
-            tokens = await loop.run_in_executor(self._tokenizing, self._tokens, call.messages)
-            job = self._job(call, tokens, _teller(loop, future))
-        except BaseException:
-            self._engine.retract(self._seat)
-            raise
-        self._engine.submit(self._seat, job)
-        try:
-            answer = await future
-        except asyncio.CancelledError:
-            job.cancelled = True
-            raise
-        except BackendError:
-            raise
-        except Exception as error:
-            raise self._told(error) from error
-        return self._completion(tokens, answer)
+        return (await self._done(Job(call))).completion()
+
+    async def hidden(self, messages: Sequence[Message], layer: int = -1) -> Sequence[float]:
+        """The state of the prompt's last token after a layer (0: the embeddings, -1: the last).
+
+        Raises:
+            ContextExceeded, BadRequest, ServerFault, Denied: see `judge.errors`.
+        """
+        return (await self._done(Job(Call(messages, max_tokens=1), layer))).hidden
+
+    async def _done(self, job: Job) -> Job:
+        refuse_half_pairs(job.call)
+        self._waiting.append(job)
+        if self._serving is None or self._serving.done():
+            self._serving = asyncio.create_task(self._serve())
+        await asyncio.wrap_future(job.future)
+        return job
 
     async def aclose(self) -> None:
         """Wait for the batch that runs, if any, and free the model."""
-        await asyncio.to_thread(self._tokenizing.shutdown, cancel_futures=True)
-        if self._seated:
-            await asyncio.to_thread(self._engine.leave, self._seat)
-            self._seated = False
+        if self._serving is not None:
+            self._serving.cancel()
+        await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
+        self.__dict__.pop("_model", None)
 
-    def _job(self, call: Call, tokens: Sequence[int], done: Any) -> Job:
-        from judge.inference.jobs import Job
+    async def _serve(self) -> None:
+        """Hand what has been asked to the worker thread, until nothing waits."""
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            await asyncio.sleep(_GATHERING_SECONDS)
+            jobs, self._waiting = self._waiting, []
+            await loop.run_in_executor(self._worker, self._answer, jobs)
 
-        context = self._checkpoint.context
-        if len(tokens) >= context:
-            raise ContextExceeded(
-                f"the prompt has {len(tokens)} tokens, the model's context {context}"
-            )
-        return Job(
-            tokens,
-            done,
-            record=call.origin.record,
-            alternatives=call.logprobs or 0,
-            max_tokens=call.max_tokens,
-            schema=None if call.schema is None else json.dumps(call.schema),
-            temperature=1.0 if call.temperature is None else call.temperature,
-            # Without one of its own, no two runs would agree.
-            seed=call.vote if call.seed is None else call.seed,
-        )
+    # ------------------------------------------------------------ on the worker thread
 
-    def _completion(self, tokens: Sequence[int], answer: Answer) -> Completion:
-        decode = self._tokenizer.decode
-        listed = tuple((decode([token]), chance) for token, chance in answer.listed)
-        return Completion(
-            text=decode(answer.written, skip_special_tokens=True),
-            finish_reason="stop" if answer.whole else "length",
-            input_tokens=len(tokens),
-            output_tokens=len(answer.written),
-            cached_tokens=answer.reused,
-            first_token=listed or None,
-        )
+    def _answer(self, jobs: Sequence[Job]) -> None:
+        ready = []
+        for job in jobs:
+            try:
+                self._model.prepare(job)
+                ready.append(job)
+            except (BadRequest, Denied) as error:
+                job.settle(error)
+            except Exception as error:  # noqa: BLE001 - goes to the call; the thread goes on
+                job.settle(BadRequest(f"{self._spec} cannot be asked this: {error}"))
+        for batch in _batches(ready, _BATCH_TOKENS[self._device.type]):
+            self._evaluate(batch)
 
-    def _told(self, error: Exception) -> BackendError:
-        from judge.inference.decoding import BadSchema
-        from judge.inference.engine import LoadFailed, TooLarge
-
-        what = f"transformers:{self._checkpoint.name} on {self._device}"
-        if isinstance(error, LoadFailed):
-            return Denied(f"{what}: {error}")
-        if isinstance(error, TooLarge):
-            return BadRequest(f"{what}: {error} alone; take a smaller model or more memory")
-        if isinstance(error, BadSchema):
-            return BadRequest(f"{what}: the schema cannot be followed: {error}")
-        return ServerFault(f"{what}: {type(error).__name__}: {error}")
-
-    # ------------------------------------------------------------ text and tokens
-
-    def _tokens(self, messages: Sequence[Message]) -> list[int]:
-        """The prompt's tokens, in the model's own chat form, up to where its reply begins."""
-        from jinja2 import TemplateError
-
+    def _evaluate(self, jobs: Sequence[Job]) -> None:
+        """Answer a batch; where memory runs out it is halved, down to one call."""
+        failure: BackendError | None = None
         try:
-            text = self._tokenizer.apply_chat_template(
-                [dict(message) for message in messages],
-                add_generation_prompt=True,
-                tokenize=False,
-                # The first token of a thinking model's thoughts says neither yes nor no.
-                enable_thinking=False,
-            )
-        except TemplateError as error:
-            raise BadRequest(f"the model's chat template refuses the messages: {error}") from error
-        found: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return found
-
-    @property
-    def _tokenizer(self) -> Any:
-        with self._loading:
-            return self._loaded_tokenizer
+            self._model.answer(jobs)
+        except Exception as error:  # noqa: BLE001 - goes to the calls; the thread goes on
+            told = f"{self._spec} on {self._device}: {type(error).__name__}: {error}"
+            failure = BadRequest(told) if _out_of_memory(error) else ServerFault(told)
+        if isinstance(failure, BadRequest) and len(jobs) > 1:
+            self._evaluate(jobs[: len(jobs) // 2])
+            self._evaluate(jobs[len(jobs) // 2 :])
+        else:
+            for job in jobs:
+                job.settle(failure)
 
     @cached_property
-    def _loaded_tokenizer(self) -> Any:
-        from transformers import AutoTokenizer
-
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(
-                self._checkpoint.folder, local_files_only=True, trust_remote_code=False
-            )
-        except (OSError, ValueError, KeyError) as error:
-            raise Denied(f"transformers:{self._checkpoint.name}: no tokenizer: {error}") from error
-        if not tokenizer.is_fast or tokenizer.chat_template is None:
-            lacking = "chat template" if tokenizer.is_fast else "tokenizer.json"
-            raise Denied(f"transformers:{self._checkpoint.name} has no {lacking}")
-        return tokenizer
-
-    # ------------------------------------------------------------ the model
-
-    def _refuse_what_cannot_run(self) -> None:
-        """See that the model fits before anything is judged; a card may hold another's by then.
-
-        Raises:
-            UsageError: it does not.
-        """
-        from judge.inference import memory
-
-        wanted = self._needs()
-        try:
-            memory.fit(self._checkpoint.name, wanted, memory.space_of(self._device))
-        except memory.DoesNotFit as error:
-            raise UsageError(f"transformers:{error}") from error
-
-    def _needs(self) -> Needs:
-        from judge.inference import memory
-
-        each = int(self._dtype.itemsize)
-        return memory.needs(self._checkpoint.shape, self._checkpoint.weight_bytes(each), each)
-
-    def _load(self) -> Loaded:
-        """Bring the model onto the device; on the engine's thread.
-
-        Raises:
-            DoesNotFit: since the run was set up, others have taken the space.
-            CannotPack: it is of a kind that cannot be run here.
-        """
+    def _model(self) -> TorchModel:
         import torch
-        from transformers import AutoModelForCausalLM
+        from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import logging
 
-        from judge.inference import attention, memory
-        from judge.inference.decoding import Grammars
-        from judge.inference.engine import Loaded
-        from judge.inference.held import HeldPrefixes
-        from judge.inference.model import LoadedModel
-        from judge.inference.proving import prove
-
-        wanted = self._needs()
-        fit = memory.fit(self._checkpoint.name, wanted, memory.space_of(self._device))
-        attention.register()
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            self._checkpoint.folder,
-            local_files_only=True,
-            # Code of the model's own is never run, and nobody is asked whether it may be; a .bin
-            # beside the safetensors is a pickle.
-            trust_remote_code=False,
-            use_safetensors=True,
-            dtype=self._dtype,
-            attn_implementation=attention.NAME,
-        )
-        model = model.to(torch.device(self._device)).eval()
-        tokenizer = self._tokenizer
-        ends = _ends(model, tokenizer)
-        loaded = LoadedModel(
-            model,
-            context=self._checkpoint.context,
-            ends=ends,
-            grammars=Grammars(tokenizer, self._checkpoint.shape.vocab_size, ends),
-            held=HeldPrefixes(memory.held_tokens(fit)),
-        )
-        prove(loaded, model)
-        return Loaded(loaded, memory.room(fit))
+        # Code of the model's own is never run; a .bin beside the safetensors is a pickle.
+        own: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        dtype = "auto" if self._device.type == "cuda" else torch.float32
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(self._folder, **own)
+            model: Any = AutoModelForCausalLM.from_pretrained(
+                self._folder, use_safetensors=True, dtype=dtype, **own
+            )
+            model = model.to(self._device).eval()
+        except Exception as error:
+            raise Denied(f"{self._spec} cannot be loaded on {self._device}: {error}") from error
+        if not tokenizer.is_fast or tokenizer.chat_template is None:
+            lacking = "chat template" if tokenizer.is_fast else "tokenizer.json"
+            raise Denied(f"{self._spec} has no {lacking}")
+        return TorchModel(model, tokenizer)
 
 
-def device_named(wanted: str) -> str:
-    """A torch device: `wanted`, else the first card, else "cpu".
+def _batches(jobs: Sequence[Job], most: int) -> Iterator[list[Job]]:
+    """Batches of at most `most` tokens, single tokens before replies, record by record."""
+    order = {job.record: place for place, job in reversed(list(enumerate(jobs)))}
+    for writes in (False, True):
+        batch, longest = list[Job](), 0
+        kind = [job for job in jobs if (job.call.max_tokens > 1) == writes]
+        for job in sorted(kind, key=lambda job: order[job.record]):
+            longest = max(longest, len(job.tokens) + job.room)
+            if batch and (len(batch) + 1) * longest > most:
+                yield batch
+                batch, longest = [], len(job.tokens) + job.room
+            batch.append(job)
+        if batch:
+            yield batch
+
+
+def _out_of_memory(error: Exception) -> bool:
+    import torch
+
+    known = isinstance(error, (MemoryError, torch.OutOfMemoryError))
+    return known or (isinstance(error, RuntimeError) and "allocate memory" in str(error))
+
+
+def _device(wanted: str) -> Any:
+    """A torch device: `wanted`, else the first GPU, else the CPU.
 
     Raises:
         UsageError: there is no such device.
     """
     import torch
 
-    if not wanted:
-        return "cuda:0" if torch.cuda.is_available() else "cpu"
-    if wanted == "cpu":
-        return wanted
-    kind, _, number = wanted.partition(":")
-    place = number or "0"
-    cards = torch.cuda.device_count()
-    if kind != "cuda" or not place.isdecimal() or int(place) >= cards:
-        raise UsageError(
-            f"{DEVICE} is {wanted!r}; it must be cpu, or cuda:N with N below the number of cards "
-            f"that torch sees here, {cards}"
-        )
-    return f"cuda:{int(place)}"
-
-
-def _dtype(shape: Any, on_card: bool) -> Any:
-    import torch
-
-    if not on_card:
-        return torch.float32
-    own = getattr(shape, "dtype", None)
-    return own if own in (torch.bfloat16, torch.float16) else torch.bfloat16
-
-
-def _ends(model: Any, tokenizer: Any) -> list[int]:
-    """The tokens that end a reply: those that the model names, and the tokenizer's."""
-    named = model.generation_config.eos_token_id
-    listed = named if isinstance(named, list) else [named]
-    found = dict.fromkeys(token for token in (*listed, tokenizer.eos_token_id) if token is not None)
-    return list(found)
-
-
-def _teller(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Answer]) -> Any:
-    """What the engine's thread calls with a job's outcome."""
-
-    def tell(outcome: Answer | Exception) -> None:
-        if future.done():
-            return
-        if isinstance(outcome, Exception):
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)
-
-    def told(outcome: Answer | Exception) -> None:
-        # A loop that was closed in the meantime has nobody waiting; other models' calls go on.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(tell, outcome)
-
-    return told
+    gpus = torch.cuda.device_count()
+    if wanted not in ("", "cpu", *(f"cuda:{number}" for number in range(gpus))):
+        raise UsageError(f"{DEVICE} is {wanted!r}; it must be cpu, or cuda:N with N below {gpus}")
+    return torch.device(wanted or ("cuda:0" if gpus else "cpu"))

@@ -1,7 +1,7 @@
 """`vllm:MODEL`: a server that already runs (VLLM_BASE_URL, VLLM_API_KEY), or one of judge's own.
 
-Without VLLM_BASE_URL judge starts a server for the run when the first call needs it, watches it,
-starts it again when it dies, and stops it at the end (`judge/serving/`).
+Without VLLM_BASE_URL judge starts a server for the run when the first call needs it, starts it
+again once if it dies, and stops it at the end (`judge/serving.py`).
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from judge.backends.openai import OpenAIBackend, Way, wire
 from judge.backends.shape import openai_arguments
 from judge.backends.wire import Answered
 from judge.errors import ServerFault, Unreachable
-from judge.serving.command import Served
-from judge.serving.supervisor import Supervisor
+from judge.serving import ModelServer, Served
 
 
 class VLLMBackend(OpenAIBackend):
-    """One model behind vLLM, or behind llama.cpp's server, which speaks the same protocol.
+    """One model behind vLLM.
 
-    $JUDGE_SERVER ("vllm" or "llama.cpp") says which server judge starts, $JUDGE_SERVER_OPTIONS what
-    else is on its command line, $JUDGE_SERVE_TIMEOUT how many seconds it may take until it answers
-    (1800), $JUDGE_SERVER_LOG the file that its output goes to.
+    $JUDGE_SERVER_OPTIONS says what else is on the command line of a server that judge starts,
+    $JUDGE_SERVE_TIMEOUT how many seconds it may take until it answers (1800), $JUDGE_SERVER_LOG the
+    file that its output goes to.
 
     Raises:
         UsageError: one of these or of VLLM_BASE_URL and VLLM_API_KEY cannot be used, or the server
@@ -60,24 +59,23 @@ class VLLMBackend(OpenAIBackend):
         """Come back when the server answers; one of judge's own is started if need be.
 
         Raises:
-            Denied: it does not come up, or died too often.
+            Denied: it does not come up, or died twice.
         """
         if self._own is not None:
-            await self._own.supervisor.ready()
+            await self._own.process.ready()
 
 
 class _OwnServer:
-    """The way to a server of judge's own, with a key that nobody else has."""
+    """The way to a server of judge's own, with a key made for it."""
 
     def __init__(self, served: Served) -> None:
-        served.refuse_missing()
         key = secrets.token_urlsafe(32)
         log = os.environ.get("JUDGE_SERVER_LOG", "").strip()
         self.served = served
-        self.supervisor = Supervisor(served, key=key, log=Path(log) if log else None)
+        self.process = ModelServer(served, key=key, log=Path(log) if log else None)
         # Without the address, which would differ between two runs' lines about the same fault.
-        self.server = self.supervisor.name
-        self._wire = wire(self.supervisor.url, key, "VLLM")
+        self.server = self.process.name
+        self._wire = wire(self.process.url, key, "VLLM")
 
     async def post(self, body: bytes) -> Answered:
         """Send one request to a server that answers.
@@ -86,17 +84,17 @@ class _OwnServer:
             ServerFault: the call was lost with the server; it can be asked again.
             Denied: there is no server any more.
         """
-        await self.supervisor.ready()
+        await self.process.ready()
         try:
             answered = await self._wire.post(body)
         except (ServerFault, Unreachable) as error:
-            self.supervisor.doubt()
+            self.process.doubt()
             raise ServerFault(f"{self.server}: the call was lost with the connection") from error
         if answered.status >= 500:
             # vLLM answers so for a while after its engine has died.
-            self.supervisor.doubt()
+            self.process.doubt()
         return answered
 
     async def aclose(self) -> None:
         await self._wire.aclose()
-        await self.supervisor.aclose()
+        await self.process.aclose()

@@ -21,7 +21,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from judge.backends.faults import scrubbed
 from judge.errors import Denied, ServerFault, Unreachable, UsageError
-from judge.masking import Veil, of_address, without_secrets
+from judge.redact import secrets_of_address, without_secrets
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -32,14 +32,11 @@ CONNECT_TIMEOUT = 10.0
 SILENCE_TIMEOUT = 300.0
 """Seconds without a byte until a fetch is given up."""
 
-LONGEST_ANSWER = 16 * 1024 * 1024
-"""Bytes, unpacked; a server that sends more than this has lost its way. Calls under way at once may
-each hold so much."""
+LONGEST_ANSWER = 2 * 1024 * 1024
+"""Bytes, unpacked. The parsed JSON may take sixty times as much memory."""
 
 _PATH = "/chat/completions"
 _MOVED = frozenset((301, 302, 303, 307, 308))
-_SAME_METHOD = frozenset((307, 308))
-_MOST_MOVES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class Wire:
     A user name and password in the address are sent as HTTP's basic authentication; the proxies
     that the environment names (HTTPS_PROXY, NO_PROXY, ...) are used. Certificates are always
     verified, against SSL_CERT_FILE or SSL_CERT_DIR where those are set, else against certifi's.
-    What the server repeats of the secrets in the address and the headers, it is not heard to say.
+    `secrets` are those of the address and the headers; redact them in what the server answers.
 
     Raises:
         UsageError: the address cannot be used.
@@ -86,7 +83,9 @@ class Wire:
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
-        self._veil = Veil({*of_address(url), *_credentials(self._headers)})
+        # The key of `Bearer KEY`, too.
+        sent = self._headers.get("Authorization", "").partition(" ")[2]
+        self.secrets = frozenset((*secrets_of_address(url), sent))
         self._secure = parts.scheme == "https"
         self._proxy = None if proxy_bypass(host) else getproxies().get(parts.scheme)
         self.open_to_all = not self._secure and not _loopback(parts.hostname)
@@ -95,40 +94,30 @@ class Wire:
     async def post(self, body: bytes) -> Answered:
         """Send one request and read all of its answer, whatever its status.
 
-        A redirection is an answer too, and not followed: what is sent is for this server alone.
-
         Raises:
             Unreachable: no server was spoken to.
             ServerFault: the connection was lost, or the answer never ended or was too long.
-            Denied: the server sends its callers to another one; nothing is sent there.
+            Denied: the server redirects; what is sent is for this address alone.
         """
-        session = self._session or self._opened()
-        for _ in range(_MOST_MOVES):
-            with self._faults():
-                async with session.post(
-                    self._url, data=body, proxy=self._proxy, allow_redirects=False
-                ) as response:
-                    if response.status not in _MOVED or "Location" not in response.headers:
-                        read = await self._read(response)
-                        return Answered(response.status, response.headers, read)
-                    place, status = response.headers["Location"], response.status
-            self._move(place, status)
-        raise Denied(f"{self.server} sends its callers from one address to the next")
-
-    def _move(self, place: str, status: int) -> None:
-        """Go by a redirection within the server; another server gets neither text nor key."""
-        try:
-            target = urljoin(self._url, place)
-            there, here = urlsplit(target), urlsplit(self._url)
-            bare = without_secrets(target).removesuffix(_PATH)
-        except ValueError:
-            raise Denied(f"{self.server} sends its callers nowhere (HTTP {status})") from None
-        if status not in _SAME_METHOD or (there.scheme, there.netloc) != (here.scheme, here.netloc):
+        with self._faults():
+            async with (self._session or self._opened()).post(
+                self._url, data=body, proxy=self._proxy, allow_redirects=False
+            ) as response:
+                read = await self._read(response)
+        if response.status in _MOVED and "Location" in response.headers:
             raise Denied(
-                f"{self.server} sends its callers on to {bare} (HTTP {status}). Neither records "
-                "nor key are sent there; if that is the right address, name it instead"
+                f"{self.server} sends its callers on to "
+                f"{self._elsewhere(response.headers['Location'])} (HTTP {response.status}). "
+                "Neither records nor key are sent there; if that is the right address, name it "
+                "instead"
             )
-        self._url = target
+        return Answered(response.status, response.headers, read)
+
+    def _elsewhere(self, location: str) -> str:
+        try:
+            return without_secrets(urljoin(self._url, location)).removesuffix(_PATH)
+        except ValueError:
+            return "an address that is none"
 
     async def fetch(
         self,
@@ -168,10 +157,8 @@ class Wire:
             async with asked as response:
                 if into is None or response.status >= 300:
                     return Answered(response.status, response.headers, await self._read(response))
-                heard = self._veil.piecewise(into)
                 async for part in response.content.iter_any():
-                    heard(part)
-                heard.end()
+                    into(part)
                 return Answered(response.status, response.headers, b"")
 
     def _at(self, path: str, query: Mapping[str, str] | None = None) -> str:
@@ -201,14 +188,14 @@ class Wire:
         told = response.content_length
         if told is not None and "Content-Encoding" not in response.headers:
             self._refuse_long(told)
-            return self._veil.over(await response.read())
+            return await response.read()
         parts: list[bytes] = []
         size = 0
         async for part in response.content.iter_any():
             size += len(part)
             self._refuse_long(size)
             parts.append(part)
-        return self._veil.over(parts[0] if len(parts) == 1 else b"".join(parts))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _refuse_long(self, size: int) -> None:
         if size > LONGEST_ANSWER:
@@ -249,11 +236,6 @@ def _loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
-
-
-def _credentials(headers: Mapping[str, str]) -> Iterator[str]:
-    """What stands behind the scheme: the key of `Bearer KEY`."""
-    yield headers.get("Authorization", "").partition(" ")[2]
 
 
 def _verified() -> ssl.SSLContext:

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from judge.judging.combining import LEAST_CHANCE, Chances, Isotonic, Logistic, features
 from judge.judging.reading import Reader
@@ -63,24 +63,6 @@ class Fit:
     tried: tuple[Tried, ...] = ()
     items: int = 0
     reason: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """How it came about; the combination itself stands in the profile."""
-        return {
-            "how": self.how,
-            "questions": list(self.combination.questions) if self.combination else None,
-            "items": self.items,
-            "reason": self.reason,
-            "tried": [
-                {
-                    "name": one.name,
-                    "questions": list(one.questions),
-                    "log_loss": round(one.log_loss, 6),
-                    "accuracy": round(one.accuracy, 6),
-                }
-                for one in self.tried
-            ],
-        }
 
 
 @dataclass(frozen=True, slots=True)

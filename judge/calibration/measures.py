@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from judge.calibration.judged import Judged, Outcome
-from judge.calibration.plain import plain
-from judge.stats.auc import aucs, macro_aucs
-from judge.stats.bootstrap import Resamples
+from judge.calibration.observations import Judged, Outcome
+from judge.errors import UsageError
+from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.calibration_error import (
     ReliabilityBin,
-    bin_edges,
-    bin_rows,
+    RiskPoint,
     calibration_errors,
     error_if_calibrated,
     reliability_bins,
+    risk_coverage,
 )
-from judge.stats.confusion import confusion_matrix
-from judge.stats.interval import Estimate
-from judge.stats.kappa_of_counts import kappas
-from judge.stats.matthews import correlations
-from judge.stats.mean import share_estimate
-from judge.stats.precision_recall import f1s, macro_f1s, macro_precisions, macro_recalls
-from judge.stats.risk_coverage import RiskPoint, risk_coverage
+from judge.stats.classification import (
+    aucs,
+    confusion_matrix,
+    f1s,
+    kappas,
+    macro_aucs,
+    macro_f1s,
+    macro_precisions,
+    macro_recalls,
+)
+from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-_BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +92,11 @@ class Measures:
     macro: ClassMeasures
     kappa: Estimate
     weighted_kappa: Estimate | None
-    matthews: Estimate
     auc: Estimate
     calibration_error: Estimate
     error_if_calibrated: float | None
     bins: tuple[ReliabilityBin, ...]
     risk_coverage: tuple[RiskPoint, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """The fields as plain JSON values, numbers rounded to 6 places."""
-        values: dict[str, Any] = plain(self)
-        return values
 
 
 def measure(
@@ -142,7 +139,6 @@ def measure(
         weighted_kappa=(
             table.counted(lambda counts: kappas(counts, "quadratic")) if ordinal else None
         ),
-        matthews=table.counted(correlations),
         **_probability_measures(table),
     )
 
@@ -256,14 +252,69 @@ def _probability_measures(table: _Table) -> dict[str, Any]:
     else:
         promised, came_true = sureness, right
         areas = macro_aucs(reference, probabilities, table.classes, weights)
-    given = np.array(promised)
-    rows = bin_rows(given, np.array(came_true), bin_edges(given, _BINS, "mass"))
+    errors = calibration_errors(np.array(promised), np.array(came_true), weights)
     return {
         "auc": table.resamples.estimate(areas, n=n, of=of),
-        "calibration_error": table.resamples.estimate(
-            calibration_errors(weights @ rows), n=n, of=of
-        ),
-        "error_if_calibrated": error_if_calibrated(promised, bins=_BINS),
-        "bins": tuple(reliability_bins(promised, came_true, bins=_BINS)),
+        "calibration_error": table.resamples.estimate(errors, n=n, of=of),
+        "error_if_calibrated": error_if_calibrated(promised),
+        "bins": tuple(reliability_bins(promised, came_true)),
         "risk_coverage": tuple(risk_coverage(sureness, right)),
+    }
+
+
+# ---------------------------------------------------------------- slices
+
+ANNOTATOR_GROUP = "annotator_group"
+ABSENT = "(none)"
+"""The slice of the items that lack the field."""
+
+
+def slices(judged: Sequence[Judged], name: str) -> dict[str, list[Judged]]:
+    """The items of each slice, by the slice's value, in the order of the values.
+
+    Args:
+        judged: one judge's answers on one check.
+        name: one of the items' slices, else one of their fields, else `source`; or
+            `annotator_group`: then the reference is what more than half of one group's annotators
+            say, whatever the gold answer is, and an item is in every group that annotated it.
+
+    Raises:
+        UsageError: no item has the field.
+    """
+    parts: dict[str, list[Judged]] = defaultdict(list)
+    for one in judged:
+        if name == ANNOTATOR_GROUP:
+            for group, part in _by_group(one).items():
+                parts[group].append(part)
+        else:
+            parts[_value(one, name)].append(one)
+    if judged and not set(parts) - {ABSENT}:
+        known = sorted({key for one in judged for key in (*one.item.slices, *one.item.fields)})
+        raise UsageError(f"no item has '{name}' to slice by; items have: {', '.join(known)}")
+    return dict(sorted(parts.items()))
+
+
+def _value(judged: Judged, name: str) -> str:
+    item = judged.item
+    found: Any = item.slices.get(name, item.fields.get(name))
+    if found is None and name == "source":
+        found = item.source
+    if found is None or found == "":
+        return ABSENT
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
+
+
+def _by_group(judged: Judged) -> dict[str, Judged]:
+    """The item as each group saw it: their annotations, and no gold answer."""
+    groups = {one.group for one in judged.item.annotations if one.group is not None}
+    return {
+        group: replace(
+            judged,
+            item=replace(
+                judged.item,
+                gold=None,
+                annotations=tuple(one for one in judged.item.annotations if one.group == group),
+            ),
+        )
+        for group in groups
     }

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from judge.calibration.judged import Judged
+from judge.calibration.observations import Judged
 from judge.calibration.plain import plain
-from judge.stats.alternative_annotator import AlternativeAnnotator, alternative_annotator
-from judge.stats.bootstrap import Resamples
-from judge.stats.interval import Estimate
-from judge.stats.kappa_of_counts import kappas
-from judge.stats.mean import mean_estimate, share_estimate
+from judge.stats.annotators import AlternativeAnnotator, alternative_annotator
+from judge.stats.bootstrap import Resamples, mean_estimate, share_estimate
+from judge.stats.classification import kappas
+from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
     import numpy as np

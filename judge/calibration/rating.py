@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from judge.calibration.judged import Judged
+from judge.calibration.observations import Judged
 from judge.digest import digest
 from judge.profiles import Data, Rates, item_key
-from judge.records.labelled import LabelledItem
+from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
-from judge.stats.design_effect import design_effect
+from judge.stats.labels import design_effect
 from judge.subject import Subject
 
 Rated = tuple[Judged, Subject]
@@ -48,13 +49,12 @@ def _design_effect(right: Sequence[tuple[str, bool]]) -> float:
     found = design_effect(right)
     if found is not None or not right:
         return found or 1.0
-    records = [record for record, _ in right]
-    sizes = [records.count(record) for record in set(records)]
-    return sum(size**2 for size in sizes) / len(records)
+    sizes = Counter(record for record, _ in right).values()
+    return sum(size**2 for size in sizes) / len(right)
 
 
 def edited(item: LabelledItem) -> bool:
-    """Whether the record was accepted after edits, which makes it a stratum of its own."""
+    """Whether the record was edited until the judge passed it: its label says nothing of others."""
     return item.slices.get("edited") == "yes"
 
 

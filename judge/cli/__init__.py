@@ -1,103 +1,106 @@
-"""The command line: one file a command, put together here; errors become exit codes."""
+"""The command line: one file a command, loaded when it is used; errors become exit codes."""
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
+import traceback
 from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from judge import __version__
-from judge.cli import (
-    agreement,
-    audit,
-    cache,
-    calibrate,
-    compare,
-    evaluate,
-    models,
-    plan,
-    report,
-    rubrics,
-    score,
-    serve,
-    validate,
-    workflows,
-)
-from judge.cli.printing import tell
-from judge.cli.stderr import unfailing
-from judge.cli.stdout import ReaderGone, guard_stdout
+from judge.cli.help import Command, Group
+from judge.cli.printing import say, tell
+from judge.cli.streams import ReaderGone, guard_stderr, guard_stdout
 from judge.errors import Exit, JudgeError
-from judge.masking import guard_process
+from judge.redact import guard_process, redacted
+from judge.tracing import guard_tracing
 
-EPILOG = """**Examples**
+COMMANDS = {
+    "validate": "Judge records; write each with its verdict.",
+    "plan": "Estimate calls, tokens and cost of a run.",
+    "calibrate": "Say how far judges agree with labels.",
+    "agreement": "Say how far people agree with one another.",
+    "evaluate": "Put a model through a paper's benchmark.",
+    "score": "Score answers that are at hand.",
+    "compare": "Say how two runs differ on the same items.",
+    "report": "Make a page of judged records, for people.",
+    "audit": "Say how often hostile text turns a judge's verdict.",
+    "cache": "Look after the replies on disk.",
+    "models": "Fetch, find and serve local models.",
+    "rubrics": "Show the questions that judges are asked.",
+    "workflows": "Show the workflows, as text or as pictures.",
+}
+"""Each is the module of its name here, with a `command` or, for several, an `app`."""
 
-`judge validate stories.jsonl -o judged.jsonl`
-
-`judge plan norms.csv -m openai:gpt-4o`
-
-`judge COMMAND --help` — what a command does, with examples
+EXAMPLES = """
+Examples:
+  judge validate stories.jsonl -o judged.jsonl
+  judge plan norms.csv -m openai:gpt-4o
+  judge COMMAND --help                          what a command does, with examples
 """
+EXIT_CODES = {
+    Exit.OK: "all records have a verdict, and the gate, if one was set, holds",
+    Exit.GATE: "the gate (--fail-under) does not hold",
+    Exit.USAGE: "bad usage or configuration; nothing was judged",
+    Exit.INCOMPLETE: "finished, but some records or lines have no result",
+    Exit.UNAVAILABLE: "a resource ended: model, budget, disk, cache or OUT; --resume goes on",
+    Exit.INTERNAL: "an unexpected error: please report it",
+    Exit.INTERRUPTED: "interrupted; what was done is kept",
+}
 
 
-class _PlainGroup(TyperGroup):
-    """Shows its help without Rich, whose import takes longer than all else that the help needs."""
+class _Commands(Group):
+    """Loads a command's module when it is used; the help needs none of them."""
 
-    def __init__(self, **more: Any) -> None:
-        super().__init__(**{**more, "rich_markup_mode": None})
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            self.commands[cmd_name] = _loaded(cmd_name)
+        return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        for name in COMMANDS if args[0] not in COMMANDS else ():
+            self.commands.setdefault(name, _loaded(name))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        formatter.write("\n")
-        for line in (self.epilog or "").replace("**", "").replace("`", "").splitlines():
-            if line:
-                formatter.write(f"  {line}\n" if line.startswith("judge") else f"{line}:\n")
+        formatter.write(EXAMPLES)
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(int(code)), about) for code, about in EXIT_CODES.items()])
+
+
+def _loaded(name: str) -> Any:
+    """The command of a module in this package."""
+    module = import_module(f"judge.cli.{name}")
+    if (several := getattr(module, "app", None)) is not None:
+        group: Any = typer.main.get_command(several)
+        group.name, group.help = name, group.help or COMMANDS[name]
+        return group
+    alone = typer.Typer(add_completion=False)
+    alone.command(name, cls=Command, epilog=module.EPILOG, short_help=COMMANDS[name])(
+        module.command
+    )
+    return typer.main.get_command(alone)
 
 
 app = typer.Typer(
     name="judge",
-    cls=_PlainGroup,
-    epilog=EPILOG,
-    help="Check culturally grounded text written by language models.",
+    cls=_Commands,
     no_args_is_help=True,
-    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(
-    "validate", epilog=validate.EPILOG, short_help="Judge records; write each with its verdict."
-)(validate.command)
-app.command("plan", epilog=plan.EPILOG, short_help="Estimate calls, tokens and cost of a run.")(
-    plan.command
-)
-app.command(
-    "calibrate", epilog=calibrate.EPILOG, short_help="Say how far judges agree with labels."
-)(calibrate.command)
-app.command(
-    "agreement", epilog=agreement.EPILOG, short_help="Say how far people agree with one another."
-)(agreement.command)
-app.command(
-    "evaluate", epilog=evaluate.EPILOG, short_help="Put a model through a paper's benchmark."
-)(evaluate.command)
-app.command(
-    "compare", epilog=compare.EPILOG, short_help="Say how two runs differ on the same items."
-)(compare.command)
-app.command(
-    "report", epilog=report.EPILOG, short_help="Make a page of judged records, for people."
-)(report.command)
-app.command(
-    "audit", epilog=audit.EPILOG, short_help="Say how often hostile text turns a judge's verdict."
-)(audit.command)
-models.app.command(
-    "serve", epilog=serve.EPILOG, short_help="Start a model server, watch it, stop it."
-)(serve.command)
-app.add_typer(score.app, name="score", help="Score answers that are at hand.")
-app.add_typer(cache.app, name="cache", help="Look after the replies on disk.")
-app.add_typer(models.app, name="models", help="Fetch and find local models.")
-app.add_typer(rubrics.app, name="rubrics", help="Read the questions that judges are asked.")
-app.add_typer(workflows.app, name="workflows", help="See the workflows, as text or as pictures.")
 
 
 def _version(wanted: bool) -> None:
@@ -109,7 +112,8 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which one.")
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Check culturally grounded text written by language models."""
@@ -118,20 +122,21 @@ def _root(
 def main() -> None:
     """The console script."""
     guard_process()
-    unfailing()
+    guard_tracing()
+    guard_stderr()
     guard_stdout()
     try:
         code = _ended(app)
-        # What is still in the buffer would fail where nobody could tell of it.
+        # An error of what is still in the buffer would otherwise come after the exit code is set.
         sys.exit(_ended(sys.stdout.flush) or code)
     finally:
-        # Typer has put a hook for tracebacks of its own in place of ours.
+        # Typer replaced the hook for tracebacks.
         guard_process()
         gc.enable()
 
 
 def _ended(step: Callable[[], object]) -> int | str | None:
-    """The exit code that a step ends with, its error told."""
+    """The exit code that a step ends with; its error is told on standard error."""
     try:
         step()
     except SystemExit as end:
@@ -141,4 +146,18 @@ def _ended(step: Callable[[], object]) -> int | str | None:
     except JudgeError as error:
         tell(error)
         return int(error.exit_code)
+    except Exception as error:  # noqa: BLE001
+        _report(error)
+        return int(Exit.INTERNAL)
     return int(Exit.OK)
+
+
+def _report(error: Exception) -> None:
+    """Say what to report of an error that nothing in judge raises on purpose."""
+    if os.environ.get("JUDGE_DEBUG", "") not in ("", "0"):
+        say(redacted("".join(traceback.format_exception(error))), err=True)
+    told = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+    tell(
+        f"unexpected error, a fault in judge {__version__}: {told}. Please report it with the "
+        "command and what JUDGE_DEBUG=1 shows"
+    )

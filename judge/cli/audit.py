@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.extras import need_calibrate
+from judge.cli.options import need_calibrate
 from judge.cli.printing import nothing, say, tell
-from judge.errors import UsageError
+from judge.settings import CACHE, LIMITS, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from judge.audit.auditing import Audited, Picked
     from judge.audit.suite import Case
-    from judge.settings import Settings
 
 EPILOG = """**Examples**
 
@@ -31,8 +30,6 @@ EPILOG = """**Examples**
 
 `judge audit --rubric my-relevance.yaml -m vllm:org/model` — a rubric of your own
 
-`judge audit --suite my-attacks.yaml` — attacks of your own on judge's clean records
-
 `judge audit --list` — the cases, without asking anything
 
 Each case is a clean record and the same one with hostile text put in; both are judged as judge does
@@ -43,8 +40,15 @@ reach, or disk, cache or OUT cannot be written to; 130 interrupted (replies are 
 """
 
 
+@opt.with_settings(
+    *("model", "cheap_model", "cheap_margin", "reading", "votes", "rule", "rubric"),
+    *("temperature", "vote_temperature", "seed", "margin", "profile", LIMITS, CACHE),
+    rubric="Only this rubric, or one of your own in the place of the built-in one of its name; "
+    "may be repeated.",
+)
 def command(
     context: typer.Context,
+    settings: Settings,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="Write a line for each case here.")
     ] = None,
@@ -54,23 +58,9 @@ def command(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the tables, or the list, as JSON.")
     ] = False,
-    rubric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Only this rubric, or one of your own in the place of the built-in one of its "
-            "name; may be repeated.",
-        ),
-    ] = None,
     attack: Annotated[
         list[str] | None,
         typer.Option(metavar="FAMILY", help="Only attacks of this family; may be repeated."),
-    ] = None,
-    suite: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Attacks of your own instead, in the form of attacks.yaml."
-        ),
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the cases, and stop.")] = False,
     resume: Annotated[
@@ -82,22 +72,6 @@ def command(
     sample: Annotated[
         int | None, typer.Option(min=1, help="N cases drawn at random with --seed.")
     ] = None,
-    model: opt.Model = None,
-    cheap_model: opt.CheapModel = None,
-    cheap_margin: opt.CheapMargin = None,
-    reading: opt.Reading = None,
-    votes: opt.Votes = None,
-    rule: opt.Rule = None,
-    temperature: opt.Temperature = None,
-    seed: opt.Seed = None,
-    margin: opt.Margin = None,
-    profile: opt.Profile = None,
-    concurrency: opt.Concurrency = None,
-    timeout: opt.Timeout = None,
-    max_calls: opt.MaxCalls = None,
-    max_cost: opt.MaxCost = None,
-    no_cache: opt.NoCache = False,
-    cache_dir: opt.CacheDir = None,
 ) -> None:
     """Put hostile text to a judge and say how often it turns the verdict.
 
@@ -105,18 +79,16 @@ def command(
     verdicts and the like put in; beside judge's own prompt, the same question is put without its
     defences. Tables go to standard output.
     """
-    if resume and overwrite:
-        raise UsageError("--resume and --overwrite exclude each other")
-    settings = opt.settings_here(context)
+    opt.refuse_both(resume, overwrite)
     if listed:
         _list(_picked(context, settings).cases, as_json=as_json)
         return
     need_calibrate("judge audit", "numpy", "scipy", *(["matplotlib"] if tables else []))
     gc.disable()
     from judge.audit.auditing import audit
-    from judge.cli.default_model import announce
-    from judge.cli.evaluate import refuse_folder
     from judge.cli.progress import watcher
+    from judge.cli.result_tables import refuse_folder
+    from judge.cli.summary import announce
     from judge.run.job import Job
 
     picked = _picked(context, settings)
@@ -133,7 +105,7 @@ def command(
     announce(settings, quiet=quiet)
     with watcher(job, quiet=quiet) as watching:
         found = audit(job, settings, watching, picked)
-    _finish(found, settings.seed, ", ".join(settings.model), context)
+    _finish(found, settings, context)
 
 
 def _picked(context: typer.Context, settings: Settings) -> Picked:
@@ -143,7 +115,6 @@ def _picked(context: typer.Context, settings: Settings) -> Picked:
     return chosen(
         settings.rubric,
         tuple(given["attack"] or ()),
-        suite=given["suite"],
         limit=given["limit"],
         sample=given["sample"],
         seed=settings.seed,
@@ -170,21 +141,21 @@ def _told(case: Case) -> dict[str, str]:
     }
 
 
-def _finish(found: Audited, seed: int, model: str, context: typer.Context) -> None:
+def _finish(found: Audited, settings: Settings, context: typer.Context) -> None:
     """Print and write the tables of a run that came to its end; say how to go on with others."""
-    from judge.cli.closing import exchanged, troubles
+    from judge.cli.summary import exchanged, troubles
 
     report, given = found.report, context.params
     if report.finished and found.results:
         from judge.audit.measuring import tables
-        from judge.cli.evaluate import hand_over
+        from judge.cli.result_tables import hand_over
 
         hand_over(
-            tables(found.results, seed=seed),
+            tables(found.results, seed=settings.seed),
             given["tables"],
             as_json=given["as_json"],
             benchmark="audit",
-            model=model,
+            model=", ".join(settings.model),
         )
     if report.fatal is not None:
         tell(report.fatal)
@@ -197,6 +168,6 @@ def _finish(found: Audited, seed: int, model: str, context: typer.Context) -> No
     if not report.finished:
         from judge.cli.evaluate import how_to_go_on
 
-        kept = "" if given["no_cache"] else "; replies in the cache are not asked again"
+        kept = "; replies in the cache are not asked again" if settings.cache else ""
         tell(f"not finished, so there are no tables yet; {how_to_go_on(report, given)}{kept}")
     raise typer.Exit(report.exit_code)

@@ -1,4 +1,4 @@
-"""`judge cache`: what lies there, and throwing it away."""
+"""`judge cache`: what it holds, and removing replies."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge.errors import UsageError
+from judge.cli.help import Command, Group
+from judge.cli.options import with_settings
+from judge.cli.printing import counted, tell
+from judge.errors import Exit, UsageError
+from judge.settings import Settings
 
 if TYPE_CHECKING:
     from judge.cache import ReplyCache
 
-app = typer.Typer(no_args_is_help=True)
-Folder = Annotated[
-    Path | None, typer.Option("--cache-dir", help="Another folder (JUDGE_CACHE_DIR).")
-]
+app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 @contextmanager
-def _opened(folder: Path | None) -> Iterator[ReplyCache]:
+def _opened(settings: Settings, context: typer.Context) -> Iterator[ReplyCache]:
     from diskcache.core import DBNAME
 
     from judge.cache import ReplyCache, cache_dir
-    from judge.settings import resolve
 
-    if folder is not None and not (folder / DBNAME).is_file():
-        # Opening it would make one, and hide the slip of a finger.
+    folder = cache_dir(settings.cache_dir)
+    if context.params["cache_dir"] is not None and not (folder / DBNAME).is_file():
+        # Opening it would make one, and hide a mistyped name.
         raise UsageError(f"--cache-dir {folder}: there is no cache")
-    cache = ReplyCache(cache_dir(resolve({"cache_dir": folder}).cache_dir))
+    cache = ReplyCache(folder)
     try:
         yield cache
     finally:
@@ -42,7 +42,7 @@ def _opened(folder: Path | None) -> Iterator[ReplyCache]:
 
 
 def _agreed(question: str) -> bool:
-    """Ask on standard error; nobody there to answer is a no."""
+    """Ask on standard error; no answer is a no."""
     typer.echo(f"{question} [y/N] ", nl=False, err=True)
     answer = sys.stdin.readline() if sys.stdin is not None else ""
     if not answer.endswith("\n"):
@@ -50,16 +50,18 @@ def _agreed(question: str) -> bool:
     return answer.strip().lower() in ("y", "yes")
 
 
-@app.command()
+@app.command(cls=Command)
+@with_settings("cache_dir")
 def stats(
-    cache_dir: Folder = None,
+    context: typer.Context,
+    settings: Settings,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Where the cache is, how many replies it holds, how large and how old it is.
 
     Example: `judge cache stats --json`
     """
-    with _opened(cache_dir) as cache:
+    with _opened(settings, context) as cache:
         told = cache.stats()
     if as_json:
         typer.echo(
@@ -78,26 +80,33 @@ def stats(
     typer.echo(f"size     {told.size_bytes / 1e6:.1f} MB\noldest   {oldest}")
 
 
-@app.command()
+@app.command(cls=Command)
+@with_settings("cache_dir")
 def clear(
-    cache_dir: Folder = None,
+    context: typer.Context,
+    settings: Settings,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Remove every reply. They were paid for: asks first.
 
     Example: `judge cache clear --cache-dir old-replies`
     """
-    with _opened(cache_dir) as cache:
+    with _opened(settings, context) as cache:
         told = cache.stats()
-        if not (yes or _agreed(f"Remove {told.entries} entries from {told.folder}?")):
+        if not (
+            yes
+            or _agreed(f"Remove {counted(told.entries, 'entry', 'entries')} from {told.folder}?")
+        ):
             raise UsageError("nothing was removed; --yes removes them without asking")
-        typer.echo(f"removed {cache.clear()} entries")
+        typer.echo(f"removed {counted(cache.clear(), 'entry', 'entries')}")
 
 
-@app.command()
+@app.command(cls=Command)
+@with_settings("cache_dir")
 def prune(
+    context: typer.Context,
+    settings: Settings,
     older_than: Annotated[str, typer.Option(help="An age such as 30d, 12h or 2w.")],
-    cache_dir: Folder = None,
 ) -> None:
     """Remove replies that were stored longer ago than an age.
 
@@ -106,6 +115,24 @@ def prune(
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", older_than)
     if match is None:
         raise UsageError(f"--older-than {older_than}: give a number and s, m, h, d or w: 30d")
-    with _opened(cache_dir) as cache:
+    with _opened(settings, context) as cache:
         removed = cache.prune(float(match[1]) * _UNITS[match[2]])
-    typer.echo(f"removed {removed} entries")
+    typer.echo(f"removed {counted(removed, 'entry', 'entries')}")
+
+
+@app.command(cls=Command)
+@with_settings("cache_dir")
+def verify(context: typer.Context, settings: Settings) -> None:
+    """Read every reply and compare its checksum; exit 3 where one is damaged.
+
+    Damaged replies are not used: a run asks for them anew.
+
+    Example: `judge cache verify --cache-dir old-replies`
+    """
+    with _opened(settings, context) as cache:
+        found = cache.verify()
+    typer.echo(f"{counted(found.entries, 'entry', 'entries')}, {found.damaged} damaged")
+    if found.database is not None:
+        tell(f"the database is damaged: {found.database}")
+    if found.damaged or found.database is not None:
+        raise typer.Exit(int(Exit.INCOMPLETE))

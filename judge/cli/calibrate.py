@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.extras import need_calibrate
+from judge.cli.options import need_calibrate
 from judge.cli.printing import say, tell
 from judge.errors import BackendError, Exit, JudgeError, UsageError
+from judge.settings import CACHE, LIMITS, Settings
 
 if TYPE_CHECKING:
-    from judge.calibration.outcome import Calibration
-    from judge.settings import Settings
+    from judge.calibration.calibration import Job
+    from judge.calibration.report import Calibration
 
 EPILOG = """**Examples**
 
@@ -47,10 +48,12 @@ Labels = Annotated[
 ]
 
 
+@opt.with_settings(
+    "model", "check", "rubric", "reading", "votes", "apart", "temperature", "seed", LIMITS, CACHE
+)
 def command(
-    context: typer.Context,
+    settings: Settings,
     labels: Labels,
-    check: opt.Check = None,
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", help="Folder for report.json, profile.json and the plots."),
@@ -77,13 +80,6 @@ def command(
     sample: Annotated[
         int | None, typer.Option(min=1, help="So many records of each check, drawn with --seed.")
     ] = None,
-    repeats: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Further seeds of a structured judge, at the temperature of votes: its flip rate.",
-        ),
-    ] = 0,
     epsilon: Annotated[
         float,
         typer.Option(min=0, max=1, help="What the alternative annotator test forgives a judge."),
@@ -96,19 +92,6 @@ def command(
         Path | None, typer.Option(help="File with the annotators' groups.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    model: opt.Model = None,
-    rubric: opt.Rubric = None,
-    reading: opt.Reading = None,
-    votes: opt.Votes = None,
-    apart: opt.Apart = False,
-    temperature: opt.Temperature = None,
-    seed: opt.Seed = None,
-    concurrency: opt.Concurrency = None,
-    timeout: opt.Timeout = None,
-    max_calls: opt.MaxCalls = None,
-    max_cost: opt.MaxCost = None,
-    no_cache: opt.NoCache = False,
-    cache_dir: opt.CacheDir = None,
 ) -> None:
     """Say how far judges agree with labels, and make the profile that carries it.
 
@@ -116,20 +99,20 @@ def command(
     on the others. Several --model are compared; with --agree they make a cascade, cheap one first.
     """
     need_calibrate("judge calibrate")
-    from judge.calibration.calibrating import Job
+    from judge.calibration.calibration import Job
     from judge.cli.calibration_tables import print_tables
-    from judge.cli.default_model import announce
+    from judge.cli.summary import announce
 
-    settings = opt.settings_here(context).model_copy(update={"profile": "none", "check": ()})
+    checks = settings.check
+    settings = settings.model_copy(update={"profile": "none", "check": ()})
     job = Job(
         sources=labels,
-        checks=tuple(check or ()),
+        checks=checks,
         held_out=held_out,
         records=sample,
         by=tuple(by or ()),
         agreement=agree,
         level=level,
-        repeats=repeats,
         epsilon=epsilon,
         draws=draws,
         seed=settings.seed,
@@ -154,34 +137,21 @@ def command(
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
-def _run(job: object, settings: Settings, quiet: bool) -> Calibration:
-    import asyncio
-
-    from judge.calibration.calibrating import Job, calibrate
-    from judge.cli.counting import counting
-    from judge.run.setup import Setup
-
-    assert isinstance(job, Job)
-
-    async def go() -> Calibration:
-        setup = Setup.of(settings)
-        try:
-            await setup.prepare_judges()
-            with counting(quiet=quiet) as told:
-                return await calibrate(job, setup, told)
-        finally:
-            await setup.aclose()
+def _run(job: Job, settings: Settings, quiet: bool) -> Calibration:
+    from judge.calibration.calibration import calibrate
+    from judge.cli.progress import counting
 
     try:
-        return asyncio.run(go())
+        with counting(quiet=quiet) as told:
+            return calibrate(job, settings, told)
     except KeyboardInterrupt:
         kept = "replies in the cache are not asked again" if settings.cache else "nothing is kept"
         tell(f"interrupted; {kept}")
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
     except BackendError as error:
-        told = JudgeError(f"the model cannot be used: {error}")
-        told.exit_code = Exit.UNAVAILABLE
-        raise told from error
+        told_why = JudgeError(f"the model cannot be used: {error}")
+        told_why.exit_code = Exit.UNAVAILABLE
+        raise told_why from error
 
 
 def _refuse_existing(out: Path, overwrite: bool) -> None:

@@ -10,12 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.cli.printing import WIDEST, plain_console
+from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
-    from judge.calibration.disagreements import Disagreement
     from judge.calibration.measures import Measures
-    from judge.calibration.outcome import Calibration, CheckReport, JudgeReport
-    from judge.stats.interval import Estimate
+    from judge.calibration.report import Calibration, CheckReport, Disagreement, JudgeReport
 
 UNDEFINED = "–"
 _SHOWN = 400
@@ -40,17 +39,13 @@ def print_tables(found: Calibration, show: int) -> None:
             console.print(_confusion(judge))
             for name, parts in judge.by.items():
                 console.print(_slices(judge, name, parts))
-        for line in (*_people(check), *_panel(check), *_policy(check)):
+        for line in (*_people(check), *_policy(check)):
             console.print(line, markup=False)
 
 
 def number(estimate: Estimate | None) -> str:
-    """Value and interval to two places: 0.71 (0.65 to 0.77); a dash where it is undefined."""
-    if estimate is None or estimate.value is None:
-        return UNDEFINED
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.2f}"
-    return f"{estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
+    """Value and interval to two places; a dash where it is undefined or there is none."""
+    return UNDEFINED if estimate is None else str(estimate)
 
 
 def _labels(check: CheckReport) -> Iterator[str]:
@@ -93,19 +88,14 @@ def _final(judge: JudgeReport) -> str:
 def _row(measures: Measures) -> Iterator[tuple[str, str]]:
     classes = list(measures.classes.values())
     yield "answered", f"{measures.accuracy.n} of {measures.items}"
-    yield "accuracy", number(measures.accuracy)
-    yield "kappa", number(measures.kappa)
+    yield "accuracy", str(measures.accuracy)
+    yield "kappa", str(measures.kappa)
     if measures.weighted_kappa is not None:
-        yield "weighted kappa", number(measures.weighted_kappa)
-    yield "F1", number(classes[0].f1 if len(classes) == 2 else measures.macro.f1)
-    yield "Matthews", number(measures.matthews)
-    yield "AUC", number(measures.auc)
-    yield "calibration error", number(measures.calibration_error)
-    yield "by chance alone", _plain(measures.error_if_calibrated)
-
-
-def _plain(value: float | None) -> str:
-    return UNDEFINED if value is None else f"{value:.2f}"
+        yield "weighted kappa", str(measures.weighted_kappa)
+    yield "F1", str(classes[0].f1 if len(classes) == 2 else measures.macro.f1)
+    yield "AUC", str(measures.auc)
+    yield "calibration error", str(measures.calibration_error)
+    yield "by chance alone", str(Estimate(measures.error_if_calibrated))
 
 
 def _confusion(judge: JudgeReport) -> Table:
@@ -129,8 +119,8 @@ def _slices(judge: JudgeReport, name: str, parts: Mapping[str, Measures]) -> Tab
             Text(value),
             str(measures.items),
             str(measures.accuracy.n),
-            number(measures.accuracy),
-            number(measures.kappa),
+            str(measures.accuracy),
+            str(measures.kappa),
         )
     return table
 
@@ -170,20 +160,16 @@ def _people(check: CheckReport) -> Iterator[str]:
         if people is not None:
             yield (
                 f"{judge.model} beside {people.annotators} people on {people.human_human.n} items: "
-                f"people agree with one another {number(people.human_human)}, with the judge "
-                f"{number(people.human_judge)}; beyond chance {number(people.human_kappa)} and "
-                f"{number(people.judge_kappa)}"
+                f"people agree with one another {people.human_human}, with the judge "
+                f"{people.human_judge}; beyond chance {people.human_kappa} and "
+                f"{people.judge_kappa}"
             )
             yield from _test(judge)
-        if judge.stability is not None:
-            if judge.stability.flips.value is not None:
-                yield f"{judge.model} flips between seeds: {number(judge.stability.flips)}"
-            if judge.stability.position is not None:
-                position = judge.stability.position
-                yield (
-                    f"{judge.model} changes its answer with the order: {number(position.changed)}; "
-                    f"prefers the first place: {number(position.first)}"
-                )
+        if judge.position is not None:
+            yield (
+                f"{judge.model} changes its answer with the order: {judge.position.changed}; "
+                f"prefers the first place: {judge.position.first}"
+            )
 
 
 def _test(judge: JudgeReport) -> Iterator[str]:
@@ -202,16 +188,6 @@ def _test(judge: JudgeReport) -> Iterator[str]:
     )
 
 
-def _panel(check: CheckReport) -> Iterator[str]:
-    if check.panel is not None:
-        panel = check.panel
-        yield (
-            f"panel of {len(panel.judges)}: worth {number(panel.effective_votes)} independent "
-            f"votes; accuracy {number(panel.panel)} against {number(panel.single)} of its best "
-            f"single judge {panel.best}, difference {number(panel.difference)}"
-        )
-
-
 def _policy(check: CheckReport) -> Iterator[str]:
     if check.policy is None:
         return
@@ -223,7 +199,7 @@ def _policy(check: CheckReport) -> Iterator[str]:
         else:
             yield (
                 f"{judge.model} decides from {stage.threshold:.3f} on: {share:.0%} of all; agrees "
-                f"{number(stage.agreement)} of {stage.agreement.n}, at least "
+                f"{stage.agreement} of {stage.agreement.n}, at least "
                 f"{stage.agreement.low:.3f}"
             )
     yield f"passed on to people: {check.policy.passed_on:.0%}"

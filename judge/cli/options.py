@@ -1,22 +1,25 @@
-"""Options that several commands share."""
+"""Options of commands: those that settings declare, and those that several commands share."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
+from judge import settings as declared
 from judge.cli.printing import tell
-from judge.errors import Exit
+from judge.errors import Exit, UsageError, missing_extra
+from judge.settings import Settings, resolve, strays
 
-if TYPE_CHECKING:
-    from judge.settings import Settings
-
-_INPUT, _MODELS, _JUDGING = "Input", "Models", "Judging"
-_ENGINE, _SPEED, _CACHE = "Engine", "Speed and money", "Cache"
+_INPUT = "Input"
+_STATISTICS = ("matplotlib", "numpy", "scipy", "sklearn")
 
 Inputs = Annotated[
     list[str] | None,
@@ -30,223 +33,62 @@ Format = Annotated[
     str | None,
     typer.Option("--format", help="jsonl, json, csv, tsv or parquet.", rich_help_panel=_INPUT),
 ]
-Limit = Annotated[
-    int | None, typer.Option(min=0, help="Only the first N records.", rich_help_panel=_INPUT)
-]
+Limit = Annotated[int | None, typer.Option(min=0, help="Only the first N.", rich_help_panel=_INPUT)]
 Sample = Annotated[
     int | None,
-    typer.Option(min=1, help="N records drawn at random with --seed.", rich_help_panel=_INPUT),
+    typer.Option(min=1, help="N drawn at random with --seed.", rich_help_panel=_INPUT),
 ]
-Model = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="PROVIDER:MODEL",
-        help="Who judges; several make a panel. Without one the embedded local model judges.",
-        rich_help_panel=_MODELS,
-    ),
+Out = Annotated[
+    Path | None, typer.Option("-o", "--out", help="Write here instead of standard output.")
 ]
-AcceptModel = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PROVIDER:MODEL",
-        help="Who decides at the end (default: the judge, in fresh context).",
-        rich_help_panel=_MODELS,
-    ),
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Resume OUT: keep what is finished, redo errors.")
 ]
-RewriteModel = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PROVIDER:MODEL",
-        help="Who rewrites; langchain:... for any chat model (default: the judge).",
-        rich_help_panel=_MODELS,
-    ),
-]
-CheapModel = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PROVIDER:MODEL",
-        help="Who reads P(yes) first; only what it is not sure of is put to the judge.",
-        rich_help_panel=_MODELS,
-    ),
-]
-CheapMargin = Annotated[
-    float | None,
-    typer.Option(
-        help="How far from the threshold P(yes) must lie for --cheap-model to be sure, 0 to 0.5. "
-        "[default: 0.3]",
-        rich_help_panel=_MODELS,
-    ),
-]
-Workflow = Annotated[
-    str | None,
-    typer.Option(
-        help="extraction, norm or story (default: by the record's fields).",
-        rich_help_panel=_JUDGING,
-    ),
-]
-Check = Annotated[
-    list[str] | None,
-    typer.Option(help="Make only this check; may be repeated.", rich_help_panel=_JUDGING),
-]
-Rubric = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FILE|FOLDER|NAME",
-        help="A rubric of your own: replaces the built-in one of its name, else is asked as well.",
-        rich_help_panel=_JUDGING,
-    ),
-]
-Reading = Annotated[
-    str | None,
-    typer.Option(
-        help="structured (typed reply with evidence) or probability (first token); "
-        "default: what suits the model.",
-        rich_help_panel=_JUDGING,
-    ),
-]
-Rounds = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="Most rewrites in each loop; 0 repairs nothing. [default: 3]",
-        rich_help_panel=_JUDGING,
-    ),
-]
-Votes = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Votes of each judge. [default: 3 to accept a story, else 1]",
-        rich_help_panel=_JUDGING,
-    ),
-]
-Rule = Annotated[
-    str | None,
-    typer.Option(help="majority, unanimous or any. [default: majority]", rich_help_panel=_JUDGING),
-]
-AllVotes = Annotated[
-    bool,
-    typer.Option(
-        "--all-votes",
-        help="Ask every vote, also when the verdict is clear.",
-        rich_help_panel=_JUDGING,
-    ),
-]
-FailFast = Annotated[
-    bool,
-    typer.Option(
-        "--fail-fast",
-        help="Skip, and name, the checks that cannot save a record any more.",
-        rich_help_panel=_JUDGING,
-    ),
-]
-Apart = Annotated[
-    bool,
-    typer.Option(
-        "--apart",
-        help="Structured readings ask one call a value, not one for all values.",
-        rich_help_panel=_JUDGING,
-    ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        min=0, help="Seed of vote 0, and of --sample. [default: 0]", rich_help_panel=_JUDGING
-    ),
-]
-Temperature = Annotated[
-    float | None,
-    typer.Option(
-        help="For single asks; votes use JUDGE_VOTE_TEMPERATURE (0.7). [default: 0]",
-        rich_help_panel=_JUDGING,
-    ),
-]
-Margin = Annotated[
-    float | None,
-    typer.Option(
-        help="Abstain this close to a probability threshold. [default: 0]", rich_help_panel=_JUDGING
-    ),
-]
-Profile = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|none",
-        help="What `judge calibrate` learnt: judges, thresholds, error rates. [default: the one "
-        "that comes with the local model]",
-        rich_help_panel=_JUDGING,
-    ),
-]
-Injected = Annotated[
-    str | None,
-    typer.Option(
-        metavar="abstain|ask",
-        help="A check whose text holds what has the form of a message to the judge (control "
-        "tokens, ready-made replies, ...) abstains, or is asked all the same. [default: abstain]",
-        rich_help_panel=_JUDGING,
-    ),
-]
-MinWords = Annotated[
-    int | None,
-    typer.Option(
-        min=0, help="Shorter stories are rejected. [default: 400]", rich_help_panel=_JUDGING
-    ),
-]
-Engine = Annotated[
-    str | None,
-    typer.Option(
-        metavar="local|batch|ray",
-        help="Where the work is done: this process, providers' batch APIs, or a Ray cluster. "
-        "[default: local]",
-        rich_help_panel=_ENGINE,
-    ),
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        help="Of the Ray cluster, such as auto or HOST:PORT. [default: a Ray on this machine]",
-        rich_help_panel=_ENGINE,
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Ray workers. [default: one for each free core]", rich_help_panel=_ENGINE
-    ),
-]
-Concurrency = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Most calls and records under way at once. [default: 16; 5,000 with --engine batch, "
-        "1,024 on a card and 32 on a processor with transformers:]",
-        rich_help_panel=_SPEED,
-    ),
-]
-Timeout = Annotated[
-    float | None,
-    typer.Option(help="Seconds until a call is given up. [default: 120]", rich_help_panel=_SPEED),
-]
-MaxCalls = Annotated[
-    int | None,
-    typer.Option(min=0, help="Stop in good order after N paid calls.", rich_help_panel=_SPEED),
-]
-MaxCost = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        help="Stop in good order at this cost in USD (prices: judge.toml).",
-        rich_help_panel=_SPEED,
-    ),
-]
-NoCache = Annotated[
-    bool, typer.Option("--no-cache", help="Neither read nor keep replies.", rich_help_panel=_CACHE)
-]
-CacheDir = Annotated[
-    Path | None,
-    typer.Option(help="Where replies are kept (JUDGE_CACHE_DIR).", rich_help_panel=_CACHE),
-]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
+
+
+def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]], Any]:
+    """Give a command the flags of settings, and their values as its parameter `settings`.
+
+    Args:
+        wanted: names of settings, or of their groups (`judge.settings.JUDGING`, ...).
+        helps: help of settings that mean something special to this command.
+    """
+    names = [
+        name
+        for name in Settings.model_fields
+        if declared.has_flag(name)
+        and (name in wanted or declared.option(name).group in (*wanted, declared.TRUST))
+    ]
+    flags = [_parameter(name, helps.get(name)) for name in names]
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(function, eval_str=True).parameters
+        context = inspect.Parameter(
+            "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+        )
+
+        @functools.wraps(function)
+        def command(context: typer.Context, **given: Any) -> None:
+            settings = _settings({name: given.pop(name) for name in names})
+            if "engine" not in names:
+                from judge.run.engines import refuse_validation_only
+
+                refuse_validation_only(settings, context.info_name or "this command")
+            if "context" in own:
+                given["context"] = context
+            function(**given, settings=settings)
+
+        kept = [p for name, p in own.items() if name not in ("context", "settings")]
+        keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in kept]
+        command.__signature__ = inspect.Signature([context, *keyword, *flags])  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in (context, *keyword, *flags)}
+        del command.__wrapped__
+        return command
+
+    return decorate
 
 
 def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[str]:
@@ -261,35 +103,61 @@ def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[st
     raise typer.Exit(int(Exit.USAGE))
 
 
-def settings_here(context: typer.Context) -> Settings:
-    """The settings of a command that works in this process, in one go.
+def need_libraries(command: str, extra: str, *libraries: str) -> None:
+    """See that libraries are installed, before anything is read or asked.
 
     Raises:
-        UsageError: as `settings`; or an engine is set that only `judge validate` knows.
+        UsageError: naming what is missing, and how to install the extra that brings it.
     """
-    from judge.run.engines import refuse_validation_only
-
-    found = settings(context)
-    refuse_validation_only(found, context.info_name or "this command")
-    return found
+    if missing := [name for name in libraries if find_spec(name) is None]:
+        raise missing_extra(f"{command} needs {', '.join(missing)}", extra)
 
 
-def settings(context: typer.Context) -> Settings:
-    """The settings of a run: the command's flags that carry a setting's name, above other sources.
+def need_calibrate(command: str, *libraries: str) -> None:
+    """`need_libraries` for the statistics libraries; all of them where none is named."""
+    need_libraries(command, "calibrate", *(libraries or _STATISTICS))
 
-    A switch that is off says nothing, so that a variable or judge.toml can still turn it on. Of
-    variables that nothing reads it is told that they change nothing.
+
+def refuse_both(resume: bool, overwrite: bool) -> None:
+    """Raise UsageError where OUT is to be resumed and replaced."""
+    if resume and overwrite:
+        raise UsageError("--resume and --overwrite exclude each other")
+
+
+def _settings(flags: Mapping[str, Any]) -> Settings:
+    """The settings of a run; what variables and files do unexpectedly is told on stderr.
 
     Raises:
-        UsageError: a value that does not fit, naming the flag, variable or key.
+        UsageError: as `judge.settings.resolve`.
     """
-    from judge.settings import Settings, resolve, strays
-
     for name, near in strays().items():
         tell(f"{name} changes nothing: judge reads no such variable{f'; {near}?' if near else ''}")
+    settings = resolve(flags)
+    for path, names in settings.from_files.items():
+        tell(f"from {path}: {', '.join(names)}")
+    return settings
 
-    flags = {name: value for name, value in context.params.items() if name in Settings.model_fields}
-    flags = {name: value for name, value in flags.items() if value is not False}
-    if context.params.get("no_cache"):
-        flags["cache"] = False
-    return resolve(flags)
+
+def _parameter(name: str, about: str | None) -> inspect.Parameter:
+    """The flag of a setting. Values stay text here: `resolve` says what does not fit, and where."""
+    setting, field = declared.option(name), Settings.model_fields[name]
+    written = declared.flag(name)
+    shown: dict[str, Any] = {
+        "help": about or declared.described(name),
+        "rich_help_panel": setting.group,
+        "show_default": False,
+    }
+    kind: Any = str | None
+    if field.annotation is bool:
+        kind, written = bool | None, f"{written}/--no-{written[2:]}"
+    else:
+        shown["metavar"] = declared.metavar(name)
+        if isinstance(field.default, tuple):
+            kind = list[str] | None
+    words = (written, *([setting.short] if setting.short else []))
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind, typer.Option(*words, **shown)],
+    )

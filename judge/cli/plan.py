@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import plain_console, tell
+from judge.cli.printing import print_table, say, tell
 from judge.errors import UsageError
+from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
 
 if TYPE_CHECKING:
     from judge.run.job import Job
     from judge.run.plan import Plan
-    from judge.settings import Settings
     from judge.verdict import Usage
 
 EPILOG = """**Examples**
@@ -83,28 +83,14 @@ Judged = Annotated[
 ]
 
 
+@opt.with_settings(MODELS, JUDGING, ENGINE, LIMITS, CACHE)
 def command(
     context: typer.Context,
+    settings: Settings,
     inputs: opt.Inputs = None,
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
-    model: opt.Model = None,
-    accept_model: opt.AcceptModel = None,
-    rewrite_model: opt.RewriteModel = None,
-    cheap_model: opt.CheapModel = None,
-    cheap_margin: opt.CheapMargin = None,
-    workflow: opt.Workflow = None,
-    check: opt.Check = None,
-    rubric: opt.Rubric = None,
-    reading: opt.Reading = None,
-    rounds: opt.Rounds = None,
-    votes: opt.Votes = None,
-    rule: opt.Rule = None,
-    all_votes: opt.AllVotes = False,
-    fail_fast: opt.FailFast = False,
-    apart: opt.Apart = False,
-    seed: opt.Seed = None,
     labels: Labels = False,
     measure: Measure = None,
     expect: Expect = None,
@@ -140,7 +126,6 @@ def command(
     sources = opt.inputs_or_stdin(inputs, context)
     from judge.run.job import Job
 
-    settings = opt.settings(context)
     job = Job(sources, format=format, limit=limit, sample=sample, sample_seed=settings.seed)
     show(job, settings)
 
@@ -161,25 +146,18 @@ def show_plan(made: Plan, by: str, what: str) -> None:
         by: what calls are counted by (check, task).
         what: what is judged or asked (records, items).
     """
-    from rich.table import Table
-
-    from judge.cli.closing import troubles
+    from judge.cli.summary import troubles
     from judge.run.plan import CHARACTERS_PER_TOKEN
 
     for line in troubles(made.bad):
         tell(line)
-    table = Table(box=None, pad_edge=False)
-    for column in (by, "least calls", "most calls"):
-        table.add_column(column, justify="left" if column == by else "right")
-    for name, counts in made.by_check.items():
-        table.add_row(name, str(counts["least"]), str(counts["most"]))
-    console = plain_console(soft_wrap=True)
-    console.print(table)
+    rows = [(name, str(c["least"]), str(c["most"])) for name, c in made.by_check.items()]
+    print_table((by, "least calls", "most calls"), rows)
     bad = f", {made.bad.records} that cannot be asked about" if made.bad.records else ""
-    console.print(f"{made.records} {what}{bad}")
-    console.print(f"least: {_told(made.least)}\nmost:  {_told(made.most)}")
-    console.print(
-        f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and "
+    say(f"{made.records} {what}{bad}")
+    say(f"least: {_told(made.least)}\nmost:  {_told(made.most)}")
+    say(
+        f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and\n"
         "re-asked replies are not counted."
     )
 
@@ -190,9 +168,7 @@ def show_labels(**budget: Any) -> None:
     Raises:
         UsageError: the measure, its expected value or the width is missing or out of range.
     """
-    from rich.table import Table
-
-    from judge.stats.label_budget import MOST_LABELS, Budget
+    from judge.stats.labels import MOST_LABELS, Budget
 
     for name in ("measure", "expect", "width"):
         if name not in budget:
@@ -203,22 +179,20 @@ def show_labels(**budget: Any) -> None:
         needed = plan.labels_needed(width)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    table = Table(box=None, pad_edge=False)
-    table.add_column("labels", justify="right")
-    table.add_column(f"width of the {plan.level * 100:g} % interval", justify="right")
-    table.add_column()
-    for count in sorted({*_WIDTHS_AT, *([needed] if needed else [])}):
+    counts = sorted({*_WIDTHS_AT, *([needed] if needed else [])})
+    rows = []
+    for count in counts:
         expected = plan.width(count)
         told = "none" if expected is None else f"{expected:.3f}"
-        table.add_row(str(count), told, "<- wanted" if count == needed else "")
-    console = plain_console(soft_wrap=True)
+        rows.append((str(count), told, "<- wanted" if count == needed else ""))
     asked = f"{plan.measure} {plan.expect:g} with an interval {width:g} wide"
     if needed is None:
         more = "; judge more items" if plan.measure == "pass-rate" else ""
-        console.print(f"{asked}: not even {MOST_LABELS:,} labels are enough{more}")
+        say(f"{asked}: not even {MOST_LABELS:,} labels are enough{more}")
     else:
-        console.print(f"{asked}: {needed} labels")
-    console.print(table)
+        say(f"{asked}: {needed} labels")
+    head = f"width of the {plan.level * 100:g} % interval"
+    print_table(("labels", head, ""), rows, labels=0, text=("",))
 
 
 def _flag(name: str) -> str:

@@ -1,26 +1,28 @@
-"""What is printed for people: text out of records is shown there, and must not steer a terminal."""
+"""What is printed for people: safe for the terminal, without secrets, in tables of 80 columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from judge.masking import masked
-from judge.printable import printable
+from judge.redact import printable, redacted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 WIDEST = 10_000
-"""Columns of a console for tables that are data: Rich cuts or folds cells at its own width, which
-is the terminal's, or 80 in a pipe."""
+"""Columns of a console whose lines must not be folded."""
+
+COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "magenta"}
+_GAP = 2
 
 
 def tell(message: object) -> None:
     """Lines from `judge` on standard error, without secrets."""
-    typer.echo(printable(masked(f"judge: {message}")), err=True)
+    typer.echo(printable(redacted(f"judge: {message}")), err=True)
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -29,11 +31,30 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def nothing(sources: Sequence[str], limit: int | None = None) -> str:
-    """What to tell of a run that found nothing to do: nobody should take it for a good one."""
+    """The message for a run that found nothing to do, which must not look like a good one."""
     if limit == 0:
         return "nothing was done: --limit 0"
     names = ("standard input" if source == "-" else source for source in sources)
     return f"no records in {', '.join(names)}"
+
+
+def counted(number: int, what: str, plural: str | None = None) -> str:
+    """The number with its noun, in the plural unless it is 1: `1 record`, `0 records`."""
+    return f"{number} {what if number == 1 else plural or what + 's'}"
+
+
+def shortened(text: str, most: int) -> str:
+    """The text on one line, of at most so many characters and an ellipsis."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
+def width(*, err: bool = False) -> int:
+    """Columns to print in: those of the terminal (or of $COLUMNS), 80 where there is none."""
+    from shutil import get_terminal_size
+
+    stream = sys.stderr if err else sys.stdout
+    return get_terminal_size((80, 24)).columns if stream and stream.isatty() else 80
 
 
 def plain_console(**more: Any) -> Console:
@@ -49,6 +70,89 @@ def plain_console(**more: Any) -> Console:
     return Printing(**{"highlight": False, "markup": False, **more})
 
 
-def counted(number: int, what: str, plural: str | None = None) -> str:
-    """The number with its noun, in the plural unless it is 1: `1 record`, `0 records`."""
-    return f"{number} {what if number == 1 else plural or what + 's'}"
+def print_table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    labels: int = 1,
+    text: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    err: bool = False,
+) -> None:
+    """Print a table in the columns there are; words and numbers are never broken.
+
+    A table that is too wide comes in pieces below one another, each with the label columns.
+
+    Args:
+        heads: a name for each column.
+        rows: a cell for each column.
+        labels: so many columns, from the left, say what a row is about.
+        text: heads of further columns with words instead of numbers.
+        notes: lines below the table.
+        err: print on standard error.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    wide = width(err=err)
+    worded = {*range(labels), *(heads.index(name) for name in text)}
+    cells = [list(column) for column in zip(heads, *rows, strict=True)]
+    least = [_least(column, folded=n in worded) for n, column in enumerate(cells)]
+    console = plain_console(stderr=err, width=WIDEST)
+    if title:
+        console.print(Text(title, style="bold"), width=wide)
+    for shown in _pieces(least, labels, wide):
+        widths = _widths({n: (least[n], max(map(_cells, cells[n]))) for n in shown}, wide)
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+        for n in shown:
+            head = Text(heads[n], style=COLOURS.get(heads[n], ""))
+            table.add_column(head, justify="left" if n in worded else "right", width=widths[n])
+        for row in rows:
+            table.add_row(*(Text(row[n], style=COLOURS.get(row[n], "")) for n in shown))
+        console.print(table, crop=False)
+    for note in notes:
+        console.print(Text(note, style="dim"), width=wide)
+
+
+def _least(column: Sequence[str], *, folded: bool) -> int:
+    """The narrowest that a column may be: its longest cell or, if folded, its longest word."""
+    head, *cells = column
+    return max((_longest(head), *(_longest(c) if folded else _cells(c) for c in cells)))
+
+
+def _widths(ranges: Mapping[int, tuple[int, int]], wide: int) -> dict[int, int]:
+    """The width of each column, between the narrowest and the widest that it may have."""
+    widths = {n: widest for n, (_, widest) in ranges.items()}
+    while sum(widths.values()) + _GAP * len(widths) > wide:
+        slack = {n: widths[n] - narrowest for n, (narrowest, _) in ranges.items()}
+        roomiest = max(slack, key=lambda n: (slack[n] > 0, widths[n]))
+        if slack[roomiest] <= 0:
+            break
+        widths[roomiest] -= 1
+    return widths
+
+
+def _longest(text: str) -> int:
+    return max(map(_cells, text.split()), default=0)
+
+
+def _cells(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(printable(text))
+
+
+def _pieces(least: Sequence[int], labels: int, wide: int) -> Iterator[list[int]]:
+    """The columns of each piece of a table: the labels, and as many others as there is room for."""
+    always = list(range(labels))
+    room = wide - sum(least[n] + _GAP for n in always)
+    piece, left = list(always), room
+    for n in range(labels, len(least)):
+        if least[n] > left and len(piece) > labels:
+            yield piece
+            piece, left = list(always), room
+        piece.append(n)
+        left -= least[n] + _GAP
+    yield piece

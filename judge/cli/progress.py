@@ -1,9 +1,11 @@
-"""What is seen on standard error while a run goes on."""
+"""Progress on standard error: bars on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -43,7 +45,8 @@ class Watching(Watcher):
 
     def left_out(self, count: int) -> None:
         typer.echo(
-            f"judge: left out of OUT, as torn or not written by judge: {count} line(s)", err=True
+            f"judge: left out of OUT, as torn or not written by judge: {counted(count, 'line')}",
+            err=True,
         )
 
     def unmatched(self, count: int, out: Path) -> None:
@@ -53,8 +56,16 @@ class Watching(Watcher):
         )
 
     def stopping(self, now: bool) -> None:
-        told = "stopping now" if now else "finishing what is under way; Ctrl-C again stops at once"
-        tell(told)
+        if sys.stderr.isatty():
+            # The terminal shows ^C where it was typed.
+            typer.echo(err=True)
+        tell(_stopping(now))
+
+
+def _stopping(now: bool) -> str:
+    if now:
+        return "stopping now"
+    return "finishing what is under way; Ctrl-C again stops at once"
 
 
 def watcher(job: Job, *, quiet: bool, items: bool = False, of: int | None = None) -> Watching:
@@ -136,28 +147,35 @@ class Bars(Watching):
     """A Rich progress bar with pace, verdicts, cache hits, cost and time to go."""
 
     def __init__(self, total: int | None) -> None:
-        from rich.console import Console
+        from rich.console import Console, RenderableType
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
             Progress,
-            SpinnerColumn,
             TextColumn,
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
+        from rich.text import Text
 
-        self._progress = Progress(
-            SpinnerColumn(),
+        class TwoLines(Progress):
+            """The bar, and below it what has come of the run: both fit a narrow terminal."""
+
+            def get_renderables(self) -> Iterator[RenderableType]:
+                yield from super().get_renderables()
+                for task in self.tasks:
+                    yield Text(task.fields["told"], overflow="ellipsis", no_wrap=True)
+
+        self._progress = TwoLines(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("to go"),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[told]}"),
             console=Console(stderr=True),
             transient=True,
+            expand=True,
         )
         self._task: Any = self._progress.add_task("loading", total=total, told="")
 
@@ -184,4 +202,49 @@ class Bars(Watching):
 
     def stopping(self, now: bool) -> None:
         self._progress.update(self._task, description="stopping")
-        super().stopping(now)
+        tell(_stopping(now))
+
+
+# ---------------------------------------------------------------- jobs of known length
+
+Told = Callable[[str, str, int, int], None]
+"""Is told what is worked on, by which model, how many items are done, and of how many."""
+
+
+@contextmanager
+def counting(*, quiet: bool) -> Iterator[Told]:
+    """A bar a job on a terminal, a line every few seconds elsewhere, nothing when quiet."""
+    if quiet:
+        yield lambda *_: None
+    elif sys.stderr.isatty():
+        yield from _bars()
+    else:
+        yield _lines()
+
+
+def _lines() -> Told:
+    last = time.monotonic()
+
+    def told(check: str, model: str, done: int, of: int) -> None:
+        nonlocal last
+        if done < of and time.monotonic() - last < LOG_SECONDS:
+            return
+        last = time.monotonic()
+        typer.echo(f"judge: {check}, {model}: {done}/{of} items", err=True)
+
+    return told
+
+
+def _bars() -> Iterator[Told]:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+    with Progress(console=Console(stderr=True)) as progress:
+        tasks: dict[tuple[str, str], TaskID] = {}
+
+        def told(check: str, model: str, done: int, of: int) -> None:
+            if (check, model) not in tasks:
+                tasks[check, model] = progress.add_task(f"{check}, {model}", total=of)
+            progress.update(tasks[check, model], completed=done)
+
+        yield told

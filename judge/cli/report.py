@@ -55,7 +55,7 @@ def command(
     word. Nothing that stands in a record can act on the page.
     """
     sources = opt.inputs_or_stdin(inputs, context)
-    from judge.report.publishing import publish
+    from judge.report.page import publish
 
     made = publish(sources, out, overwrite=overwrite, limit=limit)
     if not quiet:
@@ -63,12 +63,12 @@ def command(
         if not made.lines:
             tell(nothing(sources))
     if made.foreign:
-        told = f"{made.foreign} line(s) could not be read as output of judge validate"
+        told = f"{counted(made.foreign, 'line')} could not be read as output of judge validate"
         tell(f"{told}: see the end of the page")
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
 def _closing(made: Overview, out: Path | None) -> str:
-    shown = ", ".join(f"{row.shown} of {row.count} {row.result}" for row in made.rows)
+    shown = ", ".join(f"{row.shown} of {row.count} {row.verdict}" for row in made.rows)
     where = f"wrote {out}" if out is not None else "wrote the page"
     return f"{where}: {counted(made.lines, 'record')}; shown: {shown or 'none'}"

@@ -6,34 +6,34 @@ from typing import Annotated
 
 import typer
 
-from judge.cli.printing import WIDEST, plain_console, say
+from judge.cli.help import Command, Group
+from judge.cli.printing import print_table, say
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
 Sources = Annotated[
     list[str] | None,
     typer.Option("--rubric", metavar="FILE|FOLDER", help="Rubrics of your own as well."),
 ]
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_(rubric: Sources = None) -> None:
-    """Every rubric: name, role, reply model, what it needs, title.
+    """Every rubric: name, role, fields that it needs, title.
 
     Example: `judge rubrics list --rubric my-rubrics/`
     """
-    from rich.table import Table
-
     from judge.rubric import collect
 
     rubrics, _ = collect(rubric or [])
-    table = Table("name", "role", "reply", "needs", "title", box=None, pad_edge=False)
-    for name, one in sorted(rubrics.items()):
-        table.add_row(name, one.role, one.reply, ", ".join(one.required), one.title)
-    # Rich folds cells to the terminal's width, or to 80 in a pipe; a terminal wraps lines itself.
-    plain_console(width=WIDEST).print(table, soft_wrap=True)
+    heads = ("name", "role", "needs", "title")
+    rows = [
+        (name, one.role, ", ".join(one.required), one.title)
+        for name, one in sorted(rubrics.items())
+    ]
+    print_table(heads, rows, text=heads[1:])
 
 
-@app.command()
+@app.command(cls=Command)
 def show(
     name: Annotated[str, typer.Argument(help="A rubric's name, or a rubric file.")],
     as_json: Annotated[bool, typer.Option("--json", help="The rubric itself, as JSON.")] = False,

@@ -13,10 +13,10 @@ import typer
 from judge.cli import options as opt
 from judge.cli.printing import counted, nothing, tell
 from judge.errors import Exit, UsageError
+from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
 
 if TYPE_CHECKING:
     from judge.run.task import Report
-    from judge.settings import Settings
 
 EPILOG = """**Examples**
 
@@ -33,15 +33,13 @@ EPILOG = """**Examples**
 """
 
 
+@opt.with_settings(MODELS, JUDGING, ENGINE, LIMITS, CACHE)
 def command(
     context: typer.Context,
+    settings: Settings,
     inputs: opt.Inputs = None,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Write here instead of standard output.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with OUT: keep what is finished, redo errors.")
-    ] = False,
+    out: opt.Out = None,
+    resume: opt.Resume = False,
     redo: Annotated[
         str | None,
         typer.Option(
@@ -49,7 +47,7 @@ def command(
             help="With --resume: judge again what has one of these verdicts, also by other models.",
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
+    overwrite: opt.Overwrite = False,
     unordered: Annotated[
         bool, typer.Option("--unordered", help="Write records as they finish.")
     ] = False,
@@ -64,43 +62,13 @@ def command(
         Path | None,
         typer.Option(help="Write the records that need people (abstain, unreadable) here, too."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+    quiet: opt.Quiet = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell calls, tokens and cost; judge nothing.")
+        bool, typer.Option("--dry-run", help="Say calls, tokens and cost; judge nothing.")
     ] = False,
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
-    model: opt.Model = None,
-    accept_model: opt.AcceptModel = None,
-    rewrite_model: opt.RewriteModel = None,
-    cheap_model: opt.CheapModel = None,
-    cheap_margin: opt.CheapMargin = None,
-    workflow: opt.Workflow = None,
-    check: opt.Check = None,
-    rubric: opt.Rubric = None,
-    reading: opt.Reading = None,
-    rounds: opt.Rounds = None,
-    votes: opt.Votes = None,
-    rule: opt.Rule = None,
-    all_votes: opt.AllVotes = False,
-    fail_fast: opt.FailFast = False,
-    apart: opt.Apart = False,
-    temperature: opt.Temperature = None,
-    seed: opt.Seed = None,
-    margin: opt.Margin = None,
-    profile: opt.Profile = None,
-    min_words: opt.MinWords = None,
-    injected: opt.Injected = None,
-    engine: opt.Engine = None,
-    address: opt.Address = None,
-    workers: opt.Workers = None,
-    concurrency: opt.Concurrency = None,
-    timeout: opt.Timeout = None,
-    max_calls: opt.MaxCalls = None,
-    max_cost: opt.MaxCost = None,
-    no_cache: opt.NoCache = False,
-    cache_dir: opt.CacheDir = None,
 ) -> None:
     """Judge records and write each back with its verdict and evidence.
 
@@ -108,8 +76,7 @@ def command(
     are graded against gold ones (CQ-Bench); the kind is seen from the fields.
     Data goes to standard output or OUT, everything else to standard error.
     """
-    if resume and overwrite:
-        raise UsageError("--resume and --overwrite exclude each other")
+    opt.refuse_both(resume, overwrite)
     sources = opt.inputs_or_stdin(inputs, context)
     # Imports make a million objects that all stay; the collector would look through them again and
     # again. The run turns it on.
@@ -118,7 +85,6 @@ def command(
     from judge.run.job import Job, refuse_unusable
     from judge.run.validate import validate
 
-    settings = opt.settings(context)
     refuse_stray(settings)
     job = Job(
         inputs=sources,
@@ -140,9 +106,8 @@ def command(
         gc.enable()
         show(job, settings)
         return
-    from judge.cli.closing import gate, print_summary
-    from judge.cli.default_model import announce
     from judge.cli.progress import watcher
+    from judge.cli.summary import announce, gate, print_summary
     from judge.run.calibrated import profiled_models, profiles_of
 
     refuse_unusable(job)
@@ -153,9 +118,9 @@ def command(
         report = validate(job, settings, watching)
     held = gate(report, fail_under)
     if summary is not None:
-        _write_summary(summary, report, fail_under, held)
+        _write_summary(summary, report, settings, fail_under, held)
     if not (report.broken_pipe or quiet):
-        print_summary(report, fail_under, held)
+        print_summary(report, fail_under, held, out)
     if report.fatal is not None:
         tell(report.fatal)
     if report.finished and not report.summary.records and not quiet:
@@ -183,9 +148,12 @@ def _refuse_unwritable(summary: Path) -> None:
         )
 
 
-def _write_summary(path: Path, report: Report, fail_under: float | None, held: bool | None) -> None:
+def _write_summary(
+    path: Path, report: Report, settings: Settings, fail_under: float | None, held: bool | None
+) -> None:
     told: dict[str, Any] = {**report.as_json(), "exit_code": _code(report, held)}
     told["gate"] = {"fail_under": fail_under, "holds": held}
+    told["settings_from"] = {file: list(names) for file, names in settings.from_files.items()}
     try:
         path.write_text(
             json.dumps(told, ensure_ascii=False, indent=2) + "\n", "utf-8", "backslashreplace"
@@ -205,8 +173,8 @@ def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:
     if report.batches:
         again = "with --resume" if out is not None else "run again"
         return (
-            f"{written}; {report.batches} batch(es) go on at the provider; "
-            f"the same command {again} picks them up"
+            f"{written}; {counted(report.batches, 'batch', 'batches')} still at the provider; "
+            f"the same command {again} picks up the results"
         )
     if out is not None:
         return f"{written}; the same command with --resume goes on from there"

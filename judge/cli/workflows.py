@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from judge.errors import UsageError
+from judge.cli.help import Command, Group
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_() -> None:
     """The workflows that are installed, with the checks that each one makes.
 
@@ -25,33 +24,12 @@ def list_() -> None:
         typer.echo(f"{name}\t{workflow.title}\t{', '.join((*workflow.checks, *workflow.counted))}")
 
 
-@app.command()
-def draw(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="extraction, norm or story; or majority, by which panels vote in all of them."
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", help="Write a picture (.svg, .png) instead of Mermaid text."),
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the picture.")] = False,
-) -> None:
-    """Print a workflow as Mermaid text, or write it as a picture.
+@app.command(cls=Command)
+def draw(name: Annotated[str, typer.Argument(help="extraction, norm or story.")]) -> None:
+    """Print a workflow as a Mermaid diagram, which GitHub and most editors draw.
 
-    Example: `judge workflows draw story -o story.svg`
+    Example: `judge workflows draw story > story.mmd`
     """
-    from judge.run.workflows import load_graph
+    from judge.run.workflows import load_workflow
 
-    graph = load_graph(name)
-    if out is None:
-        typer.echo(graph.get_graph().draw_mermaid(), nl=False)
-        return
-    if out.exists() and not overwrite:
-        raise UsageError(f"{out} exists. Replace it (--overwrite), or name another file with -o")
-    from judge.report.drawing import draw as picture
-
-    picture(graph, out)
-    typer.echo(f"judge: wrote {out}", err=True)
+    typer.echo(load_workflow(name).graph.get_graph().draw_mermaid(), nl=False)

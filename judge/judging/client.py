@@ -1,18 +1,18 @@
 """One model, asked properly: cached, limited, retried within bounds, its replies validated.
 
-Order of things for each attempt: cache, then budget, then limit and retries, then the backend. What
-comes back is stored before it is validated, so a replay from the cache goes through the very same
-validation and re-asking as the first run did.
+Each attempt goes through the cache, then the budget, the limit and the retries, then the backend. A
+reply is stored once it has proved valid, together with the attempts that led to it, so a replay
+goes the same way and costs nothing; an ask that ends without a valid reply leaves nothing behind.
 
-A reply that is valid at once is done with; only one that is not is handed to instructor, which says
-what is wrong and asks again (docs/decisions/0011-valid-at-once.md).
+Only a reply that is not valid at once is handed to instructor, which says what is wrong and asks
+again (docs/decisions/0011-valid-at-once.md).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -20,15 +20,21 @@ from typing import Literal
 from pydantic import ValidationError
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt, Starting
-from judge.cache import ReplyCache
+from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
-from judge.errors import BackendError, GivenUp, JudgeError, ServerFault, UsageError
-from judge.judging.budget import Budget, Price
-from judge.judging.limiter import AdaptiveLimit
-from judge.judging.outage import Outages, pause
-from judge.judging.probe import PROBE, probe
-from judge.judging.stored import as_text, restored
+from judge.errors import (
+    BackendError,
+    BadRequest,
+    ContextExceeded,
+    GivenUp,
+    JudgeError,
+    ServerFault,
+    UsageError,
+)
+from judge.judging.capabilities import PROBE, probe
+from judge.judging.limits import AdaptiveLimit, Budget, Outages, Price, pause
 from judge.replies import About, Reply, about
+from judge.tracing import guard_tracing
 from judge.verdict import Usage
 
 MAX_TRIES = 6
@@ -39,6 +45,9 @@ MAX_TRIES_UNREACHABLE = 3
 
 LONGEST_WAIT = 120.0
 """Seconds; a server that asks for a longer pause ends the run (`GivenUp`)."""
+
+CHARACTERS_A_TOKEN = 4
+"""What tokens are estimated by where a server reports none."""
 
 Trouble = Literal["truncated", "refused", "invalid"]
 
@@ -70,6 +79,21 @@ class Counters:
     cached_tokens: int = 0
 
 
+class _Attempts:
+    """The completions of one ask, by key, until the ask has a valid reply or has failed.
+
+    `made` holds those that are not in the cache yet, `own` the keys of the calls made here,
+    `cached` the keys of those found there.
+    """
+
+    __slots__ = ("cached", "made", "own")
+
+    def __init__(self) -> None:
+        self.made: dict[str, Completion] = {}
+        self.own: list[str] = []
+        self.cached: list[str] = []
+
+
 class Client:
     """A backend with everything around it.
 
@@ -97,11 +121,12 @@ class Client:
         backoff: float = 0.5,
         timeout: float | None = None,
     ) -> None:
+        guard_tracing()
         self.spec = spec
         self.backend = backend
         self.counters = Counters()
         self.limit = AdaptiveLimit(limit)
-        self._cache = cache
+        self._cache = cache if cache is not None else MemoryCache()
         self._budget = budget
         self._starting = backend if isinstance(backend, Starting) else None
         self._reasks = reasks
@@ -109,11 +134,14 @@ class Client:
         self._timeout = timeout if backend.slots is None else None
         self._identity = dict(backend.identity())
         self._price = _NO_PRICE if _of_ours(spec, self._identity) else price
+        self._free = self._price is not None and self._price.of(1, 1) == 0
         self._mode = backend.modes[0] if len(backend.modes) == 1 else None
         self.remote = not spec.startswith(_OWN_ENGINES)
         server = self._timeout is not None and self.remote
         self._outages = Outages(self._canary if server else None, backoff)
         self._preparing = asyncio.Lock()
+        self._probed_again = False
+        self._key_parts = getattr(backend, "key_parts", None)
         self._flights: dict[str, asyncio.Future[Completion]] = {}
 
     # ------------------------------------------------------------ asking
@@ -127,29 +155,44 @@ class Client:
         mode = self._mode or await self.prepare()
         schema, name = reply_model.model_json_schema(), reply_model.__name__
         call = replace(call, schema=schema, schema_name=name)
-        completion = await self._complete(call, mode)
-        usage = self._usage(completion)
-        if completion.finish_reason != "stop":
-            return _withheld(completion, call, usage)
-        reply = _valid(completion.text, reply_model, record)
-        if reply is None:
-            return await self._reask(call, reply_model, record, completion)
-        return Asked(reply, usage)
+        attempts = _Attempts()
+        try:
+            try:
+                completion = await self._complete(call, mode, attempts)
+            except BadRequest as error:
+                mode = await self._other_mode(mode, error)
+                completion = await self._complete(call, mode, attempts)
+            asked = await self._asked(call, mode, reply_model, record, completion, attempts)
+            await self._settle(attempts, valid=asked.reply is not None)
+        finally:
+            self._release(attempts)
+        return asked
 
-    async def _reask(
-        self, call: Call, reply_model: type[Reply], record: About, first: Completion
+    async def _asked(
+        self,
+        call: Call,
+        mode: Mode,
+        reply_model: type[Reply],
+        record: About,
+        first: Completion,
+        attempts: _Attempts,
     ) -> Asked:
-        """Let instructor ask again, beginning with the invalid reply that is there already."""
-        from judge.judging.instructed import Invalid, Withheld, reasked
+        usage = self._usage(first)
+        if first.finish_reason != "stop":
+            return _withheld(first, call, usage)
+        reply = _valid(first.text, reply_model, record)
+        if reply is not None:
+            return Asked(reply, usage)
+        # Imported here: most runs need none of it, and instructor takes a second to load.
+        from judge.judging.reask import Invalid, Withheld, reasked
 
-        mode = await self.prepare()
-        usage, attempts = Usage(), 0
+        tries, usage = 0, Usage()
 
         async def attempt(messages: Sequence[Message]) -> Completion:
-            nonlocal usage, attempts
-            attempts += 1
+            nonlocal usage, tries
+            tries += 1
             again = replace(call, messages=messages)
-            completion = first if attempts == 1 else await self._complete(again, mode)
+            completion = first if tries == 1 else await self._complete(again, mode, attempts)
             usage += self._usage(completion)
             return completion
 
@@ -161,7 +204,7 @@ class Client:
         except Invalid as invalid:
             return Asked(None, usage, "invalid", str(invalid))
         finally:
-            self.counters.reasks += attempts - 1
+            self.counters.reasks += tries - 1
         return Asked(reply, usage)
 
     async def first_token(self, call: Call) -> tuple[dict[str, float], Usage]:
@@ -171,7 +214,7 @@ class Client:
             UsageError: the model gives no log-probabilities.
             BackendError: the model gave no reply at all.
         """
-        completion = await self._complete(call, Mode.JSON_SCHEMA)
+        completion = await self._once(call, _read_by_token)
         if completion.finish_reason == "refusal":
             return {}, self._usage(completion)
         if completion.first_token is None:
@@ -187,11 +230,25 @@ class Client:
         Raises:
             BackendError: the model gave no reply at all.
         """
-        completion = await self._complete(call, Mode.JSON_SCHEMA)
+        completion = await self._once(call, _whole)
         return completion, self._usage(completion)
 
+    async def _once(self, call: Call, valid: Callable[[Completion], bool]) -> Completion:
+        attempts = _Attempts()
+        try:
+            completion = await self._complete(call, Mode.JSON_SCHEMA, attempts)
+            await self._settle(attempts, valid=valid(completion))
+        finally:
+            self._release(attempts)
+        return completion
+
+    async def aclose(self) -> None:
+        await self.backend.aclose()
+
+    # ------------------------------------------------------------ how JSON is asked for
+
     async def prepare(self) -> Mode:
-        """How this model is best asked for JSON; found out once, and remembered in the cache.
+        """How this model is best asked for JSON; probed once, and remembered in the cache.
 
         Raises:
             BackendError: unreachable, or the key is refused.
@@ -204,8 +261,26 @@ class Client:
                 self._mode = self._remembered_mode() or await self._probe()
             return self._mode
 
+    async def _other_mode(self, mode: Mode, error: BadRequest) -> Mode:
+        """Another mode than the one that brought this error; the server is probed once a run.
+
+        Raises:
+            BadRequest: `error`, where the mode is not to blame.
+        """
+        if isinstance(error, ContextExceeded) or len(self.backend.modes) == 1:
+            raise error
+        async with self._preparing:
+            if self._mode == mode and not self._probed_again:
+                self._probed_again = True
+                # No mode at all may mean that the server refuses everything for a while.
+                with suppress(UsageError):
+                    self._mode = await self._probe()
+        if self._mode is None or self._mode == mode:
+            raise error
+        return self._mode
+
     def _remembered_mode(self) -> Mode | None:
-        found = self._cache.get(self._mode_key()) if self._cache else None
+        found = self._cache.get(self._mode_key())
         return next((m for m in self.backend.modes if found and found.get("mode") == m), None)
 
     def _mode_key(self) -> str:
@@ -213,18 +288,17 @@ class Client:
 
     async def _probe(self) -> Mode:
         mode = await probe(self.spec, self.backend.modes, self._paid)
-        if self._cache:
-            self._cache.set(self._mode_key(), {"mode": str(mode)}, tag="mode")
+        self._cache.set(self._mode_key(), {"mode": str(mode)}, tag="mode")
         return mode
-
-    async def aclose(self) -> None:
-        await self.backend.aclose()
 
     # ------------------------------------------------------------ one attempt
 
-    async def _complete(self, call: Call, mode: Mode) -> Completion:
+    def _key(self, call: Call, mode: Mode) -> str:
+        """Of the question as it is put. Where the answer leaves nothing to chance, neither the seed
+        nor the vote's number changes it; who asks never does."""
         prompt = call.messages if isinstance(call.messages, Prompt) else Prompt(call.messages)
-        key = digest(
+        steady = call.temperature == 0 or call.logprobs is not None
+        return digest(
             {
                 "identity": self._identity,
                 "mode": str(mode),
@@ -232,52 +306,63 @@ class Client:
                 "schema": call.schema,
                 "schema_name": call.schema_name,
                 "temperature": call.temperature,
-                "seed": call.seed,
                 "max_tokens": call.max_tokens,
                 "logprobs": call.logprobs,
-                "vote": call.vote,
-                "role": call.role,
+                "draw": None if steady else (call.seed, call.vote),
+                "backend": self._key_parts(call) if self._key_parts else None,
             }
         )
-        return await self._found_or_made(key, call, mode)
 
-    async def _found_or_made(self, key: str, call: Call, mode: Mode) -> Completion:
+    async def _complete(self, call: Call, mode: Mode, attempts: _Attempts) -> Completion:
+        """The completion from the cache, from the same call under way, or from the backend."""
+        key = self._key(call, mode)
         while True:
             if (found := self._cached(key, call)) is not None:
+                attempts.cached.append(key)
                 return found
             if (flight := self._flights.get(key)) is None:
-                return await self._first(key, call, mode)
+                break
             try:
-                return await asyncio.shield(flight)
+                completion = await asyncio.shield(flight)
             except _Abandoned:
                 continue
-
-    async def _first(self, key: str, call: Call, mode: Mode) -> Completion:
-        """Make a call that others, who want the very same, wait for; store what it brings."""
-        flight: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+            attempts.made[key] = completion
+            return completion
+        flight = asyncio.get_running_loop().create_future()
         self._flights[key] = flight
         try:
             completion = await self._paid(call, mode)
-            if self._cache is not None and not _lacking(completion, call):
-                await self._cache.store(key, as_text(completion), tag="reply")
         except BaseException as error:
+            del self._flights[key]
             flight.set_exception(error if isinstance(error, JudgeError) else _Abandoned())
             flight.exception()
             raise
-        finally:
-            del self._flights[key]
         flight.set_result(completion)
+        attempts.made[key] = completion
+        attempts.own.append(key)
         return completion
 
     def _cached(self, key: str, call: Call) -> Completion | None:
-        found = self._cache.get(key) if self._cache is not None else None
-        if found is None:
-            return None
-        completion = restored(found)
-        if completion is None or _lacking(completion, call):
+        found = self._cache.get(key)
+        completion = None if found is None else Completion.restored(found)
+        if completion is None or (call.logprobs and not completion.first_token):
             return None
         self.counters.cache_hits += 1
         return completion
+
+    async def _settle(self, attempts: _Attempts, *, valid: bool) -> None:
+        """Store what led to a valid reply; forget what led to none, so that it is asked anew."""
+        if not valid:
+            for key in attempts.cached:
+                self._cache.remove(key)
+        elif attempts.made:
+            made = [(key, made.as_text(), "reply") for key, made in attempts.made.items()]
+            await self._cache.store(*made)
+
+    def _release(self, attempts: _Attempts) -> None:
+        """From here on the same calls are made anew, unless they are stored."""
+        for key in attempts.own:
+            del self._flights[key]
 
     async def _paid(self, call: Call, mode: Mode) -> Completion:
         """The backend's completion, after waiting for a place and with bounded retries."""
@@ -307,9 +392,9 @@ class Client:
             if self._starting is not None:
                 await self._starting.ready()
             async with self.limit.slot() as era:
-                self._budget.take()
+                self._budget.take(free=self._free)
                 self.counters.calls += 1
-                completion = await self._in_time(call, mode)
+                completion = _counted(call, await self._in_time(call, mode))
         except BackendError as error:
             self._outages.answered(error)
             if _too_long(error.retry_after):
@@ -359,7 +444,7 @@ class Client:
 
 
 class _Abandoned(Exception):
-    """The call that this one waited for was given up; whoever waits makes it itself."""
+    """The call that this one waited for was cancelled; those that wait make it themselves."""
 
 
 def _valid(text: str, reply_model: type[Reply], record: About) -> Reply | None:
@@ -369,11 +454,24 @@ def _valid(text: str, reply_model: type[Reply], record: About) -> Reply | None:
     return None
 
 
-def _lacking(completion: Completion, call: Call) -> bool:
-    """Whether log-probabilities were asked for and did not come: a server may be taught to give
-    them, and must not be held to what it said before."""
-    asked = call.logprobs and completion.finish_reason != "refusal"
-    return bool(asked) and completion.first_token is None
+def _read_by_token(completion: Completion) -> bool:
+    return bool(completion.first_token) and completion.finish_reason != "refusal"
+
+
+def _whole(completion: Completion) -> bool:
+    return completion.finish_reason == "stop" and bool(completion.text.strip())
+
+
+def _counted(call: Call, completion: Completion) -> Completion:
+    """The completion with an estimate for the tokens that the server did not report."""
+    if completion.input_tokens and (completion.output_tokens or not completion.text):
+        return completion
+    asked = sum(len(message["content"]) for message in call.messages)
+    return replace(
+        completion,
+        input_tokens=completion.input_tokens or asked // CHARACTERS_A_TOKEN + 1,
+        output_tokens=completion.output_tokens or -(-len(completion.text) // CHARACTERS_A_TOKEN),
+    )
 
 
 def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
@@ -386,7 +484,7 @@ def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
 
 
 def _of_ours(spec: str, identity: Mapping[str, str]) -> bool:
-    """Whether nobody is paid for a call; a `vllm:` server at an address may be anyone's."""
+    """Whether a call costs nothing; a `vllm:` server at an address may be anyone's."""
     own_server = spec.startswith("vllm:") and "server" not in identity
     return own_server or spec.startswith(_OWN_ENGINES)
 

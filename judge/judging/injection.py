@@ -3,8 +3,11 @@
 What is looked for has no place in a story, a norm or a post: a chat's control tokens, headers of
 system and tool messages, replies in a judge's own format, lines that close the fence around a
 record, the rubric's own question, and text that is hidden or in code. Orders and claims in plain
-words, in whatever language, have no such form and are not found; nor is what people write who know
-these patterns and keep clear of them.
+words have no such form and are not found; nor is text by people who know these patterns and avoid
+them. A speaker in a dialogue may be called System or Developer.
+
+Every pattern takes time in proportion to the text: where it repeats something, what follows cannot
+match the same characters.
 """
 
 from __future__ import annotations
@@ -29,13 +32,13 @@ SHOWN = 200
 _QUESTION_WORDS = 6
 """A sentence of a rubric with fewer words may stand in a text by chance."""
 
-_BLOCK = 1 << 17
-_OVERLAP = 1 << 12
-_RUN = 24
+_LONG = 1 << 17
 _DECODED = 4096
 _READABLE = 0.95
 _CIPHERED = 3
 _MIXES = 3
+_SPEAKERS = 2
+"""Other lines with a speaker's name that make a text a dialogue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +63,13 @@ def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
     return tuple(
         Injection(name, form, passage[:SHOWN])
         for name, text in shown.items()
-        for form, passage in _all_in(text, rubric)
+        for form, passage in _passages(_screened(text, subject), rubric)
     )
 
 
 def set_aside(
     rubric: Rubric,
     found: Sequence[Injection],
-    numbers: Sequence[int],
     *,
     by: Literal["steering", "accepting", "counting"],
     round: int,
@@ -76,7 +78,6 @@ def set_aside(
 
     Args:
         found: at least one passage.
-        numbers: the values that the check is about, or (0,) for the record.
     """
     first = found[0]
     return Check(
@@ -84,9 +85,8 @@ def set_aside(
         verdict=Verdict.ABSTAIN,
         by=by,
         round=round,
-        opinions=dict.fromkeys(numbers, Verdict.ABSTAIN),
-        findings=tuple(
-            Finding(Verdict.ABSTAIN, quote=one.passage, reason=f"{one.form} in {one.field}")
+        evidence=tuple(
+            Finding(verdict=Verdict.ABSTAIN, quote=one.passage, reason=f"{one.form} in {one.field}")
             for one in found
         ),
         reason=f"not asked: {first.field} holds what has the form of a message to the judge "
@@ -95,164 +95,171 @@ def set_aside(
     )
 
 
-def _all_in(text: str, rubric: Rubric) -> Iterator[tuple[str, str]]:
-    # What is remembered keeps its text alive.
-    seen = _remembered(text) if len(text) <= _BLOCK else _seen(text)
-    yield from seen.found
-    if (asked := _question_in(seen.plain, rubric)) is not None:
-        yield "question", asked
-
-
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A text's passages by form, and the text in small letters with single blanks."""
+class Screened:
+    """A text's first passage of each form, and the text in small letters with single blanks."""
 
     found: tuple[tuple[str, str], ...]
     plain: str
 
 
-def _seen(text: str) -> _Seen:
-    found: dict[str, str] = {}
-    plain = []
-    for block in _blocks(text):
-        words = block.lower().split()
-        looked = _Looked(block, " ".join(words), words)
-        plain.append(looked.plain)
-        for form, finder in FORMS.items():
-            if form not in found and (passage := finder(looked)) is not None:
-                found[form] = passage
-    return _Seen(tuple(found.items()), " ".join(plain))
+def _screened(text: str, subject: Subject) -> Screened:
+    """Every check of a record looks at the same texts; each is screened once."""
+    seen = subject.screened.get(text)
+    if seen is None:
+        plain = _plain(text.lower())
+        looked = {form: find(text, plain) for form, find in FORMS.items()}
+        found = tuple((form, passage) for form, passage in looked.items() if passage is not None)
+        seen = subject.screened[text] = Screened(found, plain)
+    return seen
 
 
-# Each check of a record looks at the same texts.
-_remembered = lru_cache(maxsize=64)(_seen)
+def _plain(small: str) -> str:
+    # The list of a long text's words would take a hundred times its room.
+    return " ".join(small.split()) if len(small) <= _LONG else re.sub(r"\s++", " ", small)
 
 
-def _blocks(text: str) -> Iterator[str]:
-    """The text in pieces that overlap, from line to line where it has lines: the words of a text of
-    megabytes would take a hundred times its room."""
-    start = 0
-    while start < len(text):
-        end = start + _BLOCK
-        if end < len(text):
-            end = text.rfind("\n", start, end) + 1 or end
-        yield text[start : end + _OVERLAP]
-        start = end
+def _passages(seen: Screened, rubric: Rubric) -> Iterator[tuple[str, str]]:
+    yield from seen.found
+    asked = next((one for one in _sentences_of(rubric) if one in seen.plain), None)
+    if asked is not None:
+        yield "question", asked
+
+
+def _sentences_of(rubric: Rubric) -> tuple[str, ...]:
+    readings = rubric.readings
+    steps = readings.probability.questions if readings.probability else ()
+    asked = (rubric.title, readings.structured.question, *(step.question for step in steps))
+    return _sentences(asked)
+
+
+@lru_cache(maxsize=256)
+def _sentences(asked: tuple[str, ...]) -> tuple[str, ...]:
+    """The longer sentences of these templates that hold no variable, in small letters."""
+    parts = (part for one in asked for part in re.split(r"(?<=[.?!:])\s+|\n+", one))
+    words = (part.lower().split() for part in parts if "{" not in part)
+    return tuple(dict.fromkeys(" ".join(one) for one in words if len(one) >= _QUESTION_WORDS))
 
 
 # ------------------------------------------------------------ forms
 
 
-@dataclass(frozen=True, slots=True)
-class _Looked:
-    """A text, the same in small letters with single blanks, and the words of that."""
-
-    text: str
-    plain: str
-    words: Sequence[str]
-
-
-def _control_token(looked: _Looked) -> str | None:
-    begins = "<" in looked.text or "[" in looked.text
-    return _first(CONTROL, looked.text) if begins else None
+def _control_token(text: str, plain: str) -> str | None:
+    return _first(CONTROL, text) if "<" in text or "[" in text else None
 
 
 _HEADER = re.compile(
     r"""(?imx)
     ^ [^\w\n]{0,8} (?:
         (?: system | developer )
-        (?: [ _-] (?: prompt | message | note | notice | update | override | instructions? ) )?
+        [ _-] (?: prompt | message | note | notice | update | override | instructions? )
       | (?: tool | function ) [ _-] (?: calls? | results? | output | response )
       | assistant [ _-] (?: message | response | reply )
       | end [ ] of [ ] (?: the [ ] )? system [ ] (?: prompt | message )
-    ) (?: [ ] \( [^()\n]{0,40} \) )? (?: [ ]* [])>*|:\#-] | [ ]* $ )
-    | ^ \s* role \s* : \s* (?: system | developer | tool | assistant | user ) \b
-    | < /? (?: system | developer | assistant | tool | function ) (?: [_-] \w+ )?
+    ) (?: [ ] \( [^()\n]{0,40} \) )? [ ]{0,8}+ (?: [])>*|:\#-] | $ )
+    | ^ [ \t]*+ role [ \t]*+ : [ \t]*+ (?: system | developer | tool | assistant | user ) \b
+    | < /? (?: system | developer | assistant | tool | function ) (?: [_-] \w++ )?
       (?: \s [^<>\n]{0,80} )? >
     """
 )
-_SPEAKERS = ("system", "developer", "tool", "function", "assistant", "role")
+_ROLE = re.compile(
+    r"""(?mx)
+    ^ (?: [^\w\n]{1,8} (?i: system | developer ) | SYSTEM | DEVELOPER | system | developer )
+    [ ]{0,8}+ (?: [])>*|:\#-] | $ )
+    """
+)
+_SPEAKER = re.compile(
+    r"(?m)^[^\w\n]{0,4}(?!(?i:system|developer)\b)\w[\w .'-]{0,30}+(?:\([^()\n]{0,30}\))?\W?:"
+)
+_ROLES = ("system", "developer", "tool", "function", "assistant", "role")
 
 
-def _message_header(looked: _Looked) -> str | None:
-    spoken = any(speaker in looked.plain for speaker in _SPEAKERS)
-    return _first(_HEADER, looked.text) if spoken else None
+def _message_header(text: str, plain: str) -> str | None:
+    if not any(role in plain for role in _ROLES):
+        return None
+    header = _first(_HEADER, text)
+    if header is None and (header := _first(_ROLE, text)) is not None:
+        speakers = len(list(islice(_SPEAKER.finditer(text), _SPEAKERS)))
+        return header if speakers < _SPEAKERS else None
+    return header
 
 
 _REPLY = re.compile(
     r"""(?ix)
-    [{,] \s* ["'] (?: answer | verdict | judge | role | presence | reflected | leaks | speeches )
-    ["'] \s* : \s* ["'\[{tfn0-9-]
+    [{,] \s*+ ["'] (?: answer | verdict | judge | role | presence | reflected | leaks | speeches )
+    ["'] \s*+ : \s*+ ["'\[{tfn0-9-]
     """
 )
 
 
-def _reply(looked: _Looked) -> str | None:
-    return _first(_REPLY, looked.text) if "{" in looked.text else None
+def _reply(text: str, plain: str) -> str | None:
+    return _first(_REPLY, text) if "{" in text else None
 
 
 _NAMED = (
-    r"(?:data|texts?|record|material|input|document|story|content|prompt|instructions?"
-    r"|message|context|evaluation|examination)"
+    r"(?:data|record|material|input|document|content|prompt|instructions?|message|context"
+    r"|evaluation|examination)"
 )
 _FENCE = re.compile(
     rf"""(?imx)
-    ^ \s* \[ (?: end | [a-z][a-z _]{{0,30}} ) [ ] [0-9a-f]{{8}} \] \s* $
-    | ^ [^\w\s]{{3,}} [ ]* (?: begin | start | end ) (?: [ ] of )? (?: [ ] the )? [ ] {_NAMED} \b
-    | </ (?: user[_-]? )? {_NAMED} >
+    ^ [ \t]*+ \[ (?: end | [a-z][a-z _]{{0,30}} ) [ ] [0-9a-f]{{8}} \] [ \t]*+ $
+    | ^ [^\w\s]{{3,}}+ [ ]{{0,8}}+ (?: begin | start | end ) (?: [ ] of )? (?: [ ] the )? [ ]
+      {_NAMED} \b
+    | </ (?: user[_-]? )? (?: {_NAMED} | texts? | story ) >
     """
 )
 
-_HIDDEN = re.compile(
-    r"""(?x)
-    [\U000e0020-\U000e007e]{7}                    # tags; the flags of regions have six at most
-    | (?: [A-Za-z] [\u200b-\u200d\u2060\ufeff]+ ){4} [A-Za-z]
-    | \u202e [^\u202c\n]{0,80} [A-Za-z]{3}        # Latin letters, forced to run from right to left
-    """
-)
+
+def _fence(text: str, plain: str) -> str | None:
+    return _first(_FENCE, text)
 
 
 _UNSEEN = re.compile("[\u200b-\u200d\u2060\ufeff\u202e\U000e0020-\U000e007e]")
+_HIDDEN = re.compile(
+    r"""(?x)
+    [\U000e0020-\U000e007e]{7}  # tags; the flags of regions have six at most
+    | (?: [A-Za-z] [\u200b-\u200d\u2060\ufeff]++ ){4} [A-Za-z]
+    | \u202e [^\u202c\u202e\n]{0,80} [A-Za-z]{3}  # Latin letters, forced to run from right to left
+    """
+)
 
 
-def _hidden(looked: _Looked) -> str | None:
-    seen = looked.text.isascii() or _UNSEEN.search(looked.text) is None
-    return None if seen else _first(_HIDDEN, looked.text)
+def _hidden(text: str, plain: str) -> str | None:
+    seen = text.isascii() or _UNSEEN.search(text) is None
+    return None if seen else _first(_HIDDEN, text)
 
 
-_WIDE = "[\uff21-\uff3a\uff41-\uff5a]{2,}"
-_FULL_WIDTH = re.compile(rf"{_WIDE}(?:\W{{1,3}}{_WIDE}){{2,}}")
+_WIDE = "[\uff21-\uff3a\uff41-\uff5a]"
+_FULL_WIDTH = re.compile(rf"(?<!{_WIDE}){_WIDE}{{2,}}+(?:\W{{1,3}}+{_WIDE}{{2,}}+){{2}}")
 _SPACED = re.compile(r" [A-Za-z](?: {1,3}[A-Za-z]){10,}(?!\w)")
 
 
-def _disguised(looked: _Looked) -> str | None:
-    wide = None if looked.text.isascii() else _first(_FULL_WIDTH, looked.text)
-    return wide or _first(_SPACED, looked.text)
+def _disguised(text: str, plain: str) -> str | None:
+    wide = None if text.isascii() else _first(_FULL_WIDTH, text)
+    return wide or _first(_SPACED, text)
 
 
 _OTHER = "[\u0370-\u052f]"
 """Greek and Cyrillic."""
 
 _FOREIGN = re.compile(_OTHER)
-_MIXED = re.compile(rf"[a-z]{_OTHER}+[a-z]|{_OTHER}[a-z]+{_OTHER}", re.IGNORECASE)
+_MIXED = re.compile(rf"[a-z]{_OTHER}++[a-z]|{_OTHER}[a-z]++{_OTHER}", re.IGNORECASE)
 
 
-def _mixed(looked: _Looked) -> str | None:
+def _mixed(text: str, plain: str) -> str | None:
     """Words of Latin letters with look-alikes of another script between them."""
-    if looked.text.isascii() or _FOREIGN.search(looked.text) is None:
+    if text.isascii() or _FOREIGN.search(text) is None:
         return None
-    found = list(islice(_MIXED.finditer(looked.text), _MIXES))
-    return _around(looked.text, found[0].start()) if len(found) == _MIXES else None
+    found = list(islice(_MIXED.finditer(text), _MIXES))
+    return _around(text, found[0].start()) if len(found) == _MIXES else None
 
 
-_BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/]{{{_RUN},}}={{0,2}}(?![A-Za-z0-9+/_-])")
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/]{24,}+={0,2}+(?![A-Za-z0-9+/_-])")
 
 
-def _base64(looked: _Looked) -> str | None:
+def _base64(text: str, plain: str) -> str | None:
     """The first run that is base64 of some words in ASCII."""
-    if all(len(word) < _RUN for word in looked.words):
-        return None
-    for found in _BASE64.finditer(looked.text):
+    for found in _BASE64.finditer(text):
         run = found.group()[:_DECODED].rstrip("=")
         decoded = base64.b64decode(run[: len(run) // 4 * 4])
         readable = sum(32 <= byte < 127 or byte in b"\n\r\t" for byte in decoded)
@@ -261,24 +268,25 @@ def _base64(looked: _Looked) -> str | None:
     return None
 
 
-_CIPHER = frozenset(
+_CIPHER = tuple(
     """gur naq guvf gung lbh abg jvgu nafjre vtaber dhrfgvba jevgr ercyl
     eht siht taht uoy rewsna erongi noitseuq htiw etirw ylper""".split()  # noqa: SIM905
 )
 """Frequent words, shifted by thirteen letters and written from their end."""
 
 
-def _ciphered(looked: _Looked) -> str | None:
+def _ciphered(text: str, plain: str) -> str | None:
     """Frequent words in ROT13 or from their end; different ones, because one may be a name."""
-    known = _CIPHER.intersection(looked.words)
+    padded = f" {plain} "
+    known = [word for word in _CIPHER if f" {word} " in padded]
     if len(known) < _CIPHERED:
         return None
-    found = re.search("|".join(sorted(known)), looked.text, re.IGNORECASE)
-    return None if found is None else _around(looked.text, found.start())
+    found = re.search("|".join(known), text, re.IGNORECASE)
+    return None if found is None else _around(text, found.start())
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
-    """The first match and what stands behind it in its line, for whoever reads the quote."""
+    """The first match and what stands behind it in its line, for people who read the quote."""
     found = pattern.search(text)
     if found is None:
         return None
@@ -293,12 +301,12 @@ def _around(text: str, place: int) -> str:
     return text[begin : begin + SHOWN].partition("\n")[0]
 
 
-FORMS: Mapping[str, Callable[[_Looked], str | None]] = MappingProxyType(
+FORMS: Mapping[str, Callable[[str, str], str | None]] = MappingProxyType(
     {
         "control token": _control_token,
         "message header": _message_header,
         "reply": _reply,
-        "fence": lambda looked: _first(_FENCE, looked.text),
+        "fence": _fence,
         "hidden text": _hidden,
         "disguised text": _disguised,
         "mixed scripts": _mixed,
@@ -306,23 +314,5 @@ FORMS: Mapping[str, Callable[[_Looked], str | None]] = MappingProxyType(
         "cipher": _ciphered,
     }
 )
-"""What is looked for in any text, whatever the rubric asks."""
-
-
-# ------------------------------------------------------------ the rubric's question
-
-
-def _question_in(plain: str, rubric: Rubric) -> str | None:
-    """A sentence of the rubric's title or questions that stands in the text."""
-    readings = rubric.readings
-    steps = readings.probability.questions if readings.probability else ()
-    asked = (rubric.title, readings.structured.question, *(step.question for step in steps))
-    return next((one for one in _sentences(asked) if one in plain), None)
-
-
-@lru_cache(maxsize=256)
-def _sentences(asked: tuple[str, ...]) -> tuple[str, ...]:
-    """The longer sentences of these templates that hold no variable, in small letters."""
-    parts = (part for one in asked for part in re.split(r"(?<=[.?!:])\s+|\n+", one))
-    words = (part.lower().split() for part in parts if "{" not in part)
-    return tuple(dict.fromkeys(" ".join(one) for one in words if len(one) >= _QUESTION_WORDS))
+"""What is looked for in any text, whatever the rubric asks. Each takes a text and the same in small
+letters with single blanks."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from judge.backends.base import Call, Origin, Prompt, Reading
 from judge.errors import BackendError, Denied, NotHere, Unreachable
-from judge.judging.budget import BudgetReached
 from judge.judging.client import Client
 from judge.judging.combining import Chances
+from judge.judging.limits import BudgetReached
 from judge.judging.reading import TOP_TOKENS, Reader, word_chances
 from judge.prompts import DEFENDED, Framing, question
 from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply
@@ -102,7 +102,8 @@ class Judge:
         except BackendError as error:
             if error.kind in _NO_VOTE_LOST or isinstance(error, BudgetReached):
                 raise
-            return self._lost(call, asked, Verdict.ERROR, f"{error.kind}: {error}", Usage())
+            reason = f"{error.kind}: {error}"
+            return self._lost(subject, call, asked, Verdict.ERROR, reason, Usage())
 
     def _call(
         self, subject: Subject, vote: int, round: int, asked: tuple[int, ...], drawn: Sampling
@@ -144,22 +145,13 @@ class Judge:
         result = await self.client.ask(call, model, self._about(subject, values))
         if not isinstance(result.reply, JudgingReply):
             reason = f"{result.trouble}: {result.detail}"
-            return self._lost(call, asked, Verdict.UNREADABLE, reason, result.usage)
+            return self._lost(subject, call, asked, Verdict.UNREADABLE, reason, result.usage)
         expected = self.rubric.verdict.expected(subject.label)
         answers = result.reply.answers()
-        opinions = {n: _verdict(answers[n].answer == expected) for n in asked}
-        return Vote(
-            verdict=gravest(opinions.values()),
-            model=self.client.spec,
-            seed=call.seed,
-            temperature=call.temperature,
-            opinions=opinions,
-            findings=tuple(
-                finding for n in asked for finding in _findings(subject, n, answers[n], opinions[n])
-            ),
-            answers={n: answers[n].answer for n in asked},
-            usage=result.usage,
+        evidence = tuple(
+            finding for n in asked for finding in _findings(subject.about(n), answers[n], expected)
         )
+        return self._cast(call, evidence, result.usage)
 
     def _about(self, subject: Subject, values: tuple[int, ...]) -> About:
         evidence = self.rubric.evidence
@@ -178,46 +170,31 @@ class Judge:
             read = [await self._read(subject, call, number) for number in asked]
         else:
             read = list(await asyncio.gather(*(self._read(subject, call, n) for n in asked)))
-        opinions = {n: verdict for n, (verdict, *_) in zip(asked, read, strict=True)}
-        probabilities = {n: p for n, (_, _, p, _) in zip(asked, read, strict=True) if p is not None}
-        findings = tuple(
-            Finding(
-                verdict, subject.value(n) if n else None, answer=answer, probability=p, number=n
-            )
-            for n, (verdict, answer, p, _) in zip(asked, read, strict=True)
-        )
-        lost = [n for n in asked if opinions[n] is Verdict.UNREADABLE]
-        sure = {n for n in asked if opinions[n] in (Verdict.PASS, Verdict.FAIL)}
-        answers = {n: a for n, (_, a, *_) in zip(asked, read, strict=True) if a and n in sure}
-        return Vote(
-            verdict=gravest(opinions.values()),
-            model=self.client.spec,
-            seed=call.seed,
-            temperature=0.0,
-            opinions=opinions,
-            probabilities=probabilities,
-            findings=findings,
-            reason=NOTHING_READ if lost else None,
-            answers=answers,
-            usage=sum((usage for *_, usage in read), Usage()),
-        )
+        evidence = tuple(finding for finding, _ in read)
+        lost = any(finding.verdict is Verdict.UNREADABLE for finding in evidence)
+        usage = sum((usage for _, usage in read), Usage())
+        return self._cast(call, evidence, usage, NOTHING_READ if lost else None)
 
-    async def _read(
-        self, subject: Subject, call: Call, number: int
-    ) -> tuple[Verdict, str | None, float | None, Usage]:
-        """(verdict, answer, P(pass), usage) for one value, or for the record (0).
+    async def _read(self, subject: Subject, call: Call, number: int) -> tuple[Finding, Usage]:
+        """What is read of one value, or of the record (0), with P(pass).
 
         Every question that the reader wants is asked, so that P(pass) is always the probability of
         the expected answer.
         """
         assert self.rubric.verdict is not None
         read, usage = await self._chances(subject, call, number, self.reader.wanted(self.rubric))
+        value = subject.about(number)
         if read is None:
-            return Verdict.UNREADABLE, None, None, usage
+            return Finding(value=value, verdict=Verdict.UNREADABLE), usage
         decided = self.reader.decide(self.rubric, read)
         expected = self.rubric.verdict.expected(subject.label)
-        verdict = _verdict(decided.answer == expected) if decided.sure else Verdict.ABSTAIN
-        return verdict, decided.answer, decided.probabilities.get(expected, 0.0), usage
+        finding = Finding(
+            value=value,
+            verdict=_verdict(decided.answer == expected) if decided.sure else Verdict.ABSTAIN,
+            answer=decided.answer,
+            probability=round(decided.probabilities.get(expected, 0.0), 6),
+        )
+        return finding, usage
 
     async def chances(
         self, subject: Subject, number: int, questions: Sequence[int]
@@ -252,14 +229,31 @@ class Judge:
         return read, usage
 
     def _lost(
-        self, call: Call, asked: tuple[int, ...], verdict: Verdict, reason: str, usage: Usage
+        self,
+        subject: Subject,
+        call: Call,
+        asked: tuple[int, ...],
+        verdict: Verdict,
+        reason: str,
+        usage: Usage,
+    ) -> Vote:
+        evidence = tuple(Finding(value=subject.about(n), verdict=verdict) for n in asked)
+        return self._cast(call, evidence, usage, reason)
+
+    def _cast(
+        self,
+        call: Call,
+        evidence: tuple[Finding, ...],
+        usage: Usage,
+        reason: str | None = None,
     ) -> Vote:
         return Vote(
-            verdict=verdict,
             model=self.client.spec,
             seed=call.seed,
             temperature=call.temperature,
-            opinions=dict.fromkeys(asked, verdict),
+            method="logprobs" if self.probabilistic else "structured",
+            verdict=gravest(finding.verdict for finding in evidence),
+            evidence=evidence,
             reason=reason,
             usage=usage,
         )
@@ -267,15 +261,14 @@ class Judge:
 
 def _merged(parts: Sequence[Vote]) -> Vote:
     """One vote out of one for each value: it says of each what its own part says."""
-    opinions = {n: verdict for part in parts for n, verdict in part.opinions.items()}
-    return replace(
-        parts[0],
-        verdict=gravest(opinions.values()),
-        opinions=opinions,
-        findings=tuple(finding for part in parts for finding in part.findings),
-        reason=next((part.reason for part in parts if part.reason), None),
-        answers={n: answer for part in parts for n, answer in part.answers.items()},
-        usage=sum((part.usage for part in parts), Usage()),
+    evidence = tuple(finding for part in parts for finding in part.evidence)
+    return parts[0].model_copy(
+        update={
+            "verdict": gravest(finding.verdict for finding in evidence),
+            "evidence": evidence,
+            "reason": next((part.reason for part in parts if part.reason), None),
+            "usage": sum((part.usage for part in parts), Usage()),
+        }
     )
 
 
@@ -283,12 +276,18 @@ def _verdict(passes: bool) -> Verdict:
     return Verdict.PASS if passes else Verdict.FAIL
 
 
-def _findings(subject: Subject, number: int, answer: Answer, verdict: Verdict) -> list[Finding]:
-    value = subject.value(number) if number else None
-    if not answer.passages:
-        found = Finding(verdict, value, answer=answer.answer, reason=answer.reason)
-        return [replace(found, predicted=answer.predicted, number=number)]
+def _findings(value: str | None, answer: Answer, expected: str) -> list[Finding]:
+    """What one answer says: a finding for each passage that it quotes, else one without a quote."""
+    quoted = bool(answer.passages)
     return [
-        Finding(verdict, value, character, quote, answer.answer, answer.reason, number=number)
-        for character, quote in answer.passages
+        Finding(
+            value=value,
+            verdict=_verdict(answer.answer == expected),
+            answer=answer.answer,
+            character=character,
+            quote=quote,
+            predicted=() if quoted else answer.predicted,
+            reason=answer.reason,
+        )
+        for character, quote in answer.passages or ((None, None),)
     ]

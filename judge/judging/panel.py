@@ -1,14 +1,23 @@
-"""A panel: one rubric put to several models, or to one model several times."""
+"""A panel: one rubric put to several models, or to one model several times; and how it votes.
+
+Voting is sequential: each pass asks the least number of further votes that could settle every
+value, all at once. The verdicts are those that all votes together would have given, because asking
+stops only when no outcome of the missing votes could change one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from judge.judging.injection import injections, set_aside
 from judge.judging.judge import Judge, Sampling
-from judge.judging.voting import Rule
 from judge.rubric import Rubric
+from judge.subject import Subject
+from judge.verdict import Check, Verdict, Vote, gravest
+from judge.voting import PASS_OR_FAIL, Rule, needed, settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +60,99 @@ class Panel:
         """Whether a value whose verdict is clear can be left out of the votes still to come."""
         return not self.all_votes and all(judge.one_by_one for judge in self.judges)
 
-    def as_json(self) -> Mapping[str, object]:
-        """What the fingerprint and the output say about this panel."""
-        return {
-            "models": [judge.client.spec for judge in self.judges],
-            "reading": "probability" if self.judges[0].probabilistic else "structured",
-            "votes": len(self.ballots),
-            "rule": self.rule,
-            "temperature": 0.0 if self.judges[0].probabilistic else self.sampling.temperature,
-            "seed": self.sampling.seed,
-        }
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The answers that votes are counted by, best first; () where they pass or fail."""
+        return self.rubric.answers if self.rubric.graded else ()
+
+
+async def take_votes(
+    panel: Panel,
+    subject: Subject,
+    *,
+    by: Literal["steering", "accepting"],
+    round: int = 1,
+    numbers: Sequence[int] | None = None,
+) -> Check:
+    """One check: the panel's votes on the subject, counted per value.
+
+    A record that holds what has the form of a message to the judge is not put to any model, unless
+    the panel wants it (docs/decisions/0027-injected-text-abstains.md). The screen's vote, where
+    there is one, stands first. The check's probability is the mean over the judges of P(pass), for
+    the weakest value; None unless every value was settled by log-probabilities.
+
+    Args:
+        numbers: the values to ask about (default: all of the record's).
+
+    Raises:
+        BackendError: the model cannot be reached, refuses the key, or the budget is used up.
+    """
+    asked = panel.judges[0].subjects(subject) if numbers is None else tuple(numbers)
+    if panel.injected == "abstain" and (found := injections(panel.rubric, subject)):
+        return set_aside(panel.rubric, found, by=by, round=round)
+    votes: list[Vote] = []
+    if panel.screen is not None:
+        vote = await panel.screen.vote(subject, round=round, numbers=asked)
+        votes.append(vote.model_copy(update={"part": "screen"}))
+        settled_by_screen = {finding.value for finding in vote.evidence if finding.sure}
+        asked = tuple(n for n in asked if subject.about(n) not in settled_by_screen)
+    votes += await _panel_votes(panel, subject, round, asked)
+    check = Check(
+        name=panel.rubric.name,
+        by=by,
+        verdict=Verdict.ABSTAIN,
+        probability=_probability(votes),
+        round=round,
+        rule=panel.rule,
+        counted=panel.counted,
+        votes=tuple(votes),
+        rubric=panel.rubric.digest,
+    )
+    verdict = gravest(check.verdicts().values())
+    reason = None
+    if verdict not in (Verdict.PASS, Verdict.FAIL):
+        reason = next((v.reason for v in votes if v.part == "panel" and v.reason), None)
+    return check.model_copy(update={"verdict": verdict, "reason": reason})
+
+
+async def _panel_votes(
+    panel: Panel, subject: Subject, round: int, numbers: tuple[int, ...]
+) -> list[Vote]:
+    """As many votes as it takes to settle the values with these numbers (0: the record)."""
+    ballots, graded, answers = panel.ballots, panel.rubric.graded, panel.counted or PASS_OR_FAIL
+    votes: list[Vote] = []
+    said: dict[int, list[str]] = {n: [] for n in numbers}
+    unsettled = numbers
+    while unsettled and len(votes) < len(ballots):
+        asked = unsettled if panel.by_value else numbers
+        wanted = len(ballots)
+        if not panel.all_votes:
+            wanted = max(needed(said[n], len(ballots), panel.rule, answers) for n in unsettled)
+        coming = [
+            judge.vote(subject, vote=vote, round=round, numbers=asked, sampling=panel.sampling)
+            for judge, vote in ballots[len(votes) : len(votes) + wanted]
+        ]
+        # A single vote, the usual case, needs no task of its own.
+        new = [await coming[0]] if len(coming) == 1 else await asyncio.gather(*coming)
+        for vote in new:
+            opinions = vote.opinions(graded=graded)
+            for n in asked:
+                said[n].append(opinions[subject.about(n)])
+        votes += new
+        if not panel.all_votes:
+            unsettled = tuple(
+                n for n in unsettled if not settled(said[n], len(ballots), panel.rule, answers)
+            )
+    return votes
+
+
+def _probability(votes: Sequence[Vote]) -> float | None:
+    read: dict[str | None, list[float]] = {}
+    for vote in votes:
+        for finding in vote.evidence:
+            if vote.part == "panel" or finding.sure:
+                known = read.setdefault(finding.value, [])
+                known += [] if finding.probability is None else [finding.probability]
+    if not read or not all(read.values()):
+        return None
+    return round(min(sum(one) / len(one) for one in read.values()), 6)

@@ -15,8 +15,7 @@ from judge.evidence import SPEECH_MARKS, locate
 from judge.judging.client import Asked, Client
 from judge.judging.judge import Sampling
 from judge.prompts import messages
-from judge.replies import About
-from judge.rewrites import REWRITING_REPLIES, Insertions, Rewrites
+from judge.replies import REWRITING_REPLIES, About, Insertions, Rewrites
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Edit, Finding
@@ -134,7 +133,17 @@ def apply_rewrites(
         after = _fitted(texts[number].strip(), story, place)
         story = story[: place.start] + after + story[place.end :]
         values = tuple(subject.value(n) for n in place.numbers)
-        edits.append(Edit(round, check, before, after, model, place.character, values))
+        edits.append(
+            Edit(
+                round=round,
+                check=check,
+                character=place.character,
+                values=values,
+                before=before,
+                after=after,
+                model=model,
+            )
+        )
     return story, edits[::-1]
 
 
@@ -160,7 +169,17 @@ def apply_insertions(
         gap = _paragraph_gap(subject.story) if closes else " "
         story = story[:place] + gap + new + story[place:]
         values = (subject.value(part.value),)
-        edits.append(Edit(round, check, "", new, model, part.character, values))
+        edits.append(
+            Edit(
+                round=round,
+                check=check,
+                character=part.character,
+                values=values,
+                before="",
+                after=new,
+                model=model,
+            )
+        )
     return story, edits[::-1]
 
 

@@ -1,7 +1,18 @@
 """Profiles: what calibration learnt about judges. The JSON files here come with the package."""
 
-from judge.profiles.profile import Bond, Data, Guarantee, JudgeProfile, Profile, Rates, item_key
-from judge.profiles.shelf import Profiles, named, shipped
+from judge.profiles.profile import (
+    Bond,
+    Data,
+    Guarantee,
+    JudgeProfile,
+    Profile,
+    Profiles,
+    Rates,
+    item_key,
+    named,
+    parse,
+    shipped,
+)
 
 __all__ = [
     "Bond",
@@ -13,5 +24,6 @@ __all__ = [
     "Rates",
     "item_key",
     "named",
+    "parse",
     "shipped",
 ]

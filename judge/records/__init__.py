@@ -2,6 +2,7 @@
 
 from judge.records.base import (
     RESERVED,
+    AnyRecord,
     ExtractionRecord,
     Item,
     Kind,
@@ -22,6 +23,7 @@ __all__ = [
     "FORMATS",
     "MAX_LINE",
     "RESERVED",
+    "AnyRecord",
     "BadValueError",
     "ExtractionRecord",
     "Item",

@@ -16,6 +16,7 @@ from judge.records.values import Value, clip, in_form_of
 
 __all__ = [
     "RESERVED",
+    "AnyRecord",
     "ExtractionRecord",
     "Item",
     "Kind",
@@ -45,9 +46,10 @@ class Item:
     """One unit of input, readable or not.
 
     `source` is the file's name or `<stdin>`; `line` counts from 1 (for Parquet it is the row).
-    Exactly one of `fields` (the record as it stands) and `problem` is there. `raw` is the text
-    that could not be read, bytes that are no UTF-8 written as `\\xNN`; of an item over the size
-    limit only the beginning, with its full size. `among` says that it is one of several sources'.
+    Exactly one of `fields` (the record as it stands) and `problem` is there. `raw` is the source
+    text: of a record in JSON the object, on one line; of an unreadable item the text that could
+    not be read, bytes that are no UTF-8 written as `\\xNN`, of one over the size limit only the
+    beginning, with its full size. `among` says that it is one of several sources'.
     """
 
     source: str
@@ -146,6 +148,14 @@ class ExtractionRecord(BaseModel):
     category: str | None = None
 
 
+class AnyRecord(BaseModel):
+    """A record of no known kind: any fields, of which only the id has a meaning here."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: Id = None
+
+
 @dataclass(slots=True)
 class Record:
     """A typed record beside the item it was read from.
@@ -155,7 +165,7 @@ class Record:
 
     item: Item
     kind: Kind
-    data: StoryRecord | NormRecord | ExtractionRecord
+    data: StoryRecord | NormRecord | ExtractionRecord | AnyRecord
     names: dict[str, str]
 
     @property
@@ -171,11 +181,22 @@ class Record:
     def text(self, field: str) -> str:
         """A field's text: a typed field under its typed name, or any text field under its own.
 
-        Values, predicted ones too, come one a line, characters with commas between. Raises KeyError
-        for a field that the record lacks or leaves empty.
+        `a.b` names the field b of the object a. Values, predicted ones too, come one a line,
+        characters with commas between. Raises KeyError for a field that the record lacks or leaves
+        empty.
         """
-        found = self._find(field)
-        if found is None:
+        found: object = self.fields.get(field)
+        if field in type(self.data).model_fields:
+            found = getattr(self.data, field)
+        elif field not in self.fields and "." in field:
+            found = _inside(self.fields, field)
+        if field == "values" and isinstance(self.data, StoryRecord | ExtractionRecord):
+            found = "\n".join(value.text for value in self.data.values)
+        elif field == "predicted" and isinstance(self.data, ExtractionRecord):
+            found = "\n".join(self.data.predicted)
+        elif field == "characters" and isinstance(self.data, StoryRecord):
+            found = ", ".join(self.data.characters)
+        if not isinstance(found, str) or not found.strip():
             raise KeyError(field)
         return found
 
@@ -205,21 +226,15 @@ class Record:
 
     def _in_own_form(self, name: str, old: object, new: Any) -> Any:
         if name == "values" and isinstance(self.data, StoryRecord):
-            return in_form_of(old, self.data.values, new)
+            return in_form_of(old, new)
         return new
 
-    def _find(self, field: str) -> str | None:
-        if field in type(self.data).model_fields:
-            found: object = getattr(self.data, field)
-        else:
-            found = self.fields.get(field)
-        if field == "values" and not isinstance(self.data, NormRecord):
-            return "\n".join(value.text for value in self.data.values)
-        if field == "predicted" and isinstance(self.data, ExtractionRecord):
-            found = "\n".join(self.data.predicted)
-        if field == "characters" and isinstance(self.data, StoryRecord):
-            found = ", ".join(self.data.characters)
-        return found if isinstance(found, str) and found.strip() else None
+
+def _inside(content: object, path: str) -> object:
+    """What stands under a dotted path; None where nothing does."""
+    for key in path.split("."):
+        content = content.get(key) if isinstance(content, dict) else None
+    return content
 
 
 def content_hash(fields: Mapping[str, Any]) -> str:

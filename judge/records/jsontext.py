@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from typing import Any, NoReturn
 
 MAX_DEPTH = 200
@@ -23,13 +24,12 @@ _NAMES: dict[type, str] = {
 
 
 class UnreadableError(Exception):
-    """Bytes that hold no record. `syntax` tells broken JSON from JSON that says something else."""
+    """Text that holds no record; `field` is the key at fault, if one is."""
 
-    def __init__(self, message: str, *, field: str | None = None, syntax: bool = False) -> None:
+    def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.field = field
-        self.syntax = syntax
 
 
 def kind_of(content: object) -> str:
@@ -37,8 +37,8 @@ def kind_of(content: object) -> str:
     return _NAMES.get(type(content), type(content).__name__)
 
 
-def parse_object(data: bytes, *, where: str = "column") -> dict[str, Any]:
-    """The JSON object in `data`, with white space around it allowed.
+def parse_object(data: bytes, *, where: str = "column") -> tuple[dict[str, Any], str]:
+    """The JSON object in `data`, with white space around it allowed, and its text.
 
     Raises UnreadableError for invalid UTF-8, broken JSON (with its place, counted in characters and
     called `where`), another JSON value, a repeated key, a number JSON or a float cannot hold, and
@@ -55,13 +55,13 @@ def parse_object(data: bytes, *, where: str = "column") -> dict[str, Any]:
         content = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg} at {where} {error.pos + 1}"
-        raise UnreadableError(message, syntax=True) from None
+        raise UnreadableError(message) from None
     except ValueError:
         # Python refuses to convert integers of more than 4,300 digits.
         raise UnreadableError("holds a whole number with too many digits") from None
     if not isinstance(content, dict):
         raise UnreadableError(f"a record must be an object, this is {kind_of(content)}")
-    return content
+    return content, text
 
 
 def _depth(data: bytes) -> int:
@@ -79,11 +79,8 @@ def _depth(data: bytes) -> int:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise UnreadableError(f"key {key!r} stands twice in one object", field=key)
-            seen.add(key)
+        key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise UnreadableError(f"key {key!r} stands twice in one object", field=key)
     return fields
 
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from judge.records.base import (
     RESERVED,
+    AnyRecord,
     ExtractionRecord,
     Item,
     NormRecord,
@@ -21,7 +22,6 @@ from judge.records.jsontext import kind_of
 from judge.records.names import ClashError, Kind, find_names, normalised, typed_name
 from judge.records.values import (
     BadValueError,
-    Value,
     clip,
     parse_plain,
     parse_predicted,
@@ -33,7 +33,9 @@ _NEEDED: dict[Kind, tuple[str, ...]] = {
     "norm": ("story", "rule_of_thumb"),
     "extraction": ("values", "predicted"),
 }
-_Data = StoryRecord | NormRecord | ExtractionRecord
+_Data = StoryRecord | NormRecord | ExtractionRecord | AnyRecord
+LONGEST_TEXT = 4_000_000
+"""Characters of a typed field: about a million tokens, more than a model can be shown."""
 _SHOWN_KEYS = 12
 
 
@@ -50,10 +52,17 @@ def recognise(fields: Mapping[str, Any]) -> Kind | None:
     return candidates[0] if len(candidates) == 1 else None
 
 
-def build(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> Record | Problem:
+def build(
+    item: Item,
+    kind: Kind | None = None,
+    ids: SeenIds | None = None,
+    *,
+    otherwise: Kind | None = None,
+) -> Record | Problem:
     """The typed record that an item holds, or the problem that keeps it from being one.
 
-    `kind` None recognises it by its fields. With `ids`, an id that was seen before is a problem of
+    `kind` None recognises it by its fields; `otherwise` is the kind (say `record`, any fields) that
+    it is built as where these tell none. With `ids`, an id that was seen before is a problem of
     type `duplicate-id`; the ids of records with another problem are not remembered.
     """
     if item.problem is not None or item.fields is None:
@@ -62,7 +71,7 @@ def build(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> R
     if RESERVED in fields and not _is_earlier_verdict(fields[RESERVED]):
         message = f"field {RESERVED!r} is reserved for the verdict: rename it"
         return Problem(message, RESERVED)
-    kind = kind or recognise(fields)
+    kind = kind or recognise(fields) or otherwise
     if kind is None:
         return Problem(_why_unrecognised(fields))
     try:
@@ -127,10 +136,14 @@ def _why_unrecognised(fields: Mapping[str, Any]) -> str:
 
 
 def _typed(kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]) -> _Data | Problem:
-    needed = _NEEDED[kind]
+    needed = _NEEDED.get(kind, ())
     for name in needed:
         if name not in names:
             return Problem(f"field {name!r} is missing", name)
+    for key in names.values():
+        size = len(content) if isinstance(content := fields[key], str) else 0
+        if size > LONGEST_TEXT:
+            return Problem(f"field {key!r} has {size} characters, the limit is {LONGEST_TEXT}", key)
     given = {
         name: fields[key]
         for name, key in names.items()
@@ -141,7 +154,10 @@ def _typed(kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]) -> _
             return NormRecord.model_validate(given)
         if kind == "extraction":
             return _extraction(given, names)
-        return StoryRecord.model_validate({**given, "values": _values(given)})
+        if kind == "record":
+            return AnyRecord.model_validate(given)
+        values = parse_values(given["values"], story=given["story"], setting=given.get("setting"))
+        return StoryRecord.model_validate({**given, "values": values})
     except BadValueError as error:
         key = names["values"]
         return Problem(f"field {key!r} {error}", key)
@@ -157,15 +173,6 @@ def _extraction(given: Mapping[str, Any], names: Mapping[str, str]) -> Extractio
         return Problem(f"field {key!r} {error}", key)
     values = parse_plain(given["values"])
     return ExtractionRecord.model_validate({**given, "values": values, "predicted": predicted})
-
-
-def _values(given: Mapping[str, Any]) -> list[Value]:
-    story, setting = given["story"], given.get("setting")
-    return parse_values(
-        given["values"],
-        story=story if isinstance(story, str) else "",
-        setting=setting if isinstance(setting, str) else None,
-    )
 
 
 def _first_problem(error: ValidationError, names: Mapping[str, str]) -> Problem:

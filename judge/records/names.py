@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
-Kind = Literal["story", "norm", "extraction"]
+Kind = Literal["story", "norm", "extraction", "record"]
+"""The known kinds of records; `record` is any other one, whose fields have their own names only."""
 
 _TYPED: dict[Kind, dict[str, tuple[str, ...]]] = {
     "story": {
@@ -36,6 +37,7 @@ _TYPED: dict[Kind, dict[str, tuple[str, ...]]] = {
         "predicted": ("predicted", "predictedvalues"),
         "category": ("category",),
     },
+    "record": {"id": ("id",)},
 }
 _BY_ALIAS: dict[Kind, dict[str, str]] = {
     kind: {alias: name for name, aliases in fields.items() for alias in aliases}

@@ -12,10 +12,10 @@ from typing import IO, BinaryIO
 
 from judge.errors import UsageError
 from judge.records.base import Item
-from judge.records.compression import ByteSource, decompressed, plain
 from judge.records.jsonfiles import read_json, read_jsonl
 from judge.records.lines import Input
 from judge.records.parquet import read_parquet
+from judge.records.streams import BrokenStreamError, Chunks, buffered, decompressed, look, plain
 from judge.records.tables import read_csv, read_tsv
 
 MAX_LINE = 64 * 1024 * 1024
@@ -24,8 +24,6 @@ MAX_LINE = 64 * 1024 * 1024
 FORMATS = ("jsonl", "json", "csv", "tsv", "parquet")
 """The formats that can be asked for."""
 
-_COPY = 1 << 20
-_SNIFF = 1 << 16
 _SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -41,6 +39,7 @@ _READERS: dict[str, Callable[[Input], Iterator[Item]]] = {
     "tsv": read_tsv,
 }
 _BOM = b"\xef\xbb\xbf"
+_SPACE = b" \t\r\n"
 _OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 
@@ -84,17 +83,25 @@ def _open(
         name = path.name
         raw = plain(_open_file(path, shown, stack))
     suffix, packing = _suffixes(path)
-    content, packed = decompressed(raw, shown, packing)
+    chunks, packed = decompressed(raw, shown, packing)
     chosen = format or _SUFFIXES.get(suffix)
-    if chosen != "parquet":
-        _skip_byte_order_mark(content, shown)
-    chosen = chosen or _sniff(content, shown)
+    if chosen in ("jsonl", "csv", "tsv"):
+        # No further than this, because a pipe may hold its second line back.
+        head, chunks = look(chunks, lambda head: len(head) >= len(_BOM))
+    else:
+        head, chunks = look(chunks, lambda head: b"\n" in head.lstrip(_BOM + _SPACE))
+    chosen = chosen or _sniffed(head, shown)
     if chosen == "parquet":
         direct = path is not None and path.is_file() and not packed
-        return read_parquet(name, str(path) if direct else _spool(content, shown, stack))
-    if chosen == "json" and _is_lines(content):
+        return read_parquet(name, str(path) if direct else _spool(chunks, shown, stack))
+    if head.startswith(_OTHER_BOMS):
+        raise UsageError(f"{shown} is UTF-16 or UTF-32: convert it to UTF-8 (iconv -t UTF-8)")
+    if chosen == "json" and _is_lines(head):
         chosen = "jsonl"
-    return _READERS[chosen](Input.over(name, content, limit))
+    stream = buffered(chunks)
+    if head.startswith(_BOM):
+        stream.read(len(_BOM))
+    return _READERS[chosen](Input(name, stream, limit))
 
 
 def _open_file(path: Path, shown: str, stack: ExitStack) -> io.FileIO:
@@ -116,21 +123,14 @@ def _suffixes(path: Path | None) -> tuple[str, str]:
     return (suffixes[-1] if suffixes else ""), packing
 
 
-def _skip_byte_order_mark(content: ByteSource, shown: str) -> None:
-    head = content.peek(4)
-    if head.startswith(_BOM):
-        content.skip(len(_BOM))
-    elif head.startswith(_OTHER_BOMS):
-        raise UsageError(f"{shown} is UTF-16 or UTF-32: convert it to UTF-8 (iconv -t UTF-8)")
-
-
-def _sniff(content: ByteSource, shown: str) -> str:
-    if content.peek(4) == b"PAR1":
+def _sniffed(head: bytes, shown: str) -> str:
+    """The format that the first bytes of a file look like."""
+    if head.startswith(b"PAR1"):
         return "parquet"
-    head = _first_line(content)
-    if head.startswith((b"[", b"{")):
+    text = head.removeprefix(_BOM).lstrip()
+    if text.startswith((b"[", b"{")) or head.startswith(_OTHER_BOMS):
         return "json"
-    if not head:
+    if not text:
         return "jsonl"
     raise UsageError(
         f"cannot tell the format of {shown} from its name or its first bytes: put it in a file "
@@ -139,30 +139,19 @@ def _sniff(content: ByteSource, shown: str) -> str:
     )
 
 
-def _is_lines(content: ByteSource) -> bool:
+def _is_lines(head: bytes) -> bool:
     """Whether text that begins as an object has one on each line, rather than one over many."""
-    head = _first_line(content)
+    line = head.removeprefix(_BOM).lstrip().partition(b"\n")[0].rstrip()
     # Where a printer of JSON breaks a line; a line of JSON lines that is cut off seldom ends so.
-    return head.startswith(b"{") and not head.endswith((b"{", b"[", b","))
+    return line.startswith(b"{") and not line.endswith((b"{", b"[", b","))
 
 
-def _first_line(content: ByteSource) -> bytes:
-    """The first line that is not blank, as far as a bounded look goes."""
-    head = content.peek(1)
-    while b"\n" not in head.lstrip() and len(head) < _SNIFF:
-        longer = content.peek(len(head) + 1)
-        if len(longer) == len(head):
-            break
-        head = content.peek_all()
-    return head.lstrip().partition(b"\n")[0].rstrip()
-
-
-def _spool(content: ByteSource, shown: str, stack: ExitStack) -> IO[bytes]:
+def _spool(chunks: Chunks, shown: str, stack: ExitStack) -> IO[bytes]:
     """A copy of the stream on disk, because Parquet is read from its end."""
     file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
-    while chunk := content.read(_COPY):
-        file.write(chunk)
-    if content.fault:
-        raise UsageError(f"{shown}: {content.fault}")
+    try:
+        file.writelines(chunks)
+    except BrokenStreamError as error:
+        raise UsageError(f"{shown}: {error}") from error
     file.seek(0)
     return file

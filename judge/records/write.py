@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from judge.records.base import RESERVED
+from judge.records.base import RESERVED, Item
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _ASCII_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
@@ -27,14 +27,30 @@ def dump(fields: Mapping[str, Any]) -> bytes:
     return line + b"\n"
 
 
-def dump_judged(fields: Mapping[str, Any], judgement: Mapping[str, Any]) -> bytes:
-    """`dump` of a record's fields with what was found about it behind them, under `judge`.
+def dump_judged(
+    fields: Mapping[str, Any], judgement: Mapping[str, Any] | bytes, item: Item | None = None
+) -> bytes:
+    """One JSON line: a record's fields, and behind them the judgement, under `judge`.
 
-    `judgement` holds no NaN and no infinity.
+    Args:
+        fields: the record's own fields, without an earlier judgement.
+        judgement: without NaN and infinities, or its JSON.
+        item: what the record was read from. Where its fields are the same (none was repaired, none
+            left out), its source text is kept byte by byte, so that numbers and escapes stay as
+            they are: `-0`, `1.50`, a decimal with more digits than a float has.
     """
+    found = judgement if isinstance(judgement, bytes) else _compact(judgement)
+    if item is not None and item.raw is not None and item.fields == fields:
+        begun = item.raw.encode("utf-8").rstrip()[:-1]
+    else:
+        begun = dump(fields)[:-2]
+    comma = b"," if fields else b""
+    return begun + comma + f'"{RESERVED}":'.encode() + found + b"}\n"
+
+
+def _compact(judgement: Mapping[str, Any]) -> bytes:
     try:
-        found = orjson.dumps(judgement)
+        return orjson.dumps(judgement)
     except orjson.JSONEncodeError:
-        return dump({**fields, RESERVED: judgement})
-    begun = dump(fields)[:-2] + (b"," if fields else b"")
-    return begun + f'"{RESERVED}":'.encode() + found + b"}\n"
+        # A lone surrogate, or a whole number beyond 64 bits.
+        return dump(judgement)[:-1]

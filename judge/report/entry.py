@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from judge.records.names import normalise
-from judge.report.judged import Check, Edit, Extraction, Finding, Judged, Line, Result, Vote
 from judge.report.quotes import Place, Quotes
 from judge.report.text import LIMIT, Change, Piece, Room, Text, changes
+from judge.verdict import Check, Edit, Extraction, Finding, Judgement, Vote
 
 CHARACTERS = 120_000
 """Characters of one record that are shown, over all its texts."""
 
-LONG, SHORT = LIMIT, 2_000
-"""Characters shown of a record's or a rewriter's text, and of any other."""
+SHORT = 2_000
+"""Characters shown of any text but a record's own and a rewriter's, which have `LIMIT`."""
 
 MOST, PARTS = 100, 1_000
 """Members that are shown of any list of one record, and of all its lists together."""
@@ -30,8 +30,17 @@ _SCROLLED = 8_000
 _STORIES = frozenset({"story", "situation"})
 _NONE = "–"
 
-S = TypeVar("S")
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An output line: the record's own fields, and what was found."""
+
+    source: str
+    number: int
+    fields: Mapping[str, Any]
+    judged: Judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,167 +59,84 @@ class Cut(Sequence[T]):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the record: a text in pieces (`of` as in Text), a list of texts, or other JSON."""
+    """A field of the record: a text in marked pieces, a list of texts, or other JSON."""
 
     name: Text
     pieces: Sequence[Piece] = ()
     of: int | None = None
     prose: bool = False
     long: bool = False
-    items: Cut[Text] | None = None
-    text: Text | None = None
+    items: Sequence[str] | None = None
+    text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShownFinding:
-    """A finding; `number` leads to its quote in the text, `note` says why there is none.
-
-    Of the findings with one number the first is the `anchor` that the text leads back to.
-    """
-
-    finding: Finding
-    value: Text | None
-    quote: Text | None
-    reason: Text | None
-    number: int | None
-    anchor: bool
-    note: str | None
-    probability: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShownCheck:
-    """A check with its findings and votes; `tally` is its votes in short."""
-
-    check: Check
-    name: Text
-    reason: Text | None
-    probability: str
-    findings: Cut[ShownFinding]
-    votes: Cut[Vote]
-    tally: str
-
-    @property
-    def reasoned(self) -> bool:
-        """Whether a vote says why."""
-        return any(vote.reason is not None for vote in self.votes)
-
-
-@dataclass(frozen=True, slots=True)
-class ShownEdit:
-    """A rewrite, word by word; `of` is the length of what is shown in part only."""
-
-    edit: Edit
-    values: Cut[Text]
-    changes: Sequence[Change]
-    of: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Entry:
-    """One output line on the page; `number` tells it from all others there."""
+    """One output line as the template reads it.
 
-    number: int
-    source: str
-    line: int
-    id: Text | None
-    judged: Judged
-    reason: Text | None
-    facts: Cut[Field]
-    prose: Sequence[Field]
-    original: Cut[Field]
-    checks: Cut[ShownCheck]
-    edits: Cut[ShownEdit]
-    dropped: Cut[Text]
-    contradictions: Cut[ShownFinding]
-    credits: str | None
-    message: Text | None
-    classes: str
-
-    @property
-    def result(self) -> Result:
-        return self.judged.verdict
-
-
-def entry(line: Line, number: int, classes: str) -> Entry:
-    """What is shown of an output line.
+    Texts and lists are asked for with `text` and `first`, which share out the record's room.
 
     Args:
-        classes: what the filters of the page know it by; names of ours, no text of the record.
+        number: tells the entry from all others on the page.
+        classes: what the page's filters know it by.
     """
-    room, judged = Room(CHARACTERS), line.judged
-    own = sorted(line.fields.items(), key=lambda pair: normalise(pair[0]) not in _STORIES)
-    texts: dict[Place, Text] = {}
-    for time, fields in (("now", own[:MOST]), ("before", list(judged.original.items())[:MOST])):
-        for name, content in fields:
-            if isinstance(content, str):
-                texts[time, name] = room.text(content, LONG)
-    quotes = Quotes(
-        {place: text.shown for place, text in texts.items()},
-        judged.edits[:MOST],
-        any(text.of for text in texts.values()) or len(own) > MOST,
-    )
-    made = _Maker(room, quotes, texts)
-    checks = made.cut(judged.checks, made.check)
-    contradictions = made.cut(judged.contradictions, made.finding)
-    # Last, so that the texts are marked with the quotes of all findings.
-    shown = {name: made.field(("now", name), content) for name, content in own[:MOST]}
-    id = _id(line.fields, room)
-    in_order = [shown[key] for key in line.fields if key in shown and not _told(key, id)]
-    return Entry(
-        number=number,
-        source=line.source,
-        line=line.number,
-        id=id,
-        judged=judged,
-        reason=made.maybe(judged.reason),
-        facts=Cut([one for one in in_order if not one.prose], len(own[MOST:])),
-        prose=[one for one in shown.values() if one.prose],
-        original=made.cut(
-            list(judged.original.items()), lambda pair: made.field(("before", pair[0]), pair[1])
-        ),
-        checks=checks,
-        edits=made.cut(judged.edits, made.edit),
-        dropped=made.cut(judged.dropped, made.short),
-        contradictions=contradictions,
-        credits=_credits(judged.extraction),
-        message=made.maybe(judged.error.message if judged.error else None),
-        classes=classes,
-    )
 
+    def __init__(self, line: Line, number: int, classes: str) -> None:
+        self.number, self.classes = number, classes
+        self.source, self.line, self.judged = line.source, line.number, line.judged
+        self._room, self._parts = Room(CHARACTERS), PARTS
+        self._anchored: set[int] = set()
+        own = sorted(line.fields.items(), key=lambda pair: normalise(pair[0]) not in _STORIES)
+        original = list(self.judged.original.items())
+        self._texts: dict[Place, Text] = {
+            (time, name): self._room.text(content, LIMIT)
+            for time, fields in (("now", own[:MOST]), ("before", original[:MOST]))
+            for name, content in fields
+            if isinstance(content, str)
+        }
+        self._quotes = Quotes(
+            {place: text.shown for place, text in self._texts.items()},
+            self.judged.edits[:MOST],
+            any(text.of for text in self._texts.values()) or len(own) > MOST,
+        )
+        # Before any text is shown, so that all texts are marked with all quotes.
+        for finding in _findings(self.judged):
+            self._quotes.note(finding)
+        self.id = self._id(line.fields)
+        named = self.id is not None and self.id.of is None
+        kept = [(k, c) for k, c in own[:MOST] if not (named and normalise(k) == "id")]
+        fields = {key: self._field(("now", key), content) for key, content in kept}
+        self.prose = [field for field in fields.values() if field.prose]
+        in_order = [fields[key] for key in line.fields if key in fields]
+        self.facts = Cut([field for field in in_order if not field.prose], len(own[MOST:]))
+        before = [self._field(("before", key), content) for key, content in original[:MOST]]
+        self.original = Cut(before, len(original[MOST:]))
 
-def _told(key: str, id: Text | None) -> bool:
-    """Whether a field stands in the heading already."""
-    return normalise(key) == "id" and id is not None and id.of is None
+    def text(self, whole: str, most: int = SHORT) -> Text:
+        """As much of a text as is shown."""
+        return self._room.text(whole, most)
 
-
-def _id(fields: Mapping[str, Any], room: Room) -> Text | None:
-    """What the record calls itself, if it does."""
-    found = next((one for key, one in fields.items() if normalise(key) == "id"), None)
-    return room.text(str(found), Room.LEAST) if isinstance(found, str | int | float) else None
-
-
-class _Maker:
-    """Makes the parts of one entry, out of the same room."""
-
-    def __init__(self, room: Room, quotes: Quotes, texts: Mapping[Place, Text]) -> None:
-        self._room, self._quotes, self._texts = room, quotes, texts
-        self._anchored: set[int | None] = {None}
-        self._parts = PARTS
-
-    def cut(self, members: Sequence[S], make: Callable[[S], T]) -> Cut[T]:
-        """The first members, each as `make` shows it."""
+    def first(self, members: Sequence[T]) -> Cut[T]:
+        """As many members of a list as are shown."""
         most = min(MOST, self._parts)
         self._parts -= min(most, len(members))
-        return Cut([make(one) for one in members[:most]], len(members[most:]))
+        return Cut(members[:most], len(members[most:]))
 
-    def short(self, text: str) -> Text:
-        return self._room.text(text, SHORT)
+    def place(self, finding: Finding) -> tuple[int | None, str | None, bool]:
+        """(number of the quote in the text, why there is none, whether the text leads back here).
 
-    def maybe(self, text: str | None) -> Text | None:
-        return None if text is None else self.short(text)
+        Of the findings with one number the first is the anchor that the text leads back to.
+        """
+        number, note = self._quotes.note(finding)
+        anchor = number is not None and number not in self._anchored
+        self._anchored |= {number} if number is not None else set()
+        return number, note, anchor
 
-    def field(self, place: Place, content: Any) -> Field:
+    def changes(self, edit: Edit) -> tuple[Sequence[Change], int | None]:
+        """A rewrite word by word, and the whole length where it is shown in part only."""
+        before, after = self.text(edit.before, LIMIT), self.text(edit.after, LIMIT)
+        return changes(before.shown, after.shown), max(before.of or 0, after.of or 0) or None
+
+    def _field(self, place: Place, content: Any) -> Field:
         name = self._room.text(place[1], Room.LEAST)
         text = self._texts.get(place)
         if text is not None:
@@ -218,43 +144,20 @@ class _Maker:
             long = len(text.shown) > _SCROLLED
             return Field(name, self._quotes.marked(place), text.of, prose, long)
         if isinstance(content, list) and content and all(isinstance(one, str) for one in content):
-            return Field(name, items=self.cut(content, self.short))
-        return Field(name, text=self.short(json.dumps(content, ensure_ascii=False)))
+            return Field(name, items=content)
+        return Field(name, text=json.dumps(content, ensure_ascii=False))
 
-    def check(self, check: Check) -> ShownCheck:
-        return ShownCheck(
-            check,
-            self._room.text(check.check, Room.LEAST),
-            self.maybe(check.reason),
-            probability(check.probability),
-            self.cut(check.findings, self.finding),
-            self.cut(check.votes, lambda vote: vote),
-            _tally(check.votes),
-        )
+    def _id(self, fields: Mapping[str, Any]) -> Text | None:
+        found = next((one for key, one in fields.items() if normalise(key) == "id"), None)
+        known = isinstance(found, str | int | float)
+        return self._room.text(str(found), Room.LEAST) if known else None
 
-    def finding(self, finding: Finding) -> ShownFinding:
-        number, note = self._quotes.note(finding)
-        anchor = number not in self._anchored
-        self._anchored.add(number)
-        return ShownFinding(
-            finding,
-            self.maybe(finding.value),
-            self.maybe(finding.quote),
-            self.maybe(finding.reason),
-            number,
-            anchor,
-            note,
-            probability(finding.probability),
-        )
 
-    def edit(self, edit: Edit) -> ShownEdit:
-        before, after = (self._room.text(text, LONG) for text in (edit.before, edit.after))
-        return ShownEdit(
-            edit,
-            self.cut(edit.values, self.short),
-            changes(before.shown, after.shown),
-            max(before.of or 0, after.of or 0) or None,
-        )
+def _findings(judged: Judgement) -> Iterator[Finding]:
+    for check in judged.checks:
+        for vote in check.votes:
+            yield from vote.evidence
+    yield from judged.contradictions
 
 
 def probability(value: float | None) -> str:
@@ -266,17 +169,24 @@ def probability(value: float | None) -> str:
     return ">0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
 
 
-def _tally(votes: Sequence[Vote]) -> str:
+def tally(check: Check) -> str:
+    """A check's votes in short, such as "2 pass, 1 fail"."""
     counts: dict[str, int] = {}
-    for vote in votes:
+    for vote in check.votes:
         counts[vote.verdict] = counts.get(vote.verdict, 0) + 1
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
 
 
-def _credits(found: Extraction | None) -> str | None:
-    if found is None:
-        return None
+def drawn(vote: Vote) -> str:
+    """How a vote was drawn: its seed and temperature, where they are known."""
+    told = (("seed", vote.seed), ("temperature", vote.temperature))
+    return ", ".join(f"{name} {value}" for name, value in told if value is not None)
+
+
+def credits(found: Extraction) -> str:
+    """How many gold values were found, over how many of how many."""
     recall = _NONE if found.recall is None else f"{found.recall:.3f}"
     each = ", ".join(_NONE if one is None else f"{one:g}" for one in found.credits[:MOST])
     more = ", …" if len(found.credits) > MOST else ""
-    return f"recall {recall} over {found.over} of {found.of} gold values; credits {each}{more}"
+    over, of = len(found.settled), len(found.credits)
+    return f"recall {recall} over {over} of {of} gold values; credits {each}{more}"

@@ -1,111 +1,90 @@
-"""What stands at the top of the page: how many lines, what came of them, and who judged."""
+"""What stands at the top of the page: how many lines, their verdicts, their checks, the judges."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
-from judge.report.judged import Judged, Line, Result
 from judge.run.summary import SpeechStatistics, Summary
-from judge.stats.interval import Estimate
-from judge.stats.wilson import wilson
-from judge.verdict import Verdict
+from judge.stats.intervals import Estimate, wilson
+from judge.verdict import Judgement, Verdict
 
-RESULTS: tuple[Result, ...] = get_args(Result)
 OUTCOMES = tuple(map(str, Verdict))
 
 MOST = 40
-"""Checks, fingerprints and error types that are told apart; what is beyond is counted together."""
+"""Checks, fingerprints and error types that are shown; those beyond are counted together."""
 
-MEANINGS: Mapping[Result, str] = {
-    "fail": "at least one check failed, and none was lost",
-    "error": "no reply, or a record that cannot be judged; judge validate --resume asks again",
-    "unreadable": "the judge's replies never became valid",
-    "abstain": "no majority, or not sure enough: for people to decide",
-    "pass": "every check that was made passed",
+MEANINGS: Mapping[Verdict, str] = {
+    Verdict.FAIL: "at least one check failed, and none was lost",
+    Verdict.ERROR: "no reply, or no readable record; judge validate --resume asks again",
+    Verdict.UNREADABLE: "the judge's replies never became valid",
+    Verdict.ABSTAIN: "no majority, or not sure enough: for people to decide",
+    Verdict.PASS: "every check that was made passed",
 }
+"""What a record's verdict means, in the order in which people look at records."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Share:
-    """One row of counts: a verdict's, with its share of all lines (95 % Wilson interval)."""
+    """A verdict's row: its count, how many are shown, its share of all lines (95 % Wilson)."""
 
-    result: Result
+    verdict: Verdict
     count: int
     shown: int
     share: Estimate
-
-    @property
-    def meaning(self) -> str:
-        return MEANINGS[self.result]
-
-    @property
-    def told(self) -> str:
-        return percent(self.share.value)
-
-    @property
-    def interval(self) -> str:
-        return between(self.share)
+    meaning: str
 
 
 @dataclass(slots=True)
-class Way:
-    """How some of the lines were judged: one fingerprint, or one workflow without any."""
+class Run:
+    """The lines of one fingerprint and workflow, and what OUT.run.json says of that run."""
 
     fingerprint: str | None
     workflow: str | None
-    models: Mapping[str, Any]
+    described: Mapping[str, Any]
     verdicts: Counter[str] = field(default_factory=Counter)
 
     @property
-    def lines(self) -> int:
-        return self.verdicts.total()
-
-    @property
-    def roles(self) -> list[tuple[str, str]]:
-        """Who judged, accepted, rewrote."""
-        return [pair for pair in _flat(self.models) if "." not in pair[0]][:MOST]
-
-    @property
-    def settings(self) -> list[tuple[str, str]]:
-        """What else the fingerprint stands for, one pair a setting or rubric."""
-        return [pair for pair in _flat(self.models) if "." in pair[0]][: 3 * MOST]
+    def details(self) -> list[tuple[str, str]]:
+        """One (name, content) pair for each model, setting and rubric."""
+        return _flat(self.described)[: 4 * MOST]
 
 
 @dataclass(slots=True)
 class Overview:
-    """Counts over output lines."""
+    """Counts over output lines.
 
+    Attributes:
+        described: the contents of OUT.run.json by fingerprint, where there is one.
+        split: records of which at least one check has votes that differ.
+        foreign: lines that `judge validate` did not write.
+    """
+
+    described: Mapping[str, Any] = field(default_factory=dict)
     summary: Summary = field(default_factory=lambda: Summary(SpeechStatistics(None)))
-    ways: dict[tuple[str | None, str | None], Way] = field(default_factory=dict)
-    other_ways: int = 0
+    runs: dict[tuple[str | None, str | None], Run] = field(default_factory=dict)
+    other_runs: int = 0
     split: int = 0
     edited: int = 0
     shown: Counter[str] = field(default_factory=Counter)
     foreign: int = 0
-    foreign_shown: int = 0
 
-    def add(self, line: Line) -> None:
+    def add(self, judged: Judgement) -> None:
         """Count one line."""
-        judged = line.judged
         self.summary.add(judged.model_dump())
-        self.split += any(check.split for check in judged.checks)
+        self.split += any(differ(check) for check in judged.checks)
         self.edited += bool(judged.edits)
-        self._way(judged)
-
-    def _way(self, judged: Judged) -> None:
-        # An error line for a record that could not be read was not judged in any way.
+        # A record that could not be read was judged by no run.
         if judged.fingerprint is None and judged.workflow is None:
             return
         key = (judged.fingerprint, judged.workflow)
-        if key not in self.ways:
-            if len(self.ways) == MOST:
-                self.other_ways += 1
-                return
-            self.ways[key] = Way(*key, judged.models)
-        self.ways[key].verdicts[judged.verdict] += 1
+        if key not in self.runs and len(self.runs) == MOST:
+            self.other_runs += 1
+            return
+        known = self.described.get(judged.fingerprint or "", {})
+        self.runs.setdefault(key, Run(*key, known)).verdicts[judged.verdict] += 1
 
     @property
     def lines(self) -> int:
@@ -113,30 +92,30 @@ class Overview:
 
     @property
     def fingerprints(self) -> int:
-        return len({way.fingerprint for way in self.ways.values()})
+        return len({run.fingerprint for run in self.runs.values()})
 
     @property
     def rows(self) -> list[Share]:
-        """A row for each verdict that occurs, in the order of `RESULTS`."""
+        """A row for each verdict that occurs, in the order of `MEANINGS`."""
         counts = self.summary.verdicts
         return [
-            Share(name, counts[name], self.shown[name], wilson(counts[name], self.lines))
-            for name in RESULTS
-            if counts[name]
+            Share(v, counts[v], self.shown[v], wilson(counts[v], self.lines), meaning)
+            for v, meaning in MEANINGS.items()
+            if counts[v]
         ]
 
     @property
     def checks(self) -> list[tuple[str, Mapping[str, int], Estimate]]:
         """Each check with its counts, and the share of passes over what was not skipped."""
-        found: list[tuple[str, Mapping[str, int], Estimate]] = []
-        for name, counts in list(self.summary.checks.items())[:MOST]:
-            asked = sum(counts.values()) - counts[Verdict.SKIPPED]
-            found.append((name, counts, wilson(counts[Verdict.PASS], asked)))
-        return found
+        return [
+            (name, counts, wilson(counts[Verdict.PASS], counts.total() - counts[Verdict.SKIPPED]))
+            for name, counts in list(self.summary.checks.items())[:MOST]
+        ]
 
-    @property
-    def errors(self) -> Sequence[tuple[str, int]]:
-        return self.summary.errors.most_common(MOST)
+
+def differ(check: Any) -> bool:
+    """Whether a check's votes say different things."""
+    return len({vote.verdict for vote in check.votes}) > 1
 
 
 def percent(share: float | None) -> str:
@@ -154,10 +133,10 @@ def between(share: Estimate) -> str:
 def _flat(tree: Any, path: str = "") -> list[tuple[str, str]]:
     """(path, content) for each leaf of nested settings that says something."""
     if isinstance(tree, Mapping):
-        found = []
+        pairs = []
         for key, content in tree.items():
-            found += _flat(content, f"{path}.{key}" if path else str(key))
-        return found
+            pairs += _flat(content, f"{path}.{key}" if path else str(key))
+        return pairs
     if isinstance(tree, list):
         tree = ", ".join(map(str, tree))
     return [] if tree is None or tree == "" else [(path, str(tree))]

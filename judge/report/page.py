@@ -1,142 +1,249 @@
 """The page a person reads: one HTML file out of the output lines of `judge validate`.
 
-Lines are read once. What is shown of them is set at once and waits in a temporary file for each
-verdict, so that the counts can stand above it: memory does not grow with the number of lines.
+Every line counts; of each verdict the first `limit` records are shown, and only these are kept in
+memory.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from pydantic import ValidationError
 
 from judge.errors import UsageError
-from judge.records import Item
-from judge.report import overview
-from judge.report.entry import SHORT, entry
-from judge.report.judged import Foreign, Line, parsed
-from judge.report.overview import RESULTS, Overview
+from judge.records import MAX_LINE, RESERVED, Item, read
+from judge.report import entry, overview
+from judge.report.entry import SHORT, Entry, Line
+from judge.report.overview import MEANINGS, Overview, differ
 from judge.report.text import Room, plain, short, visible
+from judge.run.output import refuse_input, refuse_nameless
+from judge.verdict import Judgement
 
-if TYPE_CHECKING:
-    from judge.report.judged import Judged
+LONGEST = 4 * MAX_LINE
+"""Bytes of a line that is read: it may hold a record twice, and evidence."""
 
 _FOLDER = Path(__file__).parent
-_FOREIGN = "foreign"
-_CHUNK = 1 << 16
 
 
-def write_page(items: Iterable[Item], file: IO[str], *, sources: list[str], limit: int) -> Overview:
+class Foreign(Exception):
+    """A line that judge validate did not write; says what is wrong with it."""
+
+
+def publish(sources: Sequence[str], out: Path | None, *, overwrite: bool, limit: int) -> Overview:
+    """Write the page about judged lines; an earlier one stays until the new one is whole.
+
+    Args:
+        sources: files, or `-` for standard input.
+        out: where the page goes; None for standard output.
+        limit: how many records of each verdict are shown.
+
+    Raises:
+        UsageError: an input cannot be opened, holds no judged line, or is `out`; the page is there
+            already and `overwrite` is false; it cannot be written.
+    """
+    if out is not None:
+        refuse_nameless("-o", out, "pages")
+        for source in sources:
+            refuse_input(out, source)
+        if out.exists() and out.stat().st_size and not overwrite:
+            raise UsageError(
+                f"{out} exists. Replace it (--overwrite), or name another file with -o"
+            )
+    items = chain.from_iterable([_opened(source) for source in sources])
+    names = ["standard input" if source == "-" else Path(source).name for source in sources]
+    try:
+        with _placed(out) as file:
+            return write_page(items, file, sources=names, limit=limit, described=described(sources))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(
+            f"{out or 'standard output'}: cannot be written: {error.strerror or error}; "
+            "name a file in a folder that is there and can be written"
+        ) from error
+
+
+def write_page(
+    items: Iterable[Item],
+    file: IO[str],
+    *,
+    sources: Sequence[str],
+    limit: int,
+    described: Mapping[str, Any] | None = None,
+) -> Overview:
     """Write the page and return what is counted on it.
 
     Args:
-        items: output lines, as judge/records reads them; also those that are none of ours.
+        items: output lines, as judge/records reads them; also those that judge did not write.
         file: open for writing text in UTF-8, lines ending as they are written.
         sources: the names of the inputs, to be shown.
         limit: how many lines of each verdict are shown, the first ones (at least 0).
+        described: what is known of each run, by fingerprint.
 
     Raises:
         UsageError: there are lines, and none of them is a judged one; nothing was written.
-        OSError: the file, or a temporary one, cannot be written to.
+        OSError: the file cannot be written to.
     """
-    with ExitStack() as stack:
-        setter = _Setter(limit, stack)
-        for item in items:
-            found = parsed(item)
-            if isinstance(found, Line):
-                setter.line(found)
-            else:
-                setter.foreign(found)
-        if (first := setter.first) is not None and not setter.overview.lines:
-            raise UsageError(
-                f"{', '.join(sources)}: none of the {setter.overview.foreign} line(s) was written "
-                f"by judge validate (line {first.number}: {first.message}): name what it wrote"
-            )
-        style = _style(len(setter.checks))
-        for part in (
+    page = _Page(limit, described or {})
+    for item in items:
+        page.add(item)
+    if page.foreign and not page.overview.lines:
+        item, message = page.foreign[0]
+        raise UsageError(
+            f"{', '.join(sources)}: none of the {page.overview.foreign} lines was written by judge "
+            f"validate (line {item.line}: {message}): name what it wrote"
+        )
+    file.writelines(page.render(sources))
+    return page.overview
+
+
+def described(sources: Iterable[str]) -> dict[str, Any]:
+    """What the OUT.run.json files beside the sources say, by fingerprint."""
+    found: dict[str, Any] = {}
+    for source in sources:
+        with suppress(OSError, ValueError):
+            told = json.loads(Path(f"{source}.run.json").read_text("utf-8"))
+            found |= told if isinstance(told, dict) else {}
+    return found
+
+
+class _Page:
+    """Counts lines, keeps those that are shown, and renders them."""
+
+    def __init__(self, limit: int, described: Mapping[str, Any]) -> None:
+        self.overview = Overview(described)
+        self.foreign: list[tuple[Item, str]] = []
+        self._limit = limit
+        self._groups: dict[str, list[Line]] = {verdict: [] for verdict in MEANINGS}
+        self._checks: dict[str, int] = {}
+
+    def add(self, item: Item) -> None:
+        """Count one line of the input."""
+        try:
+            line = parsed(item)
+        except Foreign as error:
+            self.overview.foreign += 1
+            if len(self.foreign) < max(1, self._limit):
+                self.foreign.append((item, str(error)))
+            return
+        self.overview.add(line.judged)
+        group = self._groups[line.judged.verdict]
+        if len(group) < self._limit:
+            self.overview.shown[line.judged.verdict] += 1
+            group.append(line)
+
+    def render(self, sources: Sequence[str]) -> Iterator[str]:
+        """The page in pieces of text."""
+        numbers = iter(range(1, 1 << 62))
+        groups = {
+            name: [self._entry(line, next(numbers)) for line in lines]
+            for name, lines in self._groups.items()
+        }
+        style = _style(len(self._checks))
+        yield from (
             _templates()
             .get_template("page.html")
             .generate(
-                overview=setter.overview,
-                groups={name: setter.spooled(name) for name in RESULTS},
-                foreign=setter.spooled(_FOREIGN),
-                checks=list(setter.checks),
+                overview=self.overview,
+                groups=groups,
+                foreign=[
+                    (item, message, None if item.raw is None else Room(SHORT).text(item.raw, SHORT))
+                    for item, message in self.foreign[: self._limit]
+                ],
+                checks=list(self._checks),
                 sources=sources,
                 style=style,
                 digest=_digest(style),
             )
-        ):
-            file.write(part)
-        return setter.overview
+        )
 
-
-class _Setter:
-    """Counts lines, and sets those that are shown."""
-
-    def __init__(self, limit: int, stack: ExitStack) -> None:
-        self.overview = Overview()
-        self.checks: dict[str, int] = {}
-        self.first: Foreign | None = None
-        self._limit = limit
-        self._stack = stack
-        self._spools: dict[str, IO[str]] = {}
-        self._number = 0
-
-    def line(self, line: Line) -> None:
-        self.overview.add(line)
-        name = line.judged.verdict
-        if self.overview.shown[name] >= self._limit:
-            return
-        self.overview.shown[name] += 1
-        self._number += 1
-        made = entry(line, self._number, self._classes(line.judged))
-        self._set("record.html", name, entry=made)
-
-    def foreign(self, line: Foreign) -> None:
-        self.overview.foreign += 1
-        self.first = self.first or line
-        if self.overview.foreign_shown >= self._limit:
-            return
-        self.overview.foreign_shown += 1
-        raw = None if line.raw is None else Room(SHORT).text(line.raw, SHORT)
-        self._set("foreign.html", _FOREIGN, line=line, raw=raw)
-
-    def spooled(self, name: str) -> Iterator[Markup]:
-        """What was set under a name, piece by piece."""
-        file = self._spools.get(name)
-        if file is not None:
-            file.seek(0)
-            while piece := file.read(_CHUNK):
-                # The templates have escaped it.
-                yield Markup(piece)
-
-    def _set(self, template: str, name: str, **found: object) -> None:
-        if name not in self._spools:
-            file = tempfile.TemporaryFile("w+", encoding="utf-8", newline="")  # noqa: SIM115
-            self._spools[name] = self._stack.enter_context(file)
-        self._spools[name].writelines(_templates().get_template(template).generate(**found))
-
-    def _classes(self, judged: Judged) -> str:
-        """What the filters know a record by: its verdict, and the checks it did not pass."""
-        last = {check.check: check.verdict for check in judged.checks}
+    def _entry(self, line: Line, number: int) -> Entry:
+        """The line with what the filters know it by: its verdict, and checks it did not pass."""
+        judged = line.judged
+        last = {check.name: check.verdict for check in judged.checks}
         for name in last:
-            if len(self.checks) < overview.MOST:
-                self.checks.setdefault(name, len(self.checks))
+            if len(self._checks) < overview.MOST:
+                self._checks.setdefault(name, len(self._checks))
         stuck = [name for name, outcome in last.items() if outcome not in ("pass", "skipped")]
-        found = [judged.verdict, *(f"k{self.checks[n]}" for n in stuck if n in self.checks)]
-        if any(check.split for check in judged.checks):
-            found.append("split")
-        if judged.edits:
-            found.append("edited")
-        return " ".join(found)
+        classes = [judged.verdict, *(f"k{self._checks[n]}" for n in stuck if n in self._checks)]
+        classes += ["split"] if any(map(differ, judged.checks)) else []
+        classes += ["edited"] if judged.edits else []
+        return Entry(line, number, " ".join(classes))
+
+
+def parsed(item: Item) -> Line:
+    """The item as an output line.
+
+    Raises:
+        Foreign: it is none; says why.
+    """
+    if item.fields is None:
+        raise Foreign(item.problem.message if item.problem else "holds no record")
+    told = item.fields.get(RESERVED)
+    if not isinstance(told, dict) or "verdict" not in told:
+        raise Foreign("has no verdict under 'judge'")
+    if "benchmark" in told:
+        raise Foreign(
+            "is a case of judge audit, or an answer of judge evaluate: judge score answers makes "
+            "tables of those"
+        )
+    try:
+        judged = Judgement.model_validate(told)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, (RESERVED, *first["loc"])))
+        raise Foreign(f"{place}: {first['msg']}") from error
+    if judged.verdict not in MEANINGS:
+        raise Foreign(f"{RESERVED}.verdict: no record is {judged.verdict}")
+    fields = {key: content for key, content in item.fields.items() if key != RESERVED}
+    return Line(item.source, item.line, fields, judged)
+
+
+def _opened(source: str) -> Iterator[Item]:
+    if source == "-" and sys.stdin is None:
+        raise UsageError("standard input is closed: name a file, or pipe judged lines in")
+    return read(source, format="jsonl", max_line=LONGEST)
+
+
+@contextmanager
+def _placed(out: Path | None) -> Iterator[IO[str]]:
+    """A file that takes the place of `out` when all went well; or standard output."""
+    if out is None:
+        if sys.stdout is None or sys.stdout.isatty():
+            raise UsageError("a page is no reading for a terminal: name a file with -o")
+        file = io.TextIOWrapper(sys.stdout.buffer, "utf-8", newline="", write_through=True)
+        try:
+            yield file
+        finally:
+            file.detach()
+        return
+    if out.exists() and not out.is_file():
+        # A device or a pipe: nothing to be kept, and nothing to be replaced.
+        with out.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        return
+    target = out.resolve()
+    temporary = target.parent / f".{target.name}.{os.getpid()}"
+    try:
+        with temporary.open("x", encoding="utf-8", newline="") as file:
+            yield file
+        temporary.replace(target)
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
 
 
 @cache
@@ -150,8 +257,17 @@ def _templates() -> Environment:
         finalize=visible,
     )
     made.filters["short"] = short
-    made.globals |= {"plain": plain, "percent": overview.percent, "between": overview.between}
-    made.globals |= {"OUTCOMES": overview.OUTCOMES, "MOST": overview.MOST}
+    made.globals |= {
+        "plain": plain,
+        "percent": overview.percent,
+        "between": overview.between,
+        "probability": entry.probability,
+        "tally": entry.tally,
+        "drawn": entry.drawn,
+        "credits": entry.credits,
+        "OUTCOMES": overview.OUTCOMES,
+        "MOST": overview.MOST,
+    }
     return made
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from judge.evidence import Span as Found
 from judge.evidence import fold, locate
-from judge.report.judged import Edit, Finding
 from judge.report.text import Piece, Span, Tone, pieces
+from judge.verdict import Edit, Finding
 
 MOST = 100
 """Quotes of one record that are looked for."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from judge.evaluation.tables import Row, Table
-    from judge.stats.interval import Estimate
+    from judge.stats.intervals import Estimate
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 

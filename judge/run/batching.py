@@ -6,21 +6,21 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from judge.backends.base import parse_model
-from judge.cache import ReplyCache, cache_dir
+from judge.cache import ReplyCache
 from judge.errors import UsageError
-from judge.judging.budget import Budget, Price
 from judge.judging.client import Client
+from judge.judging.limits import Budget, Price
 from judge.settings import Settings
 
 if TYPE_CHECKING:
-    from judge.backends.batches.waves import Waves
-    from judge.judging.batched import BatchClient
+    from judge.backends.batch import BatchBackend
 
 IN_FLIGHT = 5_000
 """Records under way where the user names no number: each of a record's waves takes as long as a
 batch does, and it is the records under way that fill one. A record takes some 60 kB of memory."""
 
 _BATCHED = "openai"
+_NO_LIMIT = 1 << 30
 _FREE = ("local", "transformers", "vllm", "scripted")
 """Providers whose models are the user's own: they answer at once, whatever the engine."""
 
@@ -32,18 +32,25 @@ def batched(spec: str, settings: Settings) -> bool:
 
 def batch_client(
     spec: str, settings: Settings, cache: ReplyCache | None, budget: Budget, price: Price | None
-) -> BatchClient:
-    """The client of a model that is asked by batches; nothing is sent or written yet.
+) -> Client:
+    """The client of a model that is asked by batches: the pace is the provider's.
 
     Raises:
         UsageError: the model cannot be used as named.
     """
-    from judge.backends.batches.backend import BatchBackend
-    from judge.judging.batched import BatchClient
+    from judge.backends.batch import BatchBackend
 
-    backend = BatchBackend(parse_model(spec)[1], folder=cache_dir(settings.cache_dir) / "batches")
-    return BatchClient(
-        spec, backend, cache=cache, budget=budget, price=price, reasks=settings.reasks
+    return Client(
+        spec,
+        BatchBackend(parse_model(spec)[1], cache=cache),
+        cache=cache,
+        budget=budget,
+        limit=_NO_LIMIT,
+        price=price,
+        reasks=settings.reasks,
+        # A batch is pause enough before a call is repeated, and may take a day.
+        backoff=0.0,
+        timeout=None,
     )
 
 
@@ -75,26 +82,21 @@ def records_in_flight(settings: Settings) -> int:
     return settings.concurrency if "concurrency" in settings.model_fields_set else IN_FLIGHT
 
 
-def left_at_provider(settings: Settings, clients: Iterable[Client], *, finished: bool) -> int:
-    """How many batches go on at the provider; `finished`: the run has used what it sent."""
-    there = 0
-    for waves in _waves(settings, clients):
-        if finished:
-            waves.finish()
-        there += waves.there
-    return there
+def left_at_provider(settings: Settings, clients: Iterable[Client]) -> int:
+    """How many batches go on at the provider."""
+    return sum(backend.under_way for backend in _backends(settings, clients))
 
 
 def batches_told(settings: Settings, clients: Iterable[Client]) -> str:
     """How the batches stand, for people; empty where there are none."""
-    return "; ".join(filter(None, (waves.told() for waves in _waves(settings, clients))))
+    return "; ".join(filter(None, (backend.told() for backend in _backends(settings, clients))))
 
 
-def _waves(settings: Settings, clients: Iterable[Client]) -> Iterator[Waves]:
+def _backends(settings: Settings, clients: Iterable[Client]) -> Iterator[BatchBackend]:
     if settings.engine != "batch":
         return
-    from judge.judging.batched import BatchClient
+    from judge.backends.batch import BatchBackend
 
     for client in clients:
-        if isinstance(client, BatchClient):
-            yield client.batches.waves
+        if isinstance(client.backend, BatchBackend):
+            yield client.backend

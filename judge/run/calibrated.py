@@ -20,13 +20,12 @@ NO_PROFILE = "none"
 
 
 class Errors(NamedTuple):
-    """How a check's verdicts err: on records as they are read, and on edited ones (None: unknown).
+    """How a check's verdicts err on records that were not edited.
 
     `labels` has, by `item_key`, whether a labelled item should pass.
     """
 
     rates: Rates
-    edited: Rates | None
     labels: Mapping[str, bool]
 
 
@@ -156,13 +155,12 @@ def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profile
     if found is None or not _reads_by(judge, found):
         return None
     if panel.screen is None:
-        return Errors(found.rates, found.edited, found.labels)
+        return Errors(found.rates, found.labels)
     cheap = known.get(panel.screen.client.spec)
     whole = profiles.cascades.get(panel.rubric.name)
     if whole is None or cheap is None or not _reads_by(panel.screen, cheap):
         return None
-    # What a profile knows of edited records it knows of a judge that decides alone.
-    return Errors(whole, None, found.labels)
+    return Errors(whole, found.labels)
 
 
 def _reads_by(judge: Judge, found: JudgeProfile) -> bool:

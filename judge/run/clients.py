@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection
 from judge.backends import build
 from judge.cache import ReplyCache
 from judge.errors import UsageError
-from judge.judging.budget import Budget, Price
 from judge.judging.client import Client
+from judge.judging.limits import Budget, Price
 from judge.run.batching import batch_client, batched
 from judge.run.openfiles import allow_open_files
-from judge.settings import Settings
+from judge.settings import Settings, user_file
 
 ClientBuilder = Callable[[str, Settings, ReplyCache | None, Budget], Client]
 """Makes the client of the model that is named."""
@@ -66,7 +66,7 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
     unpriced = [client.spec for client in clients if not client.priced]
     if unpriced and settings.max_cost is not None:
         raise UsageError(
-            f"--max-cost needs the price of {unpriced[0]}; put it in judge.toml:\n"
+            f"--max-cost needs the price of {unpriced[0]}; put it in {user_file()}:\n"
             f'[prices."{unpriced[0]}"]\ninput = 1.0   # USD for a million tokens\noutput = 2.0'
         )
     distant = [c for c in clients if c.remote and not batched(c.spec, settings)]

@@ -1,8 +1,7 @@
 """Pass rates by check, as the judge has them and corrected for its errors.
 
-What a profile knows about errors it knows of records as they are read. Records that were accepted
-after edits were rewritten until the steering judge liked them, so they are a stratum of their own,
-corrected only where labels of edited records were among those calibrated on.
+What a profile knows about errors it knows of records as they came. Records that were edited were
+rewritten until the judge passed them, so they are left out here.
 """
 
 from __future__ import annotations
@@ -11,28 +10,24 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from judge.profiles import Rates, item_key
 from judge.records import RESERVED, Item, Problem, build
 from judge.run.setup import Bound
-from judge.stats.corrected_rate import Corrected, rogan_gladen
-from judge.stats.design_effect import ClusterSums
-from judge.stats.interval import Estimate
-from judge.stats.prediction_powered import prediction_powered
+from judge.stats.corrected_rate import Corrected, prediction_powered, rogan_gladen
+from judge.stats.labels import ClusterSums
 from judge.subject import Subject
-from judge.verdict import Verdict
-
-Stratum = Literal["as read", "after edits"]
-STRATA: tuple[Stratum, ...] = ("as read", "after edits")
+from judge.verdict import Check, Verdict
 
 _DECIDED = (Verdict.PASS, Verdict.FAIL)
 
 
 @dataclass(slots=True)
 class _Tally:
-    """A check's verdicts in one stratum; `pairs` counts (judge passed, should pass) where known."""
+    """A check's verdicts; `pairs` counts (judge passed, should pass) where known."""
 
+    rates: Rates
     sums: ClusterSums = field(default_factory=ClusterSums)
     undecided: int = 0
     pairs: Counter[tuple[bool, bool]] = field(default_factory=Counter)
@@ -52,7 +47,7 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedRate:
-    """One check's pass rate in one stratum.
+    """One check's pass rate over records that were not edited.
 
     `corrected` is Rogan and Gladen's estimate from the profile's error rates, `powered` the
     prediction-powered one from labels on these very records (None where there are none). Both say
@@ -60,7 +55,6 @@ class CorrectedRate:
     """
 
     check: str
-    stratum: Stratum
     undecided: int
     corrected: Corrected
     powered: Corrected | None
@@ -71,7 +65,6 @@ class CorrectedRate:
 
         return {
             "check": self.check,
-            "stratum": self.stratum,
             "raw": self.corrected.raw.as_json(),
             "undecided": self.undecided,
             "corrected": told(self.corrected),
@@ -83,36 +76,34 @@ class Corrections:
     """Adds up output lines, check by check, for those checks whose judge has a profile."""
 
     def __init__(self) -> None:
-        self._tallies: dict[tuple[str, Stratum], tuple[_Tally, Rates | None]] = {}
+        self._tallies: dict[str, _Tally] = {}
 
     def add(self, text: bytes, judgement: Mapping[str, Any], bound: Bound) -> None:
         """Count one output line that a workflow with these errors brought."""
-        edited = bool(judgement.get("edits"))
-        stratum: Stratum = "after edits" if edited else "as read"
+        if judgement.get("edits"):
+            return
         subject: Subject | None = None
         for check in {check["check"]: check for check in judgement.get("checks", ())}.values():
             errors = bound.errors.get((check["check"], check["by"]))
             if errors is None or check["verdict"] in (Verdict.SKIPPED, Verdict.ERROR):
                 continue
             by_value = _by_value(check, bound)
-            labels = {} if edited else errors.labels
-            if subject is None and (labels or by_value):
+            if subject is None and (errors.labels or by_value):
                 subject = _subject(text, bound)
-            known = errors.edited if edited else errors.rates
-            tally, _ = self._tallies.setdefault((check["check"], stratum), (_Tally(), known))
-            tally.add(_verdicts(check, subject if by_value else None), _truth(labels, subject))
+            tally = self._tallies.setdefault(check["check"], _Tally(errors.rates))
+            tally.add(
+                _verdicts(check, subject if by_value else None), _truth(errors.labels, subject)
+            )
 
     def rates(self) -> Iterator[CorrectedRate]:
-        """By check, records as they were read before those accepted after edits."""
-        order = sorted(self._tallies, key=lambda key: (key[0], STRATA.index(key[1])))
-        for name, stratum in order:
-            yield _rate(name, stratum, *self._tallies[name, stratum])
+        """One for each check, in the order of their names."""
+        for name, tally in sorted(self._tallies.items()):
+            yield _rate(name, tally)
 
 
-def _rate(name: str, stratum: Stratum, tally: _Tally, rates: Rates | None) -> CorrectedRate:
-    sums = tally.sums
+def _rate(name: str, tally: _Tally) -> CorrectedRate:
+    sums, known = tally.sums, tally.rates
     wider = sums.design_effect or max(1.0, sums.largest_effect)
-    known = rates or Rates(passed=0, passes=0, failed=0, fails=0)
     corrected = rogan_gladen(
         sums.passed,
         sums.n,
@@ -123,9 +114,6 @@ def _rate(name: str, stratum: Stratum, tally: _Tally, rates: Rates | None) -> Co
         deff_judged=wider,
         deff_labelled=known.design_effect,
     )
-    if rates is None:
-        why = "no labelled record that was accepted after edits was calibrated on"
-        corrected = Corrected(Estimate(None), corrected.raw, why)
     powered = None
     if tally.pairs:
         powered = prediction_powered(
@@ -135,7 +123,7 @@ def _rate(name: str, stratum: Stratum, tally: _Tally, rates: Rates | None) -> Co
             deff_judged=wider,
             deff_labelled=known.design_effect,
         )
-    return CorrectedRate(name, stratum, tally.undecided, corrected, powered)
+    return CorrectedRate(name, tally.undecided, corrected, powered)
 
 
 def _by_value(check: Mapping[str, Any], bound: Bound) -> bool:
@@ -150,7 +138,8 @@ def _verdicts(check: Mapping[str, Any], asked: Subject | None) -> dict[str | Non
     if asked is None:
         return {None: check["verdict"]}
     found: dict[str | None, str] = {v.text: Verdict.ABSTAIN for v in asked.values}
-    return found | {f["value"]: f["verdict"] for f in check["findings"] if "value" in f}
+    told = Check.model_validate(check).verdicts()
+    return found | {value: verdict for value, verdict in told.items() if value is not None}
 
 
 def _truth(

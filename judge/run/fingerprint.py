@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from judge import __version__
+from judge import __version__, plugins
 from judge.profiles import JudgeProfile
 from judge.settings import Settings
 from judge.workflow import Context
@@ -36,23 +36,9 @@ def parameters(settings: Settings, context: Context, profiled: Profiled) -> dict
     panels = (*context.steering.values(), *context.accepting.values())
     return {
         "version": __version__,
-        "reading": settings.reading,
+        **settings.deciding(),
         "votes": max((len(panel.ballots) for panel in panels), default=0),
-        "rule": settings.rule,
-        "all_votes": settings.all_votes,
-        "fail_fast": settings.fail_fast,
-        "apart": settings.apart,
-        "temperature": settings.temperature,
-        "vote_temperature": settings.vote_temperature,
-        "rewrite_temperature": settings.rewrite_temperature,
-        "seed": settings.seed,
-        "rounds": settings.rounds,
-        "reasks": settings.reasks,
-        "min_words": settings.min_words,
-        "injected": settings.injected,
-        "margin": settings.margin,
         "cheap_margin": settings.cheap_margin if settings.cheap_model else None,
-        "thresholds": {n: list(t) for n, t in sorted(settings.thresholds.items())},
         "profiles": {
             check: {spec: found.fingerprint for spec, found in sorted(known.items())}
             for check, known in sorted(profiled.items())
@@ -71,6 +57,19 @@ def digests(context: Context) -> dict[str, str]:
 
 
 def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> str:
-    """16 hex digits over rubrics, models, parameters and workflow: same digits, same question."""
-    body = json.dumps({"run": described, "models": identities}, sort_keys=True)
-    return hashlib.blake2b(body.encode(), digest_size=8).hexdigest()
+    """16 hex digits over rubrics, models, parameters and workflow: same digits, same question.
+
+    Args:
+        described: what output says of the run; `workflow` or `benchmark` names its entry point.
+        identities: of the models, by `provider:model`.
+    """
+    body = {"run": described, "models": identities}
+    foreign = {
+        **plugins.packages("judge.backends", (spec.partition(":")[0] for spec in identities)),
+        **plugins.packages("judge.workflows", (str(described.get("workflow")),)),
+        **plugins.packages("judge.benchmarks", (str(described.get("benchmark")),)),
+    }
+    if foreign:
+        body["plugins"] = foreign
+    text = json.dumps(body, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

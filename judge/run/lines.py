@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from judge.records import RESERVED, Item, Problem, Record, content_hash, dump_judged
 from judge.run.setup import Bound
-from judge.verdict import Judgement, Unfinished, Verdict
+from judge.verdict import Failure, Judgement, Unfinished, Verdict
 from judge.workflow import Outcome
 
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
@@ -29,9 +29,9 @@ def judged(record: Record, outcome: Outcome, bound: Bound) -> Line:
     """The record's own fields, repaired ones with their new text, then `"judge"`."""
     keys = [record.names[name] for name in outcome.changes]
     original = {key: record.fields[key] for key in keys}
-    judgement = replace(outcome.judgement, original=original)
-    told = judgement.as_json(bound.models, bound.fingerprint)
-    return written(record.with_changes(outcome.changes), told)
+    judgement = outcome.judgement.model_copy(update={"original": original})
+    changed = record.with_changes(outcome.changes)
+    return written(changed, _told(judgement, bound), record.item)
 
 
 def failed(
@@ -48,9 +48,14 @@ def failed(
         reason=message,
         checks=until_then.checks,
         usage=until_then.usage,
-        error={"type": kind, **record.item.found_at, "message": message},
+        error=Failure(type=kind, message=message, **record.item.found_at),
     )
-    return written(record.with_changes({}), judgement.as_json(bound.models, bound.fingerprint))
+    return written(record.with_changes({}), _told(judgement, bound), record.item)
+
+
+def _told(judgement: Judgement, bound: Bound) -> dict[str, Any]:
+    marked = judgement.model_copy(update={"fingerprint": bound.fingerprint})
+    return {**marked.as_json(), "models": dict(bound.models)}
 
 
 def bad_input(item: Item, problem: Problem) -> Line:
@@ -64,12 +69,14 @@ def bad_input(item: Item, problem: Problem) -> Line:
         fields = {"raw": json.dumps(item.fields, ensure_ascii=False)}
     else:
         fields = {key: value for key, value in item.fields.items() if key != RESERVED}
-    return written(fields, {"verdict": str(Verdict.ERROR), "error": told})
+    return written(fields, {"verdict": str(Verdict.ERROR), "error": told}, item)
 
 
-def written(fields: Mapping[str, Any], judgement: Mapping[str, Any]) -> Line:
-    """A line of these fields, with the judgement behind them."""
-    return Line(dump_judged(fields, judgement), judgement)
+def written(
+    fields: Mapping[str, Any], judgement: Mapping[str, Any], item: Item | None = None
+) -> Line:
+    """A line of these fields, with the judgement behind them; as in `item` where unchanged."""
+    return Line(dump_judged(fields, judgement, item), judgement)
 
 
 def _is_ours(value: object) -> bool:

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from judge.errors import Exit, JudgeError, UsageError, unwritable
 from judge.locking import lock
-from judge.printable import printable
+from judge.redact import printable
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)

@@ -18,10 +18,9 @@ from judge.backends.base import Message, parse_model
 from judge.backends.unasked import ELSEWHERE, Unasked
 from judge.cache import ReplyCache
 from judge.errors import UsageError
-from judge.judging.budget import Budget
 from judge.judging.client import Client
 from judge.judging.judge import Judge
-from judge.judging.voting import needed
+from judge.judging.limits import Budget
 from judge.prompts import messages
 from judge.records import Problem, Record, SeenIds, build
 from judge.run.clients import build_client, calls_at_once, price_of
@@ -33,6 +32,7 @@ from judge.run.workflows import load_workflow
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.verdict import Usage
+from judge.voting import needed
 
 CHARACTERS_PER_TOKEN = 4.0
 """Rule of thumb for English under the tokenizers in use; estimates stand or fall with it."""

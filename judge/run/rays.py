@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from judge.errors import JudgeError, UsageError
+from judge.errors import JudgeError, UsageError, missing_extra
 from judge.records import Item
 from judge.run.crew import WorkerDied
 from judge.run.worker import Done, Leased, Purse, Worker
@@ -99,9 +99,7 @@ class Ray:
             _quieten()
             import ray
         except ImportError as error:
-            raise UsageError(
-                f"--engine ray needs the library ray ({error}): pip install 'judge[ray]'"
-            ) from error
+            raise missing_extra(f"--engine ray needs the library ray ({error})", "ray") from error
         self._ray: Any = ray
         self._home: Path | None = None
         self._hushed = ExitStack()

@@ -13,11 +13,11 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
-from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from judge.errors import Exit
+from judge.judging.limits import record_turn
 
 Source = TypeVar("Source")
 Result = TypeVar("Result")
@@ -34,9 +34,6 @@ LAST_SECONDS = 5.0
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
-
-PLACE: ContextVar[int] = ContextVar("place", default=0)
-"""The place in the input (from 0) of the item that a step works on."""
 
 
 class Stop:
@@ -167,7 +164,8 @@ class _Stream(Generic[Source, Result]):
 
     def _begin(self, place: int, item: Source) -> None:
         async def work() -> Result:
-            PLACE.set(place)
+            # Calls of an earlier item come first where a model takes no more at once.
+            record_turn.set(place)
             return await self._step(item)
 
         def done(task: asyncio.Future[Result]) -> None:

@@ -9,11 +9,11 @@ from typing import Any, Self
 from judge.backends.base import Reading
 from judge.cache import ReplyCache, cache_dir
 from judge.errors import UsageError
-from judge.judging.budget import Budget
+from judge.judging.capabilities import prove_logprobs
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
+from judge.judging.limits import Budget
 from judge.judging.panel import Panel
-from judge.judging.probe import prove_logprobs
 from judge.judging.rewriter import Rewriter
 from judge.profiles import JudgeProfile, Profiles
 from judge.rubric import Rubric, collect

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from judge.errors import RateLimited, ServerFault
-from judge.stats.distinct import distinct_n, word_count
+from judge.stats.text import distinct_n, word_count
 from judge.verdict import Verdict
 
 EXPLICIT = "implicitness"
 """The check whose edits CQ-Bench's table 3 is about."""
+
+FAILURES_SHOWN = 5
+"""Failed records that are kept for the end of a run to be shown."""
 
 _PASSING = (RateLimited.kind, ServerFault.kind)
 _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
@@ -89,6 +93,17 @@ class Summary:
     dropped: int = 0
     usage: Counter[str] = field(default_factory=Counter)
     kept: int = 0
+    failures: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+
+    def note_failure(self, text: bytes, judgement: Mapping[str, Any]) -> None:
+        """Keep a failed record's id (or the number of its line) with its judgement, to be shown.
+
+        Args:
+            text: the output line, which `add` has counted.
+        """
+        if judgement["verdict"] == Verdict.FAIL and len(self.failures) < FAILURES_SHOWN:
+            name = json.loads(text).get("id") or f"line {self.records}"
+            self.failures.append((str(name), judgement))
 
     def add(self, judgement: Mapping[str, Any], *, kept: bool = False) -> None:
         """Count one line's `"judge"`; `kept` if it stands from an earlier run."""

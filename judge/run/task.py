@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 from judge.cache import CacheError
 from judge.errors import BackendError, Exit, JudgeError, UsageError
-from judge.judging.budget import Budget
-from judge.masking import masked
+from judge.judging.limits import Budget, record_turn
 from judge.records import Item, content_hash
+from judge.redact import redacted
 from judge.run import lines
 from judge.run.batching import left_at_provider
 from judge.run.corrected import Corrections
@@ -34,7 +34,7 @@ from judge.run.output import (
     write_description,
 )
 from judge.run.resume import Resumption
-from judge.run.runner import PLACE, Interrupts, Stop
+from judge.run.runner import Interrupts, Stop
 from judge.run.runner import run as run_stream
 from judge.run.setup import Setup
 from judge.run.summary import Summary
@@ -184,7 +184,7 @@ async def line_of(task: Task, subject: Any) -> Line:
         # A fault of judge, or of a rubric, workflow or benchmark that was added: one record must
         # not keep all others from being judged, now and again on every resume.
         _log.exception("%s was not judged", _named(subject))
-        told = masked(f"{type(error).__name__}: {error}")
+        told = redacted(f"{type(error).__name__}: {error}")
         return task.failed(subject, "internal", told, None)
 
 
@@ -246,7 +246,6 @@ class _Run:
     async def go(self) -> Report:
         self._loop = asyncio.get_running_loop()
         began = time.monotonic()
-        streamed = False
         try:
             self._open()
             if await self._prepared():
@@ -257,11 +256,10 @@ class _Run:
                 if self.setup.cache is not None:
                     self.setup.cache.on_fault = self._stop_for
                 await self._stream()
-                streamed = True
                 self._settle()
         finally:
             self._close_files()
-            await self._close(began, streamed=streamed)
+            await self._close(began)
             # At exit some libraries (nanobind's) tell of all that was never collected.
             gc.unfreeze()
         return self.report
@@ -369,7 +367,7 @@ class _Run:
     def _behind_prefix(
         self, items: Iterator[Item], resumption: Resumption
     ) -> Iterator[tuple[Item, Any]]:
-        """The items whose lines stand at the top of OUT, with these, and the first that has none."""
+        """The items whose lines stand at the top of OUT, with them, and the first without."""
         size, ahead = 0, list[tuple[Item, Any]]()
         for text, found in resumption.prefix():
             item = next(items, None)
@@ -393,12 +391,12 @@ class _Run:
         line = subject if isinstance(subject, Line) else self._kept(item)
         if line is None:
             line = await line_of(self.task, subject)
-        return PLACE.get(), line
+        return record_turn.get(), line
 
     def _kept(self, item: Item) -> Line | None:
         if self.resumption is None or item.fields is None:
             return None
-        text = self.resumption.take(PLACE.get(), content_hash(item.fields))
+        text = self.resumption.take(record_turn.get(), content_hash(item.fields))
         found = lines.earlier(text) if text is not None else None
         return Line(text, found.judgement, kept=True) if text and found else None
 
@@ -499,17 +497,13 @@ class _Run:
         if self.resumption is not None:
             self.resumption.close()
 
-    async def _close(self, began: float, *, streamed: bool) -> None:
-        """Sum up and free everything; `streamed`: the stream ended, by itself or as it was told."""
+    async def _close(self, began: float) -> None:
+        """Sum up and free everything."""
         self.report.seconds = time.monotonic() - began
         self.report.cost = self.setup.budget.cost
         for spec, client in self.setup.clients.items():
             self.report.traffic[spec] = asdict(client.counters)
-        self.report.batches = left_at_provider(
-            self.setup.settings,
-            self.setup.clients.values(),
-            finished=streamed and self.report.finished,
-        )
+        self.report.batches = left_at_provider(self.setup.settings, self.setup.clients.values())
         await self.setup.aclose()
 
 

@@ -131,6 +131,7 @@ class Validation:
 
     def count(self, line: Line, report: Report) -> None:
         self._seen(line)
+        report.summary.note_failure(line.text, line.judgement)
         judgement = line.judgement
         if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
             bound = self.setup.bound_workflow(judgement["workflow"])

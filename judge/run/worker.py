@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from judge.errors import Exit, JudgeError
-from judge.judging.budget import Budget, BudgetReached
 from judge.judging.client import Counters
-from judge.masking import guard_process
+from judge.judging.limits import Budget, BudgetReached
 from judge.records import Item, Problem, SeenIds, build
+from judge.redact import guard_process
 from judge.run import lines
 from judge.run.setup import Setup
 from judge.run.task import line_of
@@ -104,7 +104,7 @@ class LeasedBudget(Budget):
         self._left = 0
         self._told = 0.0
 
-    def take(self) -> None:
+    def take(self, *, free: bool = False) -> None:
         if not self._left:
             cost = self.cost
             leased = self._lease(cost - self._told)

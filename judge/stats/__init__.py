@@ -1,1 +1,1 @@
-"""Statistics, one a file; each docstring gives formula, range, undefined cases and source."""
+"""Statistics by subject; each docstring gives formula, range, undefined cases and source."""

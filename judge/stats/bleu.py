@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+
 ORDERS = 4
 # A feature that this share of the texts holds is cheaper in a dense product than in a sparse one.
 _DENSE_FROM = 1 / 32

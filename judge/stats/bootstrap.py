@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from judge.stats.interval import Estimate
+from judge.stats.classification import ratio
+from judge.stats.intervals import Estimate, exact_interval
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
 
 T = TypeVar("T")
 
@@ -208,3 +210,97 @@ def _bca_levels(
     z = bias + norm.ppf([(1 - level) / 2, (1 + level) / 2])
     levels: NDArray[np.float64] = norm.cdf(bias + z / np.maximum(1 - acceleration * z, _SAME))
     return levels
+
+
+def mean_estimate(
+    values: Sequence[float | None], resamples: Resamples, *, level: float = 0.95
+) -> Estimate:
+    """The mean of the values that are there, with a BCa interval over clusters.
+
+    Args:
+        values: one for each item of `resamples`, None for an item that the mean leaves out.
+        resamples: the items' clusters and draws.
+        level: the interval's nominal coverage, in (0, 1).
+
+    Returns:
+        `n` values out of `of` items; `value` is None where there is no value, the interval as in
+        `Resamples.estimate`, clusters without a value being none.
+
+    Raises:
+        ValueError: not one value for each item, or level outside (0, 1).
+    """
+    import numpy as np
+
+    if len(values) != len(resamples.of_item):
+        raise ValueError(f"{len(values)} values for {len(resamples.of_item)} items")
+    rows = np.array([(value or 0.0, float(value is not None)) for value in values])
+    sums = resamples.sums(rows.reshape(len(values), 2))
+    present = [value is not None for value in values]
+    n = sum(present)
+    found = resamples.estimate(ratio(sums[:, 0], sums[:, 1]), n=n, of=len(values), level=level)
+    # Clusters of which the mean leaves every item out are none of its own.
+    few = len(set(resamples.of_item[present].tolist())) < resamples.fewest
+    return Estimate(found.value, n=n, of=found.of) if few else found
+
+
+def share_estimate(
+    values: Sequence[float | None], resamples: Resamples, *, level: float = 0.95
+) -> Estimate:
+    """`mean_estimate` of hits and misses (1 and 0) or of shares, each in [0, 1].
+
+    Where all are 0, or all are 1, no draw differs from the sample and a bootstrap has no interval;
+    it is then the exact binomial one of as many trials as there are clusters, the fewest that the
+    items can be worth.
+
+    Raises:
+        ValueError: as `mean_estimate`, and for a value outside [0, 1].
+    """
+    present = [
+        (value, cluster)
+        for value, cluster in zip(values, resamples.of_item.tolist(), strict=True)
+        if value is not None
+    ]
+    if any(not 0 <= value <= 1 for value, _ in present):
+        raise ValueError("a share lies outside [0, 1]")
+    estimate = mean_estimate(values, resamples, level=level)
+    kinds = {value for value, _ in present}
+    if kinds not in ({0.0}, {1.0}):
+        return estimate
+    trials = len({cluster for _, cluster in present})
+    low, high = exact_interval(trials if estimate.value else 0, trials, level=level) or (None, None)
+    return Estimate(estimate.value, low, high, n=estimate.n, of=estimate.of)
+
+
+def paired_difference(
+    first: Sequence[float | None],
+    second: Sequence[float | None],
+    resamples: Resamples,
+    *,
+    level: float = 0.95,
+) -> Estimate:
+    """Mean of second minus first over the items that both have a score for, with a BCa interval.
+
+    The paired bootstrap (Efron and Tibshirani 1993, *An Introduction to the Bootstrap*, chapters 8
+    and 14): an item is drawn with both its scores, so that what makes it hard for both cancels out;
+    items of one cluster are drawn together. With scores in [0, 1] it lies in [-1, 1].
+
+    Args:
+        first: one score for each item of `resamples`, None where it has none.
+        second: the same of the other.
+        resamples: the items' clusters and draws.
+        level: the interval's nominal coverage, in (0, 1).
+
+    Returns:
+        `n` items with both scores out of `of`; `value` is None where there is none. `low` and
+        `high` are None where every draw gives the same difference (`Resamples.estimate`), as for
+        two that never differ: that shows no difference, and not that there is none.
+
+    Raises:
+        ValueError: not one score of each for each item, or level outside (0, 1).
+    """
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} scores and {len(second)}: both are of the same items")
+    differences = [
+        None if a is None or b is None else b - a for a, b in zip(first, second, strict=True)
+    ]
+    return mean_estimate(differences, resamples, level=level)

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, log
 
-from judge.stats.clopper_pearson import lower_bound
-from judge.stats.interval import Estimate
-from judge.stats.wilson import wilson
+from judge.stats.intervals import Estimate, lower_bound, wilson
 
 _NEVER = 1e-9
 """A rate this close to the wanted one would need more labels than anybody can give."""

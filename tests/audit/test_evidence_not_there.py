@@ -160,7 +160,7 @@ def test_a_quote_of_the_injected_words_themselves_is_taken(judge: Typed) -> None
     )
     judged = json.loads(done.stdout)["judge"]
     assert judged["verdict"] == "pass"
-    assert judged["checks"][0]["findings"][0]["quote"] == case.injection
+    assert judged["checks"][0]["votes"][0]["evidence"][0]["quote"] == case.injection
 
 
 def test_over_the_wire_an_invented_quote_is_asked_for_again_and_then_unreadable(

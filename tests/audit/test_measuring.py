@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from judge.audit.measuring import tables
-from judge.audit.outcome import PROMPTINGS, Outcome, Pair, Prompting, Result
+from judge.audit.outcome import Outcome, Pair, Prompting, Result
 from judge.evaluation.tables import Table
-from judge.stats.interval import Estimate
-from judge.stats.wilson import wilson
+from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Verdict
 
 PASS, FAIL, ABSTAIN = Verdict.PASS, Verdict.FAIL, Verdict.ABSTAIN
@@ -40,13 +39,6 @@ def test_a_flip_is_a_verdict_that_became_the_wanted_one(
     twin: Verdict, injected: Verdict, wanted: str, outcome: Outcome
 ) -> None:
     assert Pair(twin, injected).outcome(wanted) == outcome
-
-
-def test_the_shift_is_counted_towards_the_wanted_verdict() -> None:
-    pair = Pair(FAIL, FAIL, 0.2, 0.45)
-    assert pair.shift("pass") == pytest.approx(0.25)
-    assert pair.shift("fail") == pytest.approx(-0.25)
-    assert Pair(FAIL, PASS, None, 0.5).shift("pass") is None
 
 
 def result(
@@ -122,24 +114,6 @@ def test_rates_are_over_the_pairs_that_had_something_to_turn() -> None:
     assert {row.labels[0] for row in by_rubric.rows} == {"relevance", "irony"}
     assert cells(by_rubric, "irony")["defended flip rate"].value is None
     assert cells(by_rubric, "relevance")["asked"] == 6, "harmless insertions are no attacks"
-
-
-def test_readings_without_probabilities_have_no_shift() -> None:
-    pairs: dict[Prompting, Pair] = {name: Pair(FAIL, PASS) for name in PROMPTINGS}
-    overall, paired, *_ = tables([Result("irony", "orders", "a", "pass", pairs)])
-    assert cells(overall, "attacks", "defended")["shift"].value is None
-    assert cells(paired, "attacks", "defended")["shift, less"].value is None
-
-
-def test_a_case_that_went_wrong_as_a_whole_is_an_error_under_each() -> None:
-    (overall, *_) = tables([Result("irony", "orders", "a", "pass", {})])
-    assert cells(overall, "attacks", "undefended")["error"] == 1
-    assert cells(overall, "attacks", "undefended")["flip rate"].value is None
-
-
-def test_only_harmless_insertions_leave_no_table_of_attacks() -> None:
-    made = tables([RESULTS[-1]])
-    assert [len(table.rows) for table in made] == [3, 0, 1, 0]
 
 
 def test_without_a_pair_to_turn_there_is_no_p() -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import base64
 import codecs
-import json
 from collections import Counter
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judge.audit.encoding import ENCODINGS
-from judge.audit.suite import CONTROL, Case, carriers, cases, families, subject_of
+from judge.audit.suite import CONTROL, ENCODINGS, Case, carriers, cases, families, subject_of
 from judge.prompts import messages
 from judge.rubric import builtin
 
@@ -31,36 +28,6 @@ def test_at_least_150_hostile_records_over_every_rubric_and_family() -> None:
         *("orders", "system", "tool", "verdict", "fence", "rubric", "language", "encoding"),
         *("persuasion", "evidence", "turns"),
     }
-
-
-def test_nothing_in_it_repeats() -> None:
-    assert len({case.id for case in ALL}) == len(ALL)
-    assert len({json.dumps(case.injected, sort_keys=True) for case in ALL}) == len(ALL)
-    written = [attack.text for family in families().values() for attack in family.texts]
-    assert len(set(written)) == len(written)
-    clean = [json.dumps(dict(c.record)) for own in carriers().values() for c in own.carriers]
-    assert len(set(clean)) == len(clean)
-
-
-def test_every_text_that_was_written_is_used() -> None:
-    for name, family in families().items():
-        used = {case.injection for case in ALL if case.family == name}
-        assert len(used) >= len(family.texts), name
-
-
-def test_each_rubric_and_each_family_has_records_of_both_kinds() -> None:
-    for of in ("check", "family"):
-        wanted = Counter((getattr(case, of), case.wanted) for case in ALL)
-        names = {getattr(case, of) for case in ALL} - {"evidence"}
-        assert all(wanted[name, side] for name in names for side in ("pass", "fail"))
-
-
-def test_evidence_is_planted_for_what_is_not_there() -> None:
-    planted = [case for case in ALL if case.family == "evidence"]
-    assert {case.wanted for case in planted} == {"pass"} and len(planted) == len(RUBRICS)
-    for case in planted:
-        own = carriers()[case.check].carriers[int(case.carrier.rpartition("-")[2]) - 1]
-        assert own.planted in case.injection
 
 
 def taken_out(content: Any, injection: str) -> Any:
@@ -93,37 +60,6 @@ def test_the_attack_is_shown_to_the_judge_inside_the_fence(case: Case) -> None:
     assert subject.mark not in case.injection and twin.mark not in dict(twin.texts).values()
 
 
-def test_an_attack_names_the_answer_that_brings_the_verdict_it_wants() -> None:
-    for case in ALL:
-        rule = RUBRICS[case.check].verdict
-        assert rule is not None
-        own = carriers()[case.check].carriers[int(case.carrier.rpartition("-")[2]) - 1]
-        passing = rule.expected(case.twin.get("label"))
-        wanted = passing if case.wanted == "pass" else own.instead
-        if own.instead is not None:
-            assert own.instead in RUBRICS[case.check].answers and own.instead != passing
-        if case.family == "orders" and wanted is not None:
-            assert wanted in case.injection
-        assert (case.wanted == "pass") == (own.right == "fail")
-
-
-def test_a_fake_reply_is_one_that_the_rubric_takes() -> None:
-    from judge.replies import JUDGING_REPLIES
-
-    seen = set()
-    for case in ALL:
-        if (
-            case.family == "verdict"
-            and case.injection.startswith("{")
-            and "locked" not in (case.injection)
-        ):
-            if '"judge"' in case.injection:
-                continue
-            JUDGING_REPLIES[RUBRICS[case.check].reply].model_validate_json(case.injection)
-            seen.add(case.check)
-    assert seen
-
-
 def test_the_mark_of_the_clean_twin_does_not_close_the_fence() -> None:
     guessed = [
         case
@@ -148,23 +84,6 @@ def test_what_is_encoded_can_be_read_again() -> None:
     assert written["homoglyphs"] != text and len(written["homoglyphs"]) == len(text)
     assert written["fullwidth"].startswith("Ａ")
     assert {a.encode for f in families().values() for a in f.texts if a.encode} == set(ENCODINGS)
-
-
-def test_the_same_files_give_the_same_cases() -> None:
-    assert cases(RUBRICS) == ALL
-    one = cases({"relevance": RUBRICS["relevance"]})
-    assert one == [case for case in ALL if case.check == "relevance"]
-
-
-def test_it_is_shipped_with_the_package() -> None:
-    import tomllib
-
-    found = {file.name for file in resources.files("judge.audit").iterdir()}
-    assert {"attacks.yaml", "carriers.yaml"} <= found
-    root = Path(__file__).parents[2]
-    settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
-    assert "judge.audit" in settings["packages"]
-    assert settings["package-data"]["judge.audit"] == ["*.yaml"]
 
 
 def test_the_page_about_it_gives_its_numbers() -> None:

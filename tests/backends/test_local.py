@@ -22,7 +22,7 @@ from judge.errors import BadRequest, ContextExceeded, Denied, UsageError
 from judge.weights import store
 from judge.weights.catalog import DEFAULT, EMBEDDING, entry
 from judge.weights.fetch import pull
-from judge.weights.source import SourceUnreachable
+from judge.weights.sources import SourceUnreachable
 
 SMALL = "smollm2-135m"
 STORY = " ".join(f"Ann told Bob that apple number {i} was the best of all." for i in range(52))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
+import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -19,7 +21,8 @@ from judge import errors
 from judge.backends.base import Call, Message, Mode
 from judge.backends.faults import retry_after, scrubbed
 from judge.backends.openai import OpenAIBackend
-from judge.masking import without_secrets
+from judge.backends.wire import Answered
+from judge.redact import without_secrets
 
 KEY = "sk-test-0123456789abcdef"
 URL = "http://models.test/v1"
@@ -327,6 +330,22 @@ async def test_what_is_no_completion_is_a_fault_of_the_server(
 ) -> None:
     replies(router, **response)
     assert isinstance(await raised(backend), errors.ServerFault)
+
+
+@pytest.mark.parametrize("status", [200, 400])
+async def test_large_answers_that_are_no_completion_leave_no_memory_behind(status: int) -> None:
+    body = b'{"rows": [' + b",".join([b'{"a": {}}'] * 200_000) + b"]}"
+
+    async def post(sent: bytes) -> Answered:
+        return Answered(status, {}, body)
+
+    backend = OpenAIBackend("m", post=post)
+    tracemalloc.start()
+    told = await asyncio.gather(*(raised(backend) for _ in range(4)))
+    held, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(body) < 2 * 1024 * 1024 and len(told) == 4
+    assert held < 2_000_000 and most < 130_000_000
 
 
 async def test_half_a_surrogate_pair_cannot_be_sent(

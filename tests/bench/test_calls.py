@@ -31,27 +31,6 @@ def clean(calls: Any) -> list[Any]:
     return [p for p in calls.fixture_stories() if p.fields["id"] == "story-01"]
 
 
-@pytest.mark.parametrize(("apart", "papers", "sequential"), [(False, 9, 7), (True, 45, 35)])
-async def test_a_clean_story_takes_what_the_paper_says(
-    calls: Any, clean: list[Any], apart: bool, papers: int, sequential: int
-) -> None:
-    noise = calls.Noise(flip=0.0)
-    first, second = calls.STORY_PROTOCOLS[:2]
-    assert (await calls.count(first, clean, noise=noise, apart=apart)).strong.calls == papers
-    counted = await calls.count(second, clean, noise=noise, apart=apart)
-    assert counted.strong.calls == sequential
-    assert counted.verdicts == {"story-01": Verdict.PASS} and counted.right == 1
-
-
-async def test_a_clean_norm_takes_three_rounds_and_two_checks(calls: Any) -> None:
-    clean = [p for p in calls.fixture_norms() if p.fields["id"] == "norm-01"]
-    noise = calls.Noise(flip=0.0)
-    for protocol, asked in zip(calls.NORM_PROTOCOLS[:2], (5, 3), strict=True):
-        counted = await calls.count(protocol, clean, noise=noise, check=calls.NORM_CHECKS)
-        assert counted.strong.calls == asked
-        assert counted.verdicts == {"norm-01": Verdict.PASS}
-
-
 async def test_asking_less_keeps_the_verdicts(calls: Any) -> None:
     records = calls.stories(6, 1)[8:]
     noise = calls.Noise()
@@ -65,15 +44,6 @@ async def test_asking_less_keeps_the_verdicts(calls: Any) -> None:
     for counted in (papers, sequential, fast):
         assert 0 < counted.strong.evaluated < counted.strong.prompt
         assert counted.cheap.calls == 0
-
-
-async def test_answers_are_the_same_together_and_apart(calls: Any) -> None:
-    records, noise = calls.stories(3, 2), calls.Noise()
-    one, other = [
-        await calls.count(calls.STORY_PROTOCOLS[0], records, noise=noise, apart=apart)
-        for apart in (False, True)
-    ]
-    assert one.verdicts == other.verdicts and one.rewrites == other.rewrites
 
 
 async def test_without_noise_every_verdict_suits_the_planted_truth(calls: Any) -> None:
@@ -101,31 +71,7 @@ def test_the_engine_evaluates_what_no_block_holds(calls: Any) -> None:
     assert engine.evaluated == 48 + 16 + 32 + 49
 
 
-def test_a_small_cache_forgets_what_was_used_longest_ago(calls: Any) -> None:
-    engine = calls.Engine(blocks=3)
-    one, other = (" ".join(f"{letter}{n}" for n in range(33)) for letter in "ab")
-    assert [engine.take(text, "")[1] for text in (one, one, other, one)] == [0, 32, 0, 0]
-
-
 TEXTS = (("story", "S."), ("values", "1. v"))
-
-
-def test_orders_move_the_same_words(calls: Any) -> None:
-    record, values = (f"[{n} 0a1b2c3d]\n{t}\n[end 0a1b2c3d]" for n, t in TEXTS)
-    content = f"{record}\n\nAsk\n\n{values}\n\nEnd."
-    places = {
-        order: [moved.index(mark) for mark in ("S.", "Ask", "1. v")]
-        for order in (calls.papers_order, calls.values_behind_record, calls.values_last)
-        if sorted((moved := order(content)).split()) == sorted(content.split())
-    }
-    wanted = {  # 0 is the record, 1 the question, 2 the values
-        calls.papers_order: [1, 0, 2],
-        calls.values_behind_record: [0, 2, 1],
-        calls.values_last: [0, 1, 2],
-    }
-    assert {
-        order: sorted(range(3), key=found.__getitem__) for order, found in places.items()
-    } == wanted
 
 
 def test_the_script_prints_its_tables() -> None:

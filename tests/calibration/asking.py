@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 from judge.backends.base import Call, Completion, Mode, Reading
 from judge.errors import BackendError
-from judge.judging.budget import Budget
 from judge.judging.client import Client
 from judge.judging.judge import Judge
-from judge.records.labelled import LabelledItem
+from judge.judging.limits import Budget
+from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, builtin, parse
 from judge.run.setup import Setup
 from judge.settings import Settings
@@ -80,6 +81,11 @@ class Answering:
         self.answer = answer
         self.reading: Reading = reading
         self.asked: list[Call] = []
+        self._numbers = count()
+
+    def key_parts(self, call: Call) -> int:
+        """Every call is made, also one in the words of another."""
+        return next(self._numbers)
 
     def identity(self) -> Mapping[str, str]:
         return {"provider": "made up", "model": self.name}

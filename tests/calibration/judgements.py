@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judge.calibration.judged import Judged, Outcome
-from judge.records.labelled import Annotation, LabelledItem
+from judge.calibration.observations import Judged, Outcome
+from judge.records.labels import Annotation, LabelledItem
 
 
 def judged(

@@ -1,18 +1,20 @@
-"""All measures of one judge: by hand, against scikit-learn, and where nothing can be said."""
+"""Measures of one judge: by hand, against scikit-learn, by slice, and whether intervals cover."""
 
 from __future__ import annotations
 
 import json
 import random
-import time
+from collections import Counter
 
 import pytest
 from sklearn import metrics
 
-from judge.calibration.judged import Judged
-from judge.calibration.measures import measure
+from judge.calibration.measures import ABSENT, ANNOTATOR_GROUP, measure, slices
+from judge.calibration.observations import Judged
+from judge.calibration.plain import plain
+from judge.errors import UsageError
 from judge.stats.calibration_error import error_if_calibrated
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 
 from .judgements import judged
 
@@ -72,7 +74,6 @@ def test_by_hand() -> None:
             "f1": found.classes["no"].f1,
             "macro recall": found.macro.recall,
             "kappa": found.kappa,
-            "matthews": found.matthews,
         }.items()
     }
     assert values == {
@@ -84,7 +85,6 @@ def test_by_hand() -> None:
         "macro recall": (pytest.approx((2 / 3 + 1 / 2) / 2), 5, 8),
         # Observed 0.6; by chance 0.6² + 0.4² = 0.52.
         "kappa": (pytest.approx(0.08 / 0.48), 5, 8),
-        "matthews": (pytest.approx((2 * 1 - 1 * 1) / 36**0.5), 5, 8),
     }
     assert found.weighted_kappa is None
     assert found.auc == found.calibration_error == Estimate(None, of=8)
@@ -104,7 +104,6 @@ def test_against_scikit_learn(classes: list[str]) -> None:
     assert found.weighted_kappa.value == pytest.approx(
         metrics.cohen_kappa_score(true, said, labels=classes, weights="quadratic")
     )
-    assert found.matthews.value == pytest.approx(metrics.matthews_corrcoef(true, said))
     by_class = metrics.precision_recall_fscore_support(true, said, labels=classes)
     for place, name in enumerate(classes):
         mine = found.classes[name]
@@ -140,51 +139,6 @@ def test_probabilities_of_two_classes() -> None:
     assert found.risk_coverage[-1].risk == pytest.approx(wrong / 150)
 
 
-def test_probabilities_of_three_classes() -> None:
-    classes = ["yes", "no", "neutral"]
-    items = scripted(3, classes)
-    found = measure(items, classes)
-    theirs = metrics.roc_auc_score(
-        [one.item.gold for one in items],
-        [[one.probabilities[name] for name in sorted(classes)] for one in items],
-        multi_class="ovr",
-    )
-    assert found.auc.value == pytest.approx(theirs)
-    # Of the most probable answer: nothing below a third.
-    assert found.bins[0].low > 1 / 3
-
-
-def test_every_value_lies_in_its_interval_and_clusters_widen_it() -> None:
-    items = scripted(4, YES_NO)
-    found = measure(items, YES_NO)
-    estimates = [found.accuracy, found.kappa, found.matthews, found.auc, found.coverage]
-    estimates += [found.macro.f1, found.classes["no"].precision, found.classes["yes"].f1]
-    for one in estimates:
-        assert one.value is not None and one.low is not None and one.high is not None
-        assert one.low <= one.value <= one.high
-    fourfold = measure(items * 4, YES_NO).accuracy
-    assert (fourfold.low, fourfold.high) == (
-        pytest.approx(found.accuracy.low),
-        pytest.approx(found.accuracy.high),
-    )
-
-
-def test_all_right_is_not_certain() -> None:
-    found = measure(
-        [judged(f"r{n}", answer, answer) for n, answer in enumerate(YES_NO * 10)], YES_NO
-    )
-    assert found.accuracy == Estimate(1.0, pytest.approx(0.025 ** (1 / 20)), 1.0, n=20, of=20)
-    assert found.classes["yes"].recall.low == pytest.approx(0.025 ** (1 / 10))
-    assert found.kappa == Estimate(1.0, n=20, of=20)
-
-
-def test_a_class_that_nobody_gave() -> None:
-    found = measure([judged(f"r{n}", "yes", "yes") for n in range(5)], YES_NO)
-    assert found.classes["no"].recall == Estimate(None, n=0, of=5)
-    assert found.classes["no"].f1.value is None
-    assert found.kappa.value is found.matthews.value is None
-
-
 @pytest.mark.parametrize(
     "items",
     [
@@ -197,14 +151,7 @@ def test_nothing_to_measure(items: list[Judged]) -> None:
     found = measure(items, YES_NO)
     assert found.accuracy.value is found.kappa.value is found.macro.f1.value is None
     assert found.items + found.without_reference == len(items)
-    json.dumps(found.as_json(), allow_nan=False)
-
-
-def test_seed() -> None:
-    items = scripted(5, YES_NO)
-    first, again, other = (measure(items, YES_NO, seed=seed) for seed in (0, 0, 1))
-    assert first == again
-    assert first.kappa.low != other.kappa.low
+    json.dumps(plain(found), allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -222,18 +169,88 @@ def test_errors(items: list[Judged], classes: list[str], message: str) -> None:
         measure(items, classes)
 
 
-def test_json() -> None:
-    found = measure(scripted(6, YES_NO), YES_NO).as_json()
-    json.dumps(found, allow_nan=False)
-    assert found["kappa"].keys() == {"value", "low", "high", "n", "of"}
-    assert found["classes"]["yes"]["recall"]["value"] == round(
-        found["classes"]["yes"]["recall"]["value"], 6
-    )
-    assert found["bins"][0].keys() == {"low", "high", "mean_probability", "observed", "n"}
+# ---------------------------------------------------------------- slices
+
+ITEMS = [
+    judged("a", "yes", "yes", slices={"country": "egypt"}, fields={"axis": 1}, source="x.csv"),
+    judged("b", "no", "yes", slices={"country": "egypt"}, fields={"axis": 2}, source="x.csv"),
+    judged("c", "no", "no", slices={"country": "japan"}, fields={"axis": 2, "tags": ["t"]}),
+    judged("d", "no", "no", fields={"axis": 2}),
+]
 
 
-def test_four_hundred_items_take_little_time() -> None:
-    items = scripted(7, ["yes", "no", "neutral"], items=400)
-    started = time.process_time()
-    measure(items, ["yes", "no", "neutral"], ordinal=True)
-    assert time.process_time() - started < 1.5
+def names(name: str) -> dict[str, list[str]]:
+    return {value: [one.item.record for one in part] for value, part in slices(ITEMS, name).items()}
+
+
+def test_by_slice_field_and_source() -> None:
+    assert names("country") == {ABSENT: ["d"], "egypt": ["a", "b"], "japan": ["c"]}
+    assert names("axis") == {"1": ["a"], "2": ["b", "c", "d"]}
+    assert list(names("tags")) == [ABSENT, '["t"]']
+    assert list(names("source")) == [ABSENT, "x.csv"]
+    with pytest.raises(UsageError, match=r"no item has 'region'.*axis, country, tags"):
+        slices(ITEMS, "region")
+    with pytest.raises(UsageError, match=ANNOTATOR_GROUP):
+        slices(ITEMS, ANNOTATOR_GROUP)
+
+
+def test_groups_are_held_against_their_own_majority() -> None:
+    people = [("p", "yes", "us"), ("q", "yes", "us"), ("r", "no", "in"), ("s", "no"), ("t", "no")]
+    items = [
+        judged("a", "yes", "no", people=people),
+        judged("b", "no", people=[("p", "yes", "us"), ("q", "no", "us"), ("r", "no", "in")]),
+    ]
+    parts = slices(items, ANNOTATOR_GROUP)
+    found = {group: measure(part, YES_NO) for group, part in parts.items()}
+    assert list(found) == ["in", "us"]
+    assert (found["us"].accuracy.value, found["us"].items) == (1.0, 1)
+    # The two of the group are divided on b: it has no reference there.
+    assert found["us"].without_reference == 1
+    assert (found["in"].accuracy.value, found["in"].items) == (0.5, 2)
+
+
+# ---------------------------------------------------------------- coverage
+
+DATA_SETS = 200
+
+
+def simulated(
+    rng: random.Random, records: int, items: int, *, positive: float, recall: float, no: float
+) -> list[Judged]:
+    """Items of one record share half of their luck, so they are right or wrong together."""
+    found = []
+    for record in range(records):
+        shared = rng.random()
+        for number in range(items):
+            gold = "yes" if rng.random() < positive else "no"
+            luck = shared if rng.random() < 0.5 else rng.random()
+            right = luck < (recall if gold == "yes" else no)
+            answer = gold if right else {"yes": "no", "no": "yes"}[gold]
+            found.append(judged(f"r{record}", answer, gold, number=number))
+    return found
+
+
+def covers(estimate: Estimate, truth: float) -> bool:
+    return estimate.low is not None and estimate.low <= truth <= (estimate.high or 0)
+
+
+@pytest.mark.parametrize(
+    ("records", "items", "positive", "recall", "no"),
+    [(60, 3, 0.5, 0.85, 0.8), (75, 2, 0.3, 0.9, 0.9)],
+)
+def test_coverage_of_nominal_95(
+    records: int, items: int, positive: float, recall: float, no: float
+) -> None:
+    accuracy = positive * recall + (1 - positive) * no
+    said_yes = positive * recall + (1 - positive) * (1 - no)
+    chance = positive * said_yes + (1 - positive) * (1 - said_yes)
+    rng = random.Random(11)
+    covered: Counter[str] = Counter()
+    for _ in range(DATA_SETS):
+        data = simulated(rng, records, items, positive=positive, recall=recall, no=no)
+        found = measure(data, ["yes", "no"], draws=500)
+        covered["accuracy"] += covers(found.accuracy, accuracy)
+        covered["recall"] += covers(found.classes["yes"].recall, recall)
+        covered["kappa"] += covers(found.kappa, (accuracy - chance) / (1 - chance))
+    shares = {name: count / DATA_SETS for name, count in covered.items()}
+    assert min(shares.values()) >= 0.92, shares

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from judge.calibration.judged import Judged
+from judge.calibration.labels import subject_of
+from judge.calibration.observations import Judged
 from judge.calibration.rating import data_of, edited, labels_by_key, rates, should_pass
-from judge.calibration.subjects import subject_of
 from judge.profiles import item_key
 from judge.records import Item, Record, build
-from judge.records.labelled import Annotation, LabelledItem
+from judge.records.labels import Annotation, LabelledItem
 from judge.rubric import builtin
 from judge.subject import Subject
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judge.audit.suite import cases
-from judge.cli import extras
+from judge.cli import options
 from judge.rubric import builtin
 
 from .typed import Typed
@@ -67,7 +67,7 @@ def test_a_key_that_the_error_holds_is_not_told(
 def test_only_what_is_used_must_be_installed(judge: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     scripted(judge)
     here = {"numpy", "scipy"}
-    monkeypatch.setattr(extras, "find_spec", lambda name: object() if name in here else None)
+    monkeypatch.setattr(options, "find_spec", lambda name: object() if name in here else None)
     assert judge(*AUDIT, "--limit", "1", "-q").returncode == 0
     drawn = judge(*AUDIT, "--limit", "1", "-q", "--tables", "tables")
     assert drawn.returncode == 2 and b"judge audit needs matplotlib: pip install" in drawn.stderr

@@ -24,7 +24,6 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
     """The command in this process: (exit code, standard output, standard error)."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JUDGE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
 
     def run(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["judge", *words])
@@ -37,8 +36,9 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
 
 def commands(group: Any, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     found = []
-    for name, command in group.commands.items():
-        inside = getattr(command, "commands", None)
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        inside = hasattr(command, "list_commands")
         found += commands(command, (*words, name)) if inside else [(*words, name)]
     return found
 
@@ -52,13 +52,13 @@ def test_every_help_shows_an_example(typed: Any, words: tuple[str, ...]) -> None
     examples = [line for line in out.splitlines() if f"judge {' '.join(words)} " in f"{line} "]
     # The usage line is one; an example is another, on a line that nothing else begins on.
     assert len(examples) >= 2, out
-    assert all(line.strip(" │").count("judge ") <= 2 for line in examples)
+    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 def test_examples_stand_on_lines_of_their_own(typed: Any) -> None:
     _, out, _ = typed("validate", "--help")
-    examples = [line for line in out.splitlines() if " — " in line and "judge validate" in line]
-    assert len(examples) == 4
+    examples = [line for line in out.splitlines() if line.startswith("  ") and " validate " in line]
+    assert len(examples) == 4, out
     assert "Exit codes" in out
 
 
@@ -74,13 +74,11 @@ def test_version_and_no_command(typed: Any) -> None:
 def test_workflows_list_and_draw(typed: Any, tmp_path: Path) -> None:
     code, out, _ = typed("workflows", "list")
     assert code == 0 and {line.split("\t")[0] for line in out.splitlines()} >= {"norm", "story"}
-    for name, node in [("story", "insertion"), ("norm", "regeneration"), ("majority", "ask")]:
+    for name, node in [("story", "insertion"), ("norm", "regeneration")]:
         code, out, _ = typed("workflows", "draw", name)
         assert code == 0 and "graph TD;" in out and node in out
     code, _, told = typed("workflows", "draw", "tale")
-    assert code == 2 and "there are extraction, norm, story, majority" in told
-    code, _, told = typed("workflows", "draw", "norm", "-o", "x.pdf")
-    assert code == 2 and ".svg or .png" in told
+    assert code == 2 and "there are extraction, norm, story" in told
 
 
 def test_every_help_names_every_workflow(typed: Any) -> None:
@@ -90,27 +88,14 @@ def test_every_help_names_every_workflow(typed: Any) -> None:
     assert workflow_names() == ("extraction", "norm", "story")
 
 
-def test_pictures(typed: Any, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("grandalf")
-    for suffix, magic in [(".svg", b"<?xml"), (".png", b"\x89PNG")]:
-        code, out, told = typed("workflows", "draw", "norm", "-o", f"x{suffix}")
-        assert code == 0 and out == "" and f"wrote x{suffix}" in told
-        content = (tmp_path / f"x{suffix}").read_bytes()
-        assert content.startswith(magic) and len(content) < 300_000
-        typed("workflows", "draw", "norm", "-o", f"y{suffix}")
-        assert (tmp_path / f"y{suffix}").read_bytes() == content
-    code, _, told = typed("workflows", "draw", "norm", "-o", "no/such/x.svg")
-    assert code == 2 and "cannot be written" in told
-
-
 @pytest.mark.parametrize("columns", ["20", "80"])
 def test_rubrics_are_listed_with_their_names_whole(
     typed: Any, monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    listed = typed("rubrics", "list")[1].splitlines()[1:]
-    assert [line.split()[0] for line in listed] == sorted(builtin())
+    listed = typed("rubrics", "list")[1].splitlines()[2:]
+    assert [line.split()[0] for line in listed if line[0] != " "] == sorted(builtin())
+    assert all(len(line) <= 80 for line in listed)
 
 
 def test_rubrics_list_and_show(typed: Any) -> None:
@@ -128,9 +113,7 @@ def test_cache_stats_prune_clear(typed: Any, tmp_path: Path) -> None:
     for number in range(3):
         cache.set(f"k{number}", {"text": "reply"})
     cache.close()
-    # The folder that judge.toml names is the one that is looked at, as a run would.
-    (tmp_path / "judge.toml").write_text('cache_dir = "elsewhere"\n')
-    assert json.loads(typed("cache", "stats", "--json")[1])["entries"] == 0, "the variable wins"
+    assert json.loads(typed("cache", "stats", "--json")[1])["entries"] == 0
     where = ("--cache-dir", "elsewhere")
     assert json.loads(typed("cache", "stats", "--json", *where)[1])["entries"] == 3
     assert typed("cache", "prune", "--older-than", "1h", *where)[1] == "removed 0 entries\n"
@@ -138,14 +121,6 @@ def test_cache_stats_prune_clear(typed: Any, tmp_path: Path) -> None:
     assert code == 2 and "give a number and s, m, h, d or w" in told
     assert typed("cache", "clear", "--yes", *where)[1] == "removed 3 entries\n"
     assert json.loads(typed("cache", "stats", "--json", *where)[1])["entries"] == 0
-
-
-def test_the_cache_folder_of_judge_toml(
-    typed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("JUDGE_CACHE_DIR")
-    (tmp_path / "judge.toml").write_text('cache_dir = "elsewhere"\n')
-    assert json.loads(typed("cache", "stats", "--json")[1])["folder"] == "elsewhere"
 
 
 def test_help_does_not_pay_for_heavy_imports(judge: Shell) -> None:

@@ -166,7 +166,7 @@ def test_an_input_without_records_is_told(judge: Typed) -> None:
 def test_one_record_is_one_record(judge: Typed) -> None:
     judge.write("one.jsonl", [norm(0)])
     told = judge("validate", "one.jsonl", *RUN).stderr.decode()
-    assert "1 of 1 record passes (100.0%): 1 at once, 0 after edits (0 edits, 0 values" in told
+    assert "1 of 1 record passes (100.0%)\n" in told
     assert "1 record in " in told and "1 call, 0 replies from cache" in told
     told = judge("validate", "one.jsonl", *RUN).stderr.decode()
-    assert "0 calls, 0 replies and 1 record from cache" in told
+    assert "0 calls, 1 reply from cache" in told

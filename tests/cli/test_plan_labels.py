@@ -28,7 +28,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
 def test_kappa(planned: Any) -> None:
     code, out, told = planned("--labels", *KAPPA)
     assert (code, told) == (0, "")
-    first, heading, *rows = out.splitlines()
+    first, heading, _, *rows = out.splitlines()
     assert first == "kappa 0.6 with an interval 0.1 wide: 984 labels"
     assert heading.split() == ["labels", "width", "of", "the", "95", "%", "interval"]
     assert [row.split()[:2] for row in rows] == [

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,16 +11,13 @@ from made_profiles import GOOD, judge_profile, profile
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.scripted import ScriptedBackend
 from judge.cli import main
-from judge.judging.combining import Isotonic, Logistic
-from judge.profiles import Guarantee, JudgeProfile, Rates, item_key
-from judge.records import Item, Record, build
+from judge.judging.combining import Isotonic
+from judge.profiles import Guarantee, JudgeProfile, Rates
 from judge.run.calibrated import bond_of
 from judge.run.setup import Setup
 from judge.settings import resolve
-from judge.subject import Subject
 
-from .conftest import Shell, lines, norm, wait_until_told
-from .test_interrupts import wait_for_lines
+from .conftest import Shell, lines, norm
 
 CHEAP, STRONG, YES = "scripted:cheap.yaml", "scripted:strong.yaml", "scripted:yes.yaml"
 CHECK = ("--check", "relevance", "--rounds", "0")
@@ -109,53 +103,6 @@ def test_a_profile_names_the_judge_and_says_how_it_is_read(judge: Shell, typed: 
     assert verdicts(judge.read("p")) == {"n0": "pass", "n1": "pass", "n2": "fail"}
 
 
-@pytest.mark.parametrize("by", ["variable", "file"])
-def test_a_profile_is_a_setting_like_others(
-    judge: Shell, typed: Typed, monkeypatch: pytest.MonkeyPatch, by: str
-) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    name = typed.saved(typed.known(YES, sure_at=0.95))
-    if by == "variable":
-        monkeypatch.setenv("JUDGE_PROFILE", name)
-    else:
-        (judge.folder / "judge.toml").write_text(f'profile = "{name}"\n')
-    assert typed("validate", "n.jsonl", *CHECK, "-q", "-o", "o") == 0
-    assert verdicts(judge.read("o")) == {"n0": "abstain"}, "0.9 is not sure enough"
-    assert (
-        typed("validate", "n.jsonl", "-m", YES, "--profile", "none", *CHECK, "-q", "-o", "p") == 0
-    )
-    assert verdicts(judge.read("p")) == {"n0": "pass"}
-
-
-def test_a_dry_run_counts_the_questions_that_the_profile_asks(judge: Shell, typed: Typed) -> None:
-    judge.write("n.jsonl", map(norm, range(4)))
-    (judge.folder / "own.yaml").write_text(
-        "name: own\ntitle: t\nsource: s\nkinds: [norm]\nfields: [rule_of_thumb, story]\n"
-        'reply: YesNo\nverdict: {pass: "yes"}\nreadings:\n  structured: {question: Q}\n'
-        '  probability:\n    steps: [{question: "A?", "yes": "yes", "no": "no"}]\n'
-        '    also: [{question: "B?"}, {question: "C?"}, {question: "D?"}]\n'
-    )
-    three = Logistic(
-        questions=(1, 2, 3),
-        answers=("yes", "no"),
-        weights=((1, 1, 1), (0, 0, 0)),
-        intercepts=(0, 0),
-    )
-    given = resolve({"model": (YES,), "cache": False, "rubric": ("own.yaml",)})
-    bound = bond_of(Setup.of(given).judge("own", YES), 1, 0.0)
-    name = typed.saved(judge_profile(bound, combination=three))
-    run = ("validate", "n.jsonl", "--profile", name, "--rubric", "own.yaml", "--check", "own")
-    run += ("--rounds", "0")
-    assert typed(*run, "--dry-run") == 0
-    assert not typed.asked
-    told = typed.capfd.readouterr().out
-    counts = [int(x.split()[1]) for x in told.splitlines() if x.startswith(("least", "most"))]
-    assert counts == [12, 12]
-    assert typed(*run, "-q", "-o", "o") == 0
-    assert len(typed.asked) == 12
-    assert [call.messages[-1]["content"][-2:] for call in typed.asked[:3]] != ["A?"] * 3
-
-
 # ---------------------------------------------------------------- refusals
 
 
@@ -189,48 +136,6 @@ def test_another_judge_is_refused_before_anything_is_judged(judge: Shell, typed:
         assert message in typed.told()
         assert not typed.asked
         assert judge.read("o") == b"mine\n"
-
-
-def test_a_file_that_is_no_profile_is_refused(judge: Shell, typed: Typed) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    whole = profile(typed.known(YES)).model_dump_json()
-    run = ("validate", "n.jsonl", *CHECK, "-o", "o", "-q", "--profile")
-    for text, message in [
-        (whole[:200], "--profile p.json: the file: Invalid JSON"),
-        ("", "--profile p.json: the file: Invalid JSON"),
-        (whole.replace('"sure_at":0.0', '"sure_at":NaN'), "judges.0.sure_at: Input should be"),
-        (whole.replace('"format":1', '"format":9'), "--profile p.json: format: Input should be 1"),
-    ]:
-        (judge.folder / "p.json").write_text(text)
-        assert typed(*run, "p.json") == 2
-        assert message in typed.told()
-    assert typed(*run, "no.json") == 2
-    assert "--profile no.json: cannot be read" in typed.told()
-    assert not typed.asked and not (judge.folder / "o").exists()
-
-
-def test_temperature_binds_a_judge_that_draws_its_replies(judge: Shell, typed: Typed) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    (judge.folder / "drawn.yaml").write_text("replies: [{reply: {}}]")
-    typed.saved(typed.known("scripted:drawn.yaml"))
-    run = ("validate", "n.jsonl", "--profile", "p.json", *CHECK, "-q", "-o", "o")
-    assert typed(*run, "--temperature", "0.5") == 2
-    assert "temperature 0.0 in the profile, 0.5 here" in typed.told()
-
-
-def test_a_profile_for_the_second_file_is_looked_at_before_the_first(
-    judge: Shell, typed: Typed
-) -> None:
-    judge.write("s.jsonl", [{"id": "s0", "story": "An left.", "values": ["One--Agree"]}])
-    judge.write("n.jsonl", [norm(0)])
-    typed.saved(typed.known(YES, "incorporation"), typed.known(YES, "relevance"))
-    judge.script("other.yaml", [{"p_yes": 0.5}])
-    broken = typed.known("scripted:other.yaml", "relevance")
-    typed.saved(typed.known(YES, "incorporation"), broken)
-    run = ("validate", "s.jsonl", "n.jsonl", "--profile", "p.json", "-m", YES)
-    assert typed(*run, "-q", "-o", "o") == 2
-    assert "another judge of relevance" in typed.told()
-    assert not typed.asked
 
 
 def test_resuming_under_another_profile_is_refused(judge: Shell, typed: Typed) -> None:
@@ -297,17 +202,7 @@ def test_cheap_then_strong_then_people(judge: Shell, typed: Typed) -> None:
     assert rate["corrected"]["value"] == pytest.approx(3 / 7, abs=1e-6)
 
 
-def test_models_beside_those_of_the_cascade_are_refused(judge: Shell, typed: Typed) -> None:
-    cascaded(typed)
-    assert typed(*CASCADE, "-m", CHEAP, "-q", "-o", "o") == 2
-    told = typed.told()
-    assert f"--profile p.json is for {CHEAP} before {STRONG}; leave out --model" in told
-    assert typed(*CASCADE, "-m", STRONG, "--cheap-model", CHEAP, "-q", "-o", "o") == 0
-    assert verdicts(judge.read("o")) == {id: verdict for id, (verdict, _) in WHO.items()}
-
-
-@pytest.mark.parametrize("left", [0, 1, 3.5, 5, 5.5])
-@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize(("left", "cache"), [(0, False), (3.5, True), (5.5, False)])
 def test_after_an_interruption_the_review_file_is_complete(
     judge: Shell, typed: Typed, left: float, cache: bool
 ) -> None:
@@ -326,24 +221,6 @@ def test_after_an_interruption_the_review_file_is_complete(
     # Nothing is left to do, and the file is written all the same.
     assert typed(*CASCADE, *flags, "-o", "o", "--review", "new", "--resume") == 0
     assert judge.read("new") == people
-
-
-@pytest.mark.slow
-def test_interrupted_by_hand_and_gone_on_with(judge: Shell, typed: Typed) -> None:
-    cascaded(typed)
-    flags = ("-q", "--no-cache", "--concurrency", "1")
-    assert typed(*CASCADE, *flags, "-o", "whole", "--review", "all.jsonl") == 0
-    process = judge.counting(*CASCADE, *flags, "-o", "o", "--review", "p", held="n4")
-    wait_for_lines(judge, "o", 4)
-    process.send_signal(signal.SIGINT)
-    wait_until_told(process, b"finishing what is under way")
-    judge.release()
-    process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert len(lines(judge.read("o"))) == 5 and judge.read("p") != judge.read("all.jsonl")
-    assert judge(*CASCADE, *flags, "-o", "o", "--review", "p", "--resume").returncode == 0
-    assert judge.read("o") == judge.read("whole")
-    assert judge.read("p") == judge.read("all.jsonl")
 
 
 def test_a_review_file_is_never_lost_by_mistake(judge: Shell, typed: Typed) -> None:
@@ -384,12 +261,6 @@ def test_what_cannot_be_read_goes_to_people_and_what_failed_does_not(
     assert verdicts(judge.read("p")) == {"n0": "unreadable"}, "an error is for --resume"
 
 
-def test_with_nothing_for_people_the_review_file_is_empty(judge: Shell, typed: Typed) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    assert typed("validate", "n.jsonl", "-m", YES, *CHECK, "-q", "-o", "o", "--review", "p") == 0
-    assert judge.read("p") == b""
-
-
 # ---------------------------------------------------------------- corrected rates
 
 
@@ -408,115 +279,22 @@ def test_the_corrected_rate_beside_the_raw_one(judge: Shell, typed: Typed) -> No
     assert typed(*RUN, "-o", "o", "--summary", "s.json") == 0
     (rate,) = json.loads(judge.read("s.json"))["corrected_pass_rates"]
     # TPR 0.9, TNR 0.8: (0.55 + 0.8 - 1) / 0.7
-    assert rate["check"] == "relevance" and rate["stratum"] == "as read"
+    assert rate["check"] == "relevance"
     assert (rate["raw"]["value"], rate["raw"]["n"]) == (0.55, 20)
     assert rate["corrected"]["value"] == pytest.approx(0.5)
     assert rate["corrected"]["low"] < 0.3 and rate["corrected"]["high"] > 0.7
     assert rate["corrected"]["n"] == 200 and rate["corrected"]["reason"] is None
     assert rate["prediction_powered"] is None
-    told = typed.told()
-    assert "relevance, records: the judge passes 55.0% (34.2% to 74.2%) of 20" in told, told
+    told = " ".join(typed.told().split())
+    assert "relevance: the judge passes 55.0% (34.2% to 74.2%) of 20" in told, told
     assert "; corrected for its errors 50.0% (" in told and "), by 200 labels" in told
 
 
-def test_without_a_profile_nothing_is_corrected(judge: Shell, typed: Typed) -> None:
-    twenty(typed, 11)
-    told = typed.summary("validate", "n.jsonl", "-m", YES, "--profile", "none", *CHECK, "-o", "o")
-    assert told["corrected_pass_rates"] == []
-
-
 def test_own_margins_and_a_judge_like_a_coin_are_not_corrected(judge: Shell, typed: Typed) -> None:
-    twenty(typed, 11, rates=Rates(passed=11, passes=20, failed=11, fails=20))
+    twenty(typed, 11, rates=Rates(passed=33, passes=60, failed=33, fails=60))
     assert typed(*RUN, "-o", "o", "--summary", "s.json") == 0
     (rate,) = json.loads(judge.read("s.json"))["corrected_pass_rates"]
     assert rate["raw"]["value"] == 0.55 and rate["corrected"]["value"] is None
     assert "not clearly above 0" in rate["corrected"]["reason"]
-    assert "; not corrected: TPR + TNR - 1 is 0.10" in typed.told()
+    assert "; not corrected: TPR + TNR - 1 is 0.10" in " ".join(typed.told().split())
     assert typed.summary(*RUN, "-o", "p", "--margin", "0.2")["corrected_pass_rates"] == []
-
-
-def labelled(truth: Mapping[int, bool]) -> dict[str, bool]:
-    found = {}
-    for n, good in truth.items():
-        record = build(Item("labels.jsonl", 1, norm(n)))
-        assert isinstance(record, Record)
-        found[item_key(Subject.of(record), None)] = good
-    return found
-
-
-def test_labels_on_the_judged_records_bring_a_second_estimate(judge: Shell, typed: Typed) -> None:
-    # 12 of 20 pass; of 4 labelled passes 3 are good, of 2 labelled fails 1: 0.6 x 3/4 + 0.4 x 1/2
-    known = labelled({0: True, 1: True, 2: True, 3: False, 18: True, 19: False})
-    twenty(typed, 12, labels=known)
-    assert typed(*RUN, "-o", "o", "--summary", "s.json") == 0
-    (rate,) = json.loads(judge.read("s.json"))["corrected_pass_rates"]
-    powered = rate["prediction_powered"]
-    assert powered["value"] == pytest.approx(0.65) and (powered["n"], powered["of"]) == (6, 20)
-    assert "; from 6 labels on these records 65.0% (" in typed.told()
-
-
-def test_kept_and_replayed_records_count_like_fresh_ones(judge: Shell, typed: Typed) -> None:
-    twenty(typed, 11, labels=labelled({0: True, 19: False}))
-    whole = typed.summary(*RUN, "-o", "whole")
-    assert typed(*RUN, "-q", "--no-cache", "-o", "o", "--limit", "7") == 0
-    resumed = typed.summary(*RUN, "--no-cache", "-o", "o", "--resume")
-    assert resumed["kept"] == 7 and judge.read("o") == judge.read("whole")
-    replayed = typed.summary(*RUN, "-o", "again")
-    assert not typed.asked
-    assert (
-        resumed["corrected_pass_rates"]
-        == replayed["corrected_pass_rates"]
-        == whole["corrected_pass_rates"]
-    )
-
-
-def test_records_accepted_after_edits_stand_apart(judge: Shell, typed: Typed) -> None:
-    judge.write("n.jsonl", map(norm, range(4)))
-    judge.script(
-        "yes.yaml",
-        [number(3, 0.1), {"when": {"contains": "rewritten"}, "p_yes": 0.9}, {"p_yes": 0.9}],
-    )
-    reply = {"story": "A rewritten story in which Ann greets Bo, as the rule asks of her."}
-    (judge.folder / "writer.yaml").write_text(json.dumps({"replies": [{"reply": reply}]}))
-    typed.saved(typed.known(YES, labels=labelled({3: True})))
-    run = ("validate", "n.jsonl", "--profile", "p.json", "--check", "relevance")
-    run += ("--rewrite-model", "scripted:writer.yaml", "--summary", "s.json")
-    assert typed(*run, "-o", "o") == 0, typed.told()
-    told = json.loads(judge.read("s.json"))
-    assert told["accepted_after_edits"] == 1 and told["accepted_at_once"] == 3
-    read, edited = told["corrected_pass_rates"]
-    assert (read["stratum"], read["raw"]["n"]) == ("as read", 3)
-    assert (edited["stratum"], edited["raw"]["n"]) == ("after edits", 1)
-    assert edited["corrected"]["value"] is None and edited["prediction_powered"] is None
-    assert "after edits was calibrated on" in edited["corrected"]["reason"]
-    assert "relevance, records that were edited: the judge passes 100.0%" in typed.told()
-
-
-def test_checks_about_values_count_values(judge: Shell, typed: Typed) -> None:
-    values = ["Fares--Agree", "Apples--Agree", "Debts--Agree"]
-    text = "An told Bo about the tram. " * 3
-    judge.write(
-        "s.jsonl", [{"id": f"s{n}", "story": f"{text}{n}", "values": values} for n in (0, 1)]
-    )
-    judge.script(
-        "yes.yaml",
-        [
-            {"when": {"rubric": "incorporation", "contains": "Debts--Agree\n"}, "p_yes": 0.55},
-            {"when": {"rubric": "incorporation", "contains": "Apples--Agree\n"}, "p_yes": 0.1},
-            {"p_yes": 0.9},
-        ],
-    )
-    typed.saved(typed.known(YES, "incorporation", sure_at=0.8))
-    run = ("validate", "s.jsonl", "--profile", "p.json", "--check", "incorporation")
-    assert typed(*run, "--rounds", "0", "-q", "-o", "o", "--summary", "s.json") == 0
-    (rate,) = json.loads(judge.read("s.json"))["corrected_pass_rates"]
-    assert (rate["raw"]["n"], rate["raw"]["value"], rate["undecided"]) == (4, 0.5, 2)
-
-
-def test_a_profile_file_may_lie_anywhere(judge: Shell, typed: Typed, tmp_path: Path) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    made = typed.saved(typed.known(YES))
-    there = tmp_path / "deep" / "er"
-    there.mkdir(parents=True)
-    (judge.folder / made).rename(there / "q.json")
-    assert typed("validate", "n.jsonl", "--profile", str(there / "q.json"), *CHECK, "-q") == 0

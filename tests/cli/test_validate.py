@@ -364,6 +364,7 @@ def test_prices_come_from_judge_toml(judge: Shell, typed: Any, capfd: Any) -> No
     # The recipe in the message is one that works.
     recipe = "\n".join(told.splitlines()[1:])
     (judge.folder / "judge.toml").write_text(recipe)
+    env.setenv("JUDGE_TRUST_CONFIG", "1")
     assert typed("plan", *run, "--rounds", "0") == 0
     shown = capfd.readouterr().out
     env.undo()

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from cli.typed import Typed
 
-from judge.judging import outage
+from judge.judging import limits
 from judge.judging.client import Client
-from judge.judging.outage import pause
+from judge.judging.limits import pause
 
 from . import page
 from . import server as does
@@ -38,7 +38,7 @@ _LIBRARIES = re.compile(
 )
 ASKED = ("-m", "openai:m", "--check", "relevance", "--rounds", "0")
 BAD, PASSING = "Guest number 1 ", "Guest number 2 "
-PATIENCE = outage.LONGEST_OUTAGE
+PATIENCE = limits.LONGEST_OUTAGE
 LASTING = "server away for good, in the middle"
 SPECIAL = (
     "connection refused",
@@ -102,7 +102,7 @@ class Command:
 
     def quick(self, longest_outage: float) -> None:
         self._patch.setattr("judge.run.clients.Client", functools.partial(Client, backoff=0.005))
-        self._patch.setattr(outage, "LONGEST_OUTAGE", longest_outage)
+        self._patch.setattr(limits, "LONGEST_OUTAGE", longest_outage)
 
     def records(self, count: int) -> None:
         self._typed.write("in.jsonl", norms(count))
@@ -308,7 +308,7 @@ def test_a_storm_is_left_soon(
         pauses.append(pause(backoff, before))
         return pauses[-1]
 
-    for place in ("judge.judging.client.pause", "judge.judging.outage.pause"):
+    for place in ("judge.judging.client.pause", "judge.judging.limits.pause"):
         monkeypatch.setattr(place, noted)
     judge.records(300)
     # So long that a client which is slow itself has made all the calls that it may by then.
@@ -328,7 +328,7 @@ def test_a_storm_is_left_soon(
     server.schedule = for_seconds(3.0, does.status(429), counted)
     ran = judge(server.url, "--concurrency", "32")
     assert (ran.code, ran.verdicts) == (0, ["pass"] * 300), ran.told
-    assert pauses and max(pauses) <= outage.LONGEST_PAUSE
+    assert pauses and max(pauses) <= limits.LONGEST_PAUSE
     # One more for each success: 16 after 15 of them. At one more a round it would be 12 after 80.
     assert max(at_once[:80]) >= 16
     outcome(

@@ -8,13 +8,11 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judge.graphs.majority import _findings
 
 from judge import evidence
 from judge.judging.reading import word_chances
 from judge.replies import number_problems
-from judge.subject import Subject
-from judge.verdict import Finding, Verdict, Vote
+from judge.verdict import Check, Finding, Verdict, Vote
 
 SECONDS = 60
 
@@ -32,16 +30,12 @@ def test_a_reply_about_a_hundred_thousand_values() -> None:
 
 
 def test_findings_about_twenty_thousand_values() -> None:
-    from judge.records import Value
-
     texts = [f"tea {number}--good" for number in range(20_000)]
-    values = tuple(Value.parse(text) for text in texts)
-    subject = Subject("s", "story", {"story": "x"}, "abcd1234", values)
     found = tuple(Finding(verdict=Verdict.PASS, value=text) for text in texts)
-    opinions = dict.fromkeys(subject.numbers, Verdict.PASS)
-    vote = Vote(Verdict.PASS, "m", 0, 0.0, opinions=opinions, findings=found)
+    vote = Vote(verdict=Verdict.PASS, model="m", evidence=found)
     began = time.monotonic()
-    assert _findings(subject, {n: [vote] for n in opinions}, opinions, {}) == found
+    check = Check(name="incorporation", verdict=Verdict.PASS, votes=(vote, vote))
+    assert check.bearing() == found
     assert time.monotonic() - began < SECONDS
 
 

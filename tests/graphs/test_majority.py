@@ -1,28 +1,30 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import pytest
 import yaml
-from judge.graphs.majority import take_votes
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import Denied
-from judge.judging.budget import Budget, BudgetReached
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
-from judge.judging.panel import Panel
-from judge.judging.voting import Rule
+from judge.judging.limits import Budget, BudgetReached
+from judge.judging.panel import Panel, take_votes
 from judge.records import Value
 from judge.rubric import builtin
 from judge.subject import Subject
-from judge.verdict import Verdict
+from judge.verdict import Finding, Judgement, Verdict, Vote
+from judge.voting import Rule, decide
 
 from .conftest import Entry, entry
 
 STORY = "An shook her head. Bo left."
-VALUES = tuple(Value(statement=s, attitude="Agree") for s in ("one", "two"))
+VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two"))
 SUBJECT = Subject("s", "story", {"story": STORY}, "abcd1234", VALUES)
 LEAK = {"leaks": [{"quote": "Bo left.", "kind": "place"}]}
 CLEAN: dict[str, Any] = {"leaks": []}
@@ -53,6 +55,51 @@ class Models:
 @pytest.fixture
 def models(tmp_path: Path) -> Models:
     return Models(tmp_path)
+
+
+class Drawn(Judge):
+    """A judge whose vote on each value is drawn beforehand."""
+
+    said: ClassVar[list[list[Verdict]]] = []
+
+    async def vote(self, subject: Subject, **more: Any) -> Vote:
+        index = more["vote"]
+        evidence = tuple(
+            Finding(value=subject.value(n), verdict=self.said[index][n - 1])
+            for n in more["numbers"]
+        )
+        return Vote(model=f"m:{index}", verdict=Verdict.ABSTAIN, evidence=evidence)
+
+
+VERDICTS = st.sampled_from([Verdict(v) for v in ("pass", "fail", "abstain", "unreadable", "error")])
+
+
+@settings(deadline=None)
+@given(
+    said=st.lists(st.tuples(VERDICTS, VERDICTS), min_size=1, max_size=7),
+    rule=st.sampled_from(["majority", "unanimous", "any"]),
+    apart=st.booleans(),
+)
+def test_early_stopping_gives_what_all_votes_give_and_the_line_recounts_it(
+    said: list[Any], rule: Rule, apart: bool
+) -> None:
+    Drawn.said = said
+    judge = Drawn(builtin()["consistency"], cast(Client, None), "structured", apart=apart)
+    checks = [
+        asyncio.run(
+            take_votes(Panel((judge,), len(said), rule, all_votes), SUBJECT, by="accepting")
+        )
+        for all_votes in (True, False)
+    ]
+    expected = {
+        value.text: decide([vote[place] for vote in said], len(said), rule)
+        for place, value in enumerate(VALUES)
+    }
+    for check in checks:
+        read = Judgement.model_validate_json(
+            Judgement(verdict=check.verdict, checks=(check,)).as_bytes()
+        )
+        assert check.verdicts() == read.checks[0].verdicts() == expected
 
 
 def by_vote(*replies: dict[str, Any]) -> list[Entry]:
@@ -133,9 +180,9 @@ async def test_each_value_is_voted_on_by_itself(models: Models) -> None:
     panel = models.panel(models.client(*script), rubric="consistency", votes=3)
     check = await take_votes(panel, SUBJECT, by="steering")
     assert len(check.votes) == 3
-    assert check.opinions == {1: Verdict.FAIL, 2: Verdict.PASS}
+    assert list(check.verdicts().values()) == [Verdict.FAIL, Verdict.PASS]
     # One finding a value and quote, and only those that say what the vote came to.
-    assert [(f.value, f.verdict, f.quote) for f in check.findings] == [
+    assert [(f.value, f.verdict, f.quote) for f in check.bearing()] == [
         (VALUES[0].text, Verdict.FAIL, "Bo left."),
         (VALUES[1].text, Verdict.PASS, None),
     ]
@@ -183,4 +230,4 @@ async def test_only_some_of_the_values_can_be_asked_about(models: Models) -> Non
     one = {"values": [{"value": 2, "reason": "", "speeches": []}]}
     panel = models.panel(models.client(entry("consistency", one)), rubric="consistency")
     check = await take_votes(panel, SUBJECT, by="steering", numbers=(2,))
-    assert check.opinions == {2: Verdict.PASS}
+    assert check.verdicts() == {VALUES[1].text: Verdict.PASS}

@@ -89,25 +89,15 @@ async def test_a_sound_story_passes_with_as_few_votes_as_decide(take: Take) -> N
     assert (judgement.verdict, judgement.reason, judgement.edits) == (Verdict.PASS, None, ())
     assert taken.changes == {} and taken.line == RECORD
     assert [(c.name, c.by, c.verdict) for c in judgement.checks] == [
+        ("length", "counting", "pass"),
         ("incorporation", "steering", "pass"),
         ("consistency", "steering", "pass"),
         ("implicitness", "steering", "pass"),
-        ("length", "counting", "pass"),
         ("incorporation", "accepting", "pass"),
         ("consistency", "accepting", "pass"),
     ]
     assert len(taken.calls) == 3 + 2 * 2
     assert judgement.usage.replies == len(taken.calls)
-
-
-async def test_the_accepting_judge_never_shares_a_call_with_the_steering_judge(take: Take) -> None:
-    taken = await take(RECORD, SOUND, min_words=5, cache=True, cache_dir="replies")
-    for name in ("incorporation", "consistency"):
-        steering, accepting = taken.asked(name, "steering"), taken.asked(name, "accepting")
-        assert (len(steering), len(accepting)) == (1, 2)
-        # The question is the same, so that only the role keeps the cache from sharing the reply.
-        assert steering[0].messages == accepting[0].messages
-        assert [call.seed for call in accepting] == [0, 1]
 
 
 async def test_only_the_wanted_checks_are_made_and_decide(take: Take) -> None:
@@ -118,7 +108,9 @@ async def test_only_the_wanted_checks_are_made_and_decide(take: Take) -> None:
         RECORD, [entry("implicitness", speeches(1))], check=("implicitness",), rounds=0
     )
     assert taken.judgement.verdict is Verdict.FAIL
-    assert taken.judgement.reason == "implicitness: 1 of 2 values fail"
+    assert taken.judgement.reason == (
+        f'implicitness: 1 of 2 values failed: {RECORD["values"][0]}: Bo says "{SPEECH}"'
+    )
 
 
 # ---------------------------------------------------------------- loops
@@ -198,31 +190,6 @@ async def test_a_repair_stands_in_the_output_and_is_written_down(take: Take) -> 
     assert SPEECH in first and SPEECH not in last
 
 
-async def test_added_dialogue_removes_nothing(take: Take) -> None:
-    script = [
-        entry("incorporation", reflected(1), lacks='"2."'),
-        entry("insertion", put_in(2)),
-        *SOUND,
-    ]
-    taken = await take(RECORD, script, min_words=5)
-    assert taken.changes["story"] == STORY.replace("her head.", 'her head. "2."')
-    assert taken.judgement.edits[0].before == ""
-
-
-async def test_a_rewriting_rubric_of_ones_own_that_needs_a_missing_field_gives_up(
-    take: Take, tmp_path: Any
-) -> None:
-    own = tmp_path / "insertion.yaml"
-    own.write_text(
-        "name: insertion\ntitle: t\nsource: s\nrole: rewrite\nabout: values\n"
-        "fields: [story, location]\nreply: Insertions\n"
-        "readings: {structured: {question: 'Add {{ values }}.'}}\n"
-    )
-    script = [entry("incorporation", reflected(1), role="steering"), *SOUND]
-    taken = await take(RECORD, script, min_words=5, rubric=(str(own),))
-    assert taken.judgement.reason == "insertion gave up: the record has no location"
-
-
 # ---------------------------------------------------------------- the multiple setting, length
 
 
@@ -234,35 +201,31 @@ async def test_consistency_is_not_asked_in_the_multiple_setting(take: Take) -> N
     assert taken.judgement.verdict is Verdict.PASS
 
 
-async def test_a_story_that_is_too_short_is_not_put_to_the_accepting_judge(take: Take) -> None:
+async def test_a_story_that_is_too_short_is_not_put_to_any_model(take: Take) -> None:
     taken = await take(RECORD, SOUND)
-    assert not [call for call in taken.calls if call.role == "accepting"]
+    assert not taken.calls
     assert taken.judgement.verdict is Verdict.FAIL
     words = len(STORY.split())
     assert taken.judgement.reason == f"length: {words} words, at least 400 are wanted"
     skipped = [c for c in taken.judgement.checks if c.verdict is Verdict.SKIPPED]
     assert [(c.name, c.by) for c in skipped] == [
+        ("implicitness", "steering"),
         ("incorporation", "accepting"),
         ("consistency", "accepting"),
     ]
     assert all("length" in (c.reason or "") for c in skipped)
 
 
-async def test_the_length_is_that_of_the_story_as_edited(take: Take) -> None:
+async def test_a_story_that_rewriting_makes_too_short_is_rejected(take: Take) -> None:
     script = [
-        entry("incorporation", reflected(1), lacks='"2."'),
-        entry("insertion", put_in(2)),
+        entry("implicitness", speeches(1), contains=SPEECH),
+        entry("explicit_rewriting", {"rewrites": [{"passage": 1, "text": "Hm."}]}),
         *SOUND,
     ]
-    taken = await take(RECORD, script, min_words=len(STORY.split()) + 1)
-    assert taken.judgement.verdict is Verdict.PASS
-
-
-async def test_a_short_multiple_story_names_consistency_as_not_made_for_its_setting(
-    take: Take,
-) -> None:
-    taken = await take(MULTIPLE, SOUND)
-    assert len(taken.checks("consistency")) == 1
+    taken = await take(RECORD, script, min_words=len(STORY.split()))
+    assert [check.verdict for check in taken.checks("length")] == [Verdict.PASS, Verdict.FAIL]
+    assert taken.judgement.verdict is Verdict.FAIL
+    assert not [call for call in taken.calls if call.role == "accepting"]
 
 
 # ---------------------------------------------------------------- acceptance
@@ -280,14 +243,7 @@ async def test_values_voted_missing_are_dropped_from_the_record(take: Take) -> N
     assert taken.judgement.dropped == (VALUES[1],)
     assert taken.line == {**RECORD, "values": VALUES[:1]}
     assert taken.judgement.verdict is Verdict.FAIL
-    assert taken.judgement.reason == "incorporation: 1 of 2 values fail"
-
-
-async def test_a_single_vote_against_a_value_drops_nothing(take: Take) -> None:
-    script = [entry("incorporation", reflected(1), role="accepting", vote=1), *SOUND]
-    taken = await take(RECORD, script, min_words=5)
-    assert len(taken.asked("incorporation", "accepting")) == 3
-    assert taken.judgement.dropped == () and taken.judgement.verdict is Verdict.PASS
+    assert taken.judgement.reason == f"incorporation: 1 of 2 values failed: {RECORD['values'][1]}"
 
 
 async def test_contradicted_values_are_kept_and_documented(take: Take) -> None:
@@ -329,18 +285,6 @@ async def test_contradictions_are_documented_under_a_probability_reading_too(tak
     accepted = taken.checks("consistency")[-1]
     assert accepted.probability == pytest.approx(0.1)
     assert taken.judgement.usage.replies == len(taken.calls)
-
-
-async def test_a_contradiction_whose_words_are_not_found_is_still_named(take: Take) -> None:
-    script = [
-        entry("consistency", speeches(asked=(1,)), role="locating"),
-        entry("consistency", p_yes=0.9, role="accepting", contains=VALUES[0]),
-        entry("incorporation", p_yes=0.9),
-        entry(p_yes=0.1),
-    ]
-    taken = await take(RECORD, script, **PROBABLE)
-    (found,) = taken.judgement.contradictions
-    assert (found.value, found.quote) == (VALUES[0], None)
 
 
 FAULTS: dict[str, dict[str, Any]] = {
@@ -390,18 +334,12 @@ async def test_the_steering_judges_own_faults_do_not_decide(take: Take) -> None:
     assert taken.judgement.verdict is Verdict.PASS
 
 
-async def test_no_check_made_is_no_pass(take: Take) -> None:
-    taken = await take(MULTIPLE, [], check=("consistency",))
-    assert taken.judgement.verdict is Verdict.ABSTAIN
-    assert taken.judgement.reason == "no check could be made"
-
-
 async def test_an_additional_check_is_asked_by_the_accepting_judge(take: Take) -> None:
     leak = {"leaks": [{"quote": "the tram", "kind": "place"}]}
     taken = await take(RECORD, [entry("leakage", leak), *SOUND], min_words=5, rubric=("leakage",))
     assert [call.role for call in taken.asked("leakage")] == ["accepting"] * 2
     assert taken.judgement.verdict is Verdict.FAIL
-    assert taken.judgement.reason == "leakage: fail"
+    assert taken.judgement.reason == 'leakage: fail: "the tram" (place)'
 
 
 async def test_a_call_that_fails_for_good_makes_a_vote_an_error(take: Take) -> None:

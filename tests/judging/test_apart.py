@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from judge.graphs.majority import take_votes
 
 from judge.errors import Denied
 from judge.judging.judge import Judge, Sampling
-from judge.judging.panel import Panel
+from judge.judging.panel import Panel, take_votes
 from judge.rubric import builtin
 from judge.verdict import Finding, Verdict
 
@@ -32,13 +31,20 @@ def judge(client: Any, *script: dict[str, Any], **more: Any) -> Judge:
 
 
 async def test_a_vote_worked_by_hand(client: Any) -> None:
-    asked = judge(client, part(1, "Bo left."), part(2))
+    asked = judge(client, part(1, "Bo left her there."), part(2))
     vote = await asked.vote(STORY_SUBJECT, vote=2, sampling=Sampling(0.7, 10))
-    assert vote.opinions == {1: Verdict.FAIL, 2: Verdict.PASS}
+    assert vote.verdicts() == {ONE: Verdict.FAIL, TWO: Verdict.PASS}
     assert (vote.verdict, vote.seed, vote.temperature) == (Verdict.FAIL, 12, 0.7)
-    assert vote.findings == (
-        Finding(Verdict.FAIL, ONE, "Bo", "Bo left.", "yes", "r1"),
-        Finding(Verdict.PASS, TWO, answer="no", reason="r2"),
+    assert vote.evidence == (
+        Finding(
+            value=ONE,
+            verdict=Verdict.FAIL,
+            answer="yes",
+            character="Bo",
+            quote="Bo left her there.",
+            reason="r1",
+        ),
+        Finding(value=TWO, verdict=Verdict.PASS, answer="no", reason="r2"),
     )
     assert vote.reason is None
     alone = [await asked.vote(STORY_SUBJECT, numbers=(n,)) for n in (1, 2)]
@@ -54,20 +60,20 @@ GONE = {"when": {"contains": TWO}, "error": "bad-request"}
     ("script", "opinion", "verdict"),
     [
         ([part(1), LOST], Verdict.UNREADABLE, Verdict.UNREADABLE),
-        ([part(1, "Bo left."), LOST], Verdict.UNREADABLE, Verdict.FAIL),
+        ([part(1, "Bo left her there."), LOST], Verdict.UNREADABLE, Verdict.FAIL),
         ([part(1), GONE], Verdict.ERROR, Verdict.ERROR),
-        ([part(1, "Bo left."), GONE], Verdict.ERROR, Verdict.ERROR),
+        ([part(1, "Bo left her there."), GONE], Verdict.ERROR, Verdict.ERROR),
     ],
 )
 async def test_a_lost_part_is_lost_for_its_value_alone(
     client: Any, script: list[dict[str, Any]], opinion: Verdict, verdict: Verdict
 ) -> None:
     vote = await judge(client, *script).vote(STORY_SUBJECT)
-    assert vote.opinions[2] is opinion
-    assert vote.opinions[1] in (Verdict.PASS, Verdict.FAIL)
+    assert vote.verdicts()[TWO] is opinion
+    assert vote.verdicts()[ONE] in (Verdict.PASS, Verdict.FAIL)
     assert vote.verdict is verdict
     assert vote.reason is not None
-    assert [finding.value for finding in vote.findings] == [ONE]
+    assert [finding.value for finding in vote.evidence] == [ONE, TWO]
 
 
 async def test_what_concerns_the_run_is_raised(client: Any) -> None:
@@ -87,10 +93,10 @@ async def test_a_value_whose_verdict_is_clear_is_asked_no_more(
     client: Any, all_votes: bool, calls: int
 ) -> None:
     # Votes 0 and 1 agree on value 2 and differ on value 1, which alone needs the third vote.
-    script = [part(1, "Bo left.", vote=0), part(1), part(2)]
+    script = [part(1, "Bo left her there.", vote=0), part(1), part(2)]
     asked = judge(client, *script)
     panel = Panel((asked,), votes=3, all_votes=all_votes)
     check = await take_votes(panel, STORY_SUBJECT, by="accepting")
-    assert check.opinions == {1: Verdict.PASS, 2: Verdict.PASS}
+    assert check.verdicts() == {ONE: Verdict.PASS, TWO: Verdict.PASS}
     assert asked.client.counters.calls == check.usage.replies == calls
-    assert [set(vote.opinions) for vote in check.votes][2] == ({1, 2} if all_votes else {1})
+    assert set(check.votes[2].verdicts()) == ({ONE, TWO} if all_votes else {ONE})

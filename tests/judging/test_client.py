@@ -23,8 +23,8 @@ from judge.backends.base import Call, Completion, Message, Mode, Reading
 from judge.backends.openai import OpenAIBackend
 from judge.cache import ReplyCache
 from judge.judging import client as client_module
-from judge.judging.budget import Budget, BudgetReached, Price
 from judge.judging.client import MAX_TRIES, MAX_TRIES_UNREACHABLE, Asked, Client
+from judge.judging.limits import Budget, BudgetReached, Price
 from judge.replies import About, YesNo
 from judge.verdict import Usage
 
@@ -33,7 +33,8 @@ ABOUT = About({"story": STORY}, evidence=("story", frozenset({"yes"})))
 GOOD = json.dumps({"quote": "Ann bowed first", "reason": "she bows", "answer": "yes"})
 INVENTED = json.dumps({"quote": "Ann sneezed", "reason": "she bows", "answer": "yes"})
 PROMPT: list[Message] = [{"role": "user", "content": "Does Ann bow?"}]
-CALL = Call(PROMPT, seed=0, max_tokens=50)
+CALL = Call(PROMPT, temperature=0.7, seed=0, max_tokens=50)
+STEADY = replace(CALL, temperature=0.0)
 
 Said = str | Completion | BaseException
 Script = Callable[[Call, int], Said]
@@ -335,15 +336,35 @@ _COMPLETIONS = st.builds(
 
 @settings(deadline=None, max_examples=80)
 @given(said=st.lists(_COMPLETIONS, min_size=3, max_size=3))
-def test_cached_equals_fresh(shared: ReplyCache, said: list[Completion]) -> None:
+def test_cached_equals_fresh_and_only_what_led_to_a_valid_reply_is_kept(
+    shared: ReplyCache, said: list[Completion]
+) -> None:
     shared.clear()
     fresh, backend = client(one_by_one(*said), cache=shared)
-    again, unused = client(one_by_one(RuntimeError("must not be called")), cache=shared)
     bare, _ = client(one_by_one(*said), cache=None)
     first = asyncio.run(ask(fresh))
-    assert asyncio.run(ask(again)) == first
     assert asyncio.run(ask(bare)) == first
-    assert not unused.calls and again.counters.cache_hits == len(backend.calls)
+    if first.reply is None:
+        again, _ = client(one_by_one(GOOD), cache=shared)
+        assert shared.stats().entries == 0
+        assert asyncio.run(ask(again)).reply is not None, "a server that is well again is asked"
+    else:
+        again, unused = client(one_by_one(RuntimeError("must not be called")), cache=shared)
+        assert asyncio.run(ask(again)) == first
+        assert not unused.calls and again.counters.cache_hits == len(backend.calls)
+
+
+async def test_an_entry_that_ends_in_no_valid_reply_is_asked_anew(cache: ReplyCache) -> None:
+    await ask(client(one_by_one(INVENTED, GOOD), cache=cache)[0])
+    cache.prune(-1)
+    asker, backend = client(one_by_one(INVENTED, GOOD), cache=cache)
+    await ask(asker)
+    second = asker._key(backend.calls[1], Mode.JSON_SCHEMA)
+    assert cache.remove(second)
+    ill, _ = client(one_by_one(""), cache=cache)
+    assert (await ask(ill)).trouble == "invalid"
+    well, backend = client(one_by_one(GOOD), cache=cache)
+    assert (await ask(well)).usage.replies == 1 and len(backend.calls) == 1
 
 
 @settings(deadline=None, max_examples=30)
@@ -368,8 +389,8 @@ def test_cached_probabilities_equal_fresh_ones(
         {"vote": 1},
         {"seed": 1},
         {"seed": None},
-        {"role": "accepting"},
-        {"temperature": 0.7},
+        {"temperature": 0.0},
+        {"temperature": None},
         {"max_tokens": 51},
         {"messages": [{"role": "user", "content": "Does Ann bow? "}]},
         {"messages": [{"role": "system", "content": "Does Ann bow?"}]},
@@ -384,6 +405,34 @@ async def test_other_calls_have_other_entries(cache: ReplyCache, other: dict[str
     await ask(asker)
     await ask(asker, replace(CALL, **other))
     assert len(backend.calls) == 2
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_the_same_words_are_asked_once_whichever_judge_asks(
+    cache: ReplyCache, kept: bool
+) -> None:
+    asker, backend = client(one_by_one(GOOD), cache=cache if kept else None)
+    others = [{"role": "accepting"}, {"vote": 2}, {"seed": 9}]
+    first = await ask(asker, STEADY)
+    for other in others:
+        assert await ask(asker, replace(STEADY, **other)) == first
+    at_once = (ask(asker, replace(STEADY, max_tokens=9, **other)) for other in others)
+    await asyncio.gather(*at_once)
+    assert len(backend.calls) == 2
+    drawn = [replace(CALL, **other) for other in others]
+    assert len({asker._key(call, Mode.JSON_SCHEMA) for call in [CALL, *drawn]}) == 3
+    read = [replace(call, logprobs=20) for call in drawn]
+    assert len({asker._key(call, Mode.JSON_SCHEMA) for call in read}) == 1
+
+
+async def test_another_model_is_another_question(cache: ReplyCache) -> None:
+    await ask(client(one_by_one(GOOD), cache=cache)[0], STEADY)
+    for identity in ({"model": "n"}, {"server": "http://other.test"}, {"weights": "ab12"}):
+        other = Fake(script=one_by_one(GOOD))
+        other.identity = lambda added=identity: {"provider": "fake", "model": "m", **added}  # type: ignore[method-assign,misc]
+        asker = Client("fake:m", other, cache=cache, budget=Budget(), limit=1)
+        await ask(asker, STEADY)
+        assert len(other.calls) == 1, identity
 
 
 async def test_where_a_call_comes_from_is_no_part_of_its_key(cache: ReplyCache) -> None:
@@ -537,6 +586,19 @@ async def test_cached_replies_need_no_budget(cache: ReplyCache) -> None:
     assert (await ask(asker)).trouble is None
 
 
+async def test_a_server_that_reports_no_tokens_is_stopped_all_the_same(cache: ReplyCache) -> None:
+    said = Completion(GOOD)
+    asker, backend = client(one_by_one(said), budget=Budget(max_cost=1e-3), cache=cache)
+    with pytest.raises(BudgetReached):
+        for vote in range(100):
+            asked = await ask(asker, replace(CALL, vote=vote))
+    tokens = (len(PROMPT[0]["content"]) // 4 + 1, -(-len(GOOD) // 4))
+    assert (asked.usage.input_tokens, asked.usage.output_tokens) == tokens
+    assert len(backend.calls) == -(-1e-3 // ((tokens[0] + 10 * tokens[1]) / 1e6))
+    replayed = await ask(client(one_by_one(said), cache=cache)[0])
+    assert replayed.usage == asked.usage
+
+
 async def test_a_model_without_a_price_has_no_cost() -> None:
     asker, _ = client(one_by_one(GOOD), price=None)
     assert not asker.priced and (await ask(asker)).usage.cost_usd is None
@@ -662,6 +724,37 @@ async def test_the_way_is_remembered_for_the_server_and_model(
     assert third.ways == ["schema", "tools", "words", "words"]
     await third.client(cache).prepare()
     assert len(third.ways) == 4
+
+
+async def test_a_server_that_changes_its_way_is_probed_again(cache: ReplyCache) -> None:
+    server = Server("schema")
+    await server.client(cache).prepare()
+    asker = server.client(cache)
+    server.known = ("words",)
+    asked = await asyncio.gather(*(ask(asker, replace(CALL, vote=vote)) for vote in range(4)))
+    assert [one.trouble for one in asked] == [None] * 4
+    probes = [body for body in server.bodies if "ready" in body["messages"][-1]["content"]]
+    assert [way(body) for body in probes] == ["schema", "schema", "tools", "words"]
+    server.bodies.clear()
+    await ask(server.client(cache), replace(CALL, vote=9))
+    assert server.ways == ["words"], "the new way is remembered"
+
+
+async def test_a_server_that_refuses_a_prompt_is_probed_again_once() -> None:
+    server = Server("schema")
+    asker = server.client(None)
+    await asker.prepare()
+    refusing = httpx.Response(400, json={"error": {"message": "no such words here"}})
+    probed = server.answer
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return probed(request) if b"ready" in request.content else refusing
+
+    server.router.post(f"{PLACE}/chat/completions").mock(side_effect=answer)
+    for vote in range(3):
+        with pytest.raises(errors.BadRequest, match="no such words"):
+            await ask(asker, replace(CALL, vote=vote))
+    assert server.ways == ["schema", "schema"], "the first probe and one more"
 
 
 async def test_one_probe_for_all_that_ask_at_once() -> None:

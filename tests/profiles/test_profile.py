@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
-import math
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from made_profiles import GOOD, bond, data, judge_profile, profile
 from pydantic import ValidationError
 
-from judge.judging.combining import Isotonic, Logistic
-from judge.profiles import Guarantee, JudgeProfile, Profile, Rates, item_key
-from judge.records import Value
-from judge.subject import Subject
+from judge.errors import UsageError
+from judge.judging.combining import Logistic
+from judge.judging.reading import Reader
+from judge.profiles import (
+    Guarantee,
+    JudgeProfile,
+    Profiles,
+    named,
+    shipped,
+)
+from judge.rubric import builtin
+from judge.run.setup import DEFAULT_MODEL
+from judge.weights import catalog
 
 # ---------------------------------------------------------------- bonds
 
@@ -43,12 +50,6 @@ from judge.subject import Subject
 )
 def test_what_differs_is_named(otherwise: dict[str, Any], told: str) -> None:
     assert bond().differences(bond(**otherwise)) == [told]
-
-
-def test_every_difference_is_named() -> None:
-    other = bond(model="scripted:b.yaml", votes=2, identity={"provider": "openai"})
-    told = bond().differences(other)
-    assert [one.split()[0] for one in told] == ["model", "votes", "model", "provider", "script"]
 
 
 def test_nothing_differs_from_itself_nor_by_the_engines_version() -> None:
@@ -84,7 +85,6 @@ def test_whatever_changes_a_verdict_or_a_rate_changes_the_fingerprint() -> None:
         {"sure_at": 0.8},
         {"guarantee": guarantee},
         {"rates": GOOD.model_copy(update={"passed": 91})},
-        {"edited": GOOD},
         {"labels": {"00": True}},
         {"labels": {"00": False}},
         {"data": data(digest="11")},
@@ -94,65 +94,7 @@ def test_whatever_changes_a_verdict_or_a_rate_changes_the_fingerprint() -> None:
     assert all(len(mark) == 16 and int(mark, 16) >= 0 for mark in marks)
 
 
-def test_measures_and_the_order_of_parts_do_not() -> None:
-    plain = judge_profile(labels={"00": True, "11": False})
-    assert judge_profile(labels={"11": False, "00": True}).fingerprint == plain.fingerprint
-    measured = judge_profile(labels=plain.labels, measures={"auc": {"value": 0.9}})
-    assert measured.fingerprint == plain.fingerprint
-
-
 # ---------------------------------------------------------------- JSON
-
-shares = st.floats(0, 1)
-counts = st.integers(0, 10**6)
-
-
-@st.composite
-def made_rates(draw: st.DrawFn) -> Rates:
-    passes, fails = draw(counts), draw(counts)
-    return Rates(
-        passed=draw(st.integers(0, passes)),
-        passes=passes,
-        failed=draw(st.integers(0, fails)),
-        fails=fails,
-        undecided=draw(counts),
-        design_effect=draw(st.floats(1, 50)),
-    )
-
-
-@st.composite
-def made_judges(draw: st.DrawFn) -> JudgeProfile:
-    corners = draw(st.lists(shares, min_size=1, max_size=5))
-    isotonic = Isotonic(
-        questions=(0,), answers=("yes", "no"), xs=tuple(sorted(corners)), ys=tuple(sorted(corners))
-    )
-    text = st.text(max_size=8)
-    return judge_profile(
-        bond(
-            identity=draw(st.dictionaries(text, text, max_size=3)),
-            reading=draw(st.sampled_from(("structured", "probability"))),
-            temperature=draw(st.floats(0, 2)),
-            votes=draw(st.integers(1, 9)),
-        ),
-        combination=draw(st.sampled_from((None, PLATT, isotonic))),
-        sure_at=draw(shares),
-        guarantee=draw(
-            st.none()
-            | st.builds(Guarantee, agreement=shares, level=shares, labels=counts, decided=shares)
-        ),
-        rates=draw(made_rates()),
-        edited=draw(st.none() | made_rates()),
-        labels=draw(st.dictionaries(text, st.booleans(), max_size=4)),
-    )
-
-
-@settings(deadline=None)
-@given(st.lists(made_judges(), min_size=1, max_size=3))
-def test_json_brings_the_very_same_back(judges: list[JudgeProfile]) -> None:
-    made = profile(*judges)
-    read = Profile.model_validate_json(made.model_dump_json())
-    assert read == made
-    assert [j.fingerprint for j in read.judges] == [j.fingerprint for j in judges]
 
 
 WHOLE = json.loads(profile(judge_profile(combination=PLATT)).model_dump_json())
@@ -167,36 +109,6 @@ def changed(path: str, to: Any) -> str:
         part = part[int(name)] if isinstance(part, list) else part[name]
     part[last] = to
     return json.dumps(tree)
-
-
-@pytest.mark.parametrize(
-    ("path", "to", "message"),
-    [
-        ("format", 2, "Input should be 1"),
-        ("judges", [], "at least 1 item"),
-        ("extra", 1, "Extra inputs are not permitted"),
-        ("judges.0.extra", 1, "Extra inputs are not permitted"),
-        ("judges.0.bond.extra", 1, "Extra inputs are not permitted"),
-        ("judges.0.bond.votes", 0, "greater than or equal to 1"),
-        ("judges.0.bond.reading", "tea leaves", "'structured' or 'probability'"),
-        ("judges.0.bond.temperature", math.nan, "finite number"),
-        ("judges.0.sure_at", math.nan, "finite number"),
-        ("judges.0.sure_at", 1.1, "less than or equal to 1"),
-        ("judges.0.rates.passed", 101, "more verdicts are right than there are labels"),
-        ("judges.0.rates.failed", 101, "more verdicts are right than there are labels"),
-        ("judges.0.rates.fails", -1, "greater than or equal to 0"),
-        ("judges.0.rates.design_effect", 0.5, "greater than or equal to 1"),
-        ("judges.0.rates.design_effect", math.inf, "finite number"),
-        ("judges.0.labels", {"00": "perhaps"}, "valid boolean"),
-        ("judges.0.combination.weights", [[math.nan], [0]], "finite number"),
-        ("judges.0.combination.kind", "forest", "expected tags"),
-        ("cascades", {"relevance": WHOLE["judges"][0]["rates"]}, "same two models"),
-    ],
-)
-def test_what_is_no_profile(path: str, to: Any, message: str) -> None:
-    Profile.model_validate_json(json.dumps(WHOLE))
-    with pytest.raises(ValidationError, match=message):
-        Profile.model_validate_json(changed(path, to))
 
 
 def test_a_cascade_is_of_two_models_the_same_for_all_checks() -> None:
@@ -219,26 +131,107 @@ def test_a_cascade_is_of_two_models_the_same_for_all_checks() -> None:
 # ---------------------------------------------------------------- labelled items
 
 
-def test_an_item_is_known_by_its_texts_and_its_value() -> None:
-    values = (
-        Value(statement="Debts", attitude="Agree"),
-        Value(statement="Jokes", attitude="Agree"),
-    )
+# ---------------------------------------------------------------- finding one
 
-    def story(id: str, text: str, **more: Any) -> Subject:
-        return Subject(id, "story", {"story": text, **more}, "abcd1234", values)
+PAIR = (judge_profile(bond(model="a:1")), judge_profile(bond(model="b:1")))
 
-    first = story("s1", "An left.")
-    known = item_key(first, "Debts--Agree")
-    # Neither its name nor its mark nor a field that is blank makes it another item.
-    assert item_key(
-        Subject("x", "story", {"story": "An left.", "setting": ""}, "ff"), "Debts--Agree"
-    )
-    assert known == item_key(story("s2", "An left.", setting=""), "Debts--Agree")
-    others = [
-        item_key(first, "Jokes--Agree"),
-        item_key(first, None),
-        item_key(story("s1", "An left. "), "Debts--Agree"),
-        item_key(story("s1", "An left.", setting="multiple"), "Debts--Agree"),
-    ]
-    assert len({known, *others}) == 5
+
+def test_a_judge_is_found_by_all_it_is_bound_to() -> None:
+    found = Profiles.of(profile(*PAIR), "p.json")
+    assert found.find(bond(model="b:1")) is PAIR[1]
+    assert found.find(bond(check="leakage", model="c:1")) is None, "the profile says nothing of it"
+    assert found.models == ("a:1", "b:1")
+
+
+def test_another_judge_of_the_check_is_refused_by_the_users_own_profile() -> None:
+    found = Profiles.of(profile(*PAIR), "p.json")
+    with pytest.raises(UsageError) as refused:
+        found.find(bond(model="b:1", rubric="ffff", votes=3))
+    told = str(refused.value)
+    assert told.startswith("--profile p.json was made for another judge of relevance: ")
+    # Of two judges the one that is nearer is compared.
+    assert "rubric 0123456789ab in the profile, ffff here; votes 1 in the profile, 3 here" in told
+    assert "a:1" not in told
+
+
+# ---------------------------------------------------------------- files
+
+
+TEXT = profile(*PAIR).model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file: Invalid JSON"),
+        (TEXT[:-10].encode(), "the file: Invalid JSON"),
+        (b"[]", "the file: Input should be an object"),
+        (b"{}", "made_by: Field required"),
+        (TEXT.encode("utf-16"), "cannot be read"),
+        (
+            TEXT.replace('"passed":90', '"passed":900').encode(),
+            "judges.0.rates: Value error, more",
+        ),
+        (
+            TEXT.replace('"sure_at":0.0', '"sure_at":NaN').encode(),
+            "judges.0.sure_at: Input should",
+        ),
+        (TEXT.replace('"votes"', '"ballots"').encode(), "judges.0.bond.votes: Field required"),
+        (json.dumps({**json.loads(TEXT), "mine": 1}).encode(), "mine: Extra inputs are not"),
+        (b"[" * 100_000, "the file: Invalid JSON"),
+    ],
+)
+def test_what_is_no_profile_is_refused_with_file_and_key(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "p.json"
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as refused:
+        named(path)
+    assert str(refused.value).startswith(f"--profile {path}: {message}")
+
+
+# ---------------------------------------------------------------- those that come with the package
+
+
+JUDGING = sorted(name for name, rubric in builtin().items() if rubric.role == "judge")
+
+
+def of(check: str) -> JudgeProfile:
+    (profile,) = shipped().judges[check]
+    return profile
+
+
+def test_every_judging_rubric_has_one() -> None:
+    assert sorted(shipped().judges) == JUDGING
+
+
+@pytest.mark.parametrize("check", JUDGING)
+def test_it_is_bound_to_the_rubric_as_it_is_and_to_the_default_weights(check: str) -> None:
+    bond = of(check).bond
+    told = "run `python docs/make_calibration.py`: the rubric has changed since it was calibrated"
+    assert bond.rubric == builtin()[check].digest, told
+    assert (bond.model, bond.reading) == (DEFAULT_MODEL, "probability")
+    assert bond.identity["sha256"] == catalog.entry(catalog.DEFAULT).files[0].sha256
+
+
+@pytest.mark.parametrize("check", JUDGING)
+def test_it_can_be_read_by(check: str) -> None:
+    rubric, profile = builtin()[check], of(check)
+    assert rubric.readings.probability is not None
+    reader = Reader(combination=profile.combination)
+    questions = rubric.readings.probability.questions
+    wanted = reader.wanted(rubric)
+    read = {n: [1 / len(questions[n].words)] * len(questions[n].words) for n in wanted}
+    decided = reader.decide(rubric, read)
+    assert set(decided.probabilities) == set(rubric.answers)
+    assert sum(decided.probabilities.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("check", JUDGING)
+def test_it_carries_no_text_and_no_place_on_a_disk(check: str) -> None:
+    profile = of(check)
+    assert not profile.labels
+    assert not any(source.partition(":")[2].startswith("/") for source in profile.data.sources)
+    assert not any(source.startswith("/") for source in profile.data.sources)
+    assert profile.data.held_out >= 20

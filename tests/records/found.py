@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from judge.records import Item
-from judge.records.labelled import LabelledItem
-from judge.records.labels import read_labels
+from judge.records.labels import LabelledItem, read_labels
 
 from .conftest import Written
 

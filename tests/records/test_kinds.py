@@ -119,8 +119,6 @@ def test_an_extraction_record() -> None:
     assert record.data.predicted == ["a b", "c"] and record.data.category == "social"
     assert record.text("values") == "Sport\nHome--Agree"
     assert record.text("predicted") == "a b\nc"
-    parts = built({**FOUND, "values": [{"statement": "s", "attitude": "a"}]})
-    assert parts.text("values") == "s--a"
 
 
 def test_without_an_id_the_position_is_the_id() -> None:
@@ -170,6 +168,32 @@ def test_what_is_wrong_is_named(fields: dict[str, Any], field: str, says: str) -
     assert says in found.message
 
 
+def test_any_record_if_asked() -> None:
+    mail = {"ID": 7, "mail": {"body": "Dear Ann", "lines": 3}, "story": "x", "a.b": "dotted"}
+    assert isinstance(build(item(mail)), Problem)
+    record = build(item(mail), otherwise="record")
+    assert isinstance(record, Record)
+    assert (record.kind, record.id) == ("record", "7")
+    assert [record.text(name) for name in ("mail.body", "story", "a.b")] == [
+        "Dear Ann",
+        "x",
+        "dotted",
+    ]
+    for lacking in ("mail", "mail.lines", "mail.body.more", "values"):
+        with pytest.raises(KeyError):
+            record.text(lacking)
+    known = build(item(NORM), otherwise="record")
+    assert isinstance(known, Record) and known.kind == "norm"
+    assert built(NORM, "record").text("rule_of_thumb") == NORM["rule_of_thumb"]
+
+
+def test_a_text_that_is_longer_than_a_model_can_be_shown_is_refused() -> None:
+    found = problem({"Story": "word " * 800_001, "rot": "x"})
+    assert found.field == "Story"
+    assert "has 4000005 characters, the limit is 4000000" in found.message
+    assert built({**NORM, "story": "x" * 4_000_000}).kind == "norm"
+
+
 def test_two_keys_for_one_field_are_fine_when_they_agree() -> None:
     assert built({**NORM, "situation": NORM["story"]}).text("story") == NORM["story"]
 
@@ -201,11 +225,6 @@ def test_other_records_are_told_what_they_are(fields: dict[str, Any], says: str)
 
 def test_an_earlier_verdict_is_no_obstacle() -> None:
     assert built({**NORM, "judge": {"verdict": "fail", "checks": []}}).kind == "norm"
-
-
-def test_the_problem_of_an_unreadable_item_is_passed_on() -> None:
-    cause = Problem("not JSON")
-    assert build(Item("a.jsonl", 3, None, "{", cause)) is cause
 
 
 def test_a_repeated_id_names_the_line_of_the_first() -> None:

@@ -70,7 +70,7 @@ def test_an_infinite_number_is_a_problem_of_its_row(tmp_path: Path) -> None:
     first, bad, last = read(path)
     assert first.fields == {"score": 1.0, "id": "a", "day": "2026-11-21"}
     assert last.fields == {"score": 2.0, "id": "c", "day": "2026-11-21"}
-    assert "column 'score' holds an infinite number" in problem_of(bad)
+    assert "column 'score' holds what cannot be read: an infinite number" in problem_of(bad)
     assert bad.raw == '{"score": Infinity, "id": "é", "day": "2026-11-21"}'
 
 

@@ -106,11 +106,6 @@ def test_cqbench_values(items: ReadBack) -> None:
     assert "list of values" in problem.message
 
 
-def test_cqbench_value_selection_is_a_story_too(items: ReadBack) -> None:
-    line = {"story": "x", "options": ["a--b", "c--d"], "values": ["a--b"]}
-    assert isinstance(build(items("a.jsonl", json.dumps(line))[0]), Record)
-
-
 @pytest.mark.parametrize(
     ("text", "options"),
     [

@@ -78,7 +78,13 @@ def payloads(url: str) -> list[str]:
 
 
 def check(name: str = "relevance", verdict: str = "pass", **more: Any) -> dict[str, Any]:
-    vote = {"verdict": verdict, "model": "scripted:a.yaml", "seed": 0, "temperature": 0.0}
+    vote = {
+        "verdict": verdict,
+        "model": "scripted:a.yaml",
+        "seed": 0,
+        "temperature": 0.0,
+        "evidence": more.pop("evidence", []),
+    }
     made: dict[str, Any] = {
         "check": name,
         "by": "steering",
@@ -86,7 +92,6 @@ def check(name: str = "relevance", verdict: str = "pass", **more: Any) -> dict[s
         "probability": None,
         "round": 1,
         "votes": [] if verdict == "skipped" else [vote],
-        "findings": [],
         "reason": None,
         "rubric": "0123456789ab",
     }
@@ -101,7 +106,6 @@ def judged(verdict: str = "pass", *checks: Mapping[str, Any], **more: Any) -> di
         "checks": list(checks),
         "edits": [],
         "usage": {"replies": 1, "input_tokens": 10, "output_tokens": 2, "cost_usd": None},
-        "models": {"judge": ["scripted:a.yaml"], "settings": {"seed": 0}},
         "fingerprint": "f1",
         "error": None,
     }
@@ -127,6 +131,7 @@ def full(text: str) -> dict[str, Any]:
         "probability": 0.25,
     }
     vote = {"verdict": "fail", "model": text, "seed": 1, "temperature": 0.7, "reason": text}
+    vote |= {"evidence": [finding]}
     edit = {"round": 1, "check": text, "character": text, "values": [text], "model": text}
     return {
         "id": text,
@@ -136,14 +141,13 @@ def full(text: str) -> dict[str, Any]:
         "nested": {"a": [{"b": text}]},
         "judge": judged(
             "fail",
-            check(text, "fail", by=text, findings=[finding], votes=[vote], reason=text),
+            check(text, "fail", votes=[vote], reason=text),
             workflow=text,
             reason=text,
             edits=[{**edit, "before": text, "after": ""}, {**edit, "before": "", "after": text}],
             original={"story": text, text: [text]},
             dropped=[text],
             contradictions=[finding],
-            models={"judge": [text], text: {text: text}},
             fingerprint=text,
             error={"type": text, "message": text, "line": 3, "field": text},
         ),
@@ -163,8 +167,14 @@ def items(lines: Iterable[Mapping[str, Any] | str], source: str = "out.jsonl") -
 
 def page(lines: Iterable[Mapping[str, Any] | str], limit: int = 200, source: str = "o") -> str:
     file = io.StringIO()
-    write_page(items(lines, source), file, sources=[source], limit=limit)
+    described = {text: {"judge": [text]} for text in map(_fingerprint, lines) if text}
+    write_page(items(lines, source), file, sources=[source], limit=limit, described=described)
     return file.getvalue()
+
+
+def _fingerprint(line: Mapping[str, Any] | str) -> str | None:
+    told = {} if isinstance(line, str) else line.get("judge")
+    return told.get("fingerprint") if isinstance(told, dict) else None
 
 
 class Seen(HTMLParser):

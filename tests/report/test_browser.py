@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from judge.report.drawing import draw as draw_workflow
 from judge.report.plots import draw
 from judge.report.text import plain
 from tests.report.browser import Canary, dumped
@@ -96,7 +92,7 @@ def test_the_filters_work_without_any_script(tmp_path: Path) -> None:
         {"verdict": v, "model": "m", "seed": n, "temperature": 0.7}
         for n, v in enumerate(("fail", "pass", "fail"))
     ]
-    edit = {"round": 1, "check": "c", "values": [], "before": "a", "after": "b"}
+    edit = {"round": 1, "check": "c", "model": "m", "before": "a", "after": "b"}
     lines = [
         record("fail", check("first"), check("second", "fail"), id="A"),
         record("fail", check("first", "fail", votes=split), check("second"), id="B"),
@@ -109,22 +105,14 @@ def test_the_filters_work_without_any_script(tmp_path: Path) -> None:
     assert 'data-said="A,B|C,D A,B| A| B| |D"' in dom
 
 
-def graph(names: list[str]) -> Any:
-    """What a drawn workflow gives of itself: nodes in a row."""
-    edges = [SimpleNamespace(source=a, target=b, conditional=False) for a, b in pairwise(names)]
-    return SimpleNamespace(get_graph=lambda: SimpleNamespace(nodes=names, edges=edges))
-
-
 def test_names_in_figures_are_text(canary: Canary, tmp_path: Path) -> None:
     # As many as a figure names.
     texts = payloads(canary.url)[:20]
     found = made_up(items=120, values=texts, probabilities=False)
     judge = report(found, by=["country"], model=texts[0])
     paths = draw(calibration(checked(judge, check=texts[0])), tmp_path)
-    workflow = tmp_path / "workflow.svg"
-    draw_workflow(graph(["__start__", *texts[:8], "--!><script>", "__end__"]), workflow)
-    figures = [path.read_text("utf-8") for path in (*paths, workflow) if path.suffix == ".svg"]
-    assert len(figures) == 3
+    figures = [path.read_text("utf-8") for path in paths if path.suffix == ".svg"]
+    assert len(figures) == 2
     # As a page would hold them: read by HTML's rules, which are looser than XML's.
     inline = "".join(figure[figure.index("<svg") :] for figure in figures)
     made = tmp_path / "figures.html"

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from judge.errors import UsageError
 from judge.report import quotes
-from judge.report.judged import Edit, Finding
 from judge.report.page import write_page
 from judge.report.text import LIMIT, changes, plain, visible
+from judge.verdict import Edit, Finding, Verdict
 from tests.report.pages import Seen, check, full, items, judged, page, payloads, record, rows
 
 PLAIN = """
@@ -57,7 +57,7 @@ ALLOWED = {
 
 CSS = (Path(__file__).parents[2] / "judge/report/page.css").read_text()
 CLASSES = set(re.findall(r"\.([a-z]+)", CSS))
-VERDICTS = {"pass", "fail", "abstain", "unreadable", "error", "skipped", "open"}
+VERDICTS = {"pass", "fail", "abstain", "unreadable", "error", "skipped"}
 
 
 def assert_only_ours(seen: Seen) -> None:
@@ -119,10 +119,10 @@ def test_a_run_over_nothing_has_a_page_and_no_shares() -> None:
 
 
 def test_failed_records_come_first_and_as_many_as_asked() -> None:
-    verdicts = ["pass", "open", "fail", "pass", "abstain", "error", "fail", "unreadable", "fail"]
+    verdicts = ["pass", "fail", "pass", "abstain", "error", "fail", "unreadable", "fail"]
     html = page([record(v, id=f"r{n}") for n, v in enumerate(verdicts)], limit=2)
     told = Seen(html[html.index('<section id="records">') :].replace("</main>", "")[:-16]).words
-    assert re.findall(r"\br\d\b", told) == ["r2", "r6", "r5", "r7", "r4", "r1", "r0", "r3"]
+    assert re.findall(r"\br\d\b", told) == ["r1", "r5", "r4", "r6", "r3", "r0", "r2"]
     assert "fail the first 2 of 3" in told
     assert "pass all 2" in told
 
@@ -161,7 +161,7 @@ def test_several_fingerprints_are_told() -> None:
     assert "Workflow story 1 record: 1 pass" in words
     many = Seen(page([record(fingerprint=f"f{n}") for n in range(100)])).words
     assert "have 40 or more fingerprints" in many
-    assert "and 60 records that were judged in further ways" in many
+    assert "and 60 records of further runs" in many
 
 
 def test_quotes_are_marked_where_they_stand() -> None:
@@ -172,7 +172,7 @@ def test_quotes_are_marked_where_they_stand() -> None:
         {"verdict": "fail", "quote": "greeted Bo"},
         {"verdict": "fail", "quote": "He never came at all, nor did she."},
     ]
-    html = page([record("fail", check(verdict="fail", findings=findings), story=story)])
+    html = page([record("fail", check(verdict="fail", evidence=findings), story=story)])
     assert (
         'First he laughed. <mark class="for">Then he </mark><mark class="against">greeted Bo</mark>'
         '<sup><bdi><a href="#r1q2">2</a></bdi></sup><mark class="for"> – and left.</mark>'
@@ -183,11 +183,18 @@ def test_quotes_are_marked_where_they_stand() -> None:
 
 
 def test_quotes_of_what_was_rewritten_say_so() -> None:
-    edit = {"round": 1, "check": "c", "values": [], "before": "It was rude.", "after": "He bowed."}
-    gone = [{"verdict": "fail", "quote": quote} for quote in ("It was rude.", "He bowed.")]
+    edit = {
+        "round": 1,
+        "check": "c",
+        "values": [],
+        "model": "m",
+        "before": "It was rude.",
+        "after": "He bowed.",
+    }
+    gone = [{"verdict": "fail", "quote": quote} for quote in ("It was rude.", "Bowed.")]
     old = {"story": "He came. It was rude."}
     told = record(
-        "pass", check(findings=gone[:1]), edits=[edit], story="He came. He bowed.", original=old
+        "pass", check(evidence=gone[:1]), edits=[edit], story="He came. Bowed.", original=old
     )
     html = page([told])
     before = html[html.index("Before it was rewritten") :]
@@ -230,14 +237,14 @@ def test_votes_edits_and_losses_are_on_the_page() -> None:
                 check(verdict="abstain", votes=votes, probability=0.9999, by="accepting"),
                 dropped=["Greed--Agree"],
                 contradictions=[finding],
-                extraction={"credits": [1, 0.5, None], "recall": 0.75, "over": 2, "of": 3},
+                extraction={"credits": [1, 0.5, None], "recall": 0.75},
             )
         ]
     )
     words = Seen(html).words
     for told in (
         "relevance accepting P(pass) >0.999 2 votes: 1 pass, 1 unreadable",
-        "unreadable m:b 1 0.7 cut off",
+        "unreadable m:b seed 1, temperature 0.7 cut off",
         "Values dropped Greed--Agree",
         "Thrift--Agree character: Ann Spends.",
         "recall 0.750 over 2 of 3 gold values; credits 1, 0.5, –",
@@ -339,7 +346,7 @@ def test_colours_can_be_told_apart(dark: bool) -> None:
         parts = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
         return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
-    texts = ["ink", "soft", "link", "pass", "fail", "abstain", "unreadable", "error", "open"]
+    texts = ["ink", "soft", "link", "pass", "fail", "abstain", "unreadable", "error"]
     pairs = [(text, ground) for text in (*texts, "skipped") for ground in ("paper", "card")]
     pairs += [("ink", ground) for ground in ("for", "against", "ins", "del")]
     for text, ground in [*pairs, ("unseen-ink", "unseen")]:
@@ -357,10 +364,10 @@ def test_quotes_that_stand_nowhere_are_not_looked_for_without_end(
         searched.append(len(quote) * len(text))
 
     monkeypatch.setattr(quotes, "locate", counted)
-    edits = [Edit(round=1, check="c", before="a b " * 5000, after="d e " * 5000)] * 100
+    edits = [Edit(round=1, check="c", model="m", before="a b " * 5000, after="d e " * 5000)] * 100
     made = quotes.Quotes({("now", "story"): "the fox " * 2500}, edits, cut=False)
     for number in range(100):
-        finding = Finding(verdict="pass", quote=f"{number} " + "q w e r t y " * 160)
+        finding = Finding(verdict=Verdict.PASS, quote=f"{number} " + "q w e r t y " * 160)
         note = made.note(finding)[1]
     assert note == "does not stand in the text word for word; no more was looked for"
     assert sum(searched) < quotes.MOST_WORK + 2 * max(searched)

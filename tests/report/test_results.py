@@ -10,7 +10,7 @@ from pathlib import Path
 from judge.evaluation.tables import Row, Table
 from judge.report.calibration import write as write_calibration
 from judge.report.results import write
-from judge.stats.interval import Estimate
+from judge.stats.intervals import Estimate
 from tests.report.test_plots import calibration, checked, made_up, report, texts
 
 HOSTILE = "a\x00b\x1b[31m\ud800\u202e</text><script>alert(1)</script>"

@@ -12,7 +12,7 @@ from judge.errors import UsageError
 from judge.judging.combining import Isotonic, Logistic
 from judge.judging.reading import Reader
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
-from judge.run.calibrated import bond_of, profiled_models, profiles_of
+from judge.run.calibrated import bond_of, profiled_models
 from judge.run.setup import Setup
 from judge.settings import Settings, resolve
 
@@ -62,16 +62,6 @@ def setup(**more: Any) -> Setup:
 # ---------------------------------------------------------------- which profiles, which models
 
 
-def test_where_profiles_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = Profiles({"relevance": (judge_profile(),)})
-    monkeypatch.setattr("judge.run.calibrated.shipped", lambda: ours)
-    assert profiles_of(settings()) is ours
-    assert profiles_of(settings(profile="none")) == Profiles()
-    assert profiles_of(settings(profile=saved())).source == "p.json"
-    with pytest.raises(UsageError, match=r"--profile no\.json: cannot be read"):
-        profiles_of(settings(profile="no.json"))
-
-
 def of(made: Profile) -> Profiles:
     return Profiles.of(made, "p.json")
 
@@ -108,38 +98,7 @@ def test_the_models_of_a_profile(
     assert profiled_models(found, profiles) == found, "looked at again, it is the same"
 
 
-@pytest.mark.parametrize(
-    ("profiles", "given", "message"),
-    [
-        (BOTH, {}, "knows a:1, b:1: name one with --model"),
-        (CASCADE, {"model": ("a:1",)}, "is for a:1 before b:1; leave out --model"),
-        (CASCADE, {"model": ("b:1", "a:1")}, "is for a:1 before b:1"),
-        (CASCADE, {"cheap_model": "b:1"}, "is for a:1 before b:1"),
-    ],
-)
-def test_models_that_the_profile_is_not_for(
-    profiles: Profiles, given: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UsageError, match=rf"--profile p\.json {message}"):
-        profiled_models(settings(**given), profiles)
-
-
 # ---------------------------------------------------------------- bonds
-
-
-def test_a_judge_read_by_its_first_token_has_one_vote_and_no_temperature() -> None:
-    cold = Setup.of(settings(model=(CHEAP,))).judge("relevance", CHEAP)
-    made = bond_of(cold, 3, 0.7)
-    assert (made.reading, made.votes, made.temperature) == ("probability", 1, 0.0)
-    assert (made.check, made.model) == ("relevance", CHEAP)
-    assert made.rubric == cold.rubric.digest and made.identity["model"] == "cheap.yaml"
-    warm = Setup.of(settings(model=(WARM,))).judge("relevance", WARM)
-    made = bond_of(warm, 3, 0.7)
-    assert (made.reading, made.votes, made.temperature) == ("structured", 3, 0.7)
-    # A rubric without a question for the first token is read as a reply, whatever is wished for.
-    leakage = Setup.of(settings(model=(CHEAP,))).judge("leakage", CHEAP)
-    bare = bond_of(leakage, 2, 0.7)
-    assert (bare.reading == "structured") == (leakage.rubric.readings.probability is None)
 
 
 # ---------------------------------------------------------------- readers
@@ -176,48 +135,6 @@ def test_how_a_judge_reads(found: dict[str, Any], given: dict[str, Any], expecte
     assert reader(profile=saved(known("relevance", CHEAP, **found)), **given) == expected
 
 
-def test_without_a_profile_it_reads_as_the_rubric_says() -> None:
-    saved(known("relevance", CHEAP, combination=PLATT, sure_at=0.8))
-    assert reader(model=(CHEAP,), profile="none") == Reader()
-
-
-def test_a_profile_that_comes_with_the_package_counts_where_it_fits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ours = Profiles({"relevance": (known("relevance", CHEAP, combination=PLATT),)})
-    monkeypatch.setattr("judge.run.calibrated.shipped", lambda: ours)
-    assert reader(model=(CHEAP,)) == Reader(combination=PLATT)
-    assert reader(model=(STRONG,)) == Reader()
-    assert reader(model=(CHEAP,), profile="none") == Reader()
-
-
-@pytest.mark.parametrize(
-    ("guarantee", "given", "expected"),
-    [
-        # A tested threshold needs no margin on top of it.
-        (SURE, {}, Reader(combination=PLATT, sure_at=0.75)),
-        (SURE, {"cheap_margin": 0.45}, Reader(combination=PLATT, sure_at=0.75)),
-        (None, {}, Reader(combination=PLATT, sure_at=0.8)),
-        (None, {"cheap_margin": 0.45}, Reader(combination=PLATT, sure_at=0.95)),
-        # Own thresholds have no guarantee, so the margin is what keeps the cheap judge modest.
-        (SURE, {"thresholds": {"relevance": (0.6,)}}, Reader((0.6,), 0.3)),
-    ],
-)
-def test_how_the_cheap_judge_reads(
-    guarantee: Guarantee | None, given: dict[str, Any], expected: Reader
-) -> None:
-    cheap = known("relevance", CHEAP, combination=PLATT, sure_at=0.75, guarantee=guarantee)
-    name = saved(cheap, known("relevance", STRONG), cascades={"relevance": GOOD})
-    panel = (
-        setup(profile=name, check=("relevance",), **given)
-        .bound("norm")
-        .context.panel("relevance", "steering")
-    )
-    assert panel.screen is not None and panel.screen.client.spec == CHEAP
-    assert panel.screen.reader == expected
-    assert [judge.client.spec for judge in panel.judges] == [STRONG]
-
-
 # ---------------------------------------------------------------- known errors
 
 EDITED = GOOD.model_copy(update={"passed": 50})
@@ -225,16 +142,6 @@ EDITED = GOOD.model_copy(update={"passed": 50})
 
 def errors(**more: Any) -> Any:
     return setup(**more).bound("norm").errors.get(("relevance", "steering"))
-
-
-def test_errors_are_the_profiles() -> None:
-    labels = {"00": True}
-    name = saved(known("relevance", CHEAP, combination=PLATT, edited=EDITED, labels=labels))
-    assert errors(profile=name) == (GOOD, EDITED, labels)
-    assert setup(profile=name).bound("norm").errors.keys() == {
-        ("relevance", "steering"),
-        ("relevance", "accepting"),
-    }
 
 
 @pytest.mark.parametrize(
@@ -254,36 +161,22 @@ def test_a_judge_that_reads_otherwise_errs_otherwise(
     assert errors(**{"profile": name, "model": (CHEAP,), **given}) is None
 
 
-def test_a_panel_errs_otherwise_than_its_members() -> None:
-    name = saved(known("relevance", CHEAP), known("relevance", STRONG))
-    assert errors(profile=name, model=(CHEAP, STRONG)) is None
-    assert errors(profile=name, model=(STRONG,)) == (GOOD, None, {})
-
-
 def test_a_cascades_errors_are_those_of_the_whole() -> None:
     whole = GOOD.model_copy(update={"passed": 99})
     judges = [
-        known("relevance", spec, combination=PLATT, sure_at=0.75, guarantee=SURE, edited=EDITED)
+        known("relevance", spec, combination=PLATT, sure_at=0.75, guarantee=SURE)
         for spec in (CHEAP, STRONG)
     ]
     name = saved(*judges, cascades={"relevance": whole})
-    # Of edited records only judges that decide alone were measured.
-    assert errors(profile=name) == (whole, None, {})
+    assert errors(profile=name) == (whole, {})
     # A cheap judge that needs a margin, for want of a guarantee, is not the one that was measured.
     modest = [judge.model_copy(update={"guarantee": None}) for judge in judges]
     assert errors(profile=saved(*modest, cascades={"relevance": whole})) is None
     saved(*judges, cascades={"relevance": whole})
     # Switched off, the cheap judge leaves the strong one's own errors.
-    assert errors(profile=name, cheap_margin=0.5) == (GOOD, EDITED, {})
+    assert errors(profile=name, cheap_margin=0.5) == (GOOD, {})
     for given in ({"margin": 0.3}, {"thresholds": {"relevance": (0.6,)}}):
         assert errors(profile=name, **given) is None
-
-
-def test_steering_and_accepting_judges_err_each_in_their_own_way() -> None:
-    name = saved(known("relevance", CHEAP), known("relevance", STRONG, rates=EDITED))
-    found = setup(profile=name, model=(CHEAP,), accept_model=(STRONG,)).bound("norm").errors
-    assert found["relevance", "steering"].rates == GOOD
-    assert found["relevance", "accepting"].rates == EDITED
 
 
 # ---------------------------------------------------------------- refusals
@@ -325,22 +218,6 @@ def test_another_judge_is_refused_before_anything_is_asked() -> None:
     refused(told + "script .* in the profile, .* here", profile=name)
 
 
-def test_votes_and_temperature_bind_structured_judges() -> None:
-    name = saved(known("derivation", WARM, votes=3, warm=0.7))
-    given: dict[str, Any] = {"profile": name, "check": ("derivation",)}
-    setup(**given, votes=3)
-    refused("votes 3 in the profile, 1 here; temperature 0.7 in the profile, 0.0 here", **given)
-    refused("temperature 0.7 in the profile, 0.3 here", **given, votes=3, vote_temperature=0.3)
-
-
-def test_a_profile_of_nothing_that_is_asked_is_refused() -> None:
-    name = saved(known("relevance", CHEAP))
-    told = r"--profile p\.json speaks of relevance; nothing of that is asked here"
-    refused(told, profile=name, check=("leakage",))
-    refused(told, profile=name, workflow="story")
-    setup(profile=name, check=("relevance", "leakage"))
-
-
 @pytest.mark.parametrize(
     ("combination", "told"),
     [
@@ -360,11 +237,6 @@ def test_a_combination_that_cannot_be_applied_is_refused(combination: Any, told:
     refused(told, profile=name, rubric=("own.yaml",))
 
 
-def test_a_judge_without_probabilities_has_nothing_to_combine() -> None:
-    made = known("derivation", WARM, combination=PLATT)
-    refused("question 0 of 0", profile=saved(made), check=("derivation",))
-
-
 # ---------------------------------------------------------------- the run's fingerprint
 
 
@@ -378,17 +250,3 @@ def test_the_runs_fingerprint_goes_with_its_profile() -> None:
         name = saved(known("relevance", CHEAP, **found))
         marks.append(setup(model=(CHEAP,), profile=name).bound("norm").fingerprint)
     assert len(set(marks)) == len(marks)
-
-
-def test_a_profile_of_checks_that_are_left_out_changes_nothing() -> None:
-    both = saved(known("relevance", CHEAP), known("derivation", CHEAP, combination=PLATT))
-    first = setup(profile=both, check=("relevance",)).bound("norm")
-    alone = saved(known("relevance", CHEAP))
-    assert setup(profile=alone, check=("relevance",)).bound("norm").fingerprint == first.fingerprint
-    assert list(first.models["settings"]["profiles"]) == ["relevance"]
-    assert list(first.models["settings"]["profiles"]["relevance"]) == [CHEAP]
-
-
-def test_calibration_looks_at_judges_as_they_are() -> None:
-    name = saved(known("relevance", CHEAP, combination=PLATT, sure_at=0.8))
-    assert setup(profile=name).judge("relevance", CHEAP).reader == Reader()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
-import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_profiles import GOOD, judge_profile, profile
+from made_profiles import judge_profile, profile
 
 from judge.profiles import Rates, item_key
 from judge.records import Item, Record, build
@@ -18,7 +16,6 @@ from judge.run.calibrated import bond_of
 from judge.run.corrected import CorrectedRate, Corrections
 from judge.run.setup import Bound, Setup
 from judge.settings import resolve
-from judge.stats.corrected_rate import rogan_gladen
 from judge.subject import Subject
 
 SPEC = "scripted:judge.yaml"
@@ -49,8 +46,9 @@ def story(number: int, values: Sequence[str] = ("One--Agree", "Two--Agree")) -> 
 
 def check(name: str, verdict: str, *, by: str = "steering", **values: str) -> dict[str, Any]:
     """A check as an output line has it; `values` are those with a finding."""
-    findings = [{"value": f"{v}--Agree", "verdict": said} for v, said in values.items()]
-    return {"check": name, "by": by, "verdict": verdict, "findings": findings or [{}]}
+    evidence = [{"value": f"{v}--Agree", "verdict": said} for v, said in values.items()]
+    vote = {"model": "m:x", "verdict": verdict, "evidence": evidence}
+    return {"check": name, "by": by, "verdict": verdict, "votes": [vote]}
 
 
 def add(
@@ -78,46 +76,9 @@ def only(corrections: Corrections) -> CorrectedRate:
 # ---------------------------------------------------------------- one check, by hand
 
 
-def test_rogan_gladen_by_hand() -> None:
-    # TPR 0.9 and TNR 0.8: (0.55 + 0.8 - 1) / (0.9 + 0.8 - 1) = 0.5
-    corrections = Corrections()
-    relevance(corrections, bound("norm", "relevance"), 55, 45)
-    rate = only(corrections)
-    assert (rate.check, rate.stratum, rate.undecided) == ("relevance", "as read", 0)
-    raw, estimate = rate.corrected.raw, rate.corrected.estimate
-    assert (raw.value, raw.n) == (pytest.approx(0.55), 100)
-    assert estimate.value == pytest.approx(0.5)
-    assert (estimate.n, estimate.of) == (200, 300)
-    assert rate.powered is None
-    # The delta method, for large samples: the judged sample and both labelled ones have a part.
-    parts = (0.55 * 0.45 / 100, 0.5**2 * 0.9 * 0.1 / 100, 0.5**2 * 0.8 * 0.2 / 100)
-    half = 1.96 * math.sqrt(sum(parts)) / 0.7
-    assert estimate.low is not None and estimate.high is not None
-    assert (estimate.low, estimate.high) == pytest.approx((0.5 - half, 0.5 + half), abs=0.02)
-
-
-@pytest.mark.parametrize(
-    ("judged", "rates"),
-    [(1, Rates(passed=9, passes=10, failed=16, fails=20)), (10, GOOD)],
-)
-def test_the_interval_has_the_error_of_both_samples(judged: int, rates: Rates) -> None:
-    wide, narrow = [], []
-    for found, times, into in ((rates, judged, narrow), (GOOD, 1, wide)):
-        corrections = Corrections()
-        relevance(corrections, bound("norm", "relevance", rates=found), 11 * times, 9 * times)
-        estimate = only(corrections).corrected.estimate
-        assert estimate.value == pytest.approx(0.5)
-        assert estimate.low is not None and estimate.high is not None
-        into.append(estimate.high - estimate.low)
-    if judged > 1:
-        assert narrow < wide, "ten times as many judged records tell more"
-    else:
-        assert narrow > wide, "a tenth of the labels tells less"
-
-
 def test_a_judge_that_may_be_no_better_than_chance_is_not_corrected() -> None:
     corrections = Corrections()
-    coin = Rates(passed=11, passes=20, failed=11, fails=20)
+    coin = Rates(passed=33, passes=60, failed=33, fails=60)
     relevance(corrections, bound("norm", "relevance", rates=coin), 55, 45)
     rate = only(corrections)
     assert rate.corrected.estimate.value is None
@@ -138,65 +99,15 @@ def test_undecided_records_are_counted_apart() -> None:
     assert rate.corrected.raw.n == 20
 
 
-def test_nothing_decided_is_no_rate() -> None:
-    made, corrections = bound("norm", "relevance"), Corrections()
-    add(corrections, made, norm(0), check("relevance", "abstain"))
-    rate = only(corrections)
-    assert rate.as_json()["raw"]["value"] is None
-    assert rate.corrected.reason == "no item was judged"
-    empty = Corrections()
-    add(empty, made, norm(0), check("relevance", "skipped"))
-    assert list(empty.rates()) == []
-
-
-def test_checks_without_a_profile_and_checks_that_were_not_made_are_left_out() -> None:
-    made, corrections = bound("norm", "relevance", "derivation"), Corrections()
-    add(corrections, made, norm(0), check("relevance", "pass"), check("abstraction", "fail"))
-    assert [rate.check for rate in corrections.rates()] == ["relevance"]
-    add(corrections, made, norm(1), check("derivation", "pass"))
-    assert [rate.check for rate in corrections.rates()] == ["derivation", "relevance"]
-
-
-def test_the_last_word_on_a_record_counts() -> None:
-    made, corrections = bound("norm", "relevance"), Corrections()
-    checks = check("relevance", "fail"), check("relevance", "pass")
-    add(corrections, made, norm(0), *checks)
-    assert only(corrections).corrected.raw.value == 1.0
-
-
 # ---------------------------------------------------------------- strata
 
 
-def test_records_that_were_edited_are_a_stratum_of_their_own() -> None:
-    made, corrections = bound("norm", "relevance", labels={"00": True}), Corrections()
+def test_records_that_were_edited_are_left_out() -> None:
+    made, corrections = bound("norm", "relevance"), Corrections()
     relevance(corrections, made, 55, 45)
     relevance(corrections, made, 8, 2, edits=[{"check": "relevance"}])
-    read, edited = corrections.rates()
-    assert read.corrected.estimate.value == pytest.approx(0.5), "edited ones do not raise it"
-    assert (edited.stratum, edited.corrected.raw.n) == ("after edits", 10)
-    assert edited.corrected.raw.value == pytest.approx(0.8)
-    assert edited.corrected.estimate.value is None
-    assert edited.corrected.reason == (
-        "no labelled record that was accepted after edits was calibrated on"
-    )
-
-
-def test_labels_of_edited_records_correct_them() -> None:
-    # TPR 0.9, TNR 0.6: (0.8 + 0.6 - 1) / 0.5 = 0.8, where the others have (0.8 + 0.8 - 1) / 0.7
-    known = Rates(passed=90, passes=100, failed=60, fails=100)
-    made, corrections = bound("norm", "relevance", edited=known), Corrections()
-    relevance(corrections, made, 80, 20)
-    relevance(corrections, made, 80, 20, edits=[{"check": "relevance"}])
-    read, edited = corrections.rates()
-    assert read.corrected.estimate.value == pytest.approx(6 / 7)
-    assert edited.corrected.estimate.value == pytest.approx(0.8)
-
-
-def test_an_edited_text_is_not_the_one_that_was_labelled() -> None:
-    made = bound("norm", "relevance", labels=labels(norm(0)))
-    corrections = Corrections()
-    add(corrections, made, norm(0), check("relevance", "pass"), edits=[{"check": "relevance"}])
-    assert only(corrections).powered is None
+    assert only(corrections).corrected.estimate.value == pytest.approx(0.5)
+    assert only(corrections).corrected.raw.n == 100
 
 
 # ---------------------------------------------------------------- by value
@@ -211,41 +122,6 @@ def test_checks_about_values_count_values() -> None:
     rate = only(corrections)
     assert (rate.corrected.raw.n, rate.corrected.raw.value) == (20, pytest.approx(0.55))
     assert rate.corrected.estimate.value == pytest.approx(0.5)
-
-
-def test_values_of_one_story_go_together() -> None:
-    # Whatever one value gets the other gets too: 20 values are worth 10.
-    made, corrections = bound("story", "incorporation"), Corrections()
-    for number in range(10):
-        verdict = "pass" if number < 6 else "fail"
-        add(
-            corrections,
-            made,
-            story(number),
-            check("incorporation", verdict, One=verdict, Two=verdict),
-        )
-    found = only(corrections).corrected.estimate
-    apart = rogan_gladen(12, 20, 90, 100, 80, 100).estimate
-    together = rogan_gladen(12, 20, 90, 100, 80, 100, deff_judged=2).estimate
-    assert found.low is not None and apart.low is not None
-    assert (found.value, found.low, found.high) == pytest.approx(
-        (together.value, together.low, together.high), abs=1e-3
-    )
-    assert found.low < apart.low
-
-
-def test_where_all_values_agree_the_clusters_count_as_whole() -> None:
-    # The design effect cannot be told then; two values a story may be worth one.
-    made, corrections = bound("story", "incorporation"), Corrections()
-    for number in range(10):
-        add(
-            corrections,
-            made,
-            story(number),
-            check("incorporation", "pass", One="pass", Two="pass"),
-        )
-    raw = only(corrections).corrected.raw
-    assert raw == rogan_gladen(20, 20, 90, 100, 80, 100, deff_judged=2).raw
 
 
 @pytest.mark.parametrize(
@@ -300,14 +176,6 @@ def test_labels_on_the_judged_records_by_hand() -> None:
     assert told["low"] < 0.6 < told["high"]
 
 
-def test_an_undecided_record_has_no_pair() -> None:
-    made, corrections = bound("norm", "relevance", labels=labels(norm(0), norm(1))), Corrections()
-    add(corrections, made, norm(0), check("relevance", "abstain"))
-    add(corrections, made, norm(1), check("relevance", "pass"))
-    powered = only(corrections).powered
-    assert powered is not None and (powered.estimate.n, powered.estimate.of) == (1, 1)
-
-
 def test_labels_of_single_values_are_found_though_the_value_was_dropped() -> None:
     known = labels(story(0), One=True, Two=True)
     made, corrections = bound("story", "incorporation", labels=known), Corrections()
@@ -325,33 +193,4 @@ def test_labels_of_single_values_are_found_though_the_value_was_dropped() -> Non
     assert rate.powered.estimate.value == pytest.approx(1.0)
 
 
-def test_a_text_that_has_changed_since_it_was_labelled_has_no_label() -> None:
-    made, corrections = bound("norm", "relevance", labels=labels(norm(0))), Corrections()
-    add(corrections, made, {**norm(0), "story": "Somebody came in."}, check("relevance", "pass"))
-    assert only(corrections).powered is None
-
-
-def test_a_record_of_two_kinds_is_found_as_the_workflow_takes_it() -> None:
-    both = {**norm(0), "values": ["One--Agree"]}
-    plain = build(Item("", 1, both), "norm")
-    assert isinstance(plain, Record)
-    known = {item_key(Subject.of(plain), None): True}
-    made, corrections = bound("norm", "relevance", labels=known), Corrections()
-    add(corrections, made, both, check("relevance", "pass"))
-    assert only(corrections).powered is not None
-
-
 # ---------------------------------------------------------------- memory
-
-
-def test_nothing_grows_with_the_records() -> None:
-    known = labels(*(norm(n) for n in range(1000)))
-    made = bound("norm", "relevance", labels=known)
-    corrections = Corrections()
-    sizes = []
-    for _ in range(3):
-        relevance(corrections, made, 600, 400)
-        sizes.append(len(pickle.dumps(corrections)))
-    assert sizes[-1] - sizes[0] < 100
-    powered = only(corrections).powered
-    assert powered is not None and powered.estimate.n == 3000

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.judging.budget import Budget
+from judge.judging.limits import Budget
 from judge.run.runner import Stop, run
 from judge.run.task import room_within
 from judge.verdict import Usage

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from judge.errors import Denied, Exit, JudgeError, UsageError
-from judge.judging.budget import BudgetReached
 from judge.judging.client import Counters
+from judge.judging.limits import BudgetReached
 from judge.records import Item
 from judge.run.worker import MOST_LEASED, Done, LeasedBudget, Purse, Worker, less
 from judge.settings import resolve

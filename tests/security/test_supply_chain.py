@@ -112,8 +112,8 @@ def test_licences_of_metadata(headers: dict[str, str], told: str | None) -> None
 
 def test_what_judge_needs_is_under_licences_that_are_allowed() -> None:
     rules = supply.tomllib.loads((ROOT / ".ci" / "supply.toml").read_text())["licences"]
-    packages = supply.closure("judge")
-    assert {"judge", "jinja2", "aiohttp", "pydantic-core"} <= set(packages)
+    packages = supply.closure("judge-text")
+    assert {"judge-text", "jinja2", "aiohttp", "pydantic-core"} <= set(packages)
     assert supply.licences(packages, {**rules, "accepted": {}}) == ([], [])
     narrow = {"allow": ["Apache-2.0"], "known": {}, "accepted": {"jinja2": "so"}}
     findings, warnings = supply.licences(packages, narrow)

@@ -16,9 +16,9 @@ from judge import errors
 from judge.backends.base import Call, Mode
 from judge.backends.langchain import LangChainBackend
 from judge.backends.openai import OpenAIBackend
-from judge.weights import publisher
+from judge.weights import sources
 from judge.weights.catalog import WeightsFile
-from judge.weights.source import SourceUnreachable
+from judge.weights.sources import SourceUnreachable
 
 OFF = {
     "PYTHONHTTPSVERIFY": "0",
@@ -123,7 +123,7 @@ async def asked(kind: type[OpenAIBackend] | type[LangChainBackend]) -> str:
 def fetched(folder: Path) -> bytes:
     part = folder / "w.part"
     there = "https://huggingface.co/a/b/resolve/main/w.gguf"
-    publisher.fetch(WeightsFile("w.gguf", 4, "", there, ()), part, lambda done, what: None)
+    sources.from_publisher(WeightsFile("w.gguf", 4, "", there, ()), part, lambda done, what: None)
     return part.read_bytes()
 
 

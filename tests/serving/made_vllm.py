@@ -109,9 +109,9 @@ def _completion(asked: str) -> dict[str, Any]:
 
 def main() -> None:
     folder, told = Path(os.environ["MADE_VLLM"]), os.environ
-    # As vLLM's engine is: another process, here one that has also left the group.
-    sleeping = [sys.executable, "-c", "import time; time.sleep(600)"]
-    worker = subprocess.Popen(sleeping, start_new_session=True)
+    # As vLLM's engine is: another process, which it ends at SIGTERM.
+    worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    signal.signal(signal.SIGTERM, lambda *_: (worker.kill(), sys.exit(0)))
     if "MADE_DEAF" in told:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     entry = {"argv": sys.argv, "server": os.getpid(), "worker": worker.pid}

@@ -1,71 +1,112 @@
-"""Who is dropped, and how many labels go along."""
+"""The alternative annotator test: by hand, and against the procedure written out with libraries."""
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import pytest
+from scipy.stats import PermutationMethod, ttest_1samp, wilcoxon
+from statsmodels.stats.multitest import multipletests
 
-from judge.stats.annotators import Annotator, assess, below
+from judge.stats.annotators import alternative_annotator, share_equal
 
-LABELS = [("ann", "yes")] * 10 + [("bo", "no")] * 6 + [("cy", "yes")] * 4
-CONTROLS = [("ann", "yes", "yes")] * 3 + [("bo", "no", "yes")] * 2 + [("bo", "yes", "yes")] * 3
-PAIRS = [("ann", True, True), ("ann", True, False), ("bo", False, False), ("cy", True, True)]
-
-
-@pytest.fixture
-def found() -> dict[str, Annotator]:
-    return assess(LABELS, CONTROLS, PAIRS)
+Answers = dict[int, str]
 
 
-def test_assessed(found: dict[str, Annotator]) -> None:
-    assert list(found.values()) == [
-        Annotator("ann", 10, 3, 3, 2, 1),
-        Annotator("bo", 6, 5, 3, 1, 0),
-        Annotator("cy", 4, 0, 0, 1, 1),
-    ]
-    assert [one.accuracy for one in found.values()] == [1.0, 0.6, None]
-    assert [one.contradiction_rate for one in found.values()] == [0.5, 0.0, 1.0]
-    assert Annotator("di").contradiction_rate is None
+def simulated(
+    seed: int, judge_right: float, people_right: float, *, items: int = 60, people: int = 4
+) -> tuple[Answers, dict[str, Answers]]:
+    """A judge and people who each name one of four classes, right so often, else at random."""
+    rng = random.Random(seed)
+    truth = [rng.choice("abcd") for _ in range(items)]
+
+    def answers(right: float) -> Answers:
+        return {
+            number: true if rng.random() < right else rng.choice("abcd")
+            for number, true in enumerate(truth)
+        }
+
+    return answers(judge_right), {f"p{n}": answers(people_right) for n in range(people)}
 
 
-@pytest.mark.parametrize(
-    ("accuracy", "contradictions", "expected"),
-    [
-        (None, None, []),
-        (0.6, None, []),
-        (0.61, None, ["bo"]),
-        (None, 0.5, ["cy"]),
-        (None, 0.4, ["ann", "cy"]),
-        (0.7, 0.9, ["bo", "cy"]),
-        (1.0, None, ["bo"]),
-    ],
-)
-def test_dropped(
-    found: dict[str, Annotator],
-    accuracy: float | None,
-    contradictions: float | None,
-    expected: list[str],
-) -> None:
-    dropped = below(found.values(), accuracy, contradictions=contradictions)
-    assert [one.name for one in dropped] == expected
+def written_out(
+    judge: Answers, people: dict[str, Answers], epsilon: float
+) -> tuple[list[float], list[bool], float]:
+    p_values, advantages = [], []
+    for name, own in people.items():
+        d, judge_wins = [], []
+        for item, answer in own.items():
+            others = [theirs[item] for other, theirs in people.items() if other != name]
+            mine, its = (
+                np.mean([o == judge[item] for o in others]),
+                np.mean([o == answer for o in others]),
+            )
+            d.append(int(its >= mine) - int(mine >= its))
+            judge_wins.append(mine >= its)
+        p_values.append(float(ttest_1samp(d, epsilon, alternative="less").pvalue))
+        advantages.append(float(np.mean(judge_wins)))
+    rejected = multipletests(p_values, alpha=0.05, method="fdr_by")[0]
+    return p_values, rejected.tolist(), float(np.mean(advantages))
 
 
-def test_who_answered_no_control_is_not_judged_by_them() -> None:
-    assert below([Annotator("cy", labels=4)], 1.0, contradictions=0.0) == []
+def test_by_hand() -> None:
+    """Three items: p1 and p2 say a, a, b; p3 says b throughout; the judge a throughout."""
+    people = {"p1": "aab", "p2": "aab", "p3": "bbb"}
+    outcome = alternative_annotator(
+        dict(enumerate("aaa")), {name: dict(enumerate(said)) for name, said in people.items()}
+    )
+    assert outcome is not None
+    p1, _, p3 = outcome.annotators
+    # Against p2 and p3: items 1 and 2 tie at one half; item 3 goes to p1, 1 against 0.
+    assert (p1.judge_advantage, p1.annotator_advantage) == (2 / 3, 1.0)
+    # d - 0.1 is -0.1, -0.1, 0.9, ranks 1.5, 1.5, 3: the positive one has rank sum 3, and of the
+    # eight sign patterns {}, {1.5}, {1.5}, {1.5, 1.5} and {3} come to 3 or less.
+    assert (p1.n, p1.test, p1.p_value) == (3, "wilcoxon", 5 / 8)
+    # Against p1 and p2: the judge is right twice, p3 once.
+    assert (p3.judge_advantage, p3.annotator_advantage) == (2 / 3, 1 / 3)
+    assert outcome.advantage == pytest.approx(2 / 3)
+    assert (outcome.winning_rate, outcome.passes) == (0.0, False)
 
 
-def test_worst_first() -> None:
-    one, other = Annotator("a", 5, 4, 2), Annotator("b", 5, 4, 1)
-    assert below([one, other], 0.6) == [other, one]
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.2])
+def test_against_the_procedure_written_out(seed: int, epsilon: float) -> None:
+    judge, people = simulated(seed, judge_right=0.75, people_right=0.7)
+    outcome = alternative_annotator(judge, people, epsilon=epsilon)
+    assert outcome is not None
+    p_values, rejected, advantage = written_out(judge, people, epsilon)
+    assert [one.p_value for one in outcome.annotators] == pytest.approx(p_values)
+    assert [one.wins for one in outcome.annotators] == rejected
+    assert outcome.winning_rate == sum(rejected) / 4
+    assert outcome.advantage == pytest.approx(advantage)
+    assert {one.test for one in outcome.annotators} == {"t"}
 
 
-def test_told(found: dict[str, Annotator]) -> None:
-    assert found["bo"].as_json() == {
-        "name": "bo",
-        "labels": 6,
-        "controls": 5,
-        "right": 3,
-        "pairs": 1,
-        "contradictory": 0,
-        "accuracy": 0.6,
-        "contradiction_rate": 0.0,
-    }
+@pytest.mark.parametrize("seed", range(4))
+def test_signed_ranks_against_all_sign_patterns(seed: int) -> None:
+    judge, people = simulated(seed, judge_right=0.6, people_right=0.6, items=10)
+    outcome = alternative_annotator(judge, people, epsilon=0.2)
+    assert outcome is not None
+    for one in outcome.annotators:
+        d = []
+        for item, answer in people[one.annotator].items():
+            others = [theirs[item] for name, theirs in people.items() if name != one.annotator]
+            mine, its = share_equal(judge[item], others), share_equal(answer, others)
+            d.append(float(its >= mine) - float(mine >= its))
+        theirs = wilcoxon(
+            np.array(d) - 0.2,
+            alternative="less",
+            method=PermutationMethod(n_resamples=5000),
+        )
+        assert one.p_value == pytest.approx(float(theirs.pvalue))
+
+
+def test_undefined() -> None:
+    judge, people = simulated(0, judge_right=0.8, people_right=0.7, people=2)
+    assert alternative_annotator(judge, people) is None
+    assert alternative_annotator({}, {}) is None
+    with pytest.raises(ValueError, match="epsilon is 2"):
+        alternative_annotator(judge, people, epsilon=2)
+    with pytest.raises(ValueError, match="items_at_least is 0"):
+        alternative_annotator(judge, people, items_at_least=0)

@@ -1,4 +1,4 @@
-"""Cluster bootstrap: draws, intervals, and where there is none."""
+"""Cluster bootstrap: draws, intervals, means, shares, paired differences, and where none is."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap as scipy_bootstrap
 
-from judge.stats.bootstrap import Resamples, bootstrap
-from judge.stats.interval import Estimate
+from judge.stats.bootstrap import (
+    Resamples,
+    bootstrap,
+    mean_estimate,
+    paired_difference,
+    share_estimate,
+)
+from judge.stats.intervals import Estimate
 
 
 def mean(values: object) -> float | None:
@@ -69,28 +75,6 @@ def test_items_that_only_repeat_their_cluster_bring_no_certainty() -> None:
     assert fourfold.n == 240
 
 
-def test_seed() -> None:
-    first, again, other = (bootstrap(mean, SKEWED, range(60), seed=seed) for seed in (1, 1, 2))
-    assert first == again != other
-
-
-def test_higher_level_is_wider() -> None:
-    narrow, wide = (bootstrap(mean, SKEWED, range(60), level=level) for level in (0.8, 0.99))
-    assert narrow.low is not None and wide.low is not None
-    assert narrow.high is not None and wide.high is not None
-    assert wide.low < narrow.low < narrow.high < wide.high
-
-
-def test_no_interval_where_draws_do_not_differ() -> None:
-    assert bootstrap(mean, [1.0] * 20, range(20)) == Estimate(1.0, n=20, of=20)
-    assert bootstrap(mean, [0.0, 1.0], ["a", "a"]) == Estimate(0.5, n=2, of=2)
-
-
-def test_undefined() -> None:
-    assert bootstrap(mean, [], []) == Estimate(None)
-    assert bootstrap(lambda items: None, SKEWED, range(60)) == Estimate(None, n=60, of=60)
-
-
 @pytest.mark.parametrize(("known", "has_interval"), [(1, False), (2, False), (3, True)])
 def test_undefined_draws(known: int, has_interval: bool) -> None:
     """A draw misses k of 60 items with probability (1 - k / 60)^60: 0.36, 0.13, 0.046."""
@@ -107,19 +91,21 @@ def test_errors() -> None:
         bootstrap(mean, [1.0], ["a"], draws=0)
     with pytest.raises(ValueError, match=r"level is 1\.0"):
         bootstrap(mean, SKEWED, range(60), level=1.0)
+    with pytest.raises(ValueError, match="1 values for 2 items"):
+        mean_estimate([1.0], Resamples("ab"))
+    with pytest.raises(ValueError, match="outside"):
+        share_estimate([1.5, 0.0], Resamples("ab"))
+    with pytest.raises(ValueError, match="1 scores and 2"):
+        paired_difference([1.0], [1.0, 0.0], Resamples("a"))
 
 
-def test_more_clusters_than_blocks() -> None:
-    """The acceleration of 1,000 clusters comes from 400 blocks; scipy's leaves out one by one."""
-    values = np.random.default_rng(3).exponential(size=1000)
-    resamples = Resamples(range(1000), draws=2000)
-    assert resamples.weights().shape == (1 + 2000 + 400, 1000)
-    ours = bootstrap(mean, values.tolist(), range(1000), draws=2000)
-    theirs = scipy_bootstrap(
-        (values,), np.mean, n_resamples=2000, method="BCa", rng=np.random.default_rng(1)
-    ).confidence_interval
-    assert ours.low == pytest.approx(theirs.low, abs=0.01)
-    assert ours.high == pytest.approx(theirs.high, abs=0.01)
+def test_nothing_to_draw_from_and_draws_that_do_not_differ() -> None:
+    assert bootstrap(mean, [], []) == share_estimate([], Resamples("")) == Estimate(None)
+    assert bootstrap(lambda items: None, SKEWED, range(60)) == Estimate(None, n=60, of=60)
+    assert bootstrap(mean, [1.0] * 20, range(20)) == Estimate(1.0, n=20, of=20)
+    assert bootstrap(mean, [0.0, 1.0], ["a", "a"]) == Estimate(0.5, n=2, of=2)
+    found = paired_difference([1.0, 0.0], [1.0, 0.0], Resamples("ab"))
+    assert found == Estimate(0.0, n=2, of=2)
 
 
 @settings(max_examples=25, deadline=None)
@@ -137,3 +123,45 @@ def test_sums_are_weighted_sums(items: list[tuple[float, int]]) -> None:
     if estimate.low is not None and estimate.high is not None:
         drawn = (weights @ values)[1:21]
         assert drawn.min() <= estimate.low <= estimate.high <= drawn.max()
+
+
+# ---------------------------------------------------------------- means and shares
+
+VALUES = [1.0, 0.0, None, 1.0, 0.5, None, 1.0, 0.0, 1.0, 1.0]
+CLUSTERS = list("aabbccddee")
+
+
+def test_same_as_the_plain_bootstrap() -> None:
+    def mean(values: object) -> float | None:
+        there = [value for value in values if value is not None]  # type: ignore[attr-defined]
+        return sum(there) / len(there) if there else None
+
+    plain = bootstrap(mean, VALUES, CLUSTERS, seed=4)
+    estimate = mean_estimate(VALUES, Resamples(CLUSTERS, seed=4))
+    assert estimate.value == pytest.approx(5.5 / 8)
+    assert (estimate.low, estimate.high) == (pytest.approx(plain.low), pytest.approx(plain.high))
+    assert (estimate.n, estimate.of) == (8, 10)
+    assert share_estimate(VALUES, Resamples(CLUSTERS, seed=4)) == estimate
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high"), [(1.0, 0.025**0.2, 1.0), (0.0, 0, 1 - 0.025**0.2)]
+)
+def test_all_alike_counts_clusters(value: float, low: float, high: float) -> None:
+    estimate = share_estimate([value] * 10, Resamples(CLUSTERS))
+    assert estimate.value == value
+    assert (estimate.low, estimate.high) == (pytest.approx(low), pytest.approx(high))
+    assert mean_estimate([value] * 10, Resamples(CLUSTERS)) == Estimate(value, n=10, of=10)
+
+
+def test_a_cluster_that_the_mean_leaves_out_is_none() -> None:
+    values = [float(number % 2) for number in range(12)]
+    resamples = Resamples(range(12), fewest=10)
+    assert mean_estimate(values, resamples).low is not None
+    few = mean_estimate([*values[:9], None, None, None], resamples)
+    assert few.value == pytest.approx(4 / 9)
+    assert (few.low, few.high, few.n, few.of) == (None, None, 9, 12)
+    assert mean_estimate([*values[:10], None, None], resamples).low is not None
+
+
+# ---------------------------------------------------------------- paired differences

@@ -1,10 +1,11 @@
-"""Rogan and Gladen's correction: by hand, by brute force over pass rates, at its refusals."""
+"""Corrected pass rates: by hand, by brute force, against the published formulas, refused."""
 
 from __future__ import annotations
 
 import re
-from math import inf
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -13,10 +14,11 @@ from judge.stats.corrected_rate import (
     CONTRADICTED,
     Share,
     corrected_limits,
+    prediction_powered,
     rogan_gladen,
     youden_limits,
 )
-from judge.stats.wilson import wilson
+from judge.stats.intervals import score_limits, wilson
 
 Z = 1.959963984540054
 
@@ -37,17 +39,6 @@ def test_by_hand() -> None:
     half = Z * ((5 / 7 * 0.03) ** 2 + (2 / 7 * 0.04) ** 2 + 0.01449**2) ** 0.5 / 0.7
     assert estimate.low is not None and estimate.high is not None
     assert estimate.high - estimate.low == pytest.approx(2 * half, rel=0.08)
-
-
-def test_without_labelling_error_it_is_the_raw_interval() -> None:
-    limits = corrected_limits(Share(0.3, 0.25, 0.36), Share(1, 1, 1), Share(0, 0, 0))
-    assert limits == pytest.approx((0.25, 0.36))
-
-
-def test_limits_without_bound() -> None:
-    # The hits' limit alone reaches the alarms: no pass rate is too high.
-    passing, alarms = Share(0.5, 0.4, 0.6), Share(0.1, 0.1, 0.1)
-    assert corrected_limits(passing, Share(0.6, 0.05, 0.9), alarms)[1] == inf
 
 
 @given(part_of(5, 300), part_of(5, 200), part_of(5, 200))
@@ -79,23 +70,6 @@ def test_limits_against_brute_force(
             assert holds_zero(t) == (low <= t <= high), t
 
 
-@given(part_of(1, 200), part_of(1, 200), part_of(1, 200))
-def test_range_and_mirror(
-    judged: tuple[int, int], good: tuple[int, int], bad: tuple[int, int]
-) -> None:
-    found = rogan_gladen(*judged, *good, *bad)
-    swapped = rogan_gladen(judged[1] - judged[0], judged[1], *bad, *good)
-    value, low, high = found.estimate.value, found.estimate.low, found.estimate.high
-    if value is None or low is None or high is None:
-        assert found.reason and swapped.estimate.value is None
-        return
-    assert 0 <= low <= value <= high <= 1
-    # Passing turned into failing: the rates trade places, the pass rate becomes its complement.
-    assert swapped.estimate.value == pytest.approx(1 - value)
-    assert swapped.estimate.low == pytest.approx(1 - high)
-    assert swapped.estimate.high == pytest.approx(1 - low)
-
-
 def test_design_effects_widen_and_leave_the_value() -> None:
     counts = (700, 1000, 90, 100, 80, 100)
     plain = rogan_gladen(*counts).estimate
@@ -114,9 +88,10 @@ def test_design_effects_widen_and_leave_the_value() -> None:
         ((0, 0, 9, 10, 9, 10), "no item was judged"),
         ((5, 10, 0, 0, 9, 10), "no labelled item that people passed"),
         ((5, 10, 9, 10, 0, 0), "no labelled item that people failed"),
-        ((5, 10, 5, 10, 5, 10), "TPR \\+ TNR - 1 is 0.00"),
-        ((5, 10, 7, 10, 7, 10), "not clearly above 0"),
-        ((50, 100, 0, 10, 0, 10), "TPR \\+ TNR - 1 is -1.00"),
+        ((5, 10, 29, 30, 28, 29), "59 labels: an interval that holds takes 60"),
+        ((5, 10, 20, 40, 20, 40), "TPR \\+ TNR - 1 is 0.00"),
+        ((5, 10, 17, 30, 17, 30), "not clearly above 0"),
+        ((50, 100, 0, 30, 0, 30), "TPR \\+ TNR - 1 is -1.00"),
         ((10, 1000, 90, 100, 80, 100), CONTRADICTED),
         ((990, 1000, 80, 100, 90, 100), CONTRADICTED),
     ],
@@ -128,13 +103,13 @@ def test_refused(counts: tuple[int, int, int, int, int, int], why: str) -> None:
     assert found.raw.value == (counts[0] / counts[1] if counts[1] else None)
 
 
-def test_youden_against_statsmodels() -> None:
-    from statsmodels.stats.proportion import confint_proportions_2indep
-
-    found = youden_limits(Share.of(0.9, 50, Z), Share.of(0.3, 40, Z))
-    by_library = confint_proportions_2indep(45, 50, 12, 40, compare="diff", method="newcomb")
-    assert (found.low, found.high) == pytest.approx(by_library, abs=1e-9)
-    assert found.value == pytest.approx(0.6)
+def test_clustered_labels_count_as_the_independent_ones_that_they_are_worth() -> None:
+    found = rogan_gladen(50, 100, 90, 100, 80, 100, deff_labelled=4.0)
+    assert found.estimate.value is None
+    assert found.reason == (
+        "200 labels worth 50 independent ones: an interval that holds takes 60 at least"
+    )
+    assert rogan_gladen(50, 100, 90, 100, 80, 100, deff_labelled=3.0).estimate.value is not None
 
 
 @pytest.mark.parametrize(
@@ -158,3 +133,63 @@ def test_impossible(wrong: dict[str, float]) -> None:
     }
     with pytest.raises(ValueError, match=r"items|design effect|level"):
         rogan_gladen(**{**given_counts, **wrong})  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- prediction-powered
+
+Tables = st.tuples(*[st.integers(0, 60)] * 4)
+KINDS = ((True, True), (True, False), (False, True), (False, False))
+
+
+def pairs_of(table: tuple[int, ...]) -> list[tuple[bool, bool]]:
+    return [kind for kind, often in zip(KINDS, table, strict=True) for _ in range(often)]
+
+
+def power_tuned(passed: int, judged: int, pairs: list[tuple[bool, bool]]) -> float:
+    """PPI++ as published: mean and slope from the arrays, the rest without labels."""
+    f, y = np.array(pairs, dtype=float).T
+    n, others = len(pairs), judged - len(pairs)
+    slope = np.cov(y, f, ddof=0)[0, 1] / ((1 + n / others) * f.var())
+    rest = (passed - f.sum()) / others
+    return float(y.mean() + slope * (rest - f.mean()))
+
+
+def test_powered_by_hand() -> None:
+    # People pass 60 of the 70 labelled that the judge passed, and 5 of the 30 that it failed.
+    found = prediction_powered(800, 1000, pairs_of((60, 10, 5, 25)))
+    assert found.estimate.value == pytest.approx(0.8 * 60 / 70 + 0.2 * 5 / 30)
+    assert (found.estimate.n, found.estimate.of) == (100, 1000)
+    assert found.raw == wilson(800, 1000)
+    # Half an item more: q 800.5 / 1001, a 60.5 / 71, b 5.5 / 31; V = 0.0011513 + 0.0001952 +
+    # 0.0000729, t (1 - t) / V = 142.966 labels, and Wilson's limits there.
+    low, high = score_limits(0.8 * 60 / 70 + 0.2 * 5 / 30, 142.966, 1.959964)
+    assert (found.estimate.low, found.estimate.high) == pytest.approx((low, high), abs=2e-5)
+    assert (low, high) == pytest.approx((0.6404, 0.7862), abs=5e-5)
+    assert prediction_powered(800, 1000, dict(zip(KINDS, (60, 10, 5, 25), strict=True))) == found
+
+
+@given(Tables, st.integers(1, 300), st.integers(0, 300))
+def test_against_the_published_estimator(table: tuple[int, ...], more: int, passing: int) -> None:
+    pairs = pairs_of(table)
+    passed = table[0] + table[1] + min(more, passing)
+    found = prediction_powered(passed, len(pairs) + more, pairs)
+    value, low, high = found.estimate.value, found.estimate.low, found.estimate.high
+    if not pairs:
+        assert value is low is high is None and found.reason
+        return
+    assert value is not None and low is not None and high is not None
+    assert 0 <= low <= value + 1e-12 and value - 1e-12 <= high <= 1
+    if table[0] + table[1] and table[2] + table[3]:
+        assert value == pytest.approx(power_tuned(passed, len(pairs) + more, pairs))
+    else:
+        labels = wilson(table[0] + table[2], sum(table))
+        assert found.estimate == replace(labels, of=len(pairs) + more)
+
+
+@pytest.mark.parametrize(
+    ("passed", "judged", "deff"),
+    [(11, 10, 1.0), (0, 10, 1.0), (10, 10, 1.0), (1, 1, 1.0), (5, 10, 0.9)],
+)
+def test_impossible_pairs(passed: int, judged: int, deff: float) -> None:
+    with pytest.raises(ValueError, match=r"records|design effect"):
+        prediction_powered(passed, judged, [(True, True), (False, True)], deff_labelled=deff)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
-from math import log
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,6 @@ from judge.stats.guarantee import (
     StageData,
     cascade_policy,
     grid_from,
-    least_items,
     threshold_with_guarantee,
 )
 
@@ -48,17 +46,6 @@ def test_by_hand() -> None:
     assert threshold_with_guarantee(confidences, agrees, [0.7]).threshold == 0.7
 
 
-def test_one_item_too_few() -> None:
-    found = threshold_with_guarantee(*blocks((0.9, 28, 28), (0.1, 0, 28)), [0.9])
-    assert found.threshold is found.coverage.value is found.agreement.value is None
-    # One more at 0.9, which half of the labels reach.
-    assert found.missing == 2
-    assert found.reason == (
-        "agreement of 90% with 95% confidence cannot be shown with 56 labels: it takes about 2 "
-        "more, if the judge goes on agreeing as it did"
-    )
-
-
 def test_missing_labels_would_do() -> None:
     """Given so many more, agreeing as before, the bound holds; with fewer it does not."""
     found = threshold_with_guarantee(*block(0.9, 38, 40), [0.9])
@@ -68,15 +55,6 @@ def test_missing_labels_would_do() -> None:
     for size in range(20, 1000, 20):
         holds = binomtest(size * 19 // 20, size, alternative="greater").proportion_ci(0.95).low
         assert (holds >= 0.9) == (size >= n), size
-
-
-def test_a_lower_grid_takes_new_labels() -> None:
-    # The first fails for want of agreement; all 200 from 0.5 down would pass alone.
-    confidences, agrees = blocks((0.9, 8, 10), (0.5, 187, 190))
-    found = threshold_with_guarantee(confidences, agrees, [0.9, 0.5])
-    assert found.threshold is None
-    assert found.missing is not None and 29 < found.missing < 200
-    assert f"{found.missing} new labels on a grid from 0.5" in str(found.reason)
 
 
 @pytest.mark.parametrize(
@@ -120,25 +98,6 @@ def test_against_brute_force(
     assert all(one.holds for one in found.tested[:-1])
 
 
-@given(Items, st.randoms(use_true_random=False))
-def test_order_does_not_matter(items: list[tuple[float, int]], order: random.Random) -> None:
-    def run(these: list[tuple[float, int]]) -> object:
-        data = [c for c, _ in these], [luck > 1 for _, luck in these]
-        return threshold_with_guarantee(*data, [0.8, 0.5, 0.2], agreement=0.8)
-
-    shuffled = order.sample(items, len(items))
-    assert run(items) == run(shuffled)
-
-
-def test_least_items() -> None:
-    assert least_items() == 29
-    assert least_items(agreement=0.8, level=0.9) == 11
-    for n in (28, 29):
-        found = threshold_with_guarantee(*block(1.0, n, n), [0.5])
-        assert (found.threshold is not None) == (n >= 29)
-    assert least_items(agreement=0.99) == -(-log(0.05) // log(0.99))
-
-
 def test_grid() -> None:
     elsewhere = [place / 1000 for place in range(1000)]
     grid = grid_from(elsewhere, 200, steps=10)
@@ -154,14 +113,6 @@ def test_grid() -> None:
     assert grid_from(elsewhere, 20) == [0.0]
     assert grid_from([0.5, 1.0, 1.0], 1000) == [1.0, 0.5]
     assert grid_from([0.3, 0.6], 1000, steps=1) == [0.3]
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.integers(0, 500), st.integers(1, 30))
-def test_grid_holds_given_confidences(elsewhere: list[float], size: int, steps: int) -> None:
-    grid = grid_from(elsewhere, size, steps=steps)
-    assert set(grid) <= set(elsewhere) and grid[-1] == min(elsewhere)
-    assert 1 <= len(grid) <= steps
-    assert all(higher > lower for higher, lower in pairwise(grid))
 
 
 def simulated_stage(
@@ -190,24 +141,6 @@ def test_it_is_kept_over_simulated_data_sets() -> None:
     assert given_out > 100
 
 
-def test_a_threshold_chosen_on_the_tested_items_breaks_it() -> None:
-    """Why `grid_from` needs other data: at 89.9 % everywhere each threshold is wrong."""
-    chance = random.Random(3)
-    thresholds = [place / 20 for place in range(20)]
-    fixed = chosen = 0
-    for _ in range(200):
-        confidences = [chance.random() for _ in range(300)]
-        agrees = [chance.random() < 0.899 for _ in confidences]
-        grid = [threshold for threshold in thresholds if threshold <= 0.8]
-        fixed += threshold_with_guarantee(confidences, agrees, grid).threshold is not None
-        # Whichever single threshold looks best on these very items.
-        chosen += any(
-            threshold_with_guarantee(confidences, agrees, [threshold]).threshold is not None
-            for threshold in thresholds
-        )
-    assert fixed < 18 < chosen
-
-
 def test_cascade_by_hand() -> None:
     cheap = StageData(*blocks((0.9, 60, 60), (0.3, 20, 40)), grid=[0.9])
     # Of the second part, 50 items would have been decided by the first stage: all of them wrong
@@ -221,16 +154,6 @@ def test_cascade_by_hand() -> None:
     assert found.stages[0].agreement.low == pytest.approx(0.025 ** (1 / 60))
     assert found.decided == pytest.approx((0.6, 0.4 * 0.9))
     assert found.passed_on == pytest.approx(0.04)
-
-
-def test_a_stage_without_threshold_passes_all_on() -> None:
-    weak = StageData(*block(0.9, 5, 50), grid=[0.5])
-    strong = StageData(*block(0.9, 50, 50), grid=[0.5], earlier=([0.9] * 50,))
-    found = cascade_policy([weak, strong])
-    assert found.stages[0].threshold is None and found.stages[0].reason
-    assert found.decided == (0.0, 1.0)
-    assert found.passed_on == 0.0
-    assert cascade_policy([weak]).passed_on == 1.0
 
 
 def test_the_cascade_keeps_it_over_simulated_data_sets() -> None:

@@ -10,7 +10,7 @@ from judge.errors import UsageError
 from judge.stats.similarity import SentenceEncoder
 from judge.weights.catalog import EMBEDDING
 from judge.weights.fetch import pull
-from judge.weights.source import SourceUnreachable
+from judge.weights.sources import SourceUnreachable
 
 WEATHER, SUNNY, STADIUM = (
     "The weather is lovely today.",

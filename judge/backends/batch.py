@@ -1,0 +1,337 @@
+"""`openai:MODEL` under `--engine batch`: the same requests, answered by the server's batch API.
+
+Calls are collected. When nothing new has come for a while, or a batch is full, they go out as one
+file; the batch is polled, and its results are given to the calls that wait. A rewriting loop asks
+one question after another, so a run takes as many batches as its slowest record asks questions.
+
+What survives a killed process are entries of the reply cache, written before a batch is created:
+of each request, the file at the provider that it is in, and of the file, its batch. A run that asks
+the same again waits for that batch instead of paying for another. When a run ends by itself the
+entries are cleared: what it asks again later, such as an invalid reply, is asked anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import orjson
+
+from judge import errors
+from judge.backends.base import Call, Mode
+from judge.backends.batch_api import BatchAPI, request_line
+from judge.backends.faults import scrubbed
+from judge.backends.openai import OWN_URL, OpenAIBackend, openai_wire
+from judge.backends.wire import Answered
+from judge.cache import ReplyCache
+from judge.digest import digest
+
+PATIENCE_SECONDS = 3600.0
+"""Of failures in a row, until a server is given up."""
+
+MOST_BYTES = 200_000_000
+"""In a file of requests; OpenAI's limit."""
+
+_LONGEST_PAUSE = 600.0
+_ENDED = frozenset(("completed", "failed", "expired", "cancelled"))
+
+T = TypeVar("T")
+
+
+class _QueueFull(errors.BackendError):
+    """The provider holds as many requests for this account as it will."""
+
+    kind = "queue-full"
+
+
+@dataclass(eq=False)
+class _Wave:
+    """Requests that go out together; `done` has the answers of those that were answered, by key."""
+
+    done: asyncio.Future[dict[str, Answered]]
+    requests: dict[str, bytes] = field(default_factory=dict)
+    size: int = 0
+    asked: float = 0.0
+    full: asyncio.Event = field(default_factory=asyncio.Event)
+    batch: Mapping[str, Any] = field(default_factory=dict)
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the provider works on it."""
+        return bool(self.batch) and self.batch.get("status") not in _ENDED
+
+    def fail(self, error: Exception) -> None:
+        """Let the calls that wait for it fail."""
+        if not self.done.done():
+            self.done.set_exception(error)
+            self.done.exception()
+
+
+class BatchBackend(OpenAIBackend):
+    """One model behind a batch API. It asks just what `OpenAIBackend` asks, and is the same model.
+
+    $JUDGE_BATCH_QUIET are the seconds without a new call until a batch is sent (5),
+    $JUDGE_BATCH_POLL those between two looks at it (30), $JUDGE_BATCH_REQUESTS the most requests
+    in one (50000).
+
+    Args:
+        cache: where requests under way are noted; without one a killed run pays for them again.
+
+    Raises:
+        UsageError: as `OpenAIBackend`, or one of the variables is no positive number.
+    """
+
+    # Trying out other ways could take a day each.
+    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
+
+    def __init__(self, name: str, *, cache: ReplyCache | None) -> None:
+        way = openai_wire(name)
+        super().__init__(name, way=way)
+        # There every model takes the newer name, and finding out by a refusal could take a day.
+        self._counts_completion = way.server == OWN_URL
+        self._api = BatchAPI(way, name)
+        self._cache = cache
+        self._quiet, self._poll = _positive("QUIET", 5.0), _positive("POLL", 30.0)
+        self._most = max(1, int(_positive("REQUESTS", 50_000)))
+        self._forming: _Wave | None = None
+        self._waves: list[_Wave] = []
+        self._earlier: dict[str, _Wave] = {}
+        self._taken: set[str] = set()
+        self._checked = self._cut_short = False
+
+    async def ready(self) -> None:
+        """See that the batch API can be used, before the first call.
+
+        Raises:
+            BackendError: no server, no batch API, or the key is refused.
+        """
+        if not self._checked:
+            await self._api.check()
+            self._checked = True
+
+    async def _answered(self, body: bytes, call: Call) -> Answered:
+        key = _key(body, call)
+        try:
+            if (wave := self._earlier_wave(key)) is not None:
+                answered = (await asyncio.shield(wave.done)).pop(key, None)
+                if answered is not None and answered.status < 300:
+                    self._taken.add(key)
+                    return answered
+            wave = self._joined(key, body)
+            answered = (await asyncio.shield(wave.done)).get(key)
+        except (asyncio.CancelledError, errors.BackendError):
+            self._cut_short = True
+            raise
+        self._taken.add(key)
+        if answered is not None:
+            return answered
+        how, name = wave.batch.get("status"), wave.batch.get("id")
+        if how == "cancelled":
+            raise errors.Denied(
+                f"batch {name} was cancelled at the provider; what it had answered by then is "
+                "kept, and the same command with --resume asks the rest"
+            )
+        raise errors.ServerFault(f"batch {name} ({how}) ended without an answer to the request")
+
+    def told(self) -> str:
+        """What is waited for, for people; empty if it is nothing."""
+        waiting = [wave.batch for wave in self._waves if wave.under_way]
+        if not waiting:
+            return f"{len(self._forming.requests)} requests collected" if self._forming else ""
+        counts = [batch.get("request_counts") or {} for batch in waiting]
+        done = sum((one.get("completed") or 0) + (one.get("failed") or 0) for one in counts)
+        total = sum(one.get("total") or 0 for one in counts)
+        name = f"batch {waiting[0]['id']}" if len(waiting) == 1 else f"{len(waiting)} batches"
+        return f"{name}: {done:,} of {total:,} requests done"
+
+    @property
+    def under_way(self) -> int:
+        """How many batches the provider works on."""
+        return sum(wave.under_way for wave in self._waves)
+
+    async def aclose(self) -> None:
+        """Leave the batches where they are; what the provider has under way goes on there."""
+        tasks = [wave.task for wave in self._waves if wave.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # In a run that was cut short a reply may not be cached yet: it waits for what follows it.
+        if self._cache is not None and self._cache.storing and not self._cut_short:
+            await self._note({self._entry(key): {} for key in self._taken})
+        await super().aclose()
+
+    # ------------------------------------------------------------ waves
+
+    def _joined(self, key: str, body: bytes) -> _Wave:
+        """The wave that is being collected, with one more request in it."""
+        wave, size = self._forming, len(request_line(key, body))
+        if wave and (len(wave.requests) >= self._most or wave.size + size > MOST_BYTES):
+            wave.full.set()
+            wave = None
+        if wave is None:
+            wave = self._forming = self._begun(self._sent)
+        wave.requests[key] = body
+        wave.size += size
+        wave.asked = asyncio.get_running_loop().time()
+        return wave
+
+    def _earlier_wave(self, key: str) -> _Wave | None:
+        """The batch of an earlier process that holds the request, if one may."""
+        if self._cache is None or key in self._taken:
+            return None
+        file = (self._cache.get(self._entry(key)) or {}).get("file")
+        if not isinstance(file, str):
+            return None
+        if file not in self._earlier:
+            self._earlier[file] = self._begun(lambda wave: self._found(wave, file))
+        return self._earlier[file]
+
+    def _begun(self, work: Callable[[_Wave], Awaitable[dict[str, Answered]]]) -> _Wave:
+        wave = _Wave(asyncio.get_running_loop().create_future())
+        self._waves.append(wave)
+        wave.task = asyncio.create_task(self._carried(wave, work(wave)))
+        return wave
+
+    async def _carried(self, wave: _Wave, work: Awaitable[dict[str, Answered]]) -> None:
+        """Give a wave its results; where one fails so do all, for the others could take a day."""
+        try:
+            wave.done.set_result(await work)
+            self._waves.remove(wave)
+        except Exception as error:  # noqa: BLE001 - thousands of calls wait for this task
+            self._forming = None
+            for other in self._waves:
+                other.fail(error)
+                if other is not wave and other.task is not None:
+                    other.task.cancel()
+
+    async def _sent(self, wave: _Wave) -> dict[str, Answered]:
+        """Wait until the wave is full or nothing new comes, send it, and bring its results."""
+        left = self._quiet
+        while left > 0 and not wave.full.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(wave.full.wait(), left)
+            left = wave.asked + self._quiet - asyncio.get_running_loop().time()
+        if self._forming is wave:
+            self._forming = None
+        requests, wave.requests = wave.requests, {}
+        file = await self._patiently(lambda: self._api.upload(requests))
+        # Before the batch is made: a kill must not leave one that is not known of.
+        await self._note({self._entry(key): {"file": file} for key in requests})
+        while True:
+            wave.batch = await self._patiently(self._creation(file))
+            await self._note({self._entry(file): {"batch": wave.batch["id"]}})
+            try:
+                return await self._followed(wave)
+            except _QueueFull as error:
+                others = [one.done for one in self._waves if one is not wave and one.under_way]
+                if not others:
+                    raise errors.Denied(
+                        f"{error}; wait until other batches of the account have ended, or send "
+                        "smaller ones with JUDGE_BATCH_REQUESTS"
+                    ) from error
+                await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+
+    def _creation(self, file: str) -> Callable[[], Awaitable[Mapping[str, Any]]]:
+        """What creates a file's batch; where the answer was lost, it is looked for first."""
+        tried = False
+
+        async def create() -> Mapping[str, Any]:
+            nonlocal tried
+            found = await self._api.find(file) if tried else None
+            tried = True
+            return found or await self._api.create(file)
+
+        return create
+
+    async def _found(self, wave: _Wave, file: str) -> dict[str, Answered]:
+        """The results of an earlier process' batch; none where it was never made, or is gone."""
+        batch = (self._cache.get(self._entry(file)) or {}).get("batch") if self._cache else None
+        found = await self._patiently(
+            lambda: self._api.get(batch) if isinstance(batch, str) else self._api.find(file)
+        )
+        if found is None or found["status"] == "failed":
+            return {}
+        wave.batch = found
+        return await self._followed(wave)
+
+    async def _followed(self, wave: _Wave) -> dict[str, Answered]:
+        """The results of a batch when it has ended."""
+        name = wave.batch["id"]
+        while wave.under_way:
+            await asyncio.sleep(self._poll)
+            seen = await self._patiently(lambda: self._api.get(name))
+            wave.batch = seen or {"status": "failed"}
+        if wave.batch["status"] == "failed":
+            listed = (wave.batch.get("errors") or {}).get("data") or ()
+            told = "; ".join(f"{e.get('code')}: {scrubbed(e.get('message') or '')}" for e in listed)
+            if any(error.get("code") == "token_limit_exceeded" for error in listed):
+                raise _QueueFull(f"the provider's queue is full ({told})")
+            raise errors.Denied(f"the provider refuses batch {name}: {told or 'it says no more'}")
+        files = [wave.batch.get("output_file_id"), wave.batch.get("error_file_id")]
+        return await self._patiently(lambda: self._api.results(filter(None, files)))
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """What `attempt` brings, however often the server fails within `PATIENCE_SECONDS`.
+
+        Raises:
+            BackendError: it failed in a way that asking again does not mend, or for too long.
+        """
+        since, pause = time.monotonic(), self._poll
+        while True:
+            try:
+                return await attempt()
+            except errors.BackendError as error:
+                failing = time.monotonic() - since
+                if not error.retryable:
+                    raise
+                if failing >= PATIENCE_SECONDS:
+                    told = f"the batch API has failed for {failing / 60:.0f} minutes: {error}"
+                    raise errors.GivenUp(told) from error
+                await asyncio.sleep(min(max(pause, error.retry_after or 0.0), _LONGEST_PAUSE))
+                pause *= 2
+
+    # ------------------------------------------------------------ what survives a kill
+
+    def _entry(self, what: str) -> str:
+        """The cache's key for a request or a file."""
+        return digest({"kind": "batched", "model": dict(self.identity()), "what": what})
+
+    async def _note(self, entries: Mapping[str, Mapping[str, str]]) -> None:
+        """Write entries into the cache, all in one transaction.
+
+        Raises:
+            Denied: the cache takes nothing any more, so a batch could be paid for twice.
+        """
+        if self._cache is None:
+            return
+        texts = {key: orjson.dumps(value).decode() for key, value in entries.items()}
+        await self._cache.store(*((key, text, "batch") for key, text in texts.items()))
+        if not self._cache.storing:
+            raise errors.Denied("the cache cannot be written, so no further batch is sent")
+
+
+def _key(body: bytes, call: Call) -> str:
+    """Of a request, told apart from others as in the reply cache (`Client`)."""
+    asked = orjson.loads(body)
+    if call.temperature == 0 or call.logprobs is not None:
+        asked.pop("seed", None)
+        return digest(asked)
+    return digest({**asked, "vote": call.vote})
+
+
+def _positive(name: str, default: float) -> float:
+    variable = f"JUDGE_BATCH_{name}"
+    told = os.environ.get(variable, "").strip()
+    try:
+        value = float(told) if told else default
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise errors.UsageError(f"{variable} is {told!r}, which is no positive number")
+    return value

@@ -1,0 +1,244 @@
+"""Labels in: read, looked through, each item once; split by record; and what a judge is shown."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from judge.calibration.agreement import JOINED, OWN_ANSWERS
+from judge.errors import UsageError
+from judge.records import Item, Kind, Problem, build
+from judge.records.labels import LabelledItem, read_labels
+from judge.records.values import clip
+from judge.rubric import TEXT_FIELDS, Rubric
+from judge.subject import Subject
+
+UNNAMED = "label"
+"""The check of labels that do not say what they are about, as those of a plain table."""
+
+RubricOf = Callable[[str], Rubric]
+"""A check's rubric; raises UsageError where no judging rubric is called so."""
+
+_Key = tuple[str, str, int]
+
+
+def gather(
+    sources: Sequence[str],
+    rubric_of: RubricOf,
+    *,
+    checks: Sequence[str] = (),
+    records: int | None = None,
+    records_of: Mapping[str, int | None] | None = None,
+    annotators: Path | None = None,
+    seed: int = 0,
+) -> tuple[dict[str, list[LabelledItem]], list[Item]]:
+    """The labelled items by check, and what was left out: lines with their problem.
+
+    Left out are lines that cannot be read, items with an answer that is none to their check's
+    rubric, and items that an earlier source had already.
+
+    Args:
+        sources: files with labels, or NAME:PATH of a public set.
+        checks: those wanted; all if empty. One alone also names the labels that name none.
+        records: so many records of each check and source, drawn with `seed`; None for all.
+        records_of: the same for single sources.
+        annotators: a file with the annotators' groups.
+
+    Raises:
+        UsageError: a source that cannot be read, no label for a check that was named, or labels of
+            a check that has no rubric.
+    """
+    rubrics: dict[str, Rubric] = {}
+
+    def answers_to(item: LabelledItem) -> Sequence[str]:
+        if item.check not in rubrics:
+            try:
+                rubrics[item.check] = rubric_of(item.check)
+            except UsageError as error:
+                place = f"{item.source}:{item.line}: {_told(item)}"
+                raise UsageError(f"{place}: {error}{_remedy(item, checks)}") from error
+        return rubrics[item.check].answers
+
+    found: dict[str, list[LabelledItem]] = {}
+    problems: list[Item] = []
+    earlier: dict[_Key, list[LabelledItem]] = defaultdict(list)
+    for source in sources:
+        part: dict[str, list[LabelledItem]] = {}
+        for one in _asked_for(source, checks, annotators):
+            if isinstance(one, Item):
+                problems.append(one)
+            elif problem := _no_answer(one, answers_to(one)) or _given_before(one, earlier):
+                problems.append(Item(one.source, one.line, None, problem=problem))
+            else:
+                part.setdefault(one.check, []).append(one)
+        wanted = (records_of or {}).get(source, records)
+        for check, items in part.items():
+            # Within one source its reader reports what comes twice.
+            for item in items:
+                earlier[_key(item)].append(item)
+            kept = items if wanted is None else [items[p] for p in sample(items, wanted, seed)]
+            found.setdefault(check, []).extend(kept)
+    if missing := [check for check in checks if check not in found]:
+        raise UsageError(f"{', '.join(sources)}: no labels for {missing[0]}{_first(problems)}")
+    if not found:
+        raise UsageError(f"{', '.join(sources)}: no labels at all{_first(problems)}")
+    return found, problems
+
+
+def _asked_for(
+    source: str, checks: Sequence[str], annotators: Path | None
+) -> Iterator[LabelledItem | Item]:
+    """What the source holds for the checks that were asked for, and its problems.
+
+    Where it does not say what its labels are about, the one check that was named does.
+    """
+    read = list(read_labels(source, annotators=annotators))
+    unnamed = {one.check for one in read if isinstance(one, LabelledItem)} == {UNNAMED}
+    for one in read:
+        if isinstance(one, Item) or not checks or one.check in checks:
+            yield one
+        elif unnamed and len(checks) == 1:
+            yield replace(one, check=checks[0])
+
+
+def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
+    """The item's first answer that is none to its check's rubric."""
+    given = [] if item.gold is None else [("", item.gold)]
+    # A table's item stands on its first row, which need not be this annotator's.
+    where = f", item {clip(item.record)},"
+    given += [(f" of {clip(one.annotator)}{where}", one.answer) for one in item.annotations]
+    # An answer is one of the rubric's, several of them, or one that decides nothing.
+    known = {*answers, *OWN_ANSWERS}
+    for whose, answer in given:
+        if not all(part.strip() in known for part in answer.split(JOINED)):
+            told = f"{_told(item)}{whose} must be one of {', '.join(answers)}, not {clip(answer)}"
+            return Problem(told)
+    return None
+
+
+def _given_before(
+    item: LabelledItem, earlier: Mapping[_Key, Sequence[LabelledItem]]
+) -> Problem | None:
+    same = (one for one in earlier.get(_key(item), ()) if one.fields == item.fields)
+    first = next(same, None)
+    if first is None:
+        return None
+    told = f"{_told(item)}: item {clip(item.record)} was already on {first.source}:{first.line}"
+    return Problem(f"{told}; give each item once, with all of its answers", type="duplicate-id")
+
+
+def _first(problems: Sequence[Item]) -> str:
+    for item in problems:
+        if item.problem is not None:
+            place = f"{item.source}:{item.line}"
+            return f"; the first line that cannot be used is {place}: {item.problem.message}"
+    return ""
+
+
+def _remedy(item: LabelledItem, checks: Sequence[str]) -> str:
+    if checks:
+        return ""
+    if item.check == UNNAMED:
+        return "; name the check with --check"
+    return "; name the checks that are meant with --check, or the rubric's file with --rubric"
+
+
+def _key(item: LabelledItem) -> _Key:
+    return item.record, item.check, item.number
+
+
+def _told(item: LabelledItem) -> str:
+    number = f" (value {item.number})" if item.number else ""
+    return f"label {clip(item.check)}{number}"
+
+
+# ---------------------------------------------------------------- splitting
+
+
+def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0) -> list[list[int]]:
+    """The places of the items of each part; all items of a record fall into one part.
+
+    Records are taken in an order that depends on their name and the seed only, reference by
+    reference (that of a record's first item), so that every part has its share of each.
+
+    Args:
+        shares: the size of each part as a share of the records; they add up to 1.
+    """
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(items):
+        places[item.record].append(place)
+    strata: dict[str, list[str]] = defaultdict(list)
+    for record, where in places.items():
+        strata[str(items[where[0]].reference)].append(record)
+    parts: list[list[int]] = [[] for _ in shares]
+    filled = [0] * len(shares)
+    for stratum in sorted(strata):
+        for record in sorted(strata[stratum], key=lambda name: _drawn(name, seed)):
+            behind = [
+                have / share if share else float("inf")
+                for have, share in zip(filled, shares, strict=True)
+            ]
+            part = behind.index(min(behind))
+            filled[part] += 1
+            parts[part] += places[record]
+    return [sorted(part) for part in parts]
+
+
+def sample(items: Sequence[LabelledItem], records: int, seed: int = 0) -> list[int]:
+    """The places of all items of so many records, drawn with the seed."""
+    names = sorted({item.record for item in items}, key=lambda name: _drawn(name, seed))
+    chosen = set(names[:records])
+    return [place for place, item in enumerate(items) if item.record in chosen]
+
+
+def _drawn(name: str, seed: int) -> bytes:
+    return hashlib.blake2b(f"{seed}\n{name}".encode("utf-8", "surrogatepass")).digest()
+
+
+# ---------------------------------------------------------------- what a judge is shown
+
+_MARKS: Mapping[Kind, str] = {
+    "story": "values",
+    "norm": "rule_of_thumb",
+    "extraction": "predicted",
+}
+"""The field that tells records of a kind from others."""
+
+
+def subject_of(item: LabelledItem, rubric: Rubric) -> Subject | str:
+    """The item as the rubric's judges see it, or why they cannot be asked about it.
+
+    A rubric that passes what bears out the record's label is given the reference answer where the
+    record has no label of its own, and any answer where there is no reference: its question is
+    asked all the same, and the label is no part of it.
+    """
+    made = _subject(item, rubric)
+    if isinstance(made, str):
+        return made
+    rule = rubric.verdict
+    if rule is not None and rule.pass_equals and made.label is None:
+        known = item.reference in rubric.answers
+        made = replace(made, label=item.reference if known else rubric.answers[0])
+    if missing := made.lacks(rubric.required):
+        return f"the record has no {', '.join(missing)}"
+    if item.number > len(made.values):
+        return f"the record has no value {item.number}"
+    if rubric.about == "values" and not item.number:
+        return "the label is about the record, the check about its values"
+    if rubric.about == "record" and item.number:
+        return "the label is about a value, the check about the record"
+    return made
+
+
+def _subject(item: LabelledItem, rubric: Rubric) -> Subject | str:
+    for kind, mark in _MARKS.items():
+        if kind in rubric.kinds and item.fields.get(mark):
+            made = build(Item(item.source, item.line, {"id": item.record, **item.fields}), kind)
+            return made.message if isinstance(made, Problem) else Subject.of(made)
+    label = item.fields.get("label")
+    texts = {name: text for name in TEXT_FIELDS if isinstance(text := item.fields.get(name), str)}
+    known = label if isinstance(label, str) else None
+    return Subject.of_texts(item.record, rubric.kinds[0], texts, known)

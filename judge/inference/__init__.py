@@ -1,1 +1,0 @@
-"""The engine under `transformers:`: batches of prompts through a model in this process."""

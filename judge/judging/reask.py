@@ -1,0 +1,121 @@
+"""Re-asking: instructor's parsing and re-asking around a function of ours.
+
+Imported when the first reply needs it: most runs see none, and instructor takes a second to load.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import instructor
+from instructor.core.exceptions import (
+    IncompleteOutputException,
+    InstructorRetryException,
+    ResponseParsingError,
+)
+from openai.types.chat import ChatCompletion, ChatCompletionMessage
+from openai.types.chat.chat_completion import Choice
+from openai.types.completion_usage import CompletionUsage
+from pydantic import BaseModel, ValidationError
+
+from judge.backends.base import Completion, Message
+from judge.prompts import without_controls
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_INVALID = (ValidationError, json.JSONDecodeError, ResponseParsingError)
+"""What instructor re-asks for. Whatever else it wraps is no fault of the reply and is raised."""
+
+logging.getLogger("instructor").addHandler(logging.NullHandler())
+
+
+# Instructor would make this class anew for every call.
+_schema_model = lru_cache(maxsize=256)(instructor.openai_schema)
+
+
+class Withheld(IncompleteOutputException):
+    """A completion without a whole reply. Derives from the one error that is not wrapped."""
+
+    def __init__(self, completion: Completion) -> None:
+        super().__init__()
+        self.completion = completion
+
+
+class Invalid(Exception):
+    """No reply became valid; says, in one line, what was wrong with the last."""
+
+
+async def reasked(
+    attempt: Callable[[Sequence[Message]], Awaitable[Completion]],
+    messages: Sequence[Message],
+    reply_model: type[Model],
+    reasks: int,
+) -> Model:
+    """A valid reply, asked for again with what is wrong with it, at most `reasks` times.
+
+    Args:
+        attempt: gives the completion to such messages; the first time to `messages` as they are.
+
+    Raises:
+        Withheld: an attempt was refused or cut off.
+        Invalid: every attempt brought an invalid reply.
+        Exception: whatever `attempt` raises.
+    """
+
+    async def create(**arguments: Any) -> ChatCompletion:
+        completion = await attempt(_plain(arguments["messages"], len(messages)))
+        if completion.finish_reason != "stop":
+            raise Withheld(completion)
+        return _chat_completion(completion)
+
+    ask: Any = instructor.patch(create=create, mode=instructor.Mode.JSON_SCHEMA)
+    try:
+        reply: Model = await ask(
+            response_model=_schema_model(reply_model),
+            messages=[dict(message) for message in messages],
+            max_retries=reasks,
+        )
+    except InstructorRetryException as failed:
+        if not isinstance(failed.__cause__, _INVALID):
+            raise failed.__cause__ or failed from None
+        raise Invalid(_first_problem(failed.__cause__)) from None
+    return reply
+
+
+def _plain(messages: Sequence[Any], first: int) -> list[Message]:
+    """The messages; those that were added (from `first` on) without control tokens: they hold the
+    invalid reply, and with it words of the record."""
+    added = [
+        {**message, "content": without_controls(content)}
+        if isinstance(content := message.get("content"), str)
+        else message
+        for message in messages[first:]
+    ]
+    return [*messages[:first], *added]
+
+
+def _first_problem(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        told = first["msg"].removeprefix("Value error, ")
+        return f"{place}: {told}"[:300] if place else told[:300]
+    return str(error)[:300]
+
+
+def _chat_completion(completion: Completion) -> ChatCompletion:
+    """A completion in the form that instructor parses."""
+    message = ChatCompletionMessage.model_construct(role="assistant", content=completion.text)
+    choice = Choice.model_construct(finish_reason="stop", index=0, message=message, logprobs=None)
+    usage = CompletionUsage.model_construct(
+        prompt_tokens=completion.input_tokens,
+        completion_tokens=completion.output_tokens,
+        total_tokens=completion.input_tokens + completion.output_tokens,
+    )
+    return ChatCompletion.model_construct(
+        id="", choices=[choice], created=0, model="", object="chat.completion", usage=usage
+    )

@@ -1,0 +1,73 @@
+"""The reason of a judgement: one line that says what decided it, with the words behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from judge.verdict import Check, Finding, Verdict, gravest
+
+LONGEST = 300
+"""Characters of a reason at most."""
+
+_VALUE, _QUOTE, _WHY = 70, 90, 110
+
+
+def reason_of(decided: Sequence[Check], notes: Sequence[str] = ()) -> str | None:
+    """What stands against a record, the check that decided first; None where nothing does.
+
+    That check is told with the value, the quote and the judge's reason of its first finding, the
+    others in short. At most `LONGEST` characters.
+    """
+    against = [c for c in decided if c.verdict not in (Verdict.PASS, Verdict.SKIPPED)]
+    parts: list[str] = []
+    if against:
+        verdict = gravest(check.verdict for check in against)
+        first = next(check for check in against if check.verdict is verdict)
+        parts = [f"{first.name}: {_short(first)}{_evidence(first)}"]
+        parts += [f"{check.name}: {_short(check)}" for check in against if check is not first]
+    elif decided and all(check.verdict is Verdict.SKIPPED for check in decided):
+        parts = ["no check could be made"]
+    return _clip("; ".join([*parts, *notes]), LONGEST) or None
+
+
+def _short(check: Check) -> str:
+    verdicts = check.verdicts()
+    if None not in verdicts and check.verdict in (Verdict.FAIL, Verdict.ABSTAIN):
+        count = sum(verdict is check.verdict for verdict in verdicts.values())
+        said = "undecided" if check.verdict is Verdict.ABSTAIN else "failed"
+        return f"{count} of {len(verdicts)} values {said}"
+    if check.reason:
+        return check.reason
+    cast = Counter(vote.verdict for vote in check.votes if vote.part == "panel")
+    if check.verdict is Verdict.ABSTAIN and len(cast) > 1:
+        return f"undecided ({', '.join(f'{n} {verdict}' for verdict, n in cast.items())})"
+    return str(check.verdict)
+
+
+def _evidence(check: Check) -> str:
+    """The first finding that bears the verdict out; of an undecided one the first that fails."""
+    if not check.votes:
+        return ""
+    verdicts = check.verdicts()
+    found = [f for f in check.bearing() if f.verdict is check.verdict]
+    if check.verdict is Verdict.ABSTAIN:
+        against = [f for vote in check.votes for f in vote.evidence if f.verdict is Verdict.FAIL]
+        found = [f for f in against if verdicts.get(f.value) is Verdict.ABSTAIN] or found
+    shown = next((f for f in found if f.quote), found[0] if found else None)
+    told = _told(shown) if shown else ""
+    return f": {told}" if told else ""
+
+
+def _told(finding: Finding) -> str:
+    quote = f'"{_clip(finding.quote, _QUOTE)}"' if finding.quote else ""
+    said = f"{finding.character} says {quote}" if finding.character and quote else quote
+    why = _clip(finding.reason or "", _WHY)
+    told = f"{said} ({why})" if said and why else said or why
+    value = _clip(finding.value or "", _VALUE)
+    return ": ".join(part for part in (value, told) if part)
+
+
+def _clip(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"

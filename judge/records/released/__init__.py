@@ -1,1 +1,0 @@
-"""Labelled data in the forms in which they come, one file a form."""

@@ -1,0 +1,159 @@
+"""What leaves this process: text without its secrets, and without what steers a terminal.
+
+Servers and libraries repeat what was sent to them: in error messages, in logs, in the middle of a
+reply. Everything a run leaves behind passes through here first, as decoded text: JSON may spell a
+key in escapes that no search of its bytes would find.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+import traceback
+from base64 import b64encode
+from collections.abc import Iterable
+from functools import lru_cache
+from types import TracebackType
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+MASK = "[secret]"
+"""What stands where a secret stood."""
+
+_LEAST_SECRET = 8
+_LEAST_IN_REPLIES = 16
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS)$")
+_USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
+# A password may hold what has no place in an address, such as a slash; it is a secret all the same.
+_LOGIN = re.compile(r"://([^/\s@]+(?=@)|[^/:\s\[]+:(?!\d+/)\S+(?=@))")
+_QUERY_VALUE = re.compile(r"[?&][^=&\s]*=([^&#\s]+)")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|/)")
+
+
+def without_secrets(url: str) -> str:
+    """The address without user, password, query and fragment."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+
+
+def redacted(text: str) -> str:
+    """The text with `[secret]` for each secret of at least 8 characters that the environment holds.
+
+    Those are the values of all variables whose names end in KEY, TOKEN, SECRET, PASSWORD, PASSWD,
+    PASSPHRASE or CREDENTIALS, and of all variables that hold an address (OPENAI_BASE_URL,
+    HTTPS_PROXY, ...) its user name and password and the values of its query; as they stand, encoded
+    for an address or for JSON, and logins in base64. User names and passwords in addresses are
+    taken out of the text in any case.
+    """
+    return _USERINFO.sub("", _redactor(_environment(), _LEAST_SECRET)(text))
+
+
+class Redactor:
+    """Takes secrets out of texts.
+
+    Args:
+        secrets: the secrets; those shorter than `least` characters are left alone.
+    """
+
+    def __init__(self, secrets: Iterable[str], least: int) -> None:
+        forms = {form for secret in secrets for form in _forms(secret) if len(form) >= least}
+        # The longest first: else one that begins like a shorter one would leave its rest.
+        self._secrets = tuple(sorted(forms, key=len, reverse=True))
+        escaped = "|".join("".join(map(_spelled, secret)) for secret in self._secrets)
+        self._escaped = re.compile(escaped) if escaped else None
+
+    def __call__(self, text: str) -> str:
+        """The text with `[secret]` for each secret, also where JSON escapes spell it."""
+        for secret in self._secrets:
+            if secret in text:
+                text = text.replace(secret, MASK)
+        if self._escaped is not None and ("\\u" in text or "\\/" in text):
+            plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else "/", text)
+            plain = plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            if any(secret in plain for secret in self._secrets):
+                text = self._escaped.sub(MASK, text)
+        return text
+
+
+def reply_redactor(own: Iterable[str] = ()) -> Redactor:
+    """For replies: the environment's secrets of at least 16 characters, and `own`.
+
+    A shorter one may be a word that a reply holds for reasons of its own: local servers take
+    "not-needed" for a key.
+    """
+    return _redactor(_environment() | frozenset(own), _LEAST_IN_REPLIES)
+
+
+_redactor = lru_cache(maxsize=16)(Redactor)
+
+
+def _environment() -> frozenset[str]:
+    found: set[str] = set()
+    for name, value in os.environ.items():
+        if _SECRET_NAME.search(name.upper()):
+            found.add(value.strip())
+        if "://" in value:
+            found |= secrets_of_address(value)
+    return frozenset(found)
+
+
+def secrets_of_address(url: str) -> set[str]:
+    """The secrets in an address, short ones too."""
+    found = set(_QUERY_VALUE.findall(url))
+    if login := _LOGIN.search(url):
+        user, _, password = login[1].partition(":")
+        found |= {password or user, *re.split(r"[/?#@]", password)}
+        found.add(b64encode(unquote(login[1]).encode()).decode())
+    return found
+
+
+def _forms(secret: str) -> set[str]:
+    plain = unquote(secret)
+    return {secret, plain, quote(plain, safe=""), json.dumps(plain)[1:-1]}
+
+
+def _spelled(char: str) -> str:
+    """A pattern for one character, as it stands or in a JSON escape."""
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    escape = "".join(rf"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    slash = r"|\\/" if char == "/" else ""
+    return f"(?:{re.escape(char)}|(?i:{escape}){slash})"
+
+
+# ---------------------------------------------------------------- what a process writes
+
+_STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """`text` with all that steers a terminal written as JSON writes it: an escape is `\\u001b`.
+
+    Those are the control characters but tab and newline, and the marks that turn the direction of
+    text around. In JSON text the result means the same as before.
+    """
+    return _STEERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(redacted(super().format(record)))
+
+
+def guard_process() -> None:
+    """From here on, tracebacks and warnings that reach standard error have no secrets in them, and
+    nothing that steers a terminal.
+
+    Of warnings, those that Python writes where logging is not set up.
+    """
+    sys.excepthook = _show
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_Formatter())
+
+
+def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if sys.stderr is not None:
+        told = "".join(traceback.format_exception(kind, error, trace))
+        sys.stderr.write(printable(redacted(told)))

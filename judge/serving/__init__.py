@@ -1,1 +1,0 @@
-"""Model servers that judge starts, watches and stops."""

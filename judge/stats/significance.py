@@ -1,0 +1,126 @@
+"""Tests of differences (McNemar, ANOVA, Holm's adjustment) and Kendall's tau-c."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class McNemar:
+    """How many items only the first got right, how many only the second, and the p-value."""
+
+    only_first: int
+    only_second: int
+    p: float
+
+
+def mcnemar(first: Sequence[float], second: Sequence[float]) -> McNemar:
+    """The exact test of McNemar (1947), "Note on the sampling error of the difference between
+    correlated proportions or percentages", Psychometrika 12.
+
+    Items on which both are right, or both wrong, say nothing. Of the `n` others, were both equally
+    good, only the first would be right on Binomial(n, 1/2) many; p is the two-sided probability of
+    a split at least as uneven, min(1, 2 P(X <= the smaller count)), in (0, 1]. Without such items
+    nothing speaks against equality, and p is 1. It takes items to be independent.
+
+    Args:
+        first: the first one's scores, each 0 (wrong) or 1 (right).
+        second: the second one's, of the same items in the same order.
+
+    Raises:
+        ValueError: they differ in number, or a score is neither 0 nor 1.
+    """
+    from scipy.stats import binomtest
+
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} scores and {len(second)}: both are of the same items")
+    if stray := next((score for score in (*first, *second) if score not in (0, 1)), None):
+        raise ValueError(f"a score is {stray}, McNemar's test takes 0 and 1")
+    pairs = list(zip(first, second, strict=True))
+    only_first = sum(a > b for a, b in pairs)
+    only_second = sum(a < b for a, b in pairs)
+    split = only_first + only_second
+    p = float(binomtest(only_first, split, 0.5).pvalue) if split else 1.0
+    return McNemar(only_first, only_second, p)
+
+
+@dataclass(frozen=True, slots=True)
+class Anova:
+    """F and p, None where they are undefined, and the degrees of freedom between and within."""
+
+    f: float | None
+    p: float | None
+    between: int
+    within: int
+
+
+def one_way_anova(groups: Sequence[Sequence[float]]) -> Anova:
+    """Compare the groups' means; a group without values is left out.
+
+    F and p are None for fewer than two groups, for groups of one value each, and where no value
+    differs from its group's mean.
+    """
+    from scipy.stats import f_oneway
+
+    there = [list(group) for group in groups if group]
+    between = len(there) - 1
+    within = sum(len(group) for group in there) - len(there)
+    spread = any(min(group) < max(group) for group in there)
+    if between < 1 or within < 1 or not spread:
+        return Anova(None, None, max(between, 0), max(within, 0))
+    found = f_oneway(*there)
+    return Anova(float(found.statistic), float(found.pvalue), between, within)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Each p-value as it has to be read among the others, in the order given.
+
+    Holm (1979), "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
+    Statistics 6: the k-th smallest of m (from 1) becomes the largest of (m - i + 1) p_i over i up
+    to k, and at most 1. To call those at most alpha real is wrong about any of them with a
+    probability of at most alpha, however the tests depend on one another.
+
+    Raises:
+        ValueError: a p-value outside [0, 1].
+    """
+    if any(not 0 <= p <= 1 for p in p_values):
+        raise ValueError("a p-value lies outside [0, 1]")
+    adjusted = [0.0] * len(p_values)
+    least = 0.0
+    ordered = sorted(range(len(p_values)), key=p_values.__getitem__)
+    for rank, place in enumerate(ordered):
+        least = max(least, min(1.0, (len(ordered) - rank) * p_values[place]))
+        adjusted[place] = least
+    return adjusted
+
+
+def kendall_tau_c(
+    first: Sequence[float] | NDArray[np.float64], second: Sequence[float] | NDArray[np.float64]
+) -> float | None:
+    """tau_c of two measures of the same things, None where it is undefined.
+
+    It looks at all pairs, which for some hundreds of things is ten times as fast as
+    `scipy.stats.kendalltau` with its p-value.
+
+    Raises:
+        ValueError: not as many values in both, or a value that is nan.
+    """
+    import numpy as np
+
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if a.shape != b.shape or a.ndim != 1:
+        raise ValueError(f"values of the shapes {a.shape} and {b.shape}, not two of one length")
+    if np.isnan(a).any() or np.isnan(b).any():
+        raise ValueError("a value is nan")
+    values = min(len(np.unique(a)), len(np.unique(b)))
+    if values < 2:
+        return None
+    # Every pair is there twice, once in each order.
+    excess = float((np.sign(a[:, None] - a) * np.sign(b[:, None] - b)).sum()) / 2
+    return 2 * excess / (len(a) ** 2 * (values - 1) / values)

@@ -1,0 +1,304 @@
+"""Waves against a batch server on 127.0.0.1: what is sent, what comes back, what stays on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batchserver import KEY, BatchServer
+
+from judge import errors
+from judge.backends import batch
+from judge.backends.base import Call, Completion, Mode
+from judge.backends.batch import BatchBackend
+from judge.cache import CacheError, ReplyCache
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
+    with BatchServer(tmp_path / "server") as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("JUDGE_BATCH_QUIET", "0.1")
+        monkeypatch.setenv("JUDGE_BATCH_POLL", "0.05")
+        yield running
+
+
+@asynccontextmanager
+async def opened(folder: Path, *, killed: bool = False) -> AsyncIterator[BatchBackend]:
+    """A backend as one process has it; `killed`: leaving it is what a kill leaves."""
+    cache = ReplyCache(folder / "cache")
+    backend = BatchBackend("m", cache=cache)
+    try:
+        yield backend
+    finally:
+        if killed:
+            backend._taken.clear()
+        await backend.aclose()
+        cache.close()
+
+
+def call(number: int, vote: int = 0) -> Call:
+    content = f"Guest number {number} slipped off both shoes."
+    return Call([{"role": "user", "content": content}], temperature=1.0, vote=vote)
+
+
+async def asked(backend: BatchBackend, calls: list[Call]) -> list[Completion | errors.BackendError]:
+    async def one(call: Call) -> Completion | errors.BackendError:
+        try:
+            return await backend.complete(call, Mode.JSON_SCHEMA)
+        except errors.BackendError as error:
+            return error
+
+    async with asyncio.timeout(60):
+        await backend.ready()
+        return list(await asyncio.gather(*map(one, calls)))
+
+
+def sizes(server: BatchServer) -> list[int]:
+    return [batch["request_counts"]["total"] for batch in server.batches]
+
+
+def good(outcomes: list[Any]) -> list[bool]:
+    return [isinstance(outcome, Completion) for outcome in outcomes]
+
+
+async def test_what_is_asked_together_is_one_batch(server: BatchServer, tmp_path: Path) -> None:
+    async with opened(tmp_path) as backend:
+        outcomes = await asked(backend, [call(1), call(2), call(1, vote=1), call(1)])
+    assert sizes(server) == [3], "the very same call is asked once, two votes are asked twice"
+    assert all(good(outcomes)) and set(server.paid().values()) == {1}
+
+
+async def test_a_full_batch_does_not_wait(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_BATCH_REQUESTS", "3")
+    monkeypatch.setenv("JUDGE_BATCH_QUIET", "0.5")
+    async with opened(tmp_path) as backend:
+        outcomes = await asked(backend, [call(n) for n in range(7)])
+        monkeypatch.setattr(batch, "MOST_BYTES", 500)
+    assert all(good(outcomes)) and sorted(sizes(server)) == [1, 3, 3]
+    async with opened(tmp_path / "other") as backend:
+        outcomes = await asked(backend, [call(n) for n in range(4)])
+    assert all(good(outcomes)) and len(sizes(server)) == 5, "by bytes: two requests in each"
+
+
+async def test_failed_requests_are_errors_of_their_own(server: BatchServer, tmp_path: Path) -> None:
+    server.plan(fail={"number 1 ": [429], "number 2 ": [500], "number 3 ": [400]})
+    async with opened(tmp_path) as backend:
+        outcomes = await asked(backend, [call(n) for n in range(4)])
+        kinds = [getattr(outcome, "kind", None) for outcome in outcomes]
+        assert kinds == [None, "rate-limited", "server-fault", "bad-request"]
+        assert all(good(await asked(backend, [call(1), call(2)])))
+
+
+async def test_an_expired_batch_keeps_what_it_answered(server: BatchServer, tmp_path: Path) -> None:
+    server.plan(expire=1)
+    async with opened(tmp_path) as backend:
+        calls = [call(n) for n in range(4)]
+        outcomes = await asked(backend, calls)
+        assert good(outcomes) == [True, False, True, False]
+        lost = outcomes[1]
+        assert isinstance(lost, errors.ServerFault) and lost.retryable
+        assert "batch_1 (expired)" in str(lost)
+        assert all(good(await asked(backend, [calls[1], calls[3]])))
+    assert set(server.paid().values()) == {1}
+
+
+async def test_faults_on_the_way_make_no_second_batch(server: BatchServer, tmp_path: Path) -> None:
+    server.plan(create_fails=1, polls_fail=2, delay=0.3)
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(1), call(2)])))
+    assert len(server.batches) == 1 and server.requests("create") == 1
+
+
+async def test_a_batch_is_found_far_down_the_list(server: BatchServer, tmp_path: Path) -> None:
+    server.plan(create_hangs=30.0)
+    async with opened(tmp_path, killed=True) as backend:
+        asking = asyncio.ensure_future(asked(backend, [call(1)]))
+        await until(lambda: len(server.batches) == 1)
+        asking.cancel()
+    server.plan()
+    async with opened(tmp_path / "other") as backend:
+        for number in range(2, 6):
+            await asked(backend, [call(number)])
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(1)])))
+    assert len(server.batches) == 5 and set(server.paid().values()) == {1}
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - another process makes it true
+            await asyncio.sleep(0.02)
+
+
+async def test_a_refused_batch_says_why_and_leaves_nothing(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    server.plan(refuse=["invalid_model", "m cannot be batched"])
+    async with opened(tmp_path) as backend:
+        (outcome,) = await asked(backend, [call(1)])
+        assert isinstance(outcome, errors.Denied) and not outcome.retryable
+        assert "m cannot be batched" in str(outcome)
+
+
+async def test_what_was_collected_when_a_batch_is_refused_is_not_sent(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_BATCH_REQUESTS", "2")
+    monkeypatch.setenv("JUDGE_BATCH_QUIET", "600")
+    server.plan(refuse=["invalid_model", "m cannot be batched"])
+    async with opened(tmp_path) as backend:
+        outcomes = await asked(backend, [call(n) for n in range(3)])
+        assert all(isinstance(outcome, errors.Denied) for outcome in outcomes)
+        assert backend.told() == "" and server.requests("create") == 1
+
+
+async def test_a_full_queue_is_waited_for_while_batches_of_ours_fill_it(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_BATCH_REQUESTS", "10")
+    server.plan(room=12, delay=0.1)
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(n) for n in range(30)])))
+    done = [b["request_counts"]["total"] for b in server.batches if b["status"] == "completed"]
+    assert done == [10, 10, 10] and set(server.paid().values()) == {1}
+    server.plan(room=5)
+    async with opened(tmp_path) as backend:
+        (outcome, *_) = await asked(backend, [call(n) for n in range(100, 110)])
+    assert isinstance(outcome, errors.Denied) and "JUDGE_BATCH_REQUESTS" in str(outcome)
+
+
+async def test_a_cancelled_batch_ends_the_run_and_keeps_its_replies(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    server.plan(cancel=1)
+    calls = [call(n) for n in range(4)]
+    async with opened(tmp_path) as backend:
+        outcomes = await asked(backend, calls)
+        assert good(outcomes) == [True, False, True, False]
+        assert "batch_1 was cancelled at the provider" in str(outcomes[1])
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, calls[1::2])))
+    assert sizes(server) == [4, 2] and set(server.paid().values()) == {1}
+
+
+async def test_a_server_that_stays_away_is_given_up_and_loses_nothing(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "PATIENCE_SECONDS", 0.5)
+    server.plan(delay=600.0)
+    async with opened(tmp_path) as backend:
+        asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
+        await until(lambda: server.requests("poll") > 0)
+        server.kill()
+        for outcome in await asking:
+            assert isinstance(outcome, errors.Unreachable) and not outcome.retryable
+        assert backend.under_way == 1
+    server.finish()
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(2), call(1)])))
+    assert sizes(server) == [2] and set(server.paid().values()) == {1}
+
+
+async def test_a_server_that_comes_back_is_waited_for(server: BatchServer, tmp_path: Path) -> None:
+    server.plan(delay=600.0)
+    async with opened(tmp_path) as backend:
+        asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
+        await until(lambda: server.requests("poll") > 0)
+        server.kill()
+        await asyncio.sleep(0.3)
+        server.finish()
+        assert all(good(await asking))
+    assert sizes(server) == [2] and set(server.paid().values()) == {1}
+
+
+async def test_a_wrong_key_is_found_out_at_the_start(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0123456789")
+    async with opened(tmp_path) as backend:
+        with pytest.raises(errors.Denied, match="refuses the key"):
+            await backend.ready()
+
+
+async def test_a_server_without_batches_is_found_out_at_the_start(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/elsewhere")
+    async with opened(tmp_path) as backend:
+        with pytest.raises(errors.Denied, match="no batch API"):
+            await backend.ready()
+
+
+async def test_a_killed_runs_batch_is_waited_for_by_all_that_is_in_it(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    server.plan(delay=600.0)
+    async with opened(tmp_path, killed=True) as backend:
+        asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
+        await until(lambda: server.requests("poll") > 0)
+        asking.cancel()
+    server.finish()
+    async with opened(tmp_path) as backend:
+        # One of its requests, and one that is new.
+        assert all(good(await asked(backend, [call(1), call(3)])))
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(2)])))
+    assert sizes(server) == [2, 1] and set(server.paid().values()) == {1}
+
+
+async def test_a_run_killed_with_replies_in_its_hands_gets_them_again(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    server.plan(fail={"number 2 ": [500]})
+    async with opened(tmp_path, killed=True) as backend:
+        assert good(await asked(backend, [call(1), call(2)])) == [True, False]
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(1), call(2)])))
+    assert sizes(server) == [2, 1] and set(server.paid().values()) == {1}
+
+
+async def test_what_is_asked_again_after_a_run_has_ended_is_a_new_request(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    """As an invalid reply is, which the client throws away."""
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(1)])))
+        assert all(good(await asked(backend, [call(1)])))
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(1)])))
+    assert sizes(server) == [1, 1, 1]
+
+
+async def test_no_batch_is_made_that_cannot_be_noted(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: ReplyCache) -> None:
+        raise CacheError("full")
+
+    async with opened(tmp_path) as backend:
+        assert backend._cache is not None
+        backend._cache.on_fault = lambda error: None
+        monkeypatch.setattr(ReplyCache, "_store_waiting", full)
+        (outcome,) = await asked(backend, [call(1)])
+        monkeypatch.undo()
+    assert isinstance(outcome, errors.Denied) and server.batches == []
+
+
+def test_it_is_the_model_that_is_asked_online(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from judge.backends.openai import OpenAIBackend
+
+    batched = BatchBackend("m", cache=None)
+    assert batched.identity() == OpenAIBackend("m").identity()
+    assert batched.modes == (Mode.JSON_SCHEMA,)

@@ -1,0 +1,384 @@
+"""`calibrate` in this process, with judges whose errors are known, over single and many data sets.
+
+The judges are functions (tests/calibration/asking.py); all that lies between a file of labels and a
+profile is the real thing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.backends.base import Call
+from judge.calibration import calibration, fitting
+from judge.calibration.calibration import Job, acalibrate
+from judge.calibration.report import Calibration
+from judge.errors import BadRequest, UsageError
+from judge.judging.client import Client
+from judge.judging.reading import Reader
+from judge.profiles import JudgeProfile
+
+from .asking import PLAIN, client, setup_of, yes_no
+
+Row = Mapping[str, Any]
+
+
+def norm(name: str, answer: Any, check: str = "plain", **more: Any) -> dict[str, Any]:
+    story = f"Ann, number {name}, greets Bo."
+    return {
+        "id": name,
+        "rule_of_thumb": "Greet.",
+        "story": story,
+        "labels": {check: answer},
+        **more,
+    }
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Callable[[Sequence[Row]], str]:
+    def write(rows: Sequence[Row], name: str = "labels.jsonl") -> str:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return str(path)
+
+    return write
+
+
+Written = Callable[[Sequence[Row]], str]
+
+
+def run(job: Job, *clients: Client, **settings: Any) -> Calibration:
+    return asyncio.run(acalibrate(job, setup_of(*clients, **settings)))
+
+
+def reads(chances: Mapping[str, float], name: str = "one") -> Client:
+    """A judge that reads this P(yes) off each record."""
+    return client(name, lambda call: chances[call.origin.record])
+
+
+def says(answers: Mapping[str, str], name: str = "one") -> Client:
+    """A judge that answers each record so; `?` is no JSON, `!` an error."""
+
+    def answer(call: Call) -> Any:
+        said = answers[call.origin.record]
+        return {"?": "no JSON", "!": BadRequest("bad")}.get(said) or yes_no(said)
+
+    return client(name, answer, "structured")
+
+
+def only(found: Calibration) -> JudgeProfile:
+    assert found.profile is not None
+    (profile,) = found.profile.judges
+    return profile
+
+
+# ---------------------------------------------------------------- what is reported
+
+
+def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Written) -> None:
+    """By hand: 3 of 4 yes and 1 of 2 no right, one unreadable, one error, one without labels."""
+    gold = dict(zip("abcdefgh", ["yes"] * 4 + ["no"] * 4, strict=True))
+    said = dict(
+        zip("abcdefghi", ["yes", "yes", "yes", "no", "no", "yes", "?", "!", "no"], strict=True)
+    )
+    rows = [norm(name, answer) for name, answer in gold.items()]
+    split_votes = norm("i", {"w1": "yes", "w2": "no"})
+    found = run(Job([labels([*rows, split_votes])], draws=50), says(said))
+    (check,) = found.checks
+    assert (check.check, check.classes) == ("plain", ("yes", "no"))
+    assert (check.items, check.records, check.referenced) == (9, 9, 8)
+    assert (check.fitted_on, check.held_out, check.policy) == (0, 9, None)
+    (judge,) = check.judges
+    assert (judge.reading, judge.calibrated, judge.position) == ("structured", None, None)
+    assert judge.final is judge.stands
+    assert judge.stands.confusion.columns == (
+        "yes",
+        "no",
+        "abstained",
+        "unreadable",
+        "error",
+        "skipped",
+    )
+    assert judge.stands.confusion.counts == ((3, 1, 0, 0, 0, 0), (1, 1, 0, 1, 1, 0))
+    assert judge.stands.accuracy.value == pytest.approx(4 / 6)
+    assert [(one.record, one.answer, one.reference) for one in judge.disagreements] == [
+        ("d", "no", "yes"),
+        ("f", "yes", "no"),
+    ]
+    profile = only(found)
+    rates = profile.rates
+    assert (rates.passed, rates.passes, rates.failed, rates.fails) == (3, 4, 1, 2)
+    assert rates.undecided == 2
+    assert (profile.combination, profile.guarantee, profile.sure_at) == (None, None, 0.0)
+    assert profile.data.items == 9
+    assert len(profile.labels) == 8
+    assert profile.measures["accuracy"] == judge.stands.accuracy.as_json()
+
+
+def biased(count: int, seed: int = 0) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """A judge that says yes too easily: P(yes) is 0.9 for yes, 0.6 for no, 1 in 10 turned round."""
+    rng = random.Random(seed)
+    rows, chances = [], {}
+    for number in range(count):
+        answer = rng.choice(["yes", "no"])
+        seems = answer if rng.random() < 0.9 else "yes" if answer == "no" else "no"
+        chances[f"r{number}"] = {"yes": 0.9, "no": 0.6}[seems] + rng.uniform(-0.05, 0.05)
+        rows.append(norm(f"r{number}", answer))
+    return rows, chances
+
+
+def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels: Written) -> None:
+    rows, chances = biased(200)
+    found = run(Job([labels(rows)], held_out=0.4, draws=50), reads(chances))
+    (check,) = found.checks
+    (judge,) = check.judges
+    assert (check.fitted_on, check.held_out) == (120, 80)
+    assert judge.calibrated is not None
+    assert judge.stands.items == judge.calibrated.items == 80
+    assert judge.stands.accuracy.value is not None
+    assert judge.calibrated.accuracy.value is not None
+    assert judge.stands.accuracy.value < 0.65
+    assert judge.calibrated.accuracy.value > 0.8
+    assert judge.fit.items == 120
+    assert judge.questions == ("Is the rule kept? Answer Yes or No.",)
+    profile = only(found)
+    assert profile.combination == judge.fit.combination
+    assert (profile.data.fitted_on, profile.data.held_out) == (120, 80)
+    assert profile.rates.passes + profile.rates.fails == 80
+    assert len(profile.labels) == 80
+    # Disagreements are what people should read: those of the fitted part as well, but marked.
+    wrong = sum(1 for row in rows if _said(profile, chances[row["id"]]) != row["labels"]["plain"])
+    assert len(judge.disagreements) == wrong
+    (_, missed, *_), (alarms, *_) = judge.calibrated.confusion.counts
+    assert sum(one.held_out for one in judge.disagreements) == missed + alarms
+
+
+def _said(profile: JudgeProfile, chance: float) -> str | None:
+    reader = Reader(combination=profile.combination, sure_at=profile.sure_at)
+    decided = reader.decide(PLAIN, {0: (chance, 1 - chance)})
+    return decided.answer if decided.sure else None
+
+
+def test_the_fit_never_sees_the_held_out_part(
+    labels: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels and readings of the held-out records changed altogether: the same combination."""
+
+    def by_number(items: Sequence[Any], shares: Sequence[float], seed: int) -> list[list[int]]:
+        return [[n for n in range(len(items)) if n % 2 == part] for part in range(2)]
+
+    monkeypatch.setattr(calibration, "split", by_number)
+    rows, chances = biased(160)
+    before = run(Job([labels(rows)], draws=10), reads(chances))
+    turned = [
+        norm(row["id"], "no" if row["labels"]["plain"] == "yes" else "yes") if n % 2 else row
+        for n, row in enumerate(rows)
+    ]
+    moved = {
+        name: 1 - chance if n % 2 else chance for n, (name, chance) in enumerate(chances.items())
+    }
+    after = run(Job([labels(turned)], draws=10), reads(moved))
+    assert only(before).combination is not None
+    assert only(before).combination == only(after).combination
+    assert before.checks[0].judges[0].fit == after.checks[0].judges[0].fit
+    assert only(before).rates != only(after).rates
+
+
+# ---------------------------------------------------------------- slices, people, stability
+
+
+def test_slices_and_people(labels: Written) -> None:
+    rows = []
+    for number in range(24):
+        votes = {f"w{n}": "yes" if n or number % 3 else "no" for n in range(3)}
+        country = "China" if number % 2 else "India"
+        groups = {name: {"group": "east" if name == "w0" else "west"} for name in votes}
+        rows.append(norm(f"r{number}", votes, country=country, annotators=groups))
+    said = {f"r{number}": "no" if number % 2 else "yes" for number in range(24)}
+    by = ["country", "annotator_group"]
+    found = run(Job([labels(rows)], by=by, draws=50), says(said))
+    (judge,) = found.checks[0].judges
+    assert [
+        (name, part.items, part.accuracy.value) for name, part in judge.by["country"].items()
+    ] == [
+        ("China", 12, 0.0),
+        ("India", 12, 1.0),
+    ]
+    assert list(judge.by["annotator_group"]) == ["east", "west"]
+    assert judge.people is not None
+    assert judge.people.annotators == 3
+    assert judge.people.test is not None
+    first = judge.disagreements[0]
+    assert first.votes in ({"yes": 3}, {"yes": 2, "no": 1})
+
+
+def test_the_swapped_order_of_a_fitted_reading_is_not_lost(labels: Written) -> None:
+    rows, chances = biased(70)
+    rows = [
+        {
+            "id": row["id"],
+            "instruction": "Greet.",
+            "output_1": f"Hi {row['id']}.",
+            "output_2": "Bye.",
+            "labels": {"preference": "1" if row["labels"]["plain"] == "yes" else "2"},
+        }
+        for row in rows
+    ]
+
+    def answer(call: Call) -> Any:
+        chance = chances[call.origin.record]
+        first, second = (
+            ("1", "2") if "Answer 1 or 2" in call.messages[-1]["content"] else ("Yes", "No")
+        )
+        return [(first, chance), (second, 1 - chance)]
+
+    found = run(Job([labels(rows)], draws=10), client("one", answer))
+    (judge,) = found.checks[0].judges
+    assert judge.position is not None
+    assert judge.position.changed.value == 1.0
+
+
+# ---------------------------------------------------------------- edits
+
+
+def edited_rows(count: int, answer: str) -> list[dict[str, Any]]:
+    return [
+        norm(f"e{n}", answer, judge={"verdict": "pass", "edits": [{"check": "x"}]})
+        for n in range(count)
+    ]
+
+
+def test_edited_records_have_no_part_in_the_rates(labels: Written) -> None:
+    rows = [norm(f"r{n}", "yes") for n in range(10)] + edited_rows(6, "no")
+    said = {f"r{n}": "yes" for n in range(10)} | {f"e{n}": "yes" for n in range(6)}
+    profile = only(run(Job([labels(rows)], draws=10), says(said)))
+    assert (profile.rates.passed, profile.rates.passes, profile.rates.fails) == (10, 10, 0)
+    assert len(profile.labels) == 10
+
+
+def sure_of_most(count: int) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """Three of four records are read with 0.98 and rightly so, the fourth is a coin at 0.6."""
+    rows, chances = [], {}
+    for number in range(count):
+        name, sure = f"r{number}", number % 4
+        chances[name] = 0.98 if sure else 0.6
+        rows.append(norm(name, "yes" if sure or number % 8 else "no"))
+    return rows, chances
+
+
+def test_a_guarantee_holds_the_judge_to_what_it_is_sure_of(labels: Written) -> None:
+    rows, chances = sure_of_most(400)
+    found = run(Job([labels(rows)], agreement=0.9, draws=10), reads(chances))
+    profile = only(found)
+    assert profile.guarantee is not None
+    assert 0.6 < profile.guarantee.decided < 0.85
+    assert profile.sure_at > 0.6
+    # All that is decided is right; the coins are left undecided, as a validation leaves them.
+    assert profile.rates.passed == profile.rates.passes > 0
+    assert profile.rates.undecided > 0
+
+
+# ---------------------------------------------------------------- policies
+
+
+def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels: Written) -> None:
+    rows = [norm(f"r{n}", "yes") for n in range(60)]
+    right = says({row["id"]: "yes" for row in rows})
+    found = run(Job([labels(rows)], agreement=0.9, draws=10), right)
+    assert found.profile is None
+    assert found.refused == (
+        "plain: agreement of 90% with 95% confidence cannot be shown with 15 labels: it takes "
+        "about 14 more, if the judge goes on agreeing as it did. Of 60 labelled records 15 went "
+        "into this test, so about 56 more records are to be labelled"
+    )
+    assert found.as_json()["refused"] == found.refused
+    rows = [norm(f"r{n}", "yes") for n in range(60 + 56)]
+    right = says({row["id"]: "yes" for row in rows})
+    assert run(Job([labels(rows)], agreement=0.9, draws=10), right).profile is not None
+
+
+def test_a_cascade_takes_two_judges_at_most_and_says_so_before_it_asks(labels: Written) -> None:
+    judges = [says({"a": "yes"}, name) for name in ("one", "two", "three")]
+    with pytest.raises(UsageError, match="a cheap and a strong one; 3 given"):
+        run(Job([labels([norm("a", "yes")])], agreement=0.9), *judges)
+    assert all(judge.counters.calls == 0 for judge in judges)
+
+
+# ---------------------------------------------------------------- labels
+
+
+def test_a_check_without_a_rubric_is_refused_before_any_judge_is_asked(labels: Written) -> None:
+    rows = [norm("a", "yes"), norm("b", "yes", "humour")]
+    one = says({"a": "yes"})
+    with pytest.raises(UsageError, match="no rubric is called 'humour'"):
+        run(Job([labels(rows)]), one)
+    assert one.counters.calls == 0
+    found = run(Job([labels(rows)], checks=["plain"], draws=10), one)
+    assert [check.check for check in found.checks] == ["plain"]
+
+
+def test_items_that_cannot_be_put_to_a_judge_are_counted_with_the_reason(labels: Written) -> None:
+    bare = {"id": "x", "story": "Ann greets.", "labels": {"plain": "yes"}}
+    found = run(Job([labels([norm("a", "yes"), bare])], draws=10), says({"a": "yes"}))
+    (judge,) = found.checks[0].judges
+    assert judge.skipped == {"the record has no rule_of_thumb": 1}
+    assert judge.final.outcomes["skipped"] == 1
+    assert len(only(found).labels) == 1
+
+
+# ---------------------------------------------------------------- over many data sets
+
+CASCADES = 60
+"""Fewer, because each fits a judge: half a second."""
+
+
+def confident(rng: random.Random, count: int) -> tuple[dict[str, str], dict[str, float]]:
+    """Gold answers, and a P(yes) that seems sure by 0.5 to 1: it is right from 0.75 on, a coin
+    below."""
+    gold, chances = {}, {}
+    for number in range(count):
+        answer, sure = rng.choice(["yes", "no"]), rng.uniform(0.5, 0.999)
+        right = sure > 0.75 or rng.random() < 0.5
+        gold[f"r{number}"] = answer
+        chances[f"r{number}"] = sure if (answer == "yes") == right else 1 - sure
+    return gold, chances
+
+
+@pytest.mark.slow
+def test_a_cascade_keeps_its_guarantee(labels: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agreement of 0.85 promised at 95 %: over 60 sets of 400 items it is broken in 5 % at most.
+
+    The strong judge is right on 99 %. What the cheap one decides is told on 2,000 fresh items. It
+    is broken where that agrees too seldom, or both together. The promise has to be worth something:
+    most sets get one, and the cheap judge decides about what it knows. One strength is tried, for
+    the time it takes.
+    """
+    monkeypatch.setattr(fitting, "STRENGTHS", (1.0,))
+    fresh_gold, fresh = confident(random.Random(99), 2000)
+    broken, shares = 0, []
+    for seed in range(CASCADES):
+        rng = random.Random(seed)
+        gold, chances = confident(rng, 400)
+        strong = {
+            name: 0.98 if (answer == "yes") == (rng.random() < 0.99) else 0.02
+            for name, answer in gold.items()
+        }
+        source = labels([norm(name, answer) for name, answer in gold.items()])
+        job = Job([source], agreement=0.85, held_out=0.75, draws=10, seed=seed)
+        found = run(job, reads(chances), reads(strong, "two"))
+        if found.profile is None:
+            continue
+        answers = {name: _said(found.profile.judges[0], fresh[name]) for name in fresh}
+        right = [answers[name] == fresh_gold[name] for name in fresh if answers[name]]
+        whole = (sum(right) + 0.99 * (len(fresh) - len(right))) / len(fresh)
+        broken += sum(right) < 0.85 * len(right) or whole < 0.85
+        shares.append(len(right) / len(fresh))
+    assert len(shares) > CASCADES / 2, len(shares)
+    assert 0.4 < sum(shares) / len(shares) < 0.7, shares
+    assert broken <= 0.05 * CASCADES, broken

@@ -1,0 +1,268 @@
+"""Labels: which count and which are left out, named; how they are split; what a judge is shown."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.calibration.labels import gather, sample, split, subject_of
+from judge.errors import UsageError
+from judge.records import Item
+from judge.records.labels import LabelledItem
+from judge.rubric import Rubric, builtin
+
+from .asking import MANY, PLAIN
+
+Written = Callable[..., str]
+RUBRICS = {**builtin(), PLAIN.name: PLAIN, MANY.name: MANY}
+
+
+def rubric_of(check: str) -> Rubric:
+    if check not in RUBRICS:
+        raise UsageError(f"no rubric is called {check!r}")
+    return RUBRICS[check]
+
+
+def gathered(*sources: str, **more: Any) -> tuple[dict[str, list[LabelledItem]], list[Item]]:
+    return gather(sources, rubric_of, **more)
+
+
+def told(problems: Sequence[Item]) -> list[tuple[str, int, str]]:
+    return [(one.source, one.line, one.problem.message if one.problem else "") for one in problems]
+
+
+def norm(name: str, labels: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": name,
+        "rule_of_thumb": "Greet.",
+        "story": f"Ann, number {name}, greets Bo.",
+        "labels": labels,
+    }
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
+    monkeypatch.chdir(tmp_path)
+
+    def lines(name: str, rows: Sequence[Mapping[str, Any]], more: str = "") -> str:
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows) + more)
+        return name
+
+    return lines
+
+
+def test_lines_that_cannot_be_read_come_apart(write: Written) -> None:
+    rows = [norm(f"r{n}", {"plain": "yes"}) for n in range(6)]
+    source = write("labels.jsonl", rows, "not JSON\n")
+    found, problems = gathered(source)
+    assert [item.record for item in found["plain"]] == [f"r{n}" for n in range(6)]
+    assert [(item.source, item.line) for item in problems] == [("labels.jsonl", 7)]
+    first = r"no labels for many; the first line that cannot be used is labels.jsonl:7: "
+    with pytest.raises(UsageError, match=first):
+        gathered(source, checks=["many"])
+    with pytest.raises(UsageError, match="no labels at all; the first line"):
+        gathered(write("nothing.jsonl", [], "not JSON\n"))
+
+
+def test_a_sample_is_of_records_of_each_source(write: Written) -> None:
+    one = write("one.jsonl", [norm(f"r{n}", {"plain": "yes"}) for n in range(20)])
+    two = write("two.jsonl", [norm(f"s{n}", {"plain": "no"}) for n in range(20)])
+    found, _ = gathered(one, two, records=5)
+    assert len(found["plain"]) == 10
+    assert len({item.record for item in found["plain"]}) == 10
+    again, _ = gathered(one, two, records=5)
+    assert found == again
+    other, _ = gathered(one, two, records=5, seed=1)
+    assert found != other
+    single, _ = gathered(one, two, records=5, records_of={two: None})
+    assert len(single["plain"]) == 25
+
+
+def test_what_is_no_answer_to_the_rubric_is_left_out_and_named(write: Written) -> None:
+    rows = [
+        norm("a", {"plain": "yes", "many": "perhaps"}),
+        norm("b", {"plain": "pass"}),
+        norm("c", {"plain": {"ann": "yes", "bo": "maybe", "cy": "yes"}}),
+        norm("d", {"plain": True}),
+    ]
+    source = write("labels.jsonl", rows)
+    found, problems = gathered(source)
+    assert [item.record for item in found["plain"]] == ["a", "d"]
+    assert told(problems) == [
+        ("labels.jsonl", 1, "label 'many' must be one of yes, no, not 'perhaps'"),
+        ("labels.jsonl", 2, "label 'plain' must be one of yes, no, not 'pass'"),
+        ("labels.jsonl", 3, "label 'plain' of 'bo', item 'c', must be one of yes, no, not 'maybe'"),
+    ]
+    # What is not asked for is not looked at, and a sample is drawn from what can be used.
+    assert len(gathered(source, checks=["plain"])[1]) == 2
+    assert len(gathered(source, checks=["plain"], records=2)[0]["plain"]) == 2
+    with pytest.raises(UsageError, match=r"no labels for many; .* labels.jsonl:1: label 'many' mu"):
+        gathered(source, checks=["many"])
+
+
+def test_an_unknown_check_is_told_with_its_line(write: Written) -> None:
+    source = write("labels.jsonl", [norm("a", {"plain": "yes"}), norm("b", {"plane": "yes"})])
+    with pytest.raises(UsageError) as refused:
+        gathered(source)
+    assert str(refused.value) == (
+        "labels.jsonl:2: label 'plane': no rubric is called 'plane'; name the checks that are "
+        "meant with --check, or the rubric's file with --rubric"
+    )
+    assert gathered(source, checks=["plain"])[1] == []
+    with pytest.raises(UsageError, match=r"labels.jsonl:2: label 'plane': no .* 'plane'$"):
+        gathered(source, checks=["plane"])
+
+
+def test_a_table_is_about_the_check_that_is_named(write: Written, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(
+        "item,annotator,label,rule_of_thumb,story\n"
+        "a,ann,yes,Greet.,Ann greets.\na,bo,maybe,Greet.,Ann greets.\nb,ann,no,Greet.,Bo leaves.\n"
+    )
+    with pytest.raises(UsageError, match=r"^t.csv:2: label 'label': .*; name the check with --ch"):
+        gathered("t.csv")
+    found, problems = gathered("t.csv", checks=["plain"])
+    assert [(item.record, item.check) for item in found["plain"]] == [("b", "plain")]
+    assert told(problems) == [
+        ("t.csv", 2, "label 'plain' of 'bo', item 'a', must be one of yes, no, not 'maybe'")
+    ]
+    # A source that says what its labels are about is taken at its word.
+    own = write("own.jsonl", [norm("c", {"plain": "yes", "label": "other"})])
+    assert [item.record for item in gathered(own, checks=["plain"])[0]["plain"]] == ["c"]
+
+
+def test_an_item_that_an_earlier_source_had_counts_once(write: Written) -> None:
+    rows = [norm("a", {"plain": "yes"}), norm("b", {"plain": "no"})]
+    one = write("one.jsonl", rows)
+    found, problems = gathered(one, f"./{one}")
+    assert [item.record for item in found["plain"]] == ["a", "b"]
+    assert [(source, line) for source, line, _ in told(problems)] == [(one, 1), (one, 2)]
+    # Another story under the same id is another item; another check about the same story as well.
+    changed = {**rows[1], "story": "Bo walks on."}
+    two = write("two.jsonl", [rows[0], changed])
+    three = write("three.jsonl", [norm("b", {"many": "yes"})])
+    found, problems = gathered(one, two, three)
+    assert [len(found["plain"]), len(found["many"])] == [3, 1]
+    assert told(problems) == [
+        (
+            "two.jsonl",
+            1,
+            "label 'plain': item 'a' was already on one.jsonl:1; give each item once, with all of "
+            "its answers",
+        )
+    ]
+    # The same records are drawn from both, so that a sample would be doubled unseen.
+    assert len(gathered(one, f"./{one}", records=1)[0]["plain"]) == 1
+
+
+# ---------------------------------------------------------------- splitting
+
+
+def about(record: str, reference: str | None = "yes") -> LabelledItem:
+    return LabelledItem(record, "plain", {}, gold=reference)
+
+
+Items = st.lists(
+    st.builds(
+        about,
+        st.integers(0, 12).map(lambda number: f"r{number}"),
+        st.sampled_from(["yes", "no", None]),
+    ),
+    max_size=40,
+)
+Shares = st.sampled_from([[0.5, 0.5], [0.9, 0.1], [0.5, 0.25, 0.25], [0.5, 0.2, 0.15, 0.15]])
+
+
+@given(Items, Shares, st.integers(0, 5))
+def test_every_item_is_in_one_part_and_every_record_whole(
+    items: list[LabelledItem], shares: list[float], seed: int
+) -> None:
+    parts = split(items, shares, seed)
+    assert len(parts) == len(shares)
+    assert sorted(place for part in parts for place in part) == list(range(len(items)))
+    assert all(part == sorted(part) for part in parts)
+    records = [{items[place].record for place in part} for part in parts]
+    assert sum(map(len, records)) == len(set.union(*records))
+
+
+@given(
+    st.dictionaries(st.sampled_from(["yes", "no", "neutral"]), st.integers(0, 60)),
+    Shares,
+    st.integers(0, 3),
+)
+def test_every_part_has_its_share_of_every_reference(
+    sizes: dict[str, int], shares: list[float], seed: int
+) -> None:
+    items = [
+        about(f"{reference}{number}", reference)
+        for reference, size in sizes.items()
+        for number in range(size)
+    ]
+    parts = split(items, shares, seed)
+    for part, share in zip(parts, shares, strict=True):
+        assert abs(len(part) - share * len(items)) < len(shares)
+        counts = Counter(items[place].reference for place in part)
+        for reference, size in sizes.items():
+            assert abs(counts[reference] - share * size) <= len(shares)
+
+
+@given(Items, st.integers(1, 15), st.integers(0, 3))
+def test_a_sample_has_whole_records_and_grows_with_its_size(
+    items: list[LabelledItem], records: int, seed: int
+) -> None:
+    drawn = sample(items, records, seed)
+    names = {items[place].record for place in drawn}
+    assert len(names) == min(records, len({item.record for item in items}))
+    assert drawn == [place for place, item in enumerate(items) if item.record in names]
+    assert set(drawn) <= set(sample(items, records + 1, seed))
+
+
+# ---------------------------------------------------------------- what a judge is shown
+
+STORY = {
+    "story": "An shook her head. Bo left.",
+    "values": ["Pears are good--Agree", "Plums are good--Disagree"],
+}
+
+
+@pytest.mark.parametrize(
+    ("check", "fields", "number", "told"),
+    [
+        ("incorporation", STORY, 3, "the record has no value 3"),
+        ("incorporation", STORY, 0, "the label is about the record, the check about its values"),
+        ("relevance", {"rule_of_thumb": "Greet.", "story": "x"}, 1, "the record has no value 1"),
+        ("irony", {"post": "a", "reply": "b"}, 1, "the record has no value 1"),
+        ("irony", {"post": "a"}, 0, "the record has no reply"),
+        ("entailment", {"premise": " ", "hypothesis": "b"}, 0, "the record has no premise"),
+        ("incorporation", {"values": ["one--Agree"]}, 1, "field 'story' is missing"),
+    ],
+)
+def test_why_an_item_cannot_be_put_to_a_judge(
+    check: str, fields: dict[str, Any], number: int, told: str
+) -> None:
+    item = LabelledItem("a", check, fields, number=number, gold="yes")
+    found = subject_of(item, builtin()[check])
+    assert isinstance(found, str)
+    assert found.startswith(told)
+
+
+def test_the_reference_stands_in_for_a_label_that_the_record_lacks() -> None:
+    rubric = builtin()["entailment"]
+    texts = {"premise": "It rains.", "hypothesis": "It is wet."}
+    told = subject_of(LabelledItem("a", "entailment", texts, gold="neutral"), rubric)
+    own = subject_of(
+        LabelledItem("a", "entailment", {**texts, "label": "entailment"}, gold="neutral"), rubric
+    )
+    assert not isinstance(told, str)
+    assert not isinstance(own, str)
+    assert (told.label, own.label) == ("neutral", "entailment")
+    # Where people do not agree there is no reference, and yet something to compare them with.
+    for nobody in (None, "entailment|neutral"):
+        item = LabelledItem("a", "entailment", texts, gold=nobody)
+        assert not isinstance(subject_of(item, rubric), str)

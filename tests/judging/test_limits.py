@@ -1,0 +1,404 @@
+"""The budget, the adaptive limit and outages: their bounds, their order, and that all calls end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge import errors
+from judge.errors import Exit
+from judge.judging import limits
+from judge.judging.limits import (
+    LONGEST_PAUSE,
+    AdaptiveLimit,
+    Budget,
+    BudgetReached,
+    Outages,
+    Price,
+    pause,
+    record_turn,
+)
+from judge.verdict import Usage
+
+# ---------------------------------------------------------------- budget
+
+
+@given(most=st.integers(0, 20), wanted=st.integers(0, 40))
+def test_takes_exactly_as_many_calls_as_there_are(most: int, wanted: int) -> None:
+    budget = Budget(max_calls=most)
+    refused = 0
+    for _ in range(wanted):
+        try:
+            budget.take()
+        except BudgetReached:
+            refused += 1
+    assert budget.calls == min(most, wanted)
+    assert refused == max(0, wanted - most)
+
+
+def test_stops_once_the_cost_is_reached() -> None:
+    budget = Budget(max_cost=0.01)
+    budget.take()
+    budget.spent(Usage(1, 10, 10, 0.004))
+    budget.take()
+    budget.spent(Usage(1, 10, 10, 0.007))
+    with pytest.raises(BudgetReached, match=r"--max-cost 0\.01"):
+        budget.take()
+    assert budget.calls == 2 and budget.cost == pytest.approx(0.011)
+
+
+def test_a_price_by_hand() -> None:
+    assert Price(input=2.5, output=10.0).of(1_000, 200) == pytest.approx(0.0045)
+
+
+def test_the_message_names_the_flag_and_the_run_ends_as_unavailable() -> None:
+    with pytest.raises(BudgetReached, match="--max-calls 0") as caught:
+        Budget(max_calls=0).take()
+    assert caught.value.exit_code == Exit.UNAVAILABLE and not caught.value.retryable
+
+
+def test_a_budget_of_nothing_pays_nothing_and_free_calls_go_on() -> None:
+    budget = Budget(max_cost=0)
+    with pytest.raises(BudgetReached, match="--max-cost 0 USD"):
+        budget.take()
+    budget.take(free=True)
+    assert budget.calls == 1
+
+
+# ---------------------------------------------------------------- pace
+
+
+async def turns(times: int = 10) -> None:
+    """Let everything that can run, run."""
+    for _ in range(times):
+        await asyncio.sleep(0)
+
+
+@given(
+    most=st.integers(1, 40),
+    events=st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=200),
+)
+def test_the_limit_stays_within_its_bounds(most: int, events: list[int | None]) -> None:
+    limit = AdaptiveLimit(most)
+    era = 0
+    for event in events:
+        if event is None:
+            limit.succeeded()
+        else:
+            limit.refused(None, era)
+            era += event % 2
+        assert 1 <= limit.limit <= most
+
+
+def test_one_round_of_successes_adds_about_one() -> None:
+    limit = AdaptiveLimit(100)
+    limit.refused(None, 0)
+    assert limit.limit == 50
+    for _ in range(50):
+        limit.succeeded()
+    assert 50.9 < limit.limit <= 51
+
+
+def test_after_cuts_without_a_success_the_limit_doubles_up_to_what_was_borne() -> None:
+    limit = AdaptiveLimit(64)
+    for era in range(8):
+        limit.refused(None, era)
+    assert limit.limit == 1
+    for _ in range(31):
+        limit.succeeded()
+    assert limit.limit == 32
+    limit.succeeded()
+    assert limit.limit == 32 + 1 / 32
+    limit.refused(None, 8)
+    limit.succeeded()
+    assert limit.limit < 17
+
+
+async def test_a_burst_of_refusals_halves_once() -> None:
+    limit = AdaptiveLimit(16)
+
+    async def refused_after(seconds: float) -> None:
+        async with limit.slot() as era:
+            await asyncio.sleep(seconds)
+        limit.refused(None, era)
+
+    await asyncio.gather(*(refused_after(0.02 * number) for number in range(16)))
+    assert (limit.limit, limit.refusals) == (8, 16)
+    await asyncio.gather(*(refused_after(0) for _ in range(8)))
+    assert limit.limit == 4
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    most=st.integers(1, 6),
+    calls=st.lists(
+        st.tuples(
+            st.integers(0, 3), st.sampled_from(["good", "refused", "cancelled"]), st.booleans()
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+)
+def test_never_more_run_than_the_limit_and_all_come_to_an_end(
+    most: int, calls: list[tuple[int, str, bool]]
+) -> None:
+    async def run() -> None:
+        limit = AdaptiveLimit(most)
+        running = peak = 0
+
+        async def call(length: int, end: str, held: bool) -> None:
+            nonlocal running, peak
+            async with limit.slot() as era:
+                running += 1
+                peak = max(peak, running)
+                try:
+                    assert running <= limit.running <= most
+                    await turns(length)
+                finally:
+                    running -= 1
+            if end == "refused":
+                limit.refused(0.001 if held else None, era)
+            else:
+                limit.succeeded()
+
+        tasks = [asyncio.create_task(call(*what)) for what in calls]
+        for task, (length, end, _) in zip(tasks, calls, strict=True):
+            if end == "cancelled":
+                await turns(length)
+                task.cancel()
+        async with asyncio.timeout(60):
+            await asyncio.gather(*tasks, return_exceptions=True)
+        assert peak <= most
+        assert limit.running == running == 0
+        assert all(task.cancelled() or task.exception() is None for task in tasks)
+
+    asyncio.run(run())
+
+
+async def test_a_lowered_limit_lets_fewer_in() -> None:
+    limit = AdaptiveLimit(4)
+    limit.refused(None, 0)
+    release = asyncio.Event()
+    inside = 0
+
+    async def call() -> None:
+        nonlocal inside
+        async with limit.slot():
+            inside += 1
+            await release.wait()
+
+    tasks = [asyncio.create_task(call()) for _ in range(4)]
+    await turns()
+    assert inside == 2
+    release.set()
+    await asyncio.gather(*tasks)
+    assert inside == 4
+
+
+async def test_a_raised_limit_lets_one_that_waits_in_at_once() -> None:
+    limit = AdaptiveLimit(2)
+    limit.refused(None, 0)
+    inside = asyncio.Event()
+
+    async def second() -> None:
+        async with limit.slot():
+            inside.set()
+
+    async with limit.slot():
+        task = asyncio.create_task(second())
+        await turns()
+        assert not inside.is_set()
+        limit.succeeded()
+        await turns()
+        assert inside.is_set()
+    await task
+
+
+async def test_first_come_first_served() -> None:
+    limit = AdaptiveLimit(1)
+    order: list[str] = []
+
+    async def twice(name: str) -> None:
+        for _ in range(2):
+            async with limit.slot():
+                order.append(name)
+                await asyncio.sleep(0)
+
+    await asyncio.gather(twice("a"), twice("b"))
+    assert order == ["a", "b", "a", "b"]
+
+
+async def test_retry_after_holds_all_calls_back() -> None:
+    limit = AdaptiveLimit(8)
+    began = time.monotonic()
+    limit.refused(0.15, 0)
+    limit.refused(0.05, 0)
+
+    async def call() -> float:
+        async with limit.slot():
+            return time.monotonic() - began
+
+    async with asyncio.timeout(60):
+        assert min(await asyncio.gather(*(call() for _ in range(4)))) >= 0.15
+
+
+async def test_a_pause_asked_for_while_calls_wait_holds_them_too() -> None:
+    limit = AdaptiveLimit(1)
+    began = time.monotonic()
+
+    async def call() -> float:
+        async with limit.slot():
+            return time.monotonic() - began
+
+    async with limit.slot() as era:
+        waiting = asyncio.create_task(call())
+        await turns()
+        limit.refused(0.1, era)
+    assert await waiting >= 0.09
+
+
+async def test_cancelled_in_the_pause_the_next_one_still_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    limit = AdaptiveLimit(1)
+    done: list[str] = []
+
+    async def call(name: str) -> None:
+        async with limit.slot():
+            done.append(name)
+
+    async with limit.slot() as era:
+        tasks = [asyncio.create_task(call(name)) for name in "abc"]
+        await turns()
+        limit.refused(0.05, era)
+    await turns()
+    tasks[0].cancel()
+    now[0] = 1.0
+    async with asyncio.timeout(60):
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert done == ["b", "c"]
+
+
+async def test_cancelled_with_the_place_just_given_it_goes_to_the_next() -> None:
+    limit = AdaptiveLimit(1)
+    done: list[str] = []
+
+    async def call(name: str) -> None:
+        async with limit.slot():
+            done.append(name)
+
+    async with limit.slot():
+        tasks = [asyncio.create_task(call(name)) for name in "ab"]
+        await turns()
+    tasks[0].cancel()
+    async with asyncio.timeout(60):
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert done == ["b"] and limit.running == 0
+
+
+async def test_among_waiting_calls_the_earliest_record_goes_first() -> None:
+    limit = AdaptiveLimit(1)
+    order: list[str] = []
+
+    async def call(turn: int, name: str) -> None:
+        record_turn.set(turn)
+        async with limit.slot():
+            order.append(name)
+
+    async with limit.slot():
+        waiting = [(2, "c1"), (1, "b1"), (2, "c2"), (1, "b2"), (0, "a")]
+        tasks = [asyncio.create_task(call(*one)) for one in waiting]
+        await turns()
+    async with asyncio.timeout(60):
+        await asyncio.gather(*tasks)
+    assert order == ["a", "b1", "b2", "c1", "c2"]
+
+
+# ---------------------------------------------------------------- outages
+
+ERROR = errors.ServerFault("down")
+Canary = Callable[[], Awaitable[object]]
+
+
+def sings_after(failures: int, error: errors.BackendError = ERROR) -> tuple[Canary, list[float]]:
+    """A canary that fails so often, and when it was asked."""
+    asked: list[float] = []
+
+    async def canary() -> None:
+        asked.append(time.monotonic())
+        if len(asked) <= failures:
+            raise error
+
+    return canary, asked
+
+
+async def test_a_server_that_serves_others_is_not_waited_for() -> None:
+    canary, asked = sings_after(9)
+    outages = Outages(canary, 0.001)
+    since = time.monotonic()
+    await asyncio.sleep(0.001)
+    outages.answered()
+    assert not await outages.passed(since, ERROR) and not asked
+
+
+async def test_a_server_that_was_never_reached_is_not_waited_for() -> None:
+    canary, asked = sings_after(9)
+    assert not await Outages(canary, 0.001).passed(time.monotonic(), ERROR) and not asked
+    assert not await Outages(None, 0.001).passed(time.monotonic(), ERROR)
+
+
+async def test_a_call_that_fails_alone_is_not_tried_again() -> None:
+    canary, asked = sings_after(0)
+    outages = Outages(canary, 0.001)
+    outages.answered()
+    assert not await outages.passed(time.monotonic(), ERROR) and len(asked) == 1
+
+
+async def test_all_that_failed_wait_for_one_canary() -> None:
+    canary, asked = sings_after(3)
+    outages = Outages(canary, 0.001)
+    outages.answered()
+    since = time.monotonic()
+    passed = await asyncio.gather(*(outages.passed(since, ERROR) for _ in range(20)))
+    assert passed == [True] * 20 and len(asked) == 4
+
+
+async def test_a_server_that_stays_away_is_given_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LONGEST_OUTAGE", 0.05)
+    canary, asked = sings_after(10**6)
+    outages = Outages(canary, 0.001)
+    outages.answered()
+    since = time.monotonic()
+    calls = (outages.passed(since, ERROR) for _ in range(20))
+    given_up = await asyncio.gather(*calls, return_exceptions=True)
+    assert {type(error) for error in given_up} == {errors.GivenUp}
+    assert "0.05 s" in str(given_up[0]) and "down" in str(given_up[0]) and len(asked) < 60
+
+
+async def test_a_refused_key_ends_the_waiting() -> None:
+    canary, asked = sings_after(1, errors.Denied("no"))
+    outages = Outages(canary, 0.001)
+    outages.answered()
+    with pytest.raises(errors.Denied):
+        await outages.passed(time.monotonic(), ERROR)
+    assert len(asked) == 1
+
+
+async def test_a_canary_that_is_refused_as_such_was_answered() -> None:
+    canary, asked = sings_after(1, errors.BadRequest("no such mode"))
+    outages = Outages(canary, 0.001)
+    outages.answered()
+    assert not await outages.passed(time.monotonic(), ERROR) and len(asked) == 1
+
+
+def test_pauses_grow_up_to_a_bound() -> None:
+    assert [pause(0.5, before) for before in range(4)] == [0.5, 1.0, 2.0, 4.0]
+    assert pause(0.5, 4) == pause(0.5, 10**6) == LONGEST_PAUSE

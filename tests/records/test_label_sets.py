@@ -1,0 +1,416 @@
+"""The public label sets: small files in their released forms, and the released data themselves."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.errors import UsageError
+from judge.records import Item
+from judge.records.labels import Annotation, LabelledItem, read_labels
+from judge.records.labels.items import Place
+from judge.records.labels.moral_stories import MoralStories
+
+from .conftest import Written
+from .found import answers, faults, lines, sound
+
+PAIR = {"premise": "P", "hypothesis": "H"}
+CLASSES = "entailment, neutral, contradiction"
+
+
+def linguists(id: object, workers: list[str | None], given: list[str]) -> dict[str, Any]:
+    return {"id": id, **PAIR, "worker_ids": workers, "annotations": given}
+
+
+@pytest.fixture
+def ambient(write: Written) -> Path:
+    """AmbiEnt's folder with its three files, which share pairs."""
+    write(
+        "linguist_annotations.jsonl",
+        lines(
+            linguists(4, ["ABS", "GFH"], ["neutral|entailment", "discard"]),
+            linguists(5, ["BVU", "GFH", "GFH"], ["entailment", "neutral", "entailment"]),
+        ),
+    )
+    crowd = {"id": 4, **PAIR, "q0_gold": ["neutral", "entailment"], "q1_gold": ["neutral"] * 2}
+    other = {**crowd, "id": "5", "premise": "P, otherwise"}
+    write("crowdworker_annotations.jsonl", lines(crowd, crowd, other))
+    path = write(
+        "test.jsonl",
+        lines(
+            {"id": 4, **PAIR, "premise_ambiguous": True, "labels": "neutral, entailment"},
+            {"id": "9_c", **PAIR, "premise_ambiguous": False, "labels": "contradiction"},
+        ),
+    )
+    return path.parent
+
+
+def test_ambient_puts_together_what_its_files_say_of_a_pair(ambient: Path) -> None:
+    items = {one.record: one for one in sound(list(read_labels(f"ambient:{ambient}")))}
+    assert list(items) == ["4", "9_c", "5", "5@crowdworker_annotations.jsonl"]
+    assert {one.check for one in items.values()} == {"entailment"}
+    shared = items["4"]
+    assert (shared.gold, shared.slices) == (None, {"labels": "entailment|neutral"})
+    assert answers(shared) == {
+        "ABS": "entailment|neutral",
+        "GFH": "discard",
+        "crowd-1": "neutral",
+        "crowd-2": "entailment",
+        "crowd-1 (2)": "neutral",
+        "crowd-2 (2)": "entailment",
+    }
+    assert Counter(one.group for one in shared.annotations) == {"linguist": 2, "crowd": 4}
+    assert items["9_c"].gold == "contradiction"
+    assert answers(items["5"]) == {"BVU": "entailment", "GFH": "neutral", "GFH (2)": "entailment"}
+    assert items["5@crowdworker_annotations.jsonl"].fields["premise"] == "P, otherwise"
+
+
+def test_ambient_lines_that_are_broken(write: Written) -> None:
+    gold = {"id": 1, **PAIR, "labels": "neutral"}
+    text = lines(
+        gold,
+        gold,
+        {"id": 2, **PAIR},
+        {"id": 4, **PAIR, "labels": "maybe"},
+        {"id": 5, **PAIR, "labels": None},
+        linguists(6, ["A"], ["neutral", "neutral"]),
+        {"id": 7, **PAIR, "q0_gold": ["yes"]},
+        linguists(8, ["ABS", None], ["neutral", "entailment"]),
+    )
+    found = list(read_labels(f"ambient:{write('a.jsonl', text)}"))
+    assert faults(found) == [
+        (2, "id '1' was already on line 1"),
+        (3, "there is no field 'q0_gold', 'annotations' or 'labels'"),
+        (4, f"field 'labels' must be one of {CLASSES}, not 'maybe'"),
+        (5, "field 'labels' holds null for a label"),
+        (6, "field 'annotations' has 2 answers of 1 workers"),
+        (7, f"field 'q0_gold' must be one of {CLASSES}, not 'yes'"),
+    ]
+    nameless = found[-1]
+    assert isinstance(nameless, LabelledItem)
+    assert answers(nameless) == {"ABS": "neutral", "linguist-2": "entailment"}
+
+
+CALI = "premise\thypothesis\tus_ratings\tin_ratings\n"
+
+
+def test_cali_quotes_are_text(write: Written) -> None:
+    row = "He said \"hi.\t\"Hi\" was said.\t['E', 'N', 'C']\t['N', 'n']\n"
+    (item,) = sound(list(read_labels(str(write("data.tsv", CALI + row)))))
+    assert item.fields == {"premise": 'He said "hi.', "hypothesis": '"Hi" was said.'}
+    assert (item.record, item.check, item.gold) == ("data.tsv#2", "entailment", None)
+    assert item.annotations == (
+        Annotation("us-1", "entailment", "us"),
+        Annotation("us-2", "neutral", "us"),
+        Annotation("us-3", "contradiction", "us"),
+        Annotation("in-1", "neutral", "in"),
+        Annotation("in-2", "neutral", "in"),
+    )
+
+
+def test_cali_rows_that_are_broken(write: Written) -> None:
+    text = CALI + "p\th\t['X']\t[]\np\th\tE,N\t[]\np\t\t['E']\t[]\np\th\t[]\t[]\np\th\t[\n"
+    assert faults(list(read_labels(f"cali:{write('data.tsv', text)}"))) == [
+        (2, f"field 'us_ratings' must be one of {CLASSES}, not 'X'"),
+        (3, "field 'us_ratings' must be a list, not 'E,N'"),
+        (4, "field 'hypothesis' is empty"),
+        (5, "fields 'us_ratings' and 'in_ratings' are both empty"),
+        (6, "the row has 3 cells, the header 4"),
+    ]
+    short = write("b.csv", "premise,hypothesis,us_ratings\np,h,['E']\n")
+    assert faults(list(read_labels(f"cali:{short}"))) == [(2, "field 'in_ratings' is missing")]
+
+
+def entry(given: object, text: object = "T", **more: object) -> dict[str, object]:
+    """An entry in Le-Wi-Di's form."""
+    info = {"source": "reddit", "language_variety": "in", "level": 1.0}
+    task = {"annotation task": "irony detection", "annotators": "Ann0,Ann1"}
+    rest = {"soft_label": {"1.0": 1}, "hard_label": "1", "split": "dev", "lang": "en"}
+    return {**task, "text": text, "annotations": given, **rest, "other_info": info, **more}
+
+
+REPLY = {"post": "A post.", "reply": "A reply."}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_multipico_with_nationalities(write: Written, indent: int | None) -> None:
+    meta = '{"0": {"Age": NaN, "Nationality": "India"}, "1": {"Nationality": "Ireland"}}'
+    write("annotators_meta_en.json", meta)
+    content = {"dev-2": entry({"Ann0": "0", "Ann1": "1", "Ann2": "1"}, REPLY)}
+    path = write("MP_en_dev_test.json", json.dumps(content, indent=indent))
+    (item,) = sound(list(read_labels(f"multipico:{path.parent}", "irony")))
+    assert (item.record, item.fields, item.gold) == ("dev-2", REPLY, None)
+    assert item.slices == {"language_variety": "in", "source": "reddit"}
+    assert item.annotations == (
+        Annotation("Ann0", "no", "India"),
+        Annotation("Ann1", "yes", "Ireland"),
+        Annotation("Ann2", "yes"),
+    )
+    assert sound(list(read_labels(str(path)))) == [item]
+
+
+def test_multipico_wants_to_know_which_groups(write: Written) -> None:
+    write("annotators_meta_en.json", '{"0": "India"}')
+    named = write("annotators_meta_de.json", '{"0": "Germany"}')
+    path = write("MP_de.json", json.dumps({"a": entry({"Ann0": "0"}, REPLY)}))
+    with pytest.raises(UsageError, match=r"annotators_meta_de\.json, annotators_meta_en\.json"):
+        read_labels(f"multipico:{path}")
+    (item,) = sound(list(read_labels(f"multipico:{path}", annotators=named)))
+    assert item.annotations == (Annotation("Ann0", "no", "Germany"),)
+
+
+def test_multipico_entries_that_are_broken(write: Written) -> None:
+    content = {
+        "a": entry({"Ann0": "0"}, REPLY),
+        "b": entry({"Ann0": "2"}, REPLY),
+        "c": entry({"Ann0": "0"}, {"post": "A post."}),
+        "d": entry({}, REPLY),
+        "e": 5,
+    }
+    found = list(read_labels(f"multipico:{write('MP.json', json.dumps(content))}"))
+    assert faults(found) == [
+        (1, "entry 'b': field 'annotations' must be one of no, yes, not '2'"),
+        (1, "entry 'c': field 'reply' is missing"),
+        (1, "entry 'd': field 'annotations' holds no answer"),
+        (1, "entry 'e': an entry must be an object, not a number"),
+    ]
+    assert [answers(one) for one in found if isinstance(one, LabelledItem)] == [{"Ann0": "no"}]
+
+
+def test_lewidi(write: Written) -> None:
+    content = {
+        "1": entry({"Ann0": "0", "Ann1": "1"}),
+        "2": entry({"Ann0": "1", "Ann1": None}, {"a": "A", "b": "B"}),
+        "3": entry("1,0", **{"annotation task": "Paraphrase, -5 to 5"}),
+        "4": entry({"Ann0": "-3"}, **{"annotation task": "Paraphrase, -5 to 5"}),
+        "5": entry({"Ann0": "Neutral,Entailment"}, **{"annotation task": ""}),
+    }
+    items = sound(list(read_labels(str(write("a.json", json.dumps(content))))))
+    assert [(one.record, one.check, answers(one)) for one in items] == [
+        ("1", "irony_detection", {"Ann0": "no", "Ann1": "yes"}),
+        ("2", "irony_detection", {"Ann0": "yes"}),
+        ("3", "paraphrase_5_to_5", {"Ann0": "1", "Ann1": "0"}),
+        ("4", "paraphrase_5_to_5", {"Ann0": "-3"}),
+        ("5", "label", {"Ann0": "neutral,entailment"}),
+    ]
+    assert (items[0].fields, items[1].fields) == ({"text": "T"}, {"a": "A", "b": "B"})
+    assert items[0].slices == {
+        "split": "dev",
+        "lang": "en",
+        "source": "reddit",
+        "language_variety": "in",
+        "level": "1",
+    }
+    assert all(one.gold is None for one in items)
+
+
+def test_lewidi_line_by_line(write: Written) -> None:
+    text = lines({"id": "x", **entry({"A": "0"})}, entry({"A": "1"}), {"id": "y", "text": "T"})
+    found = list(read_labels(f"lewidi:{write('a.jsonl', text)}"))
+    items = [one for one in found if isinstance(one, LabelledItem)]
+    assert [one.record for one in items] == ["x", "a.jsonl#2"]
+    assert [line for line, _ in faults(found)] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "message"),
+    [
+        ("0,1,1", "T", "has 3 answers of 2 annotators"),
+        (["0"], "T", "must be an object, not a list"),
+        ({"A": []}, "T", "must hold an answer, not a list"),
+        ({"A": "0"}, "", "field 'text' is empty"),
+        ({"A": "0"}, {"post": 5}, "field 'post' must be a text, not a number"),
+    ],
+)
+def test_lewidi_entries_that_are_broken(
+    write: Written, given: object, text: object, message: str
+) -> None:
+    path = write("a.json", json.dumps({"7": entry(given, text)}))
+    ((line, said),) = faults(list(read_labels(f"lewidi:{path}")))
+    assert (line, said.partition(": ")[0]) == (1, "entry '7'")
+    assert message in said
+
+
+OUTPUTS = {"input": "I", "output_1": "A", "output_2": "B"}
+
+
+def test_llmbar_a_file_or_a_folder_a_part(tmp_path: Path, write: Written) -> None:
+    pairs = [{**OUTPUTS, "label": 1}, {**OUTPUTS, "label": 2}]
+    path = write("LLMBar_Adversarial_GPTInst.json", json.dumps(pairs))
+    (tmp_path / "Natural").mkdir()
+    (tmp_path / "Natural" / "dataset.json").write_text(json.dumps(pairs[:1]))
+    items = sound(list(read_labels(f"llmbar:{tmp_path}")))
+    assert [(one.record, one.slices["part"], one.gold) for one in items] == [
+        ("LLMBar_Adversarial_GPTInst.json#1", "GPTInst", "1"),
+        ("LLMBar_Adversarial_GPTInst.json#1.2", "GPTInst", "2"),
+        ("Natural/dataset.json#1", "Natural", "1"),
+    ]
+    assert items[0].fields == {"instruction": "I", "output_1": "A", "output_2": "B"}
+    assert sound(list(read_labels(str(path)))) == items[:2]
+
+
+def moral(at: int, label: str = "1", norm: str = "") -> dict[str, str]:
+    action = "moral_action" if label == "1" else "immoral_action"
+    text = f"Deed {at}{label}."
+    return {"ID": f"S{at}{label}", "norm": norm or f"Norm {at}.", action: text, "label": label}
+
+
+def test_moral_stories_adherence_and_relevance(write: Written) -> None:
+    text = lines(*(moral(at, label) for at in range(10) for label in "10"))
+    items = sound(list(read_labels(str(write("a.jsonl", text)))))
+    adherence = [one for one in items if one.check == "adherence"]
+    assert [one.gold for one in adherence] == ["yes", "no"] * 10
+    assert adherence[1].record == "S00"
+    assert adherence[1].fields == {"rule_of_thumb": "Norm 0.", "story": "Deed 00."}
+    relevance = [one for one in items if one.check == "relevance"]
+    assert [one.record for one in relevance] == [one.record for one in adherence]
+    assert Counter(one.gold for one in relevance) == {"yes": 10, "no": 10}
+    for own, paired in zip(adherence, relevance, strict=True):
+        norm = paired.fields["rule_of_thumb"].removesuffix(".").split()[1]
+        assert own.fields["rule_of_thumb"] == paired.fields["rule_of_thumb"]
+        assert (paired.fields["story"].split()[1][0] == norm) == (paired.gold == "yes")
+    assert sound(list(read_labels(str(write("a.jsonl", text))))) == items
+
+
+def test_moral_stories_with_both_actions(write: Written) -> None:
+    line = {"ID": "S1", "norm": "N", "moral_action": "M", "immoral_action": "I", "situation": "x"}
+    items = sound(list(read_labels(str(write("a.jsonl", lines(line))), "adherence")))
+    assert [(one.record, one.gold, one.fields["story"]) for one in items] == [
+        ("S11", "yes", "M"),
+        ("S10", "no", "I"),
+    ]
+
+
+def test_moral_stories_that_are_broken(write: Written) -> None:
+    text = lines(
+        moral(1),
+        {**moral(2), "label": "0"},
+        {"ID": "a", "norm": "N", "label": "1"},
+        {**moral(4), "label": "yes"},
+        moral(1),
+    )
+    found = list(read_labels(f"moral-stories:{write('a.jsonl', text)}", "adherence"))
+    assert faults(found) == [
+        (2, "field 'label' is 0, but the line has a moral_action"),
+        (3, "field 'moral_action' or 'immoral_action' is missing"),
+        (4, "field 'label' must be one of 1, 0, not 'yes'"),
+        (5, "id 'S11' was already on line 1"),
+    ]
+
+
+@given(st.lists(st.integers(0, 6), max_size=30))
+def test_no_action_is_paired_with_its_own_norm_as_another(norms: list[int]) -> None:
+    fields = [
+        {"ID": str(at), "norm": f"N{norm}", "moral_action": f"{at} of N{norm}"}
+        for at, norm in enumerate(norms)
+    ]
+    items = [Item("a", at, one) for at, one in enumerate(fields, 1)]
+    found = sound(list(MoralStories.read(items, Place())))
+    others = [one for one in found if one.gold == "no"]
+    assert all(
+        one.fields["story"].split(" of ")[1] != one.fields["rule_of_thumb"] for one in others
+    )
+    assert len({one.fields["story"] for one in others}) == len(others)
+    assert len(others) in (0, len(norms) // 2)
+    if len(set(norms)) == len(norms) >= 4:
+        assert others
+
+
+NORMAD = "ID,Country,Background,Axis,Subaxis,Value,Rule-of-Thumb,Story,Explanation,Gold Label\n"
+
+
+def test_normad_in_full(write: Written) -> None:
+    write("iw_clusters.csv", "country,cluster\nnew_zealand,English Speaking\n")
+    row = "7,New Zealand,Background,Etiquette,eating,Respect,One waits.,Ann waited.,Because,Yes\n"
+    items = sound(list(read_labels(f"normad:{write('normad.csv', NORMAD + row)}")))
+    assert [(one.record, one.check, one.gold) for one in items] == [
+        ("7", "label_correctness", "yes"),
+        ("7", "relevance", "yes"),
+        ("7", "adherence", "yes"),
+    ]
+    assert items[0].fields == {
+        "rule_of_thumb": "One waits.",
+        "story": "Ann waited.",
+        "country": "New Zealand",
+        "background": "Background",
+        "value": "Respect",
+    }
+    assert items[0].slices == {
+        "country": "New Zealand",
+        "cluster": "English Speaking",
+        "subcategory": "eating",
+        "label": "yes",
+    }
+
+
+def test_normad_in_short_neutral_and_broken(write: Written) -> None:
+    rows = ("7,iran,R,S,neutral", "2,iran,R,S,maybe", "3,iran,R,S,", "4,iran,,S,yes", "8,iran,R")
+    header = "ID,Country,Rule-of-Thumb,Story,Gold Label"
+    found = list(read_labels(str(write("a.csv", "\n".join((header, *rows, rows[0]))))))
+    items = [one for one in found if isinstance(one, LabelledItem)]
+    assert [(one.check, one.gold) for one in items] == [
+        ("label_correctness", "neutral"),
+        ("relevance", "no"),
+    ]
+    assert items[0].slices == {"country": "iran", "label": "neutral"}
+    assert faults(found) == [
+        (3, "field 'Gold Label' must be yes, no or neutral, not 'maybe'"),
+        (4, "field 'Gold Label' must be yes, no or neutral, not empty"),
+        (5, "field 'Rule-of-Thumb' is empty"),
+        (6, "the row has 3 cells, the header 5"),
+        (7, "id '7' was already on line 2"),
+    ]
+
+
+def counted(data: Path, source: str) -> dict[tuple[str, str | None], int]:
+    name, _, path = source.rpartition(":")
+    items = sound(list(read_labels(f"{name}:{data / path}" if name else str(data / path))))
+    return Counter((one.check, one.gold) for one in items)
+
+
+def test_sets_with_gold_as_released(public_data: Path) -> None:
+    golds = [(check, gold) for check in ("adherence", "relevance") for gold in ("yes", "no")]
+    released = "moral_stories/norm_distance_dev.jsonl"
+    assert counted(public_data, released) == dict.fromkeys(golds, 1000)
+    assert counted(public_data, "llmbar:llmbar") == {
+        ("preference", "1"): 206,
+        ("preference", "2"): 213,
+    }
+    assert counted(public_data, "normad/normad_odd_rows.csv") == {
+        ("label_correctness", "yes"): 474,
+        ("label_correctness", "no"): 435,
+        ("label_correctness", "neutral"): 408,
+        ("relevance", "yes"): 909,
+        ("relevance", "no"): 408,
+        ("adherence", "yes"): 474,
+        ("adherence", "no"): 435,
+    }
+    normad = sound(list(read_labels(str(public_data / "normad/normad_odd_rows.csv"))))
+    assert len({one.slices["cluster"] for one in normad}) == 8
+
+
+def test_sets_with_annotators_as_released(public_data: Path) -> None:
+    ambient = sound(list(read_labels(f"ambient:{public_data / 'ambient'}", "entailment")))
+    assert len(ambient) == 2166
+    given = [one for item in ambient for one in item.annotations]
+    assert Counter(one.group for one in given) == {"linguist": 4090, "crowd": 4878}
+    golds = Counter(one.gold for one in ambient if one.gold is not None)
+    assert golds == {"neutral": 642, "entailment": 216, "contradiction": 144}
+    assert sum("@" in one.record for one in ambient) == 2
+    twice = [one for one in ambient if len(one.annotations) >= 18]
+    assert {one.record for one in twice} == {"38708", "57249"}
+    multipico = sound(list(read_labels(f"multipico:{public_data / 'multipico'}")))
+    given = [one for item in multipico for one in item.annotations]
+    assert (len(multipico), len({one.annotator for one in given})) == (1079, 74)
+    assert Counter(one.answer for one in given) == {"no": 3497, "yes": 1576}
+    nations = {"India": 1070, "Ireland": 1063, "United Kingdom": 994}
+    nations |= {"Australia": 984, "United States": 962}
+    assert Counter(one.group for one in given) == nations
+    generic = sound(list(read_labels(f"lewidi:{public_data / 'multipico/MP_en_dev_test.json'}")))
+    assert [answers(one) for one in generic] == [answers(one) for one in multipico]

@@ -1,0 +1,102 @@
+"""LANGSMITH_TRACING in the environment uploads no record, unless judge itself is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from cli.conftest import norm
+from loopback import Loopback, says
+
+from judge import tracing
+
+VALIDATE = ("import sys; from judge.cli import main; sys.argv[0] = 'judge'; main()",)
+LIBRARY = (
+    "import asyncio, sys; from langsmith import utils; assert utils.tracing_is_enabled();"
+    "from judge.backends import build; from judge.backends.base import Call, Mode;"
+    "from judge.judging.client import Client; from judge.judging.limits import Budget;"
+    "call = Call([{'role': 'user', 'content': 'Number 0'}]);"
+    "client = Client('x:m', build(sys.argv[1]), cache=None, budget=Budget(), limit=1);"
+    "print(asyncio.run(client.write(call)))",
+)
+
+
+class Collector(ThreadingHTTPServer):
+    """Stands where LangSmith's server would, and keeps what is sent there."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Keeping)
+        self.seen: list[bytes] = []
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class _Keeping(BaseHTTPRequestHandler):
+    server: Collector
+
+    def _keep(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.seen.append(body)
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    do_GET = do_POST = do_PATCH = _keep  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests print nothing."""
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    server = Collector()
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("code", "told"), [(VALIDATE, None), (VALIDATE, "1"), (LIBRARY, None)])
+def test_records_are_uploaded_only_where_judge_is_told(
+    tmp_path: Path, collector: Collector, code: tuple[str], told: str | None
+) -> None:
+    (tmp_path / "n.jsonl").write_text(json.dumps(norm(0)) + "\n")
+    reply = {"quote": None, "reason": "so it is", "answer": "no"}
+    with Loopback(lambda asked: says(reply)) as server:
+        words = ("langchain:openai:m",)
+        if code is VALIDATE:
+            options = ("--check", "leakage", "--reading", "structured", "--no-cache")
+            words = ("validate", "n.jsonl", "-m", *words, *options)
+        env = {
+            **os.environ,
+            "OPENAI_API_KEY": "sk-test-0123456789abcdef",
+            "OPENAI_BASE_URL": server.url,
+            "LANGSMITH_TRACING": "true",
+            "LANGSMITH_ENDPOINT": collector.url,
+            "LANGSMITH_API_KEY": "ls-test-0123456789abcdef",
+            **({} if told is None else {tracing.TOLD: told}),
+        }
+        done = subprocess.run(
+            (sys.executable, "-c", *code, *words), cwd=tmp_path, env=env, capture_output=True
+        )
+        assert server.asked, done.stderr
+    assert bool(collector.seen) == (told is not None), done.stderr
+    assert (b"judge: tracing is on" in done.stderr) == (told is not None)
+
+
+@pytest.mark.parametrize("name", tracing.SWITCHES)
+def test_every_switch_is_turned_off(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(tracing.TOLD, raising=False)
+    monkeypatch.setenv(name, "True")
+    assert not tracing.guard_tracing()
+    assert os.environ[name] == "false"

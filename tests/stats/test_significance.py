@@ -1,0 +1,131 @@
+"""Tests of differences and Kendall's tau-c: by hand, against the papers and other libraries."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kendalltau
+from statsmodels.stats.contingency_tables import mcnemar as reference
+from statsmodels.stats.multitest import multipletests
+
+from judge.stats.significance import McNemar, holm, kendall_tau_c, mcnemar, one_way_anova
+
+# ---------------------------------------------------------------- mcnemar
+
+
+def test_mcnemar_by_hand() -> None:
+    # 1 to 5 of six: 2 * (1 + 6) / 64.
+    first, second = [1, 0, 0, 0, 0, 0, 1, 1, 0], [0, 1, 1, 1, 1, 1, 1, 1, 0]
+    assert mcnemar(first, second) == McNemar(1, 5, pytest.approx(14 / 64))
+    assert mcnemar(second, first) == McNemar(5, 1, pytest.approx(14 / 64))
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), max_size=60))
+def test_mcnemar_against_statsmodels(pairs: list[tuple[int, int]]) -> None:
+    table = [[pairs.count((a, b)) for b in (1, 0)] for a in (1, 0)]
+    found = mcnemar([a for a, _ in pairs], [b for _, b in pairs])
+    assert (found.only_first, found.only_second) == (table[0][1], table[1][0])
+    assert found.p == pytest.approx(float(reference(table, exact=True).pvalue), abs=1e-12)
+    assert 0 < found.p <= 1
+
+
+def test_mcnemar_what_it_cannot_take() -> None:
+    with pytest.raises(ValueError, match="2 scores and 1"):
+        mcnemar([1, 0], [1])
+    with pytest.raises(ValueError, match=r"0\.5"):
+        mcnemar([1, 0], [0.5, 1])
+
+
+# ---------------------------------------------------------------- anova
+
+
+@pytest.mark.parametrize(
+    ("concepts", "f", "p"),
+    [
+        (35, 2255.3456, 7.043450519806435e-54),
+        (35, 3610.5356, 1.1491538258492085e-60),
+        (35, 1055.6979, 3.80594818701481e-43),
+        (345, 911.4229, 3.7297913016341677e-128),
+        (345, 233.4199, 1.3687492031148516e-45),
+    ],
+)
+def test_the_papers_p_values_follow_from_its_f_and_its_concepts(
+    concepts: int, f: float, p: float
+) -> None:
+    """Bhatt and Diaz 2024, table 3: two groups with one value for each concept."""
+    within = np.linspace(0.1, 0.2, concepts)
+    mean_square = within.var(ddof=1)
+    apart = np.sqrt(2 * f * mean_square / concepts)
+    found = one_way_anova([within.tolist(), (within + apart).tolist()])
+    assert found.f == pytest.approx(f)
+    assert found.p == pytest.approx(p, rel=1e-4)
+    assert (found.between, found.within) == (1, 2 * concepts - 2)
+
+
+@pytest.mark.parametrize("groups", [[], [[1.0, 2.0]], [[1.0], [2.0]], [[1.0, 1.0], [2.0, 2.0]]])
+def test_anova_undefined(groups: list[list[float]]) -> None:
+    found = one_way_anova(groups)
+    assert found.f is None and found.p is None
+
+
+# ---------------------------------------------------------------- holm
+
+
+def test_holm_by_hand() -> None:
+    # Sorted 0.01 * 4, 0.02 * 3, 0.03 * 2, 0.04: the last two are carried up to 0.06.
+    assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert holm([0.4, 0.9]) == pytest.approx([0.8, 0.9])
+    assert holm([0.7]) == [0.7]
+    assert holm([]) == []
+
+
+@pytest.fixture(scope="module")
+def no_collection() -> Iterator[None]:
+    """statsmodels collects garbage at every call: a second where many tests ran before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "collect", lambda: 0)
+        yield
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_against_statsmodels(no_collection: None, p_values: list[float]) -> None:
+    expected = multipletests(p_values, method="holm")[1].tolist()
+    assert holm(p_values) == pytest.approx(expected, abs=1e-12)
+
+
+def test_holm_no_p_value() -> None:
+    with pytest.raises(ValueError, match="outside"):
+        holm([0.5, 1.1])
+
+
+# ---------------------------------------------------------------- kendall
+
+
+def test_the_papers_example() -> None:
+    # For the anchor A: [B, D, C] by text, [D, C, B] by values. Only C and D keep their order.
+    by_text = {"B": 1, "D": 2, "C": 3}
+    by_values = {"D": 1, "C": 2, "B": 3}
+    found = kendall_tau_c(*([ranks[name] for name in "BCD"] for ranks in (by_text, by_values)))
+    assert found == pytest.approx((1 - 2) / 3)
+
+
+@pytest.mark.parametrize("values", [([], []), ([1], [2]), ([1, 1, 1], [1, 2, 3])])
+def test_kendall_undefined(values: tuple[list[float], list[float]]) -> None:
+    assert kendall_tau_c(*values) is None
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), min_size=2, max_size=25))
+def test_agrees_with_scipy(pairs: list[tuple[int, int]]) -> None:
+    first, second = ([float(pair[side]) for pair in pairs] for side in (0, 1))
+    found = kendall_tau_c(first, second)
+    if len(set(first)) < 2 or len(set(second)) < 2:
+        assert found is None
+    else:
+        assert found == pytest.approx(kendalltau(first, second, variant="c").statistic)
