@@ -1,6 +1,6 @@
 """`--engine ray`: records are read and written here, and judged by workers on a Ray cluster.
 
-The run is the local one (judge/run/running.py): its input, order, output, resume and interrupts.
+The run is the local one (judge/run/task.py): its input, order, output, resume and interrupts.
 Only the judging of a record goes elsewhere (docs/decisions/0022-workers-pull.md).
 """
 

@@ -33,7 +33,7 @@ def test_finished_records_that_the_input_lacks_are_kept_beside_out(judge: Typed)
     judge.write("rows.jsonl", asked)
     judge.script("model.yaml", [{"reply": {"answer": "yes"}}])
     for words in (
-        ("validate", "n.jsonl", "-m", "scripted:yes.yaml", "--no-cache"),
+        ("validate", "n.jsonl", *RUN, "--no-cache"),
         ("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml"),
         ("audit", "-m", "scripted:yes.yaml", "--profile", "none", "--rubric", "relevance"),
     ):
