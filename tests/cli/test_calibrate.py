@@ -116,7 +116,7 @@ def test_the_fixtures_in_one_command_leave_report_and_profile(typed: Typed) -> N
     words = ("--check", "relevance", "-m", judge, "-o", "done", "--draws", "20")
     code, out, told = typed(labelled, *words)
     assert code == 0, told
-    assert "judge: relevance, scripted:yes.yaml: 101/101 items" in told
+    assert "judge: relevance, scripted:yes.yaml: 101 of 101 items" in told
     assert told.rstrip().endswith("judge: report, plots and profile are in done")
     report = json.loads(Path("done/report.json").read_text())
     (check,) = report["checks"]
