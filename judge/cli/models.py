@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -110,8 +108,7 @@ def fetch(name: str) -> Path:
     """Fetch weights as `judge.weights.fetch.pull` does, with the progress on standard error."""
     from judge.weights.fetch import pull
 
-    with _shown(name) as progress:
-        return pull(name, progress=progress)
+    return pull(name, progress=_progress(name))
 
 
 def _described(entry: Entry) -> dict[str, str | int | None]:
@@ -128,29 +125,8 @@ def _described(entry: Entry) -> dict[str, str | int | None]:
     }
 
 
-@contextmanager
-def _shown(name: str) -> Iterator[Callable[[int, int, str], None]]:
-    """What to call with the progress of a pull: a bar on a terminal, else a line now and then."""
-    if not sys.stderr.isatty():
-        yield _plain(name)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    columns = (
-        TextColumn(name),
-        BarColumn(bar_width=None),
-        DownloadColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        bar = bars.add_task("", total=None)
-        yield lambda done, total, what: bars.update(
-            bar, completed=done, total=total, description=what
-        )
-
-
-def _plain(name: str) -> Callable[[int, int, str], None]:
+def _progress(name: str) -> Callable[[int, int, str], None]:
+    """What tells how far a pull is, a line every few seconds."""
     due = time.monotonic()
 
     def tell(done: int, total: int, what: str) -> None:
