@@ -13,7 +13,7 @@ import typer
 
 from judge import settings as declared
 from judge.cli import EXIT_CODES, app
-from judge.evaluation.evaluating import benchmark_names, load_benchmark
+from judge.evaluation.benchmark import benchmark_names, load_benchmark
 from judge.rubric import builtin
 from judge.run.workflows import load_workflow, workflow_names
 from judge.task import load_task
@@ -78,10 +78,14 @@ def benchmarks() -> str:
     for name in benchmark_names():
         one = load_benchmark(name)
         asked = ", ".join(
-            f"`{c}`" + ("" if c in one.usual else " (when named)") for c in one.conditions
+            f"`{c}`" + ("" if c in (one.usual or one.conditions) else " (when named)")
+            for c in one.conditions
         )
         parts.append(f"## {name}\n\n{one.title}. Source: {one.source}.\n\nConditions: {asked}.")
-        rows = ((f"`{n}`", load_task(n).title, load_task(n).source) for n in one.tasks)
+        if options := one.options.model_fields:
+            own = ", ".join(f"`{name}={field.default}`" for name, field in options.items())
+            parts.append(f"Options (`--option`): {own}.")
+        rows = ((f"`{t.name}`", t.title, t.source) for t in map(load_task, one.tasks))
         parts.append(table(("task", "question", "source"), *rows))
     return "\n\n".join(parts)
 

@@ -8,28 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_serializer, model_validator
 
 from judge.errors import UsageError, why_unread
-from judge.rubricparts import (
-    YES_NO,
-    Evidence,
-    Example,
-    Label,
-    Readings,
-    Section,
-    Text,
-    VerdictRule,
-)
 from judge.subject import Kind
 from judge.templates import fault
-from judge.yamlplaces import Place, complaint, read_mapping
+from judge.yamlfile import Place, read_mapping
 
 TEXT_FIELDS = (
     "country",
@@ -51,40 +41,153 @@ TEXT_FIELDS = (
 )
 """Fields that a rubric may show, in the order in which a prompt shows them."""
 
-ReplyName = Literal[
-    "ValuesReflected",
-    "SpeechesFound",
-    "ValuesExtracted",
-    "YesNo",
-    "LabelAnswer",
-    "LeaksFound",
-    "EntailmentAnswer",
-    "ChoiceAnswer",
-    "Insertions",
-    "Rewrites",
-    "Regeneration",
-]
+Text = Annotated[str, Field(min_length=1)]
+Label = Literal["yes", "no", "neutral"]
+Word = Annotated[str, Field(pattern=r"^[a-z0-9]+$")]
+YES_NO = ("yes", "no")
 
 
-_ANSWERS: Mapping[str, tuple[str, ...]] = {
-    "ValuesReflected": YES_NO,
-    "SpeechesFound": YES_NO,
-    "ValuesExtracted": ("fully", "partially", "absent"),
-    "YesNo": YES_NO,
-    "LabelAnswer": get_args(Label),
-    "LeaksFound": YES_NO,
-    "EntailmentAnswer": ("entailment", "neutral", "contradiction"),
-    "ChoiceAnswer": ("1", "2"),
+class _Reply(NamedTuple):
+    """What a reply model answers; the models themselves take long to import.
+
+    `answers` is empty for a rewriter's. `shown` is the field that its quotes or numbers are held
+    against.
+    """
+
+    answers: tuple[str, ...] = ()
+    per_value: bool = False
+    shown: str | None = "story"
+
+
+_REPLIES: Mapping[str, _Reply] = {
+    "ValuesReflected": _Reply(YES_NO, per_value=True),
+    "SpeechesFound": _Reply(YES_NO, per_value=True),
+    "ValuesExtracted": _Reply(("fully", "partially", "absent"), per_value=True, shown="predicted"),
+    "YesNo": _Reply(YES_NO, shown=None),
+    "LabelAnswer": _Reply(get_args(Label), shown=None),
+    "LeaksFound": _Reply(YES_NO),
+    "EntailmentAnswer": _Reply(("entailment", "neutral", "contradiction"), shown=None),
+    "ChoiceAnswer": _Reply(("1", "2"), shown=None),
+    "Insertions": _Reply(),
+    "Rewrites": _Reply(),
+    "Regeneration": _Reply(),
 }
-"""What each judging reply can answer; the replies themselves are not imported, which takes long."""
-
-_PER_VALUE = frozenset({"ValuesReflected", "SpeechesFound", "ValuesExtracted"})
-_ABOUT_ANYTHING = frozenset({"YesNo", "LabelAnswer", "EntailmentAnswer", "ChoiceAnswer"})
-_ABOUT_PREDICTIONS = frozenset({"ValuesExtracted"})
-_ABOUT_THE_STORY = frozenset(get_args(ReplyName)) - _ABOUT_ANYTHING - _ABOUT_PREDICTIONS
 
 
-_NAMING = "a name is of small letters, digits and _, and begins with a letter"
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Structured(Section):
+    """A question whose answer is a typed reply."""
+
+    question: Text
+    max_tokens: Annotated[int, Field(ge=16, le=32000)] = 1024
+
+
+class Step(Section):
+    """One question answered by the first token; `yes`/`no` name the answer that it settles.
+
+    Where one of them is left out, that outcome leaves the matter to the next step. `threshold` is
+    the least P(yes) (0 to 1) that counts as yes.
+    """
+
+    question: Text
+    yes: str | None = None
+    no: str | None = None
+    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
+
+
+class Question(Section):
+    """A further question answered by the first token, for profiles to read beside the steps.
+
+    `words` are the first words that an answer may have. With `swapped` the two fields of the
+    rubric's `order` are shown in each other's place.
+    """
+
+    question: Text
+    words: Annotated[tuple[Word, ...], Field(min_length=2, max_length=6)] = YES_NO
+    swapped: bool = False
+
+
+class Probability(Section):
+    """A short decision list of yes/no questions read from log-probabilities.
+
+    The list alone gives an answer. A profile may go by any of its questions and of those in
+    `also`, weighed as calibration found best (judge/judging/combining.py). Questions are numbered
+    through: the steps first, from 0.
+    """
+
+    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=4)]
+    also: Annotated[tuple[Question, ...], Field(max_length=16)] = ()
+
+    @model_validator(mode="after")
+    def _settles(self) -> Probability:
+        for number, step in enumerate(self.steps, 1):
+            last = number == len(self.steps)
+            if last and not (step.yes and step.no):
+                raise ValueError(f"step {number} is the last one and must settle both yes and no")
+            if step.yes and step.no and not last:
+                raise ValueError(f"step {number} settles both yes and no; no later step is reached")
+            if not (step.yes or step.no):
+                raise ValueError(f"step {number} settles nothing; name the answer of yes or of no")
+        return self
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """Every question, the steps first."""
+        return (*(Question(question=step.question) for step in self.steps), *self.also)
+
+    @property
+    def answers(self) -> frozenset[str]:
+        """Every answer that some step settles."""
+        return frozenset(answer for s in self.steps for answer in (s.yes, s.no) if answer)
+
+
+class Readings(Section):
+    structured: Structured
+    probability: Probability | None = None
+
+
+class VerdictRule(Section):
+    """Which answer passes: `pass`, another one for records with a certain label, or the label."""
+
+    passes: str | None = Field(default=None, alias="pass")
+    by_label: Mapping[Label, str] = {}
+    pass_equals: Literal["label"] | None = None
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> VerdictRule:
+        if (self.passes is None) == (self.pass_equals is None):
+            raise ValueError("name either the answer that passes (pass) or pass_equals: label")
+        return self
+
+    def expected(self, label: str | None) -> str:
+        """The answer that passes for a record with this label."""
+        if self.pass_equals:
+            assert label is not None
+            return label
+        assert self.passes is not None
+        return next((answer for key, answer in self.by_label.items() if key == label), self.passes)
+
+
+class Evidence(Section):
+    """The field that a reply must quote, and the answers that need the quote."""
+
+    field: str
+    answers: frozenset[str]
+
+    @field_serializer("answers")
+    def _sorted(self, answers: frozenset[str]) -> list[str]:
+        """In one order: that of a set differs from process to process, and the digest with it."""
+        return sorted(answers)
+
+
+class Example(Section):
+    """A worked example of our own making: material, the value asked about if any, and the reply."""
+
+    text: Text
+    reply: Text
 
 
 class Rubric(Section):
@@ -105,7 +208,7 @@ class Rubric(Section):
     needs: tuple[str, ...] = ()
     order: tuple[str, str] | None = None
     not_for_labels: tuple[Label, ...] = ()
-    reply: ReplyName
+    reply: str
     verdict: VerdictRule | None = None
     evidence: Evidence | None = None
     readings: Readings
@@ -113,55 +216,63 @@ class Rubric(Section):
 
     @model_validator(mode="after")
     def _coherent(self) -> Rubric:
-        for name in self.fields:
-            if name not in TEXT_FIELDS:
-                raise ValueError(f"fields: {name!r} is not one of {', '.join(TEXT_FIELDS)}")
-        for name in self.needs:
-            if name not in (*TEXT_FIELDS, "values", "label"):
-                raise ValueError(f"needs: {name!r} is no field of a record that a rubric can need")
-        if (self.reply in _ANSWERS) != (self.role == "judge"):
-            raise ValueError(f"reply: {self.reply} does not suit a rubric with role {self.role}")
-        if self.reply in _ABOUT_THE_STORY and "story" not in self.fields:
-            raise ValueError(f"fields: {self.reply} is held against the story, which must be shown")
-        if self.reply in _ABOUT_PREDICTIONS and "predicted" not in self.fields:
-            raise ValueError(f"fields: {self.reply} names predicted values, which must be shown")
-        if self.role == "judge" and (self.reply in _PER_VALUE) != (self.about == "values"):
-            raise ValueError(f"reply: {self.reply} does not suit a rubric about: {self.about}")
-        if self.role == "judge" and self.verdict is None:
-            raise ValueError("verdict: a judging rubric says which answer passes")
-        if self.role == "rewrite" and (self.verdict or self.readings.probability):
-            raise ValueError("a rewriting rubric has neither a verdict nor a probability reading")
-        if self.evidence and self.evidence.field not in self.fields:
-            raise ValueError(f"evidence: {self.evidence.field!r} is not among the fields")
-        if self.order and not set(self.order) <= set(self.fields):
-            raise ValueError(f"order: {', '.join(self.order)} are not both among the fields")
-        asked = self.readings.probability.questions if self.readings.probability else ()
-        if self.order is None and any(question.swapped for question in asked):
-            raise ValueError("readings: a swapped question needs an order to swap")
-        self._only_known_answers()
+        if self.reply not in _REPLIES:
+            raise ValueError(f"reply: {self.reply!r} is not one of {', '.join(_REPLIES)}")
+        if problems := [*self._misfits(), *self._unknown_answers()]:
+            raise ValueError("\n".join(problems))
         return self
 
-    def _only_known_answers(self) -> None:
+    def _misfits(self) -> Iterator[str]:
+        """What does not go together, each as `key: problem`."""
+        reply, judging = _REPLIES[self.reply], self.role == "judge"
+        probability = self.readings.probability
+        for name in self.fields:
+            if name not in TEXT_FIELDS:
+                yield f"fields: {name!r} is not one of {', '.join(TEXT_FIELDS)}"
+        for name in self.needs:
+            if name not in (*TEXT_FIELDS, "values", "label"):
+                yield f"needs: {name!r} is no field of a record that a rubric can need"
+        if bool(reply.answers) != judging:
+            yield f"reply: {self.reply} does not suit a rubric with role {self.role}"
+        elif judging and reply.per_value != (self.about == "values"):
+            yield f"reply: {self.reply} does not suit a rubric about: {self.about}"
+        if reply.shown and reply.shown not in self.fields:
+            yield f"fields: {self.reply} is held against the field {reply.shown}, not shown here"
+        if judging and self.verdict is None:
+            yield "verdict: a judging rubric says which answer passes"
+        if not judging and (self.verdict or probability):
+            yield "a rewriting rubric has neither a verdict nor a probability reading"
+        if self.evidence and self.evidence.field not in self.fields:
+            yield f"evidence: {self.evidence.field!r} is not among the fields"
+        if self.order and not set(self.order) <= set(self.fields):
+            yield f"order: {', '.join(self.order)} are not both among the fields"
+        if self.order is None and probability and any(q.swapped for q in probability.questions):
+            yield "readings: a swapped question needs an order to swap"
+
+    def _unknown_answers(self) -> Iterator[str]:
         """A verdict that no answer can bring would fail every record without a word."""
         if self.verdict is None:
             return
-        known, steps = set(_ANSWERS[self.reply]), self.readings.probability
+        steps = self.readings.probability
+        labels = [label for label in get_args(Label) if label not in self.not_for_labels]
         # Norms have labels of their own; of other records the label is one of the answers.
         own = self.verdict.pass_equals and "norm" not in self.kinds
-        labels = self.answers if own else self._labels
-        passing = {self.verdict.expected(label) for label in labels}
-        named = {"verdict": passing, "evidence": self.evidence.answers if self.evidence else set()}
-        named["readings"] = steps.answers if steps else set()
+        passing = {self.verdict.expected(label) for label in (self.answers if own else labels)}
+        named = {
+            "verdict": passing,
+            "evidence": self.evidence.answers if self.evidence else frozenset(),
+            "readings": steps.answers if steps else frozenset(),
+        }
         for key, answers in named.items():
-            if unknown := sorted(answers - known):
-                raise ValueError(f"{key}: {self.reply} never answers {unknown[0]!r}")
-        if steps and (unreachable := sorted(passing - steps.answers)):
-            raise ValueError(f"readings: no step of the list answers {unreachable[0]!r}")
+            for unknown in sorted(answers - set(self.answers)):
+                yield f"{key}: {self.reply} never answers {unknown!r}"
+        for unreachable in sorted(passing - steps.answers) if steps else ():
+            yield f"readings: no step of the list answers {unreachable!r}"
 
     @property
     def answers(self) -> tuple[str, ...]:
         """What a judging rubric can be answered with."""
-        return _ANSWERS[self.reply]
+        return _REPLIES[self.reply].answers
 
     @property
     def ordinal(self) -> bool:
@@ -179,10 +290,6 @@ class Rubric(Section):
             return name
         first, second = self.order
         return second if name == first else first
-
-    @property
-    def _labels(self) -> list[str]:
-        return [label for label in get_args(Label) if label not in self.not_for_labels]
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -225,55 +332,43 @@ def load(path: Path) -> Rubric:
 
 def parse(text: str, name: str) -> Rubric:
     """Read a rubric from YAML text; `name` stands for the file in messages. See `load`."""
-    data, lines = read_mapping(text, name)
-    try:
-        rubric = Rubric.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = tuple(str(part) for part in first["loc"])
-        misnamed = where == ("name",) and first["type"] == "string_pattern_mismatch"
-        told = _NAMING if misnamed else first["msg"]
-        raise UsageError(complaint(name, where, lines, told)) from error
-    _check_templates(rubric, name, lines)
+    source = read_mapping(text, name)
+    rubric = source.validated(TypeAdapter(Rubric), _KEYS)
+    if problems := list(_template_faults(rubric)):
+        raise source.refused(problems)
     return rubric
 
 
-def _check_templates(rubric: Rubric, name: str, lines: Mapping[Place, int]) -> None:
+def _template_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
     """Every question must render with what it will be given, whatever the label."""
-    questions: list[tuple[Place, str, frozenset[str]]] = [
-        (
-            ("readings", "structured", "question"),
-            rubric.readings.structured.question,
-            _variables_of(rubric, step=False),
-        )
+    reading, known = rubric.readings.probability, _variables_of(rubric)
+    labels = [{"label": label} for label in get_args(Label)]
+    about = {"value", "number"} if rubric.about == "values" else set[str]()
+    asked: list[tuple[Place, str, set[str]]] = [
+        (("structured",), rubric.readings.structured.question, known)
     ]
-    if rubric.readings.probability:
-        reading = rubric.readings.probability
-        parts = {"steps": [one.question for one in reading.steps]}
-        parts["also"] = [one.question for one in reading.also]
-        questions += [
-            (
-                ("readings", "probability", key, str(number), "question"),
-                asked,
-                _variables_of(rubric, step=True),
-            )
+    if reading is not None:
+        parts = {"steps": [s.question for s in reading.steps]}
+        parts["also"] = [q.question for q in reading.also]
+        asked += [
+            (("probability", key, str(number)), question, known - {"values"} | about)
             for key, listed in parts.items()
-            for number, asked in enumerate(listed)
+            for number, question in enumerate(listed)
         ]
-    for where, question, allowed in questions:
-        labels = [{"label": label} for label in get_args(Label)]
+    for place, question, allowed in asked:
         if problem := fault(question, allowed, labels):
-            raise UsageError(complaint(name, where, lines, problem))
+            yield ("readings", *place, "question"), problem
 
 
-def _variables_of(rubric: Rubric, *, step: bool) -> frozenset[str]:
-    """What a question of this rubric may show beside the fields that stand before it."""
+def _variables_of(rubric: Rubric) -> set[str]:
+    """What the structured question may show beside the fields that stand before it."""
     known = {"label", *(name for name in rubric.needs if name in TEXT_FIELDS)}
     if rubric.role == "rewrite":
-        known |= {"values", "passages", "findings"}
-    elif rubric.about == "values":
-        known |= {"value", "number"} if step else {"values"}
-    return frozenset(known)
+        return known | {"values", "passages", "findings"}
+    return known | {"values"} if rubric.about == "values" else known
+
+
+_KEYS = ("pass", *(n for part in Section.__subclasses__() for n in part.model_fields))
 
 
 @lru_cache(maxsize=1)

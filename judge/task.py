@@ -13,16 +13,16 @@ from functools import cached_property, lru_cache
 from importlib import resources
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter
 
 from judge.backends.base import Message, Prompt
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.prompts import fence
-from judge.rubricparts import Section, Text
+from judge.rubric import Section, Text
 from judge.subject import fence_mark
 from judge.templates import fault, template
-from judge.yamlplaces import complaint, read_mapping
+from judge.yamlfile import read_mapping
 
 LETTERS = string.ascii_uppercase
 
@@ -89,13 +89,17 @@ def system_text() -> str:
     return (_folder() / "_system.txt").read_text("utf-8").strip()
 
 
-@lru_cache(maxsize=256)
-def load_task(name: str) -> Task:
-    """The task of this name that comes with the package.
+def load_task(task: str | Task) -> Task:
+    """The task of this name that comes with the package; a task as it is.
 
     Raises:
         UsageError: there is none, or its file is wrong; with file, line and key.
     """
+    return _packaged(task) if isinstance(task, str) else task
+
+
+@lru_cache(maxsize=256)
+def _packaged(name: str) -> Task:
     file = _folder() / f"{name}.yaml"
     if not file.is_file():
         raise UsageError(f"no task is called {name!r}")
@@ -104,16 +108,10 @@ def load_task(name: str) -> Task:
 
 def parse_task(text: str, name: str) -> Task:
     """Read a task from YAML text; `name` stands for the file in messages. See `load_task`."""
-    data, lines = read_mapping(text, name)
-    try:
-        task = Task.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = tuple(str(part) for part in first["loc"])
-        raise UsageError(complaint(name, where, lines, first["msg"])) from error
-    known = {*task.fields, *task.inserts, "options"}
-    if problem := fault(task.question, known):
-        raise UsageError(complaint(name, ("question",), lines, problem))
+    source = read_mapping(text, name)
+    task = source.validated(TypeAdapter(Task), Task.model_fields)
+    if problem := fault(task.question, {*task.fields, *task.inserts, "options"}):
+        raise source.refused([(("question",), problem)])
     return task
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from evaluation.eecc_folder import write_folder
 
-from judge.evaluation.evaluating import Evaluated, choices_of, evaluate, load_benchmark
+from judge.evaluation.benchmark import choices_of, load_benchmark
+from judge.evaluation.evaluating import Evaluated, evaluate, tables_of
 from judge.run.job import Job
 from judge.run.running import Watcher
 from judge.settings import resolve
@@ -56,7 +57,8 @@ def test_norms_are_answered_by_the_first_token_and_the_same_again_from_the_cache
         assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
     assert first.report.traffic[MODEL]["calls"] == 4
     assert again.report.traffic[MODEL]["calls"] == 0
-    assert load_benchmark("normad").tables(first.results)
+    benchmark = load_benchmark("normad")
+    assert tables_of(benchmark, first.results, choices_of(benchmark))
 
 
 def test_a_typed_reply_is_one_of_the_options(tmp_path: Path) -> None:

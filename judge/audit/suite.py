@@ -15,10 +15,9 @@ from pydantic import Field, TypeAdapter
 
 from judge.digest import digest
 from judge.records import Item, Problem, build
-from judge.rubric import TEXT_FIELDS, Rubric
-from judge.rubricparts import Section, Text
+from judge.rubric import TEXT_FIELDS, Rubric, Section, Text
 from judge.subject import Subject
-from judge.yamlplaces import read_mapping
+from judge.yamlfile import read_mapping
 
 _ALIKE = str.maketrans("aceijopsxyABEHIKMOPTX", "асеіјорѕхуАВЕНІКМОРТХ")
 """Latin letters to Cyrillic ones that look the same."""
@@ -141,7 +140,7 @@ def families(path: Path | None = None) -> Mapping[str, Family]:
 
 
 def _read(path: Path) -> Any:
-    return read_mapping(path.read_text("utf-8"), str(path))[0]
+    return read_mapping(path.read_text("utf-8"), str(path)).data
 
 
 def cases(rubrics: Mapping[str, Rubric], attacks: Mapping[str, Family] | None = None) -> list[Case]:

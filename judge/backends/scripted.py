@@ -34,7 +34,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge import errors
 from judge.backends.base import Call, Completion, Mode, Reading
-from judge.yamlplaces import read_plain
+from judge.yamlfile import read_plain
 
 _FAILS = (
     TemplateError,

@@ -86,8 +86,8 @@ def command(
     need_calibrate("judge audit", "numpy", "scipy", *(["matplotlib"] if tables else []))
     gc.disable()
     from judge.audit.auditing import audit
-    from judge.cli.evaluate import refuse_folder
     from judge.cli.progress import watcher
+    from judge.cli.result_tables import refuse_folder
     from judge.cli.summary import announce
     from judge.run.job import Job
 
@@ -148,7 +148,7 @@ def _finish(found: Audited, settings: Settings, context: typer.Context) -> None:
     report, given = found.report, context.params
     if report.finished and found.results:
         from judge.audit.measuring import tables
-        from judge.cli.evaluate import hand_over
+        from judge.cli.result_tables import hand_over
 
         hand_over(
             tables(found.results, seed=settings.seed),

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from judge.cli.options import need_calibrate
 from judge.cli.printing import say, tell
-
-if TYPE_CHECKING:
-    from judge.evaluation.comparing import Comparison
 
 EPILOG = """**Examples**
 
@@ -20,7 +16,7 @@ EPILOG = """**Examples**
 
 `judge compare before.jsonl after.jsonl --by country` — two outputs of judge validate; by country
 
-`judge compare a.jsonl b.jsonl --json | jq '.rows[] | {series, difference}'`
+`judge compare a.jsonl b.jsonl --json | jq '.rows[] | {condition, "B - A"}'`
 
 Items are paired by id and condition, records without an id by their content. What only one run
 has, or scored, is counted and left out.
@@ -63,28 +59,12 @@ def command(
     if as_json:
         say(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
     else:
-        from judge.cli.compare_tables import show
+        from judge.cli.result_tables import print_results
 
-        show(found)
-    for note in _notes(found):
+        what = "items" if found.kind == "evaluate" else "records"
+        say(f"judge {found.kind}, {', '.join(found.names)}")
+        say(f"A: {first}\nB: {second}")
+        say(f"{found.both} {what} in both, {found.only_a} only in A, {found.only_b} only in B\n")
+        print_results([found.table])
+    for note in found.notes:
         tell(note)
-
-
-def _notes(found: Comparison) -> Iterator[str]:
-    for run, number in zip("AB", found.faulty, strict=True):
-        if number:
-            yield f"{number} lines of {run} are about input that could not be read: no items"
-    if found.changed:
-        yield f"{found.changed} records have the same id in A and B, and different content"
-    for name, run in found.lone.items():
-        yield f"{name} is only in {run}"
-    for row in found.rows:
-        if row.left_out and row.part is None:
-            left = row.difference.of - row.difference.n
-            reasons = ", ".join(f"{count} {reason}" for reason, count in row.left_out.items())
-            yield f"{row.series}: {left} of {row.difference.of} pairs are left out: {reasons}"
-    if any(row.test is not None and row.clusters < row.difference.n for row in found.rows):
-        yield (
-            "some items share a row of the source: the intervals draw them together, "
-            "McNemar's test takes each for itself"
-        )

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from judge.cli import options as opt
 from judge.cli.options import need_calibrate
-from judge.cli.printing import nothing, say, tell
+from judge.cli.printing import nothing, tell
+from judge.cli.result_tables import Folder, hand_over, refuse_folder
 from judge.errors import Exit, UsageError
 from judge.settings import CACHE, LIMITS, Settings
 
 if TYPE_CHECKING:
-    from judge.evaluation.benchmark import Benchmark
+    from judge.evaluation.benchmark import Benchmark, Choices, Result
     from judge.evaluation.evaluating import Evaluated
     from judge.evaluation.tables import Table
+    from judge.run.job import Job
     from judge.run.running import Report
 
 EPILOG = """**Examples**
@@ -33,6 +34,8 @@ EPILOG = """**Examples**
 
 `judge compare answers.jsonl others.jsonl` — two models on the same items
 
+`judge evaluate normad norms.jsonl --statistics` — NormAd's table 2 of a set of norms
+
 **Benchmarks**: normad, culturalbench, cqbench, cali, eecc (`judge evaluate NAME --list` says more).
 Answers go to OUT or to standard output, tables to standard output or, beside answers, to standard
 error. Lines are kept, resumed and cached like those of `judge validate`.
@@ -41,13 +44,16 @@ error. Lines are kept, resumed and cached like those of `judge validate`.
 of reach, or disk, cache or OUT cannot be written to; 130 interrupted.
 """
 
-Sources = Annotated[
+Condition = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Only this condition; may be repeated.")
+]
+Option = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[SOURCE]...",
-        help="The benchmark's files; of eecc the released folder.",
-        show_default=False,
-    ),
+    typer.Option(metavar="NAME=VALUE", help="A setting of the benchmark's own; may be repeated."),
+]
+JudgeModel = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PROVIDER:MODEL", help="Who grades what no rule can; repeatable."),
 ]
 
 
@@ -58,46 +64,47 @@ def command(
     context: typer.Context,
     settings: Settings,
     name: Annotated[str, typer.Argument(metavar="BENCHMARK", help="Which one.")],
-    sources: Sources = None,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write answers here.")] = None,
-    tables: Annotated[
-        Path | None, typer.Option(help="Folder for every table as CSV, JSON and figure.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
-    condition: Annotated[
+    sources: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this condition; may be repeated."),
+        typer.Argument(
+            metavar="[SOURCE]...",
+            help="The benchmark's files; of eecc the released folder.",
+            show_default=False,
+        ),
     ] = None,
+    out: opt.Out = None,
+    tables: Folder = None,
+    as_json: opt.Json = False,
+    condition: Condition = None,
+    option: Option = None,
     draws: Annotated[
         int | None, typer.Option(min=1, help="Answers to each item, where one is not enough.")
     ] = None,
-    judge_model: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PROVIDER:MODEL", help="Who grades what no rule can; repeatable."),
-    ] = None,
+    judge_model: JudgeModel = None,
     listed: Annotated[
         bool, typer.Option("--list", help="Say what the benchmark asks, and stop.")
+    ] = False,
+    statistics: Annotated[
+        bool, typer.Option("--statistics", help="Only count what is in the sources.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell calls, tokens and cost; ask nothing.")
     ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with OUT: keep what is finished, redo errors.")
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT and tables.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")] = False,
-    limit: Annotated[int | None, typer.Option(min=0, help="Only the first N rows.")] = None,
-    sample: Annotated[
-        int | None, typer.Option(min=1, help="N rows drawn at random with --seed.")
-    ] = None,
+    resume: opt.Resume = False,
+    overwrite: opt.Overwrite = False,
+    quiet: opt.Quiet = False,
+    limit: opt.Limit = None,
+    sample: opt.Sample = None,
 ) -> None:
     """Put a model through a paper's benchmark and print the paper's tables.
 
     --model is the model that is measured; --judge-model grades its answers where a rule cannot.
+    --limit and --sample count rows of the sources.
     """
     need_calibrate("judge evaluate")
     gc.disable()
-    from judge.evaluation.evaluating import choices_of, evaluate, load_benchmark
+    from judge.evaluation.benchmark import choices_of, load_benchmark
+    from judge.evaluation.evaluating import evaluate, tables_of
     from judge.run.job import Job
 
     benchmark = load_benchmark(name)
@@ -112,6 +119,12 @@ def command(
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
     refuse_folder(tables, overwrite or resume)
+    if statistics:
+        if benchmark.statistics is None:
+            raise UsageError(f"--statistics: {name} has none")
+        counted = benchmark.statistics(sources)
+        hand_over(counted, tables, as_json=as_json, benchmark=name, model=sources[0])
+        return
     job = Job(
         inputs=sources,
         out=out,
@@ -121,7 +134,8 @@ def command(
         sample=sample,
         sample_seed=settings.seed,
     )
-    choices = choices_of(benchmark, tuple(condition or ()), settings.seed, draws)
+    own = parsed_options(option)
+    choices = choices_of(benchmark, condition or (), settings.seed, draws, own)
     judges = tuple(judge_model or ())
     if dry_run:
         from judge.cli.plan import show_plan
@@ -134,18 +148,49 @@ def command(
 
     with watcher(job, quiet=quiet, items=True) as watching:
         found = evaluate(
+            job, settings, watching, benchmark=benchmark, choices=choices, judges=judges
+        )
+    finished = found.report.finished and found.results
+    tables_made = tables_of(benchmark, found.results, choices) if finished else []
+    _finish(found, tables_made, settings.model[0], context)
+
+
+def graded(
+    job: Job,
+    settings: Settings,
+    benchmark: Benchmark,
+    choices: Choices,
+    judges: Sequence[str],
+    results: Sequence[Result],
+    *,
+    quiet: bool,
+) -> Evaluated:
+    """Answers that are at hand, graded by judges."""
+    from judge.cli.progress import watcher
+    from judge.evaluation.evaluating import evaluate
+
+    gc.disable()
+    with watcher(job, quiet=quiet, items=True, of=len(results)) as watching:
+        return evaluate(
             job,
             settings,
             watching,
             benchmark=benchmark,
             choices=choices,
             judges=judges,
+            given=results,
         )
-    finished = found.report.finished and found.results
-    _finish(found, benchmark.tables(found.results) if finished else [], settings.model[0], context)
 
 
-def _finish(found: Evaluated, made: list[Table], measured: str, context: typer.Context) -> None:
+def parsed_options(given: Sequence[str] | None) -> dict[str, str]:
+    """The values of `--option NAME=VALUE` by name. Raises UsageError where one has another form."""
+    for one in given or ():
+        if "=" not in one:
+            raise UsageError(f"--option {one}: write NAME=VALUE")
+    return dict(one.split("=", 1) for one in given or ())
+
+
+def _finish(found: Evaluated, made: Sequence[Table], measured: str, context: typer.Context) -> None:
     """Print and write the tables of a run that came to its end; say how to go on with others."""
     report, given = found.report, context.params
     if made:
@@ -183,57 +228,19 @@ def how_to_go_on(report: Report, given: Mapping[str, Any]) -> str:
     return f"the same command with --resume{instead} goes on"
 
 
-def hand_over(
-    made: list[Table],
-    folder: Path | None,
-    *,
-    as_json: bool,
-    benchmark: str,
-    model: str,
-    beside: bool = False,
-) -> None:
-    """Write tables to the folder, if one is named, and print them as `_show` does.
-
-    Files come first: a reader of standard output that leaves, as `head` does, ends the process.
-    A folder that cannot be written to keeps no table from being printed.
-
-    Raises:
-        UsageError: matplotlib is not installed, or the folder cannot be written to.
-    """
-    try:
-        if folder is not None:
-            from judge.report.results import write
-
-            write(made, folder, benchmark=benchmark, model=model)
-    finally:
-        _show(made, as_json=as_json, beside=beside)
-
-
-def _show(made: list[Table], *, as_json: bool, beside: bool) -> None:
-    """Print tables on standard output, or where answers go there (`beside`) on standard error."""
-    if as_json:
-        import json
-
-        told = json.dumps([table.as_json() for table in made], ensure_ascii=False, indent=1)
-        say(told, err=beside)
-        return
-    from judge.cli.result_tables import print_results
-
-    print_results(made, stderr=beside)
-
-
 def _tell(benchmark: Benchmark) -> None:
     from judge.task import load_task
 
-    usual = [name for name in benchmark.conditions if name in benchmark.usual]
+    usual = benchmark.usual or benchmark.conditions
     typer.echo(f"{benchmark.name}: {benchmark.title} ({benchmark.source})")
     typer.echo(f"conditions: {', '.join(benchmark.conditions)}")
     typer.echo(f"asked by default: {', '.join(usual)}")
     typer.echo(f"answers to each item: {benchmark.draws}")
     typer.echo(f"graded by judges: {'yes' if benchmark.grade else 'no'}")
-    for name in benchmark.tasks:
-        task = load_task(name)
-        typer.echo(f"\n{name}: {task.title} ({task.source})")
+    for name, option in benchmark.options.model_fields.items():
+        typer.echo(f"option: {name}={option.default}")
+    for task in map(load_task, benchmark.tasks):
+        typer.echo(f"\n{task.name}: {task.title} ({task.source})")
         typer.echo(task.question.rstrip())
 
 
@@ -246,13 +253,3 @@ def _told(found: Evaluated) -> str:
         f"{summary.records} items ({verdicts or 'none'}) in {found.report.seconds:.1f} s, "
         f"{exchanged(found.report)}"
     )
-
-
-def refuse_folder(folder: Path | None, replace: bool) -> None:
-    """Raise UsageError where the folder for tables is a file, or holds something to be kept."""
-    if folder is None:
-        return
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--tables {folder}: is a file; name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not replace:
-        raise UsageError(f"--tables {folder}: is not empty; name another folder, or --overwrite")

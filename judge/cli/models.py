@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
     from judge.weights.catalog import Entry
 
 app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
-
-_PLAIN_SECONDS = 5.0
 
 Name = Annotated[
     str | None,
@@ -106,9 +102,11 @@ def verify_models(
 
 def fetch(name: str) -> Path:
     """Fetch weights as `judge.weights.fetch.pull` does, with the progress on standard error."""
+    from judge.cli.progress import steps
     from judge.weights.fetch import pull
 
-    return pull(name, progress=_progress(name))
+    with steps("MB") as told:
+        return pull(name, progress=lambda done, of, what: told(name, done / 1e6, of / 1e6, what))
 
 
 def _described(entry: Entry) -> dict[str, str | int | None]:
@@ -123,16 +121,3 @@ def _described(entry: Entry) -> dict[str, str | int | None]:
         "bytes": entry.size,
         "path": None if found is None else str(found),
     }
-
-
-def _progress(name: str) -> Callable[[int, int, str], None]:
-    """What tells how far a pull is, a line every few seconds."""
-    due = time.monotonic()
-
-    def tell(done: int, total: int, what: str) -> None:
-        nonlocal due
-        if time.monotonic() >= due:
-            due = time.monotonic() + _PLAIN_SECONDS
-            typer.echo(f"{name}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB, {what}", err=True)
-
-    return tell

@@ -1,135 +1,168 @@
-"""Asking the model that is measured: tasks to calls, replies to what was given."""
+"""Asking the measured model: from tasks to calls, and from replies to answers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field, create_model
 
 from judge.backends.base import Call, Origin, Prompt, Reading
-from judge.evaluation.benchmark import Given, Trouble
-from judge.evaluation.choosing import Chosen, Listed, Selected, chosen_of, selected_of
-from judge.judging.client import Asked, Client
+from judge.evaluation.benchmark import NoAnswer
+from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.reading import TOP_TOKENS, word_chances
 from judge.replies import About, Reply
 from judge.task import Task, load_task
 from judge.verdict import Usage
 
-_TROUBLES: Mapping[str, Trouble] = {
-    "refused": "refused",
-    "truncated": "unreadable",
-    "invalid": "unreadable",
-}
+MOST_ENTRIES = 20
+"""Entries that a list may have, so that constrained decoding comes to an end."""
 
 
-@dataclass(frozen=True, slots=True)
+class Chosen(Reply):
+    """One option, by its mark."""
+
+    answer: str
+
+
+class Selected(Reply):
+    """Several options, by their marks, each at most once."""
+
+    answers: list[str]
+
+    def problems(self, record: About) -> Iterator[str]:
+        twice = sorted({one for one in self.answers if self.answers.count(one) > 1})
+        if twice:
+            yield f"{', '.join(twice)} is named twice; name different options"
+
+
+class Listed(Reply):
+    """A list of short texts."""
+
+    entries: Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=MOST_ENTRIES)]
+
+
+R = TypeVar("R", bound=Reply)
+
+
+@dataclass(slots=True)
 class Examinee:
-    """A model that is measured, asked about one item; fulfils `MeasuredModel`.
+    """The measured model while it is asked about one item; fulfils `MeasuredModel`.
 
     With a `probability` reading choices are read off the first token's log-probabilities, and
-    nothing is generated; everything else is a typed reply, or free text. `fields` are the item's.
+    nothing is generated; everything else is a typed reply, or free text.
     """
 
     client: Client
     reading: Reading
     sampling: Sampling
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
-    def about(self, fields: Mapping[str, Any]) -> Examinee:
-        """The same model, asked about this item."""
-        return Examinee(self.client, self.reading, self.sampling, fields)
+    fields: Mapping[str, Any]
+    steps: dict[str, Any] = field(default_factory=dict)
+    probabilities: dict[str, float] | None = None
+    usage: Usage = field(default_factory=Usage)
+    note: str | None = None
 
     async def choose(
-        self, task: str, texts: Mapping[str, str], options: Sequence[str], *, draw: int = 0
-    ) -> Given:
+        self,
+        task: str | Task,
+        texts: Mapping[str, str],
+        options: Sequence[str],
+        answers: Sequence[str] = (),
+    ) -> str:
         """See `MeasuredModel`."""
         found = load_task(task)
         marks = found.marks(options)
         prompt = found.prompt(texts, options)
         if self.reading == "probability":
-            return await self._likeliest(found, prompt, marks, draw)
-        asked = await self._ask(found, prompt, chosen_of(marks), draw)
-        if not isinstance(asked.reply, Chosen):
-            return _withheld(asked)
-        return Given(asked.usage, place=marks.index(asked.reply.answer))
+            chances = await self._chances(found, prompt, marks)
+            self.probabilities = dict(zip(answers or options, chances, strict=True))
+            place = max(range(len(chances)), key=chances.__getitem__)
+        else:
+            reply = await self._reply(found, prompt, _chosen_of(marks))
+            place = marks.index(reply.answer)
+        return (answers or options)[place]
 
     async def select(
-        self,
-        task: str,
-        texts: Mapping[str, str],
-        options: Sequence[str],
-        count: int,
-        *,
-        draw: int = 0,
-    ) -> Given:
+        self, task: str | Task, texts: Mapping[str, str], options: Sequence[str], count: int
+    ) -> list[str]:
         """See `MeasuredModel`."""
         found = load_task(task)
         marks = found.marks(options)
-        prompt = found.prompt(texts, options)
-        asked = await self._ask(found, prompt, selected_of(marks, count), draw)
-        if not isinstance(asked.reply, Selected):
-            return _withheld(asked)
-        return Given(asked.usage, places=tuple(map(marks.index, asked.reply.answers)))
+        reply = await self._reply(found, found.prompt(texts, options), _selected_of(marks, count))
+        return [options[marks.index(one)] for one in reply.answers]
 
-    async def lists(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
+    async def list_texts(self, task: str | Task, texts: Mapping[str, str]) -> list[str]:
         """See `MeasuredModel`."""
         found = load_task(task)
-        asked = await self._ask(found, found.prompt(texts), Listed, draw)
-        if not isinstance(asked.reply, Listed):
-            return _withheld(asked)
-        return Given(asked.usage, entries=tuple(asked.reply.entries))
+        return (await self._reply(found, found.prompt(texts), Listed)).entries
 
-    async def writes(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
-        """See `MeasuredModel`. A text that was cut off is given, with a `detail` that says so."""
+    async def write(self, task: str | Task, texts: Mapping[str, str], *, draw: int = 0) -> str:
+        """See `MeasuredModel`. A text that was cut off is given, with a `note` that says so."""
         found = load_task(task)
-        call = self._call(found, found.prompt(texts), draw)
-        completion, usage = await self.client.write(call)
+        completion, usage = await self.client.write(self._call(found, found.prompt(texts), draw))
+        self.usage += usage
         if completion.finish_reason == "refusal":
-            return Given(usage, "refused", completion.text[:200] or "no words were given")
+            raise NoAnswer("refused", completion.text[:200] or "no words were given")
         text = completion.text.strip()
         if not text:
-            return Given(usage, "unreadable", "the reply is empty")
-        cut = completion.finish_reason == "length"
-        detail = f"cut off at {found.max_tokens} tokens" if cut else None
-        return Given(usage, detail=detail, text=text)
+            raise NoAnswer("unreadable", "the reply is empty")
+        if completion.finish_reason == "length":
+            self.note = f"cut off at {found.max_tokens} tokens"
+        return text
 
     # ------------------------------------------------------------ one call
 
-    async def _likeliest(
-        self, task: Task, prompt: Prompt, marks: Sequence[str], draw: int
-    ) -> Given:
+    async def _chances(self, task: Task, prompt: Prompt, marks: Sequence[str]) -> tuple[float, ...]:
         words = tuple(mark.lower() for mark in marks)
         if not all(word.isascii() and word.isalnum() for word in words):
             raise ValueError(f"task {task.name}: {marks} cannot be told by one word; letter them")
-        call = self._call(task, prompt, draw, max_tokens=1, logprobs=TOP_TOKENS)
+        call = self._call(task, prompt, max_tokens=1, logprobs=TOP_TOKENS)
         tokens, usage = await self.client.first_token(call)
+        self.usage += usage
         if not tokens:
-            return Given(usage, "refused", "no words were given")
+            raise NoAnswer("refused", "no words were given")
         chances = word_chances(tokens, words)
         if chances is None:
-            return Given(usage, "unreadable", "no option is among the likeliest first tokens")
-        place = max(range(len(chances)), key=chances.__getitem__)
-        return Given(usage, place=place, probabilities=chances)
+            raise NoAnswer("unreadable", "no option is among the likeliest first tokens")
+        return chances
 
-    async def _ask(self, task: Task, prompt: Prompt, reply: type[Reply], draw: int) -> Asked:
-        return await self.client.ask(self._call(task, prompt, draw), reply, About({}))
+    async def _reply(self, task: Task, prompt: Prompt, reply: type[R]) -> R:
+        asked = await self.client.ask(self._call(task, prompt), reply, About({}))
+        self.usage += asked.usage or Usage()
+        if not isinstance(asked.reply, reply):
+            refused = asked.trouble == "refused"
+            raise NoAnswer("refused" if refused else "unreadable", asked.detail)
+        return asked.reply
 
-    def _call(self, task: Task, prompt: Prompt, draw: int, **more: Any) -> Call:
+    def _call(self, task: Task, prompt: Prompt, draw: int = 0, **more: Any) -> Call:
         return Call(
             messages=prompt,
             temperature=self.sampling.temperature,
             seed=self.sampling.seed + draw if self.client.backend.seeded else None,
             vote=draw,
             role="measured",
-            origin=Origin(task.name, str(self.fields.get("id", "")), 1, draw, self._as_mapping),
+            origin=Origin(task.name, str(self.fields.get("id", "")), 1, draw, lambda: self.fields),
             **{"max_tokens": task.max_tokens, **more},
         )
 
-    def _as_mapping(self) -> Mapping[str, Any]:
-        return self.fields
+
+@lru_cache(maxsize=256)
+def _chosen_of(marks: tuple[str, ...]) -> type[Chosen]:
+    one: Any = Literal[marks]
+    made: type[Chosen] = create_model(
+        "Chosen", __base__=Chosen, __module__=__name__, answer=(one, ...)
+    )
+    return made
 
 
-def _withheld(asked: Asked) -> Given:
-    assert asked.trouble is not None
-    return Given(asked.usage or Usage(), _TROUBLES[asked.trouble], asked.detail)
+@lru_cache(maxsize=256)
+def _selected_of(marks: tuple[str, ...], count: int) -> type[Selected]:
+    each: Any = Literal[marks]
+    several: Any = Annotated[list[each], Field(min_length=count, max_length=count)]
+    made: type[Selected] = create_model(
+        "Selected", __base__=Selected, __module__=__name__, answers=(several, ...)
+    )
+    return made

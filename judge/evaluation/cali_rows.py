@@ -14,25 +14,15 @@ JSON lines or in further columns, in a form of our own:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from judge.errors import UsageError
-from judge.records import Item, read
-from judge.records.fields import (
-    ENTAILMENT,
-    LabelError,
-    RecordNames,
-    listed,
-    literal,
-    one_of,
-    refused,
-    text_of,
-)
+from judge.evaluation.rows import Row
+from judge.records import Item
+from judge.records.fields import ENTAILMENT, LabelError, listed, literal, one_of, text_of
 from judge.records.values import clip
 from judge.stats.annotators import CONTRADICTION, NEUTRAL, ScaleMap
 from judge.stats.annotators import ENTAILMENT as ENTAILED
@@ -51,30 +41,35 @@ MORE, LESS, SAME = "more likely true", "less likely true", "does not change"
 EFFECTS = (MORE, LESS, SAME)
 """The answers of the inference task (D.2): the norm strengthens, weakens, or changes nothing."""
 
+ENTAIL, NOT_ENTAIL = "entail", "not entail"
+"""Section 5.1: a binary classification that treats only entailment as positive."""
+
+FIRST, SECOND, EQUAL = "hypothesis 1", "hypothesis 2", "same"
+"""Answers of the choice of plausible alternatives, numbered as the hypotheses are in the file."""
+
+_INDICATED = ("entailment", "percentage", "alternatives")
+CONDITIONS = (
+    *(f"{task}{more}" for task in _INDICATED for more in ("", "+us", "+in")),
+    *("knowledge", "context", "inference"),
+)
+
 _RANK = {CONTRADICTION: 0, NEUTRAL: 1, ENTAILED: 2}
 _SCALE = ScaleMap()
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a line stands: the item it was read from, and its name, which no other line has."""
+@dataclass(frozen=True)
+class Pair:
+    """One line. `ratings` are mapped labels by group; None where the line has no such field."""
 
     id: str
     item: Item
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line. `ratings` are mapped labels by group; None where the line has no such field."""
-
-    place: Place
+    own: Mapping[str, Any]
     premise: str | None = None
     hypothesis: str | None = None
     question: str | None = None
     ratings: Mapping[str, Sequence[str]] | None = None
     norms: Mapping[str, str] = field(default_factory=dict)
     effects: Mapping[str, str] = field(default_factory=dict)
-    slices: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def labels(self) -> dict[str, str | None]:
@@ -105,6 +100,13 @@ class Row:
         return None if order is None else (SAME, MORE, LESS)[order]
 
 
+def classes_of(task: str) -> tuple[str, ...]:
+    """The answers of a task that is answered by a choice."""
+    if task == "alternatives":
+        return FIRST, SECOND, EQUAL
+    return EFFECTS if task == "inference" else (ENTAIL, NOT_ENTAIL)
+
+
 def compared(first: str | None, second: str | None) -> int | None:
     """1 where the first label holds its hypothesis for likelier than the second label does, -1
     where for less likely, 0 where both are the same; None where one of them diverges."""
@@ -128,41 +130,24 @@ def label_of(rating: object, column: str) -> str:
     return one_of(rating, ENTAILMENT, column)
 
 
-def read_rows(sources: Sequence[str]) -> Iterator[Row | Item]:
-    """The rows of all sources, in their order; a line that cannot be read with its problem.
+def pair_of(row: Row) -> Pair:
+    """A line of the set.
 
     Raises:
-        UsageError: a source that cannot be opened, or two of the same name: lines without an id
-            are named by file and line.
+        LabelError: a field is missing or cannot be read.
     """
-    files = [Path(source).name for source in sources]
-    if twice := sorted({name for name in files if files.count(name) > 1}):
-        raise UsageError(f"two sources are called {twice[0]}: their lines could not be told apart")
-    with RecordNames() as names:
-        for item in (item for source in sources for item in read(source)):
-            if item.problem is not None or item.fields is None:
-                yield item
-                continue
-            try:
-                yield _row(names, item, item.fields)
-            except LabelError as error:
-                yield refused(item, error.problem)
-
-
-def _row(names: RecordNames, item: Item, fields: Mapping[str, Any]) -> Row:
-    folded = {key.strip().casefold(): content for key, content in fields.items()}
+    folded = {key.strip().casefold(): content for key, content in row.fields.items()}
     norms = _by_group(folded, "norms")
     content: dict[str, Any]
     if "question" in folded:
         content = {"question": _question(folded, norms)}
     else:
-        content = {"premise": text_of(folded, "premise"), **_pair(folded, norms)}
+        content = {"premise": text_of(folded, "premise"), **_rated(folded, norms)}
     slices = {name: text_of(folded, name) for name in ("behavior", "category") if folded.get(name)}
-    place = Place(names.name(item, folded.get("id")), item)
-    return Row(place, norms=norms, slices=slices, **content)
+    return Pair(row.id, row.item, {**row.own, **slices}, norms=norms, **content)
 
 
-def _pair(folded: Mapping[str, Any], norms: Mapping[str, str]) -> dict[str, Any]:
+def _rated(folded: Mapping[str, Any], norms: Mapping[str, str]) -> dict[str, Any]:
     if "hypothesis" not in folded:
         if not norms:
             raise LabelError("field 'hypothesis' is missing, and 'norms' too", "hypothesis")

@@ -1,78 +1,71 @@
-"""Two runs on the same items: which is better, by how much, and could that be chance?"""
+"""Two runs on the same items: which is better, by how much, and could that be chance?
+
+Runs are output lines of `judge evaluate` or `judge validate`. Items of `judge evaluate` are paired
+by id (which holds the condition), records by their id, else by the hash of their own content as it
+was before edits; the second of the same name goes with the second of the other run.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from judge.errors import UsageError
-from judge.evaluation.compared_runs import (
-    ABSENT,
-    RECORD,
-    Entry,
-    Kind,
-    Mark,
-    RunFile,
-    read_run_file,
-)
+from judge.evaluation.results import answered_of
+from judge.evaluation.tables import NOT_SAID, Cell, Row, Table
+from judge.records import RESERVED, content_hash, read
+from judge.records.fields import scalar_text
 from judge.records.values import clip
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
-from judge.stats.intervals import Estimate
-from judge.stats.significance import McNemar, holm, mcnemar
+from judge.stats.significance import holm, mcnemar
 
-OVERALL = "overall"
+Kind = Literal["evaluate", "validate"]
+Mark = float | str
+"""The score of an item in one series, in [0, 1], or why it has none."""
+
+OVERALL, RECORD, RECALL = "overall", "record", "recall"
+"""The series of all conditions together; of the records' verdicts; of value extraction."""
+
+NO_SCORE, ABSENT, MISSING = "no score", "not there", "no answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """One row: a series (condition, check, or all conditions), or a slice (`part`) of one.
+class Entry:
+    """One item of a run: its marks by series, and its other fields as far as they are compared."""
 
-    `first`, `second` and `difference` (second less first) are over the same pairs, `n` of them out
-    of the items of both runs that belong here. `left_out` says why the others are missing.
-    `clusters` is how many sets of pairs are drawn together. `test` is None where scores are not
-    all 0 and 1; `adjusted` is its p-value among those of its family, None outside of one.
+    name: str
+    line: int
+    marks: Mapping[str, Mark]
+    cluster: str
+    part: str
+    gold: str | None
+    content: str
+
+
+@dataclass(slots=True)
+class Run:
+    """A file of output lines, by item; `names` are its benchmarks or workflows.
+
+    `faulty` counts lines about input that could not be read: they are no items.
     """
 
-    series: str
-    part: str | None
-    first: Estimate
-    second: Estimate
-    difference: Estimate
-    clusters: int
-    left_out: Mapping[str, int]
-    test: McNemar | None
-    adjusted: float | None = None
+    source: str
+    kind: Kind = "validate"
+    names: set[str] = field(default_factory=set)
+    entries: dict[tuple[str, ...], Entry] = field(default_factory=dict)
+    faulty: int = 0
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain JSON; `a` and `b` for the runs, `mcnemar` null where there is no test."""
-        test = self.test
-        return {
-            "series": self.series,
-            "part": self.part,
-            "pairs": self.difference.n,
-            "of": self.difference.of,
-            "clusters": self.clusters,
-            "left_out": dict(self.left_out),
-            "a": self.first.as_json(),
-            "b": self.second.as_json(),
-            "difference": self.difference.as_json(),
-            "mcnemar": None
-            if test is None
-            else {
-                "only_a_right": test.only_first,
-                "only_b_right": test.only_second,
-                "p": test.p,
-                "p_holm": self.adjusted,
-            },
-        }
+    def series(self) -> list[str]:
+        """All series, in the order in which they first appear."""
+        return list(dict.fromkeys(name for e in self.entries.values() for name in e.marks))
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs compared. `only_a`, `only_b` count items without a partner, `changed` records whose
-    content differs, `lone` is each series that only one run has."""
+    """Two runs compared: how they are paired, the table, and what is to be known of it."""
 
     kind: Kind
     names: Sequence[str]
@@ -80,11 +73,8 @@ class Comparison:
     both: int
     only_a: int
     only_b: int
-    faulty: tuple[int, int]
-    changed: int
-    lone: Mapping[str, str]
-    by: str | None
-    rows: Sequence[Compared]
+    table: Table
+    notes: Sequence[str]
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -94,11 +84,8 @@ class Comparison:
             "a": self.sources[0],
             "b": self.sources[1],
             "items": {"both": self.both, "only_a": self.only_a, "only_b": self.only_b},
-            "lines_without_item": {"a": self.faulty[0], "b": self.faulty[1]},
-            "changed_records": self.changed,
-            "series_of_one_run": dict(self.lone),
-            "by": self.by,
-            "rows": [row.as_json() for row in self.rows],
+            **self.table.as_json(),
+            "notes": list(self.notes),
         }
 
 
@@ -107,10 +94,10 @@ def compare(
 ) -> Comparison:
     """Compare two runs on the items that are in both.
 
-    An answer that was refused or cannot be read is not right; one that got no reply, or that
-    nothing scored, is left out with its partner. Of verdicts only pass and fail count. Differences
-    come with a paired bootstrap over rows of the source; where all scores are 0 and 1, McNemar's
-    exact test is made, and its p-values are adjusted (Holm) over the conditions or checks, and over
+    An answer that was refused or cannot be read is not right; one without a reply or a score is
+    left out with its partner. Of verdicts only pass and fail count. Differences come with a paired
+    bootstrap over rows of the source; where all scores are 0 and 1, McNemar's exact test (McNemar
+    1947) is made, and its p-values are adjusted (Holm 1979) over the conditions or checks, and over
     the slices.
 
     Args:
@@ -126,21 +113,19 @@ def compare(
     """
     if first == second == "-":
         raise UsageError("standard input can be one run, not both")
-    a, b = read_run_file(first, by), read_run_file(second, by)
+    a, b = read_run(first, by), read_run(second, by)
     _refuse_unlike(a, b)
-    keys = [key for key in a.entries if key in b.entries]
-    if not keys:
+    pairs = [(entry, b.entries[key]) for key, entry in a.entries.items() if key in b.entries]
+    if not pairs:
         raise UsageError(f"no item is in both {first} and {second}: nothing can be compared")
-    if by is not None and not (a.sliced or b.sliced):
+    if by is not None and all(one.part == other.part == NOT_SAID for one, other in pairs):
         raise UsageError(f"--by {by}: no item has this field")
-    pairs = [(a.entries[key], b.entries[key]) for key in keys]
-    changed = 0
-    for one, other in pairs:
-        if a.kind == "evaluate":
+    if a.kind == "evaluate":
+        for one, other in pairs:
             _refuse_other_gold(a, b, one, other)
-        elif one.content != other.content:
-            changed += 1
-    shared = [name for name in a.series() if name in set(b.series())]
+    there = {"A": a.series(), "B": b.series()}
+    shared = [name for name in there["A"] if name in there["B"]]
+    rows = _adjusted(list(_rows(pairs, shared, a.kind, by, draws, seed)))
     return Comparison(
         kind=a.kind,
         names=sorted(a.names & b.names),
@@ -148,15 +133,12 @@ def compare(
         both=len(pairs),
         only_a=len(a.entries) - len(pairs),
         only_b=len(b.entries) - len(pairs),
-        faulty=(a.faulty, b.faulty),
-        changed=changed,
-        lone={name: run for run, name in _lone(a, b)},
-        by=by,
-        rows=_adjusted(list(_rows(pairs, shared, a.kind, by, draws, seed))),
+        table=_table(rows, a.kind, by),
+        notes=list(_notes(a, b, pairs, rows)),
     )
 
 
-def _refuse_unlike(a: RunFile, b: RunFile) -> None:
+def _refuse_unlike(a: Run, b: Run) -> None:
     if a.kind != b.kind:
         raise UsageError(f"{a.source} is of judge {a.kind}, {b.source} of judge {b.kind}")
     if not a.names & b.names:
@@ -165,7 +147,7 @@ def _refuse_unlike(a: RunFile, b: RunFile) -> None:
         raise UsageError(f"{a.source} and {b.source} are of another {what} each: {names}")
 
 
-def _refuse_other_gold(a: RunFile, b: RunFile, one: Entry, other: Entry) -> None:
+def _refuse_other_gold(a: Run, b: Run, one: Entry, other: Entry) -> None:
     if one.gold != other.gold:
         told = [clip(entry.gold if entry.gold is not None else "none") for entry in (one, other)]
         raise UsageError(
@@ -174,15 +156,108 @@ def _refuse_other_gold(a: RunFile, b: RunFile, one: Entry, other: Entry) -> None
         )
 
 
-def _lone(a: RunFile, b: RunFile) -> Iterator[tuple[str, str]]:
-    there = {"A": a.series(), "B": b.series()}
-    for run, other in (("A", "B"), ("B", "A")):
-        for name in there[run]:
-            if name not in there[other]:
-                yield run, name
+# ------------------------------------------------------------ reading
 
 
-# ------------------------------------------------------------------ rows
+def read_run(source: str, by: str | None = None) -> Run:
+    """Read a run back.
+
+    Args:
+        source: a file, or `-` for standard input.
+        by: the own field whose value slices the items.
+
+    Raises:
+        UsageError: it cannot be read, a line is no output line, lines are of different commands,
+            an item comes twice, or nothing in it is an item.
+    """
+    run = Run(source)
+    seen: Counter[tuple[str, str]] = Counter()
+    for item in read(source):
+        where = f"{source}, line {item.line}"
+        if item.fields is None:
+            raise UsageError(f"{where}: {item.problem.message if item.problem else 'no record'}")
+        judgement = item.fields.get(RESERVED)
+        if not isinstance(judgement, dict) or "verdict" not in judgement:
+            raise UsageError(
+                f"{where}: field 'judge' holds no verdict: "
+                "name outputs of judge evaluate, validate or score"
+            )
+        fields = {name: content for name, content in item.fields.items() if name != RESERVED}
+        kind: Kind = "evaluate" if "benchmark" in judgement else "validate"
+        if kind == "validate" and not isinstance(judgement.get("workflow"), str):
+            run.faulty += 1
+            continue
+        if run.entries and kind != run.kind:
+            raise UsageError(f"{where}: is of judge {kind}, lines before of judge {run.kind}")
+        run.kind = kind
+        if kind == "evaluate":
+            key, name, marks = _answer(item.fields, where)
+            run.names.add(str(judgement["benchmark"]))
+        else:
+            original = judgement.get("original")
+            fields |= original if isinstance(original, dict) else {}
+            id = scalar_text(fields.get("id"))
+            known = ("content", content_hash(fields)) if id is None else ("id", id)
+            seen[known] += 1
+            key, marks = (*known, str(seen[known])), _verdicts(judgement)
+            name = f"record {id}" if id is not None else f"the record on line {item.line}"
+            run.names.add(judgement["workflow"])
+        if key in run.entries:
+            raise UsageError(f"{where}: {name} stands on line {run.entries[key].line} already")
+        run.entries[key] = _entry(name, item.line, fields, marks, by)
+    if not run.entries:
+        raise UsageError(f"{source}: holds no answers and no verdicts")
+    return run
+
+
+def _answer(line: Mapping[str, Any], where: str) -> tuple[tuple[str, ...], str, dict[str, Mark]]:
+    """An answer's key, name and mark, of an output line of `judge evaluate`."""
+    found, id = answered_of(line), scalar_text(line.get("id"))
+    if found is None or id is None or found.condition is None:
+        raise UsageError(f"{where}: an answer has an id, a condition, an outcome, a score")
+    mark: Mark = NO_SCORE if found.score is None else found.score
+    nothing_right = "gold" in line and line["gold"] is None
+    if found.outcome == "error":
+        mark = "error"
+    elif found.outcome != "answered":
+        mark = NO_SCORE if nothing_right else MISSING
+    return (found.condition, id), f"item {id} ({found.condition})", {found.condition: mark}
+
+
+def _verdicts(judgement: Mapping[str, Any]) -> dict[str, Mark]:
+    """The verdict, each check's as it was made last, and the recall of an extraction."""
+
+    def mark(judged: Mapping[str, Any]) -> Mark:
+        verdict = str(judged["verdict"])
+        return {"pass": 1.0, "fail": 0.0}.get(verdict, verdict)
+
+    marks = {RECORD: mark(judgement)}
+    for check in judgement.get("checks") or ():
+        marks[f"check {check['check']}"] = mark(check)
+    extraction = judgement.get("extraction")
+    if isinstance(extraction, dict):
+        settled = extraction["over"] == extraction["of"] and extraction.get("recall") is not None
+        marks[RECALL] = float(extraction["recall"]) if settled else NO_SCORE
+    return marks
+
+
+def _entry(
+    name: str, line: int, fields: Mapping[str, Any], marks: Mapping[str, Mark], by: str | None
+) -> Entry:
+    part = NOT_SAID
+    if by is not None and fields.get(by) is not None:
+        part = scalar_text(fields[by]) or _plain(fields[by])
+    row = scalar_text(fields.get("row"))
+    gold = _plain(fields["gold"]) if "gold" in fields else None
+    cluster = name if row is None else f"row {row}"
+    return Entry(name, line, marks, cluster, part, gold, content_hash(dict(fields)))
+
+
+def _plain(content: object) -> str:
+    return json.dumps(content, sort_keys=True, ensure_ascii=False)
+
+
+# ------------------------------------------------------------ rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +270,19 @@ class _Pair:
     cluster: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A series, or a slice (`part`) of one: its cells, p-value and pairs that are left out."""
+
+    series: str
+    part: str | None
+    cells: Mapping[str, Cell]
+    pairs: int
+    clusters: int
+    left_out: Mapping[str, int]
+    p: float | None
+
+
 def _rows(
     pairs: Sequence[tuple[Entry, Entry]],
     shared: Sequence[str],
@@ -202,89 +290,71 @@ def _rows(
     by: str | None,
     draws: int,
     seed: int,
-) -> Iterator[Compared]:
-    every: list[_Pair] = []
-    for name in shared:
-        found = _in_series(pairs, name)
-        every += found
-        yield from _compared(name, found, by, draws, seed)
+) -> Iterator[_Compared]:
+    series = {name: _in_series(pairs, name) for name in shared}
     if kind == "evaluate" and len(shared) > 1:
-        yield from _compared(OVERALL, every, by, draws, seed)
+        series[OVERALL] = [pair for found in series.values() for pair in found]
+    for name, found in series.items():
+        yield _row(name, None, found, draws, seed)
+        if by is not None:
+            for part in sorted({pair.part for pair in found}):
+                some = [pair for pair in found if pair.part == part]
+                yield _row(name, part, some, draws, seed)
 
 
 def _in_series(pairs: Sequence[tuple[Entry, Entry]], name: str) -> list[_Pair]:
-    """The items that either run has in the series. In a series of which a run scored no answer,
-    its refusals have no score either."""
-    absent = Mark(ABSENT, None)
+    """The items that either run has in the series. Missing answers are not right, but in a series
+    of which a run scored no answer, they have no score either."""
     found = [
-        _Pair(a.marks.get(name, absent), b.marks.get(name, absent), a.part, a.cluster)
+        (a.marks.get(name, ABSENT), b.marks.get(name, ABSENT), a)
         for a, b in pairs
         if name in a.marks or name in b.marks
     ]
-    unscored = Mark("answered", None)
-    if not _any_scored(pair.first for pair in found):
-        found = [replace(p, first=unscored) if _refused(p.first) else p for p in found]
-    if not _any_scored(pair.second for pair in found):
-        found = [replace(p, second=unscored) if _refused(p.second) else p for p in found]
-    return found
+    first, second = _scored([one for one, _, _ in found]), _scored([two for _, two, _ in found])
+    return [
+        _Pair(one, two, a.part, a.cluster)
+        for one, two, (_, _, a) in zip(first, second, found, strict=True)
+    ]
 
 
-def _any_scored(marks: Iterator[Mark]) -> bool:
-    """Whether an answer was scored; true too where there is no answer that could have been."""
-    answered = [mark for mark in marks if mark.outcome == "answered"]
-    return not answered or any(mark.score is not None for mark in answered)
+def _scored(marks: Sequence[Mark]) -> list[Mark]:
+    unscored = NO_SCORE in marks and not any(isinstance(mark, float) for mark in marks)
+    missing: Mark = NO_SCORE if unscored else 0.0
+    return [missing if mark == MISSING else mark for mark in marks]
 
 
-def _refused(mark: Mark) -> bool:
-    return mark.outcome in ("refused", "unreadable")
-
-
-def _compared(
-    series: str, pairs: Sequence[_Pair], by: str | None, draws: int, seed: int
-) -> Iterator[Compared]:
-    """The row of a series, then, where items are sliced, those of its parts by name."""
-    yield _row(series, None, pairs, draws, seed)
-    if by is not None:
-        parts: dict[str, list[_Pair]] = defaultdict(list)
-        for pair in pairs:
-            parts[pair.part].append(pair)
-        for part in sorted(parts):
-            yield _row(series, part, parts[part], draws, seed)
-
-
-def _row(series: str, part: str | None, pairs: Sequence[_Pair], draws: int, seed: int) -> Compared:
+def _row(series: str, part: str | None, pairs: Sequence[_Pair], draws: int, seed: int) -> _Compared:
     first: list[float] = []
     second: list[float] = []
     clusters: list[str] = []
     left_out: Counter[str] = Counter()
     for pair in pairs:
-        if pair.first.score is None or pair.second.score is None:
-            left_out[_why(pair)] += 1
+        if isinstance(pair.first, str) or isinstance(pair.second, str):
+            sides = (("A", pair.first), ("B", pair.second))
+            why = [f"{mark} in {run}" for run, mark in sides if isinstance(mark, str)]
+            left_out[" and ".join(why)] += 1
             continue
-        first.append(pair.first.score)
-        second.append(pair.second.score)
+        first.append(pair.first)
+        second.append(pair.second)
         clusters.append(pair.cluster)
     resamples = Resamples(clusters, draws=draws, seed=seed)
-    binary = bool(first) and {*first, *second} <= {0.0, 1.0}
-    return Compared(
-        series,
-        part,
-        first=replace(share_estimate(first, resamples), of=len(pairs)),
-        second=replace(share_estimate(second, resamples), of=len(pairs)),
-        difference=replace(paired_difference(first, second, resamples), of=len(pairs)),
-        clusters=resamples.clusters,
-        left_out=dict(left_out),
-        test=mcnemar(first, second) if binary else None,
-    )
+    cells: dict[str, Cell] = {
+        "pairs": len(first),
+        "of": len(pairs),
+        "A": replace(share_estimate(first, resamples), of=len(pairs)),
+        "B": replace(share_estimate(second, resamples), of=len(pairs)),
+        "B - A": replace(paired_difference(first, second, resamples), of=len(pairs)),
+    }
+    p: float | None = None
+    if first and {*first, *second} <= {0.0, 1.0}:
+        test = mcnemar(first, second)
+        p = test.p
+        cells |= {"A, not B": test.only_first, "B, not A": test.only_second}
+        cells["McNemar p"] = f"{p:.3g}"
+    return _Compared(series, part, cells, len(pairs), resamples.clusters, left_out, p)
 
 
-def _why(pair: _Pair) -> str:
-    """Why a pair is left out: `error in A`, `abstain in A and skipped in B`."""
-    sides = (("A", pair.first), ("B", pair.second))
-    return " and ".join(f"{mark.missing} in {run}" for run, mark in sides if mark.score is None)
-
-
-def _adjusted(rows: list[Compared]) -> list[Compared]:
+def _adjusted(rows: list[_Compared]) -> list[_Compared]:
     """The rows with Holm's p-values: over the conditions or checks, and over their slices.
 
     The rows over all conditions, and over records, sum the others up and are families of their
@@ -293,11 +363,44 @@ def _adjusted(rows: list[Compared]) -> list[Compared]:
     families: dict[tuple[bool, bool], list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         whole = row.series in (OVERALL, RECORD)
-        if row.test is not None and not (whole and row.part is None):
+        if row.p is not None and not (whole and row.part is None):
             families[whole, row.part is None].append(place)
     made = list(rows)
     for places in families.values():
-        p_values = [test.p for place in places if (test := rows[place].test) is not None]
+        p_values = [p for place in places if (p := rows[place].p) is not None]
         for place, p in zip(places, holm(p_values), strict=True):
-            made[place] = replace(rows[place], adjusted=p)
+            made[place] = replace(made[place], cells={**made[place].cells, "Holm p": f"{p:.3g}"})
     return made
+
+
+def _table(rows: Sequence[_Compared], kind: Kind, by: str | None) -> Table:
+    head = "condition" if kind == "evaluate" else "verdict of"
+    return Table(
+        "comparison",
+        "A and B on the same items (95 % intervals)",
+        (head, *([by] if by else [])),
+        rows=[Row((row.series, *([row.part or "all"] if by else [])), row.cells) for row in rows],
+    )
+
+
+def _notes(
+    a: Run, b: Run, pairs: Sequence[tuple[Entry, Entry]], rows: Sequence[_Compared]
+) -> Iterator[str]:
+    for run, faulty in (("A", a.faulty), ("B", b.faulty)):
+        if faulty:
+            yield f"{faulty} lines of {run} are about input that could not be read: no items"
+    changed = sum(one.content != other.content for one, other in pairs)
+    if changed and a.kind == "validate":
+        yield f"{changed} records have the same id in A and B, and different content"
+    for run, own, other in (("A", a.series(), b.series()), ("B", b.series(), a.series())):
+        yield from (f"{name} is only in {run}" for name in own if name not in other)
+    for row in rows:
+        if row.left_out and row.part is None:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in row.left_out.items())
+            left = sum(row.left_out.values())
+            yield f"{row.series}: {left} of {row.pairs} pairs are left out: {reasons}"
+    if any(row.p is not None and row.clusters < int(str(row.cells["pairs"])) for row in rows):
+        yield (
+            "some items share a row of the source: the intervals draw them together, McNemar's "
+            "test takes each for itself"
+        )

@@ -6,29 +6,32 @@ counts not at all. Questions about one story are drawn together in the bootstrap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-from judge.evaluation.benchmark import Result
-from judge.evaluation.cqbench_conditions import CONDITIONS
-from judge.evaluation.cqbench_distractors import Rule
-from judge.evaluation.cqbench_options import folded, is_neutral, merged
-from judge.evaluation.cqbench_rows import (
-    attitude_row,
-    extraction_row,
-    option_row,
-    released_row,
-    selection_row,
-)
-from judge.evaluation.measuring import CLASSES, COUNTS, NOTE
-from judge.evaluation.tables import Row, Table
+from judge.evaluation.benchmark import Choices, Result
+from judge.evaluation.cqbench_values import as_released, folded, hits, is_neutral, merged
+from judge.evaluation.measuring import NOTE, Sample, class_scores, field, label_scores
+from judge.evaluation.tables import Cell, Table, bars, grouped
+from judge.stats.bootstrap import mean_estimate
+from judge.stats.classification import ratio
 
 TASKS = {
     "attitude": "attitude detection",
     "selection": "value selection",
     "extraction": "value extraction",
 }
-_SCORES = (*COUNTS, "stories", "score", "macro F1", "pooled")
+CONDITIONS = (
+    *("attitude", "attitude+steps", "attitude:binary", "attitude:binary+steps"),
+    *("selection", "selection+steps", "selection:released", "selection:released+steps"),
+    "extraction+steps",
+)
+"""`+steps`: the model first summarises, then analyses (section 3.1). `:binary`: questions whose
+right answer is not neutral, asked without the neutral option (appendix B.1). `:released`: the other
+options of a selection are drawn as in the authors' script."""
+
+_CONDITION = field("condition")
 _MEANING = (
     "score: accuracy (attitude detection), mean F1 of the items (selection), mean recall of the "
     "stories (extraction). pooled: F1 over all options given, recall over all gold values. "
@@ -38,206 +41,268 @@ _MERGED = (
     "merged: attitudes that differ only in severity are taken as one when answers are compared; "
     "the questions are the same."
 )
+_SELECTION = (
+    "precision, recall, F1: means over items, 0 for an item without an answer. pooled F1: over all "
+    "options given and right ones together."
+)
+_RELEASED = (
+    "F1 is the harmonic mean of mean precision and mean recall. Items without a readable answer "
+    "are left out of all three, as that script does."
+)
+_EXTRACTION = (
+    "recall: the mean credit (1, 0.5, 0) over gold values; story recall: the mean of the stories' "
+    "own. unsettled: gold values that no judge settled, left out of both. At most ten predictions "
+    "a story are graded: cut is how many were given beyond them."
+)
 
 
-def tables(results: Sequence[Result]) -> list[Table]:
+def task_of(condition: str) -> str:
+    """`attitude`, `selection` or `extraction`."""
+    return condition.split("+")[0].split(":")[0]
+
+
+def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
     """All tables that there are results for."""
-    attitude, selection, extraction = (_of(results, task) for task in TASKS)
-    made = [
-        overview(results),
-        categories(results),
-        options(attitude),
-        binary(attitude),
-        selections(selection, "paper"),
-        selections(selection, "released"),
-        extractions(extraction),
-    ]
-    return [table for table in made if table.rows]
-
-
-def overview(results: Sequence[Result]) -> Table:
-    """The form of CQ-Bench's table 1: task, setting, with and without steps."""
-    rows = [
-        row
-        for condition, own in _by(_asked_in_full(results), _condition)
-        for setting, here in _by(own, lambda result: str(result.fields["setting"]))
-        for row in _scored((_task(here[0]), setting, condition), here)
-    ]
-    return Table(
-        "cqbench",
-        "CQ-Bench by task and setting (table 1)",
-        ("task", "setting", "condition"),
-        _SCORES,
-        rows,
-        figure="bars",
-        drawn=("score",),
-        notes=(_MEANING, _MERGED, NOTE),
+    attitude, selection, extraction = (
+        [result for result in results if task_of(result.condition) == task] for task in TASKS
     )
+    full = [result for result in results if ":binary" not in result.condition]
+    plain = [_compared(one, folded) for one in attitude]
 
+    def overview(name: str, slice: str, title: str, some: Sequence[Result]) -> Table:
+        groups = grouped(
+            _with_merged(some, slice),
+            lambda one: TASKS[task_of(one.condition)],
+            field(slice),
+            _CONDITION,
+            known=[tuple(TASKS.values()), (), CONDITIONS],
+        )
+        heads, notes = ("task", slice, "condition"), (_MEANING, _MERGED, NOTE)
+        return bars(name, title, heads, groups, _scores, drawn=("score",), notes=notes)
 
-def categories(results: Sequence[Result]) -> Table:
-    """By category of the stories (CQ-Bench, section 3.3 and table 6)."""
-    known = [r for r in _asked_in_full(results) if r.fields.get("category") is not None]
-    rows = [
-        row
-        for condition, own in _by(known, _condition)
-        for category, here in _by(own, lambda result: str(result.fields["category"]))
-        for row in _scored((_task(here[0]), category, condition), here)
+    def by_condition(
+        name: str,
+        title: str,
+        some: Sequence[Result],
+        cells: Callable[[list[Result]], dict[str, Cell]],
+        notes: tuple[str, ...],
+        drawn: tuple[str, ...] = (),
+    ) -> Table:
+        groups = grouped(some, _CONDITION, known=[CONDITIONS])
+        return bars(name, title, ("condition",), groups, cells, drawn=drawn, notes=notes)
+
+    return [
+        overview("cqbench", "setting", "CQ-Bench by task and setting (table 1)", full),
+        overview(
+            "cqbench-categories",
+            "category",
+            "CQ-Bench by category of the stories (table 6)",
+            [result for result in full if result.fields.get("category")],
+        ),
+        _options([result for result in plain if ":binary" not in result.condition]),
+        _binary(plain),
+        by_condition(
+            "cqbench-selection",
+            "Value selection",
+            selection,
+            _selection,
+            (_SELECTION, NOTE),
+            ("F1", "pooled F1"),
+        ),
+        by_condition(
+            "cqbench-selection-released",
+            "Value selection as CQ-Bench's released script scores it",
+            selection,
+            _selection_released,
+            (_RELEASED,),
+        ),
+        _extractions(extraction),
     ]
-    return Table(
-        "cqbench-categories",
-        "CQ-Bench by category of the stories (table 6)",
-        ("task", "category", "condition"),
-        _SCORES,
-        rows,
-        figure="bars",
-        drawn=("score",),
-        notes=(_MEANING, _MERGED, NOTE),
-    )
 
 
-def options(attitude: Sequence[Result]) -> Table:
+def _options(attitude: Sequence[Result]) -> Table:
     """Attitude detection by the right attitude."""
-    rows = []
-    for condition, own in _by(_asked_in_full(attitude), _condition):
-        plain = [_compared(result, folded) for result in own]
-        for option in dict.fromkeys(result.fields["gold"] for result in plain):
-            rows.append(option_row((option, condition), plain, option))
-    return Table(
+    groups = [
+        ((option, condition), (here, option))
+        for (condition,), here in grouped(attitude, _CONDITION, known=[CONDITIONS])
+        for option in dict.fromkeys(result.fields["gold"] for result in here)
+    ]
+    return bars(
         "cqbench-options",
         "Attitude detection by option",
         ("option", "condition"),
-        (*COUNTS, "stories", "recall", "precision", "F1"),
-        rows,
-        figure="bars",
+        groups,
+        lambda part: label_scores(*part),
         drawn=("F1",),
         notes=("Counts and recall are over the questions whose right answer it is.", NOTE),
     )
 
 
-def binary(attitude: Sequence[Result]) -> Table:
+def _binary(attitude: Sequence[Result]) -> Table:
     """What a neutral stance among the options costs (CQ-Bench, appendix B.1)."""
-    rows = []
-    for condition, own in _by(attitude, _condition):
-        if CONDITIONS[condition].binary:
-            rows.append(_class_row(("gold not neutral, asked without it", condition), own))
+    groups: list[tuple[tuple[str, str], list[Result]]] = []
+    for (condition,), here in grouped(attitude, _CONDITION, known=[CONDITIONS]):
+        if ":binary" in condition:
+            groups.append((("gold not neutral, asked without it", condition), here))
             continue
-        offered = [r for r in own if any(map(is_neutral, _options(r)))]
+        offered = [r for r in here if any(map(is_neutral, r.fields.get("options") or ()))]
         sided = [r for r in offered if not is_neutral(r.fields["gold"])]
-        for name, chosen in (
-            ("neutral among the options", offered),
-            ("gold not neutral, neutral offered", sided),
-        ):
-            if chosen:
-                rows.append(_class_row((name, condition), chosen))
-    return Table(
+        groups.append((("neutral among the options", condition), offered))
+        groups.append((("gold not neutral, neutral offered", condition), sided))
+    return bars(
         "cqbench-binary",
         "Attitude detection without the neutral stance (appendix B.1)",
         ("questions", "condition"),
-        (*COUNTS, "stories", *CLASSES[len(COUNTS) :]),
-        rows,
-        figure="bars",
+        [group for group in groups if group[1]],
+        lambda here: {**class_scores(here, _classes(here)), "stories": Sample(here).rows()},
         drawn=("accuracy",),
         notes=("Questions that offer a neutral attitude in the value file.", NOTE),
     )
 
 
-def selections(selection: Sequence[Result], rule: Rule) -> Table:
-    """Value selection: per-item and pooled F1, or the released script's figure."""
-    by = list(_by(selection, _condition))
-    if rule == "paper":
-        return Table(
-            "cqbench-selection",
-            "Value selection",
-            ("condition",),
-            (*COUNTS, "precision", "recall", "F1", "pooled F1"),
-            [selection_row((condition,), own) for condition, own in by],
-            figure="bars",
-            drawn=("F1", "pooled F1"),
-            notes=(
-                "precision, recall, F1: means over items, 0 for an item without an answer. "
-                "pooled F1: over all options given and right ones together.",
-                NOTE,
-            ),
-        )
-    return Table(
-        "cqbench-selection-released",
-        "Value selection as CQ-Bench's released script scores it",
-        ("condition",),
-        (*COUNTS, "left out", "precision", "recall", "F1"),
-        [released_row((condition,), own) for condition, own in by],
-        notes=(
-            "F1 is the harmonic mean of mean precision and mean recall. Items without a readable "
-            "answer are left out of all three, as that script does.",
-        ),
-    )
-
-
-def extractions(extraction: Sequence[Result]) -> Table:
+def _extractions(extraction: Sequence[Result]) -> Table:
     """Value extraction: recall over all values, by category of the story and by topic."""
-    rows = []
-    for condition, own in _by(extraction, _condition):
-        rows.append(extraction_row(("all", "", condition), own))
-        known = [r for r in own if r.fields.get("category") is not None]
-        for category, here in _by(known, lambda result: str(result.fields["category"])):
-            rows.append(extraction_row(("category", category, condition), here))
+    groups: list[tuple[tuple[str, str, str], tuple[list[Result], str | None]]] = []
+    for (condition,), own in grouped(extraction, _CONDITION, known=[CONDITIONS]):
+        groups.append((("all", "", condition), (own, None)))
+        known = [result for result in own if result.fields.get("category")]
+        for (category,), here in grouped(known, field("category")):
+            groups.append((("category", category, condition), (here, None)))
         topics = (topic for r in own for topic in r.fields.get("gold_topics") or ())
         for topic in dict.fromkeys(topic for topic in topics if topic):
-            here = [r for r in own if topic in r.fields["gold_topics"]]
-            rows.append(extraction_row(("topic", topic, condition), here, topic))
-    return Table(
+            here = [r for r in own if topic in (r.fields.get("gold_topics") or ())]
+            groups.append((("topic", topic, condition), (here, topic)))
+    return bars(
         "cqbench-extraction",
         "Value extraction: recall",
         ("by", "group", "condition"),
-        (
-            *COUNTS,
-            "gold values",
-            "unsettled",
-            "recall",
-            "story recall",
-            "predictions",
-            "cut",
-            "stories cut",
-        ),
-        rows,
-        figure="bars",
+        groups,
+        lambda part: _extraction(*part),
         drawn=("recall",),
-        notes=(
-            "recall: the mean credit (1, 0.5, 0) over gold values; story recall: the mean of the "
-            "stories' own. unsettled: gold values that no judge settled, left out of both. "
-            "At most ten predictions a story are graded: cut is how many were given beyond them.",
-            NOTE,
-        ),
+        notes=(_EXTRACTION, NOTE),
     )
 
 
-def _scored(labels: tuple[str, str, str], results: Sequence[Result]) -> list[Row]:
-    """One row, and for attitudes a second with severities merged."""
-    condition = CONDITIONS[labels[2]]
-    if condition.task == "selection":
-        row = selection_row(labels, results)
-        return [
-            Row(labels, {**row.cells, "score": row.cells["F1"], "pooled": row.cells["pooled F1"]})
-        ]
-    if condition.task == "extraction":
-        row = extraction_row(labels, results)
-        cells = {**row.cells, "score": row.cells["story recall"], "pooled": row.cells["recall"]}
-        return [Row(labels, cells)]
-    together = (labels[0], f"{labels[1]}, merged", labels[2])
-    return [
-        _attitude_scores(labels, [_compared(result, folded) for result in results]),
-        _attitude_scores(together, [_compared(result, merged) for result in results]),
-    ]
+# ------------------------------------------------------------ rows
 
 
-def _attitude_scores(labels: tuple[str, ...], results: Sequence[Result]) -> Row:
-    row = attitude_row(labels, results)
-    cells = {**row.cells, "score": row.cells["accuracy"], "macro F1": row.cells["F1"]}
-    return Row(labels, cells)
+def _scores(results: Sequence[Result]) -> dict[str, Cell]:
+    """The cells of the first table, whatever the task."""
+    sample, task = Sample(results), task_of(results[0].condition)
+    cells: dict[str, Cell] = {**sample.counts(), "stories": sample.rows()}
+    if task == "attitude":
+        found = class_scores(results, _classes(results))
+        return {**cells, "score": found["accuracy"], "macro F1": found["F1"]}
+    if task == "selection":
+        found = _selection(results)
+        return {**cells, "score": found["F1"], "pooled": found["pooled F1"]}
+    found = _extraction(results)
+    return {**cells, "score": found["story recall"], "pooled": found["recall"]}
 
 
-def _class_row(labels: tuple[str, ...], results: Sequence[Result]) -> Row:
-    return attitude_row(labels, [_compared(result, folded) for result in results])
+def _selection(results: Sequence[Result]) -> dict[str, Cell]:
+    """Mean precision, recall and F1 of the items, an item without an answer 0; and pooled F1."""
+    sample = Sample(results)
+    return {
+        **sample.counts(),
+        "stories": sample.rows(),
+        "precision": sample.share(lambda one: _ratio(_hits(one)[0], _hits(one)[1])),
+        "recall": sample.share(lambda one: _ratio(_hits(one)[0], _hits(one)[2])),
+        "F1": sample.share(lambda one: _ratio(2 * _hits(one)[0], sum(_hits(one)[1:]))),
+        "pooled F1": sample.measure(_hits, lambda hit, given, right: ratio(2 * hit, given + right)),
+    }
+
+
+def _selection_released(results: Sequence[Result]) -> dict[str, Cell]:
+    """The released script's figures: means over items with a readable answer, and F1 of the two."""
+
+    def read(result: Result) -> Result:
+        options = result.fields.get("options") or result.fields["gold"]
+        return replace(result, answer=as_released(result.answer, options))
+
+    answered = [read(one) for one in results if one.outcome == "answered" and one.fields["gold"]]
+    taken = Sample([result for result in answered if result.answer is not None])
+    left_out = len(results) - len(taken.results)
+
+    def means(result: Result) -> tuple[float, float, float]:
+        hit, given, right = _hits(result)
+        return _ratio(hit, given), _ratio(hit, right), 1.0
+
+    def f1(precision: Any, recall: Any, items: Any) -> Any:
+        # Where both are 0 the script divides by 0; the limit of F1 there is 0.
+        found = ratio(2 * precision * recall, (precision + recall) * items)
+        found[(precision + recall == 0) & (items > 0)] = 0.0
+        return found
+
+    of = len(results)
+    return {
+        **Sample(results).counts(),
+        "left out": left_out,
+        "precision": taken.measure(means, lambda p, _, items: ratio(p, items), of=of),
+        "recall": taken.measure(means, lambda _, r, items: ratio(r, items), of=of),
+        "F1": taken.measure(means, f1, of=of),
+    }
+
+
+def _extraction(results: Sequence[Result], topic: str | None = None) -> dict[str, Cell]:
+    """Recall over gold values, those of one topic where it is named, and its mean over stories.
+
+    A refused or unreadable answer finds no value; an answer that was not graded is left out.
+    """
+    sample = Sample(results)
+
+    def settled(result: Result) -> list[float]:
+        return [credit for credit in _credits(result, topic) if credit is not None]
+
+    gold = sum(len(_credits(one, topic)) for one in sample.there)
+    n = sum(len(settled(one)) for one in sample.there)
+    cells: dict[str, Cell] = {
+        **sample.counts(),
+        "stories": sample.rows(),
+        "gold values": gold,
+        "unsettled": gold - n,
+        "recall": sample.measure(
+            lambda one: (sum(settled(one)), len(settled(one))), ratio, n=n, of=gold
+        ),
+        "story recall": sample.share(
+            lambda one: sum(settled(one)) / len(settled(one)) if settled(one) else None
+        ),
+    }
+    if topic is None:
+        answered = [result for result in sample.there if result.outcome == "answered"]
+        cut = [int(result.steps.get("cut", 0)) for result in answered]
+        numbers = [float(len(result.answer)) for result in answered]
+        predictions = mean_estimate(numbers, Sample(answered).resamples)
+        cells["predictions"] = replace(predictions, of=len(results))
+        cells |= {"cut": sum(cut), "stories cut": sum(one > 0 for one in cut)}
+    return cells
+
+
+def _hits(result: Result) -> tuple[int, int, int]:
+    return hits(result.answer if result.outcome == "answered" else [], result.fields["gold"])
+
+
+def _credits(result: Result, topic: str | None) -> list[float | None]:
+    """A credit for each gold value of the topic; None for one that was not settled."""
+    gold: Sequence[str] = result.fields["gold"]
+    credits: Sequence[float | None] = [0.0] * len(gold)
+    if result.outcome == "answered":
+        credits = result.steps.get("credits") or [None] * len(gold)
+    if topic is None:
+        return list(credits)
+    topics: Sequence[str | None] = result.fields["gold_topics"]
+    return [credit for credit, own in zip(credits, topics, strict=True) if own == topic]
+
+
+def _with_merged(results: Sequence[Result], slice: str) -> Iterator[Result]:
+    """The results, and those of attitudes again with severities merged, as a group beside."""
+    for result in results:
+        if task_of(result.condition) != "attitude":
+            yield result
+            continue
+        yield _compared(result, folded)
+        beside = {**result.fields, slice: f"{result.fields.get(slice)}, merged"}
+        yield _compared(replace(result, fields=beside), merged)
 
 
 def _compared(result: Result, reading: Callable[[str], str]) -> Result:
@@ -250,32 +315,11 @@ def _compared(result: Result, reading: Callable[[str], str]) -> Result:
     return replace(result, fields=fields, answer=answer, score=float(answer == gold))
 
 
-def _asked_in_full(results: Sequence[Result]) -> list[Result]:
-    return [result for result in results if not CONDITIONS[_condition(result)].binary]
+def _classes(results: Sequence[Result]) -> list[str]:
+    """The attitudes that are right or given in some of the results."""
+    given = (result.answer for result in results if result.outcome == "answered")
+    return list(dict.fromkeys([*(result.fields["gold"] for result in results), *given]))
 
 
-def _of(results: Sequence[Result], task: str) -> list[Result]:
-    return [result for result in results if CONDITIONS[_condition(result)].task == task]
-
-
-def _by(results: Sequence[Result], key: Callable[[Result], str]) -> list[tuple[str, list[Result]]]:
-    """The results by their key, keys in the order in which they first come."""
-    found: dict[str, list[Result]] = {}
-    for result in results:
-        found.setdefault(key(result), []).append(result)
-    order = list(CONDITIONS)
-    known = [name for name in order if name in found]
-    return [(name, found[name]) for name in (*known, *(n for n in found if n not in order))]
-
-
-def _condition(result: Result) -> str:
-    return str(result.fields["condition"])
-
-
-def _task(result: Result) -> str:
-    return TASKS[CONDITIONS[_condition(result)].task]
-
-
-def _options(result: Result) -> Sequence[str]:
-    found: Sequence[str] = result.fields.get("options") or ()
-    return found
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0

@@ -5,154 +5,170 @@ one of them right; chance is 25 %. Hard: the same question's four answers, each 
 or false, right only if all four are; chance is 6.25 %.
 
 Deviation from the paper: Easy's options are shuffled, because A is right in 54 % of the released
-rows.
+rows (`--option shuffle=false` shows them as released).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from judge.evaluation.benchmark import Answer, Benchmark, Choices, MeasuredModel, Outcome
-from judge.evaluation.culturalbench_rows import LETTERS, Easy, Hard, Question, questions
-from judge.evaluation.culturalbench_tables import tables
-from judge.evaluation.regions import region_of
+from judge.evaluation.benchmark import (
+    Benchmark,
+    Choices,
+    Fields,
+    MeasuredModel,
+    NoAnswer,
+    Options,
+)
+from judge.evaluation.countries import region_of
+from judge.evaluation.culturalbench_rows import LETTERS, Question, questions
+from judge.evaluation.culturalbench_tables import EASY, HARD, tables
+from judge.evaluation.rows import asked
 from judge.records import Item, Problem
 from judge.records.fields import refused
-from judge.verdict import Usage
+from judge.stats.similarity import SentenceEncoder
 
-EASY, HARD = "easy", "hard"
 EASY_TASK, HARD_TASK = "culturalbench_easy", "culturalbench_hard"
-TRUTHS = ("True", "False")
-"""The two options of a Hard question, in the order in which they are given to the model."""
+
+Similarity = Callable[[str, str], float | None]
+
+
+class Shown(Options):
+    """How questions are shown."""
+
+    shuffle: bool = True
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     """An item for each question and condition, from Easy rows, Hard rows or both.
 
     Easy items hold their options in the order in which they are shown, `order` with each option's
-    letter in the released file, and `gold`, the right one's letter there. Hard items hold the four
-    answers as `options` and for each whether it is true as `gold`.
+    letter in the released file, and `gold`, the right one's letter there. A question has the same
+    order in every run with the same seed. Hard items hold the four answers as `options` and for
+    each whether it is true as `gold`.
 
-    A question of which only Hard rows were read cannot be asked as Easy: that is a problem where
-    the conditions were chosen, and passed over where they are the usual ones.
+    A question of which only Hard rows were read cannot be asked as Easy; where the user named the
+    conditions, that is a problem.
 
     Raises:
         UsageError: a source cannot be read at all.
     """
+    shuffled = not isinstance(choices.options, Shown) or choices.options.shuffle
     for question in questions(sources):
         if isinstance(question, Item):
             yield question
             continue
         for condition in choices.conditions:
-            if condition == HARD:
-                asked = _hard_fields(question.hard)
-            elif question.easy is not None:
-                asked = _easy_fields(question.row, question.easy, choices.seed)
-            elif choices.conditions == benchmark.usual:
-                continue
-            else:
+            fields = _fields(question, condition, choices.seed, shuffled)
+            if fields is not None:
+                yield asked(question.item, condition, fields, row=question.row)
+            elif choices.chosen:
                 message = f"question {question.row} has no row with four options to ask as Easy"
                 yield refused(question.item, Problem(message, "prompt_option_a"))
-                continue
-            yield _item(question, condition, asked)
 
 
-async def answer(fields: Mapping[str, Any], model: MeasuredModel) -> Answer:
-    """Ask an item: Easy by one question, Hard by four; score 1 or 0.
+async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
+    """Ask Easy by one question, Hard by four.
 
-    An Easy answer is the letter of the chosen option in the released file, `steps` has the letter
-    that was shown. An option whose text is the right one's is right, whichever its letter. A Hard
-    answer is a list of true and false, null where there was none; its outcome is the first of its
-    four questions' that was not answered.
+    An Easy answer is the letter of the chosen option in the released file. A Hard answer is a list
+    of true and false; with null in it, where the model did not answer, there is no answer, and the
+    outcome is the first one's that is missing.
+    """
+    if fields["condition"] == EASY:
+        texts = {"question": fields["question"], "mode": fields["mode"]}
+        return await model.choose(EASY_TASK, texts, fields["options"], fields["order"])
+    said: list[bool | None] = []
+    chances: dict[str, float] = {}
+    lost: NoAnswer | None = None
+    for number, option in enumerate(fields["options"], 1):
+        texts = {"question": fields["question"], "answer": option}
+        try:
+            said.append(await model.choose(HARD_TASK, texts, ("True", "False")) == "True")
+        except NoAnswer as no:
+            said.append(None)
+            lost = lost or no
+            continue
+        if model.probabilities is not None:
+            chances[str(number)] = model.probabilities["True"]
+    model.probabilities = chances or None
+    if lost is not None:
+        raise NoAnswer(lost.outcome, lost.detail, said)
+    return [one is True for one in said]
+
+
+def score(fields: Fields, answer: Any) -> float:
+    """1 if the answer is right: the right option's letter or text; all four of Hard.
+
+    Two released questions repeat an option's text: either letter is right.
 
     Raises:
-        BackendError: the model gives no reply at all.
+        ValueError: no letter, or no list of four truth values.
     """
-    return await (_ask_easy if fields["condition"] == EASY else _ask_hard)(fields, model)
+    if fields["condition"] == HARD:
+        if not isinstance(answer, list) or [type(one) for one in answer] != [bool] * len(LETTERS):
+            raise ValueError(f"{answer!r} is no list of {len(LETTERS)} of true and false")
+        return float(answer == list(fields["gold"]))
+    if answer not in LETTERS:
+        raise ValueError(f"{answer!r} is none of {', '.join(LETTERS)}")
+    options = dict(zip(fields["order"], fields["options"], strict=True))
+    return float(options[answer] == options[fields["gold"]])
 
 
-async def _ask_easy(fields: Mapping[str, Any], model: MeasuredModel) -> Answer:
-    options, order = fields["options"], fields["order"]
-    texts = {"question": fields["question"], "mode": fields["mode"]}
-    given = await model.choose(EASY_TASK, texts, options)
-    if given.trouble is not None or given.place is None:
-        return Answer(given.trouble or "unreadable", given.usage, reason=given.detail)
-    right = options[order.index(fields["gold"])]
-    chances = given.probabilities
-    return Answer(
-        "answered",
-        given.usage,
-        order[given.place],
-        float(options[given.place] == right),
-        dict(sorted(zip(order, chances, strict=True))) if chances else None,
-        steps={"shown": LETTERS[given.place]},
-    )
+def embedding_guesser(similarity: Similarity | None = None) -> Callable[[Fields], Any]:
+    """A baseline that knows nothing: it guesses by how alike an option and a country's name are.
+
+    Easy (section 5.1): the option with the highest cosine, the question unseen. Hard: an answer is
+    true where no other answer of its question has a higher cosine. The paper has no guesser there;
+    this one knows that one of the four is true, which a measured model is not told.
+
+    Args:
+        similarity: how alike two texts are, None where that is undefined; the cosine of
+            all-MiniLM-L6-v2 if left out.
+
+    Raises:
+        UsageError: the weights, or the packages that run them, are not installed.
+    """
+    alike = similarity or SentenceEncoder().similarity
+
+    def guess(fields: Fields) -> str | list[bool]:
+        country = fields.get("country")
+        if not country:
+            raise NoAnswer("unreadable", "the row names no country to compare options with")
+        found = [alike(country, option) for option in fields["options"]]
+        cosines = [-2.0 if one is None else one for one in found]
+        if fields["condition"] == HARD:
+            return [cosine == max(cosines) for cosine in cosines]
+        letter: str = fields["order"][cosines.index(max(cosines))]
+        return letter
+
+    return guess
 
 
-async def _ask_hard(fields: Mapping[str, Any], model: MeasuredModel) -> Answer:
-    options, gold = fields["options"], fields["gold"]
-    steps: list[dict[str, Any]] = []
-    usage = Usage()
-    for option, true in zip(options, gold, strict=True):
-        texts = {"question": fields["question"], "answer": option}
-        given = await model.choose(HARD_TASK, texts, TRUTHS)
-        usage += given.usage
-        said = None if given.trouble is not None or given.place is None else given.place == 0
-        step: dict[str, Any] = {"option": option, "answer": said, "gold": true}
-        if said is None:
-            step |= {"trouble": given.trouble or "unreadable", "detail": given.detail}
-        elif given.probabilities:
-            step["probability"] = given.probabilities[0]
-        steps.append(step)
-    said_all = [step["answer"] for step in steps]
-    failed = next((step for step in steps if step["answer"] is None), None)
-    outcome: Outcome = "answered" if failed is None else failed["trouble"]
-    return Answer(
-        outcome,
-        usage,
-        said_all,
-        float(said_all == list(gold)) if failed is None else None,
-        steps={"options": steps},
-        reason=failed["detail"] if failed else None,
-    )
-
-
-def _easy_fields(row: str, easy: Easy, seed: int) -> dict[str, Any]:
-    order = list(LETTERS)
-    random.Random(f"{seed}/{row}").shuffle(order)
-    return {
-        "question": easy.question,
-        "options": [easy.options[LETTERS.index(letter)] for letter in order],
-        "order": order,
-        "gold": easy.gold,
-    }
-
-
-def _hard_fields(hard: Hard) -> dict[str, Any]:
-    return {
-        "question": hard.question,
-        "options": list(hard.options),
-        "gold": list(hard.truths),
-    }
-
-
-def _item(question: Question, condition: str, asked: Mapping[str, Any]) -> Item:
-    slices = {
+def _fields(
+    question: Question, condition: str, seed: int, shuffled: bool
+) -> Mapping[str, Any] | None:
+    about = {
         "mode": question.mode,
         "country": question.country,
         "region": region_of(question.country) if question.country else None,
         "topic": question.topic,
     }
-    fields = {
-        "id": f"{question.row}/{condition}",
-        "condition": condition,
-        "row": question.row,
-        **asked,
-        **{name: content for name, content in slices.items() if content is not None},
-    }
-    return Item(question.item.source, question.item.line, fields)
+    slices = {name: content for name, content in about.items() if content is not None}
+    if condition == HARD:
+        hard = question.hard
+        shown = {"options": list(hard.options), "gold": list(hard.truths)}
+        return {"question": hard.question, **shown, **slices}
+    easy = question.easy
+    if easy is None:
+        return None
+    order = list(LETTERS)
+    if shuffled:
+        random.Random(f"{seed}/{question.row}").shuffle(order)
+    options = [easy.options[LETTERS.index(letter)] for letter in order]
+    shown = {"options": options, "order": order, "gold": easy.gold}
+    return {"question": easy.question, **shown, **slices}
 
 
 benchmark = Benchmark(
@@ -161,9 +177,11 @@ benchmark = Benchmark(
     source='Chiu et al., "CulturalBench: A Robust, Diverse and Challenging Benchmark on Measuring '
     'the (Lack of) Cultural Knowledge of LLMs", sections 3.3 and 5, appendix D',
     conditions=(EASY, HARD),
-    usual=(EASY, HARD),
     tasks=(EASY_TASK, HARD_TASK),
     items=items,
-    answer=answer,
+    ask=ask,
+    score=score,
     tables=tables,
+    options=Shown,
+    baselines={"embedding": embedding_guesser},
 )

@@ -7,16 +7,16 @@ Easy: one row a question with four options. Hard: one row an option, true or fal
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Literal
 
-from judge.records import Item, read
+from judge.evaluation.rows import Row, each_row, read_sources
+from judge.records import Item
 from judge.records.fields import LabelError, id_text, one_of, refused, text_of
 from judge.records.names import normalise
 from judge.records.values import clip
-
-Mode = Literal["single", "multi"]
 
 LETTERS = ("A", "B", "C", "D")
 """The options of a question, by the letters that they have in the released file."""
@@ -44,11 +44,6 @@ class Easy:
     options: tuple[str, ...]
     gold: str
 
-    @property
-    def right(self) -> str:
-        """The right option's text."""
-        return self.options[LETTERS.index(self.gold)]
-
 
 @dataclass(frozen=True, slots=True)
 class Hard:
@@ -69,21 +64,24 @@ class Question:
 
     row: str
     item: Item
-    mode: Mode
+    mode: Literal["single", "multi"]
     hard: Hard
-    easy: Easy | None = None
-    country: str | None = None
-    topic: str | None = None
+    easy: Easy | None
+    country: str | None
+    topic: str | None
 
 
-@dataclass(slots=True)
-class _HardRows:
-    """The Hard rows of one question."""
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A Hard row: one answer to a question."""
 
-    first: Item
+    row: str
+    item: Item
     question: str
-    about: tuple[str | None, str | None]
-    options: list[tuple[str, bool]] = field(default_factory=list)
+    option: str
+    true: bool
+    country: str | None
+    topic: str | None
 
 
 def questions(sources: Sequence[str]) -> Iterator[Question | Item]:
@@ -97,25 +95,28 @@ def questions(sources: Sequence[str]) -> Iterator[Question | Item]:
         UsageError: a source cannot be read at all.
     """
     easy: dict[str, Question] = {}
-    hard: dict[str, _HardRows] = {}
-    for source in sources:
-        for item in read(source):
-            if item.problem is not None or item.fields is None:
-                yield item
-                continue
+    options: list[_Option] = []
+    # All four Hard rows of a question have its id: they are no rows of their own.
+    lines = list(read_sources(sources))
+    single = [item for item in lines if "prompt_option" not in (item.fields or {})]
+    for found in each_row(single, lambda row: [_easy(row)], "question_idx"):
+        if isinstance(found, Item):
+            yield found
+        else:
+            easy[found.row] = found
+    for item in lines:
+        if item.fields is not None and "prompt_option" in item.fields:
             try:
-                if "prompt_option" in item.fields:
-                    _take_hard(hard, item, item.fields)
-                else:
-                    _take_easy(easy, item, item.fields)
+                options.append(_option(item, item.fields))
             except LabelError as error:
                 yield refused(item, error.problem)
     released: dict[str, Question] = {}
-    for row, rows in hard.items():
+    for row, group in groupby(sorted(options, key=lambda one: one.row), lambda one: one.row):
+        rows = list(group)
         try:
-            released[row] = _released_hard(row, rows)
+            released[row] = _released(rows)
         except LabelError as error:
-            yield refused(rows.first, error.problem)
+            yield refused(rows[0].item, error.problem)
     for row, question in easy.items():
         other = released.pop(row, None)
         yield replace(question, hard=other.hard) if other else question
@@ -135,11 +136,10 @@ def hard_of(easy: Easy) -> Hard:
     """
     found = _STATEMENTS.match(easy.question)
     named = [_numerals(option) for option in easy.options]
-    if found is None and any(numbers is not None and len(numbers) > 1 for numbers in named):
-        raise LabelError(
-            "options name statements that the question does not list", "prompt_question"
-        )
     if found is None:
+        if any(numbers is not None and len(numbers) > 1 for numbers in named):
+            message = "options name statements that the question does not list"
+            raise LabelError(message, "prompt_question")
         return Hard(easy.question, easy.options, tuple(name == easy.gold for name in LETTERS))
     for key, option, numbers in zip(_EASY, easy.options, named, strict=True):
         if numbers is None:
@@ -153,67 +153,51 @@ def hard_of(easy: Easy) -> Hard:
     )
 
 
-def mode_of(easy: Easy) -> Mode:
-    """`multi` where the question lists statements and its options name them (section 3.3)."""
-    return "multi" if _STATEMENTS.match(easy.question) else "single"
-
-
-def _take_easy(easy: dict[str, Question], item: Item, row: dict[str, Any]) -> None:
-    name = _row_name(item, row)
-    if name in easy:
-        first = easy[name].item
-        message = f"question {clip(name)} was already on line {first.line} of {first.source}"
-        raise LabelError(message, "question_idx", "duplicate-id")
-    asked = Easy(
-        text_of(row, "prompt_question"),
-        tuple(text_of(row, key) for key in _EASY),
-        one_of(row.get("answer"), _BY_LETTER, "answer"),
+def _easy(row: Row) -> Question:
+    fields = row.fields
+    easy = Easy(
+        text_of(fields, "prompt_question"),
+        tuple(text_of(fields, key) for key in _EASY),
+        one_of(fields.get("answer"), _BY_LETTER, "answer"),
     )
-    country, topic = _about(row)
-    easy[name] = Question(name, item, mode_of(asked), hard_of(asked), asked, country, topic)
+    multi = _STATEMENTS.match(easy.question) is not None
+    about = _text(fields, "country"), _text(fields, "topic")
+    return Question(row.id, row.item, "multi" if multi else "single", hard_of(easy), easy, *about)
 
 
-def _take_hard(hard: dict[str, _HardRows], item: Item, row: dict[str, Any]) -> None:
-    name = _row_name(item, row)
-    question = text_of(row, "prompt_question")
-    answer = (text_of(row, "prompt_option"), one_of(row.get("answer"), _TRUTHS, "answer") == "true")
-    rows = hard.setdefault(name, _HardRows(item, question, _about(row)))
-    if rows.question != question:
-        message = (
-            f"question {clip(name)} reads otherwise on line {rows.first.line} of "
-            f"{rows.first.source}"
-        )
+def _option(item: Item, fields: dict[str, object]) -> _Option:
+    return _Option(
+        id_text(fields.get("question_idx"), "question_idx") or f"{item.source}#{item.line}",
+        item,
+        text_of(fields, "prompt_question"),
+        text_of(fields, "prompt_option"),
+        one_of(fields.get("answer"), _TRUTHS, "answer") == "true",
+        _text(fields, "country"),
+        _text(fields, "topic"),
+    )
+
+
+def _released(rows: Sequence[_Option]) -> Question:
+    """The question of Hard rows, one for each of its four options."""
+    first = rows[0]
+    name = clip(first.row)
+    if other := [row.item for row in rows if row.question != first.question]:
+        message = f"question {name} reads otherwise on line {other[0].line} of {other[0].source}"
         raise LabelError(message, "prompt_question")
-    rows.options.append(answer)
-
-
-def _released_hard(name: str, rows: _HardRows) -> Question:
-    options = tuple(option for option, _ in rows.options)
-    truths = tuple(truth for _, truth in rows.options)
-    if len(options) != len(LETTERS):
-        message = f"question {clip(name)} has {len(options)} rows, one for each option makes 4"
+    if len(rows) != len(LETTERS):
+        message = f"question {name} has {len(rows)} rows, one for each option makes 4"
         raise LabelError(message, "question_idx")
+    truths = tuple(row.true for row in rows)
     if not any(truths):
-        raise LabelError(f"question {clip(name)} has no option that is true", "answer")
-    country, topic = rows.about
-    mode: Mode = "multi" if sum(truths) > 1 else "single"
-    return Question(
-        name, rows.first, mode, Hard(rows.question, options, truths), None, country, topic
-    )
+        raise LabelError(f"question {name} has no option that is true", "answer")
+    hard = Hard(first.question, tuple(row.option for row in rows), truths)
+    mode: Literal["single", "multi"] = "multi" if sum(truths) > 1 else "single"
+    return Question(first.row, first.item, mode, hard, None, first.country, first.topic)
 
 
-def _row_name(item: Item, row: Mapping[str, Any]) -> str:
-    return id_text(row.get("question_idx"), "question_idx") or f"{item.source}#{item.line}"
-
-
-def _about(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """The row's country and topic, None where there is none."""
-    found = {normalise(key): content for key, content in row.items()}
-    country, topic = (
-        content.strip() if isinstance(content := found.get(name), str) else ""
-        for name in ("country", "topic")
-    )
-    return country or None, topic or None
+def _text(fields: dict[str, object], name: str) -> str | None:
+    content = next((text for key, text in fields.items() if normalise(key) == name), None)
+    return (content.strip() or None) if isinstance(content, str) else None
 
 
 def _numerals(option: str) -> frozenset[str] | None:

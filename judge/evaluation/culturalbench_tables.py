@@ -3,232 +3,138 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from judge.evaluation.benchmark import Result
-from judge.evaluation.culturalbench_rows import LETTERS
-from judge.evaluation.measuring import ACCURACY, NOTE, measured, resampled
-from judge.evaluation.regions import REGIONS
-from judge.evaluation.tables import Cell, Row, Table
-from judge.stats.bootstrap import share_estimate
+from judge.evaluation.benchmark import Choices, Result
+from judge.evaluation.countries import REGIONS
+from judge.evaluation.measuring import NOTE, Sample, field, scores
+from judge.evaluation.tables import Cell, Table, bars, grouped
 from judge.stats.classification import ratio
 from judge.stats.intervals import Estimate
 
-CHANCE = {"easy": 1 / 4, "hard": 1 / 2**4}
+EASY, HARD = "easy", "hard"
+CHANCE = {EASY: 1 / 4, HARD: 1 / 2**4}
 """What guessing at random is right in, by set-up (section 5)."""
 
-_NOT_SAID = "(not said)"
 _MEAN = "mean of countries"
-_SETUPS = tuple(CHANCE)
+_MODES = ("single", "multi")
+_MEAN_NOTE = (
+    f"{_MEAN.capitalize()} is the unweighted mean of the countries' accuracies, as the paper's "
+    "tables 5 and 6 have it; accuracy is over questions."
+)
+_PER_OPTION = (
+    "A Hard question is right only if all four of its answers are judged rightly; per option is "
+    "the share of single answers that are."
+)
+_SETUP, _COUNTRY = field("condition"), field("country")
 
 
-def tables(results: Sequence[Result]) -> list[Table]:
-    """All tables; set-ups that nobody was asked in have no rows, and no topics no table."""
-    found = [
-        _setups(results),
-        _sliced(
-            results,
-            "modes",
-            "mode",
-            "Accuracy by set-up and number of right answers",
-            ("single", "multi"),
+def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
+    """All tables; set-ups that were not run have no rows, and there is no table without a topic."""
+    known = tuple(CHANCE)
+
+    def sliced(name: str, slice: str, title: str, order: Sequence[str] = ()) -> Table:
+        groups = grouped(results, _SETUP, field(slice), known=[known, order])
+        heads = ("set-up", slice)
+        drawn = ("accuracy", "chance")
+        return bars(f"culturalbench-{name}", title, heads, groups, _cells, drawn=drawn, notes=notes)
+
+    notes = (NOTE, _PER_OPTION)
+    with_topic = [result for result in results if result.fields.get("topic")]
+    easy = [result for result in results if result.condition == EASY]
+    hard = [result for result in results if result.condition == HARD]
+    return [
+        bars(
+            "culturalbench-setups",
+            "Accuracy by set-up",
+            ("set-up",),
+            grouped(results, _SETUP, known=[known]),
+            _cells,
+            drawn=("accuracy", "chance"),
+            notes=notes,
         ),
-        _regions(results),
-        _sliced(results, "countries", "country", "Accuracy by set-up and country"),
-    ]
-    if any(result.fields.get("topic") for result in results):
-        found.append(_sliced(results, "topics", "topic", "Accuracy by set-up and topic"))
-    if any(result.fields["condition"] == "easy" for result in results):
-        found.append(_positions([one for one in results if one.fields["condition"] == "easy"]))
-    if any(result.fields["condition"] == "hard" for result in results):
-        found.append(_options([one for one in results if one.fields["condition"] == "hard"]))
-    return found
-
-
-def _setups(results: Sequence[Result]) -> Table:
-    return Table(
-        "culturalbench-setups",
-        "Accuracy by set-up",
-        ("set-up",),
-        (*ACCURACY, "chance", "per option"),
-        [_row((setup,), found) for setup, found in _by_setup(results)],
-        figure="bars",
-        drawn=("accuracy", "chance"),
-        notes=(
-            NOTE,
-            "A Hard question is right only if all four of its answers are judged rightly; per "
-            "option is the share of single answers that are.",
+        sliced("modes", "mode", "Accuracy by set-up and number of right answers", _MODES),
+        bars(
+            "culturalbench-regions",
+            "Accuracy by set-up and region",
+            ("set-up", "region"),
+            grouped(results, _SETUP, field("region"), known=[known, REGIONS]),
+            lambda here: {**_cells(here), _MEAN: mean_of_countries(here)},
+            drawn=("accuracy", _MEAN),
+            notes=(*notes, _MEAN_NOTE),
         ),
-    )
-
-
-def _sliced(
-    results: Sequence[Result], table: str, name: str, title: str, known: Sequence[str] = ()
-) -> Table:
-    return Table(
-        f"culturalbench-{table}",
-        title,
-        ("set-up", name),
-        (*ACCURACY, "chance", "per option"),
-        [
-            _row((setup, value), [one for one in found if _of(one, name) == value])
-            for setup, found in _by_setup(results)
-            for value in _values(found, name, known)
-        ],
-        figure="bars",
-        drawn=("accuracy", "chance"),
-        notes=(NOTE,),
-    )
-
-
-def _regions(results: Sequence[Result]) -> Table:
-    def row(setup: str, region: str, found: Sequence[Result]) -> Row:
-        base = _row((setup, region), found)
-        return Row(base.labels, {**base.cells, _MEAN: _mean_of_countries(found)})
-
-    return Table(
-        "culturalbench-regions",
-        "Accuracy by set-up and region",
-        ("set-up", "region"),
-        (*ACCURACY, _MEAN, "chance", "per option"),
-        [
-            row(setup, region, [one for one in found if _of(one, "region") == region])
-            for setup, found in _by_setup(results)
-            for region in _values(found, "region", REGIONS)
-        ],
-        figure="bars",
-        drawn=("accuracy", _MEAN),
-        notes=(
-            NOTE,
-            f"{_MEAN.capitalize()} is the unweighted mean of the countries' accuracies, as the "
-            "paper's tables 5 and 6 have it; accuracy is over questions.",
+        sliced("countries", "country", "Accuracy by set-up and country"),
+        *([sliced("topics", "topic", "Accuracy by set-up and topic")] if with_topic else []),
+        bars(
+            "culturalbench-positions",
+            "Easy: accuracy by the letter at which the right option was shown",
+            ("letter",),
+            grouped(easy, lambda result: _shown(result, result.fields["gold"])),
+            _with_chosen(easy),
+            notes=(NOTE, "Chosen says how often the letter was answered, whatever was right."),
         ),
-    )
-
-
-def _positions(results: Sequence[Result]) -> Table:
-    """Whether a letter draws answers: by where the right option was shown."""
-
-    def row(letter: str) -> Row:
-        shown = [
-            one
-            for one in results
-            if LETTERS[one.fields["order"].index(one.fields["gold"])] == letter
-        ]
-        base = _row(("easy", letter), shown)
-        return Row(base.labels, {**base.cells, "chosen": chosen[letter]})
-
-    chosen = Counter(one.steps["shown"] for one in results if one.outcome == "answered")
-    return Table(
-        "culturalbench-positions",
-        "Accuracy by the letter at which the right option was shown",
-        ("set-up", "letter"),
-        (*ACCURACY, "chosen"),
-        [row(letter) for letter in LETTERS],
-        notes=(NOTE, "Chosen says how often the letter was answered, whatever was right."),
-    )
-
-
-def _options(results: Sequence[Result]) -> Table:
-    """Single answers of Hard questions, by whether they are true."""
-
-    def row(mode: str, truth: bool) -> Row:
-        steps = [
-            (str(one.fields["row"]), step)
-            for one in results
-            if one.outcome != "error" and one.fields["mode"] == mode
-            for step in _steps(one)
-            if step["gold"] is truth
-        ]
-        troubles = Counter(step.get("trouble") for _, step in steps)
-        cells: dict[str, Cell] = {
-            "options": len(steps),
-            "answered": troubles[None],
-            "refused": troubles["refused"],
-            "unreadable": troubles["unreadable"],
-            "right": share_estimate(
-                [float(step["answer"] is truth) for _, step in steps],
-                resampled([name for name, _ in steps]),
+        bars(
+            "culturalbench-options",
+            "Hard: single answers, by whether they are true",
+            ("mode", "answer is"),
+            grouped(
+                _single_answers(hard),
+                field("mode"),
+                lambda one: "true" if one.fields["gold"] else "false",
+                known=[_MODES, ("true", "false")],
             ),
-        }
-        return Row((mode, "true" if truth else "false"), cells)
-
-    return Table(
-        "culturalbench-options",
-        "Hard: single answers, by whether they are true",
-        ("mode", "answer is"),
-        ("options", "answered", "refused", "unreadable", "right"),
-        [
-            row(mode, truth)
-            for mode in _values(results, "mode", ("single", "multi"))
-            for truth in (True, False)
-        ],
-        notes=("Who says false to everything is right in three of four of the single mode's.",),
-    )
-
-
-def _row(labels: tuple[str, ...], results: Sequence[Result]) -> Row:
-    base = measured(labels, results, cluster=_question)
-    cells: dict[str, Cell] = {
-        **base.cells,
-        "chance": Estimate(CHANCE[labels[0]], n=len(results), of=len(results)),
-    }
-    if labels[0] == "hard":
-        cells["per option"] = _per_option(results)
-    return Row(labels, cells)
-
-
-def _per_option(results: Sequence[Result]) -> Estimate:
-    steps = [
-        (_question(one), step) for one in results if one.outcome != "error" for step in _steps(one)
+            scores,
+            notes=("Saying false to everything is right in three of four of the single mode's.",),
+        ),
     ]
-    return share_estimate(
-        [float(step["answer"] is step["gold"]) for _, step in steps],
-        resampled([name for name, _ in steps]),
-    )
 
 
-def _mean_of_countries(results: Sequence[Result]) -> Estimate:
+def mean_of_countries(results: Sequence[Result]) -> Estimate:
     """The unweighted mean of the countries' accuracies, errors left out.
 
     Undefined where a country that was asked about has errors only.
     """
-    import numpy as np
+    countries = list(dict.fromkeys(map(_COUNTRY, results)))
 
-    countries = {name: place for place, name in enumerate(_values(results, "country"))}
-    there = [one for one in results if one.outcome != "error"]
-    resamples = resampled([_question(one) for one in there])
-    cells = np.zeros((len(there), 2 * len(countries)))
-    for number, one in enumerate(there):
-        place = countries[_of(one, "country")]
-        cells[number, place] = one.score or 0.0
-        cells[number, len(countries) + place] = 1.0
-    scores, counts = np.hsplit(resamples.sums(cells), 2)
-    return resamples.estimate(ratio(scores, counts).mean(axis=-1), n=len(there), of=len(results))
+    def sums(result: Result) -> list[float]:
+        own = [float(_COUNTRY(result) == country) for country in countries]
+        return [*(one * (result.score or 0.0) for one in own), *own]
 
+    def mean(*columns: Any) -> Any:
+        shares = zip(columns[: len(countries)], columns[len(countries) :], strict=True)
+        return sum(ratio(right, asked) for right, asked in shares) / len(countries)
 
-def _by_setup(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
-    found = (
-        (name, [one for one in results if one.fields["condition"] == name]) for name in _SETUPS
-    )
-    return [(name, of_setup) for name, of_setup in found if of_setup]
+    return Sample(results).measure(sums, mean)
 
 
-def _values(results: Sequence[Result], name: str, known: Sequence[str] = ()) -> list[str]:
-    """The values that results have, those that are known first and in their order."""
-    there = {_of(result, name) for result in results}
-    return [*(value for value in known if value in there), *sorted(there.difference(known))]
+def _cells(results: Sequence[Result]) -> dict[str, Cell]:
+    setup = results[0].condition
+    chance = Estimate(CHANCE[setup], n=len(results), of=len(results))
+    cells: dict[str, Cell] = {**scores(results), "chance": chance}
+    if setup == HARD:
+        cells["per option"] = Sample(list(_single_answers(results))).accuracy()
+    return cells
 
 
-def _of(result: Result, name: str) -> str:
-    return str(result.fields.get(name) or _NOT_SAID)
+def _single_answers(results: Sequence[Result]) -> Iterator[Result]:
+    """Each answer of a Hard question by itself."""
+    for result in results:
+        truths = result.fields["gold"]
+        for true, said in zip(truths, result.answer or [None] * len(truths), strict=True):
+            fields = {**result.fields, "gold": true}
+            alone = replace(result, fields=fields, answer=said, score=None)
+            if said is not None:
+                alone = replace(alone, outcome="answered", score=float(said is true))
+            yield alone
 
 
-def _question(result: Result) -> str:
-    return str(result.fields["row"])
+def _with_chosen(easy: Sequence[Result]) -> Callable[[Sequence[Result]], dict[str, Cell]]:
+    chosen = Counter(_shown(one, one.answer) for one in easy if one.outcome == "answered")
+    return lambda here: {**scores(here), "chosen": chosen[_shown(here[0], here[0].fields["gold"])]}
 
 
-def _steps(result: Result) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = result.steps["options"]
-    return found
+def _shown(result: Result, letter: str) -> str:
+    """The letter at which an option was shown, from its letter in the released file."""
+    return "ABCD"[result.fields["order"].index(letter)]

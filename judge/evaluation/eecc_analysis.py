@@ -4,20 +4,28 @@ The paper measures two texts against each other and has five outputs a prompt. H
 distance between two nationalities it does not say; as in the authors' scripts it is the mean over
 all pairs of an output of one and an output of the other, and 0 from a nationality to itself. BLEU,
 a similarity, becomes the distance 1 - BLEU.
+
+Countries are as far apart in culture as the vectors of their values (section 4.3.2): Hofstede's
+dimensions and the World Values Survey. Many countries lack values (`#NULL!`), of which the paper
+says nothing. By the rule `paper` the sum of squares over the dimensions that both have is scaled up
+to all dimensions, so that missing values do not make countries alike; `released` leaves it as it
+is, as the authors' scripts do.
 """
 
 from __future__ import annotations
 
+import csv
+import re
+import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from judge.errors import UsageError, why_unread
 from judge.evaluation.benchmark import Result
-from judge.evaluation.eecc_culture import Culture, read_cultures
-from judge.evaluation.eecc_text import telling, words_of
 from judge.stats.bleu import corpus_bleu, symmetric_bleu
 from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.intervals import Estimate
@@ -37,11 +45,144 @@ if TYPE_CHECKING:
 Metric = Literal["WED", "BLEU"]
 METRICS: tuple[Metric, ...] = ("WED", "BLEU")
 
+FILES = {
+    "Hofstede": "distances_hofstede_raw_with_demonymns.csv",
+    "WVS": "wvs_250_dims_with_demonyms.csv",
+}
+"""The measures of culture, and the file of the released folder that each is read from."""
+
+NOMINAL = frozenset(("Q91", "Q92", "Q93", "Q152", "Q153", "Q154", "Q155", "Q156", "Q157", "Q223"))
+"""Questions of the WVS (wave 7) about organisations, aims of the country, and the party.
+
+The released file has 259 questions, the paper 249: it leaves out those without an order, and does
+not name them. The questionnaire has these ten whose answers are neither ordered nor two. Q223, the
+party, is the mean of codes that begin with the country's own number, up to 804,188 where no other
+question goes beyond 10: with it the distance between two countries is that of their numbers.
+`released` keeps all ten, the other rules leave them out.
+"""
+
+MISSING = "#NULL!"
+EVERY_TOPIC = "all"
+_DEMONYM = "Demonym"
+_BESIDE_VALUES = ("ctr", "country", _DEMONYM)
+_WORD = re.compile(
+    r"""
+    n't\b | '(?:s|re|ve|ll|d|m)\b                # a clitic, after what it is split from
+    | (?:(?!n't\b)\w)+                            # a word, up to n't
+      (?:(?!'(?:s|re|ve|ll|d|m)\b)(?:[-.,'/]|(?<=\d):(?=\d))(?!n't\b)\w(?:(?!n't\b)\w)*)*
+    | \.{2,} | -{2,} | [^\w\s]
+    """,
+    re.VERBOSE,
+)
+_QUOTES = str.maketrans({"’": "'", "‘": "'"})
+
 Words = list[str]
 Taus = Mapping[str, float | None]
 """tau-c of each anchor by its nationality."""
 
-EVERY_TOPIC = "all"
+
+def words_of(text: str) -> Words:
+    """The lower-cased text's words and punctuation marks, in order.
+
+    The paper takes NLTK's `word_tokenize`, which needs a model that must be downloaded. Here one
+    pattern follows its rules: punctuation marks are words of their own, clitics ('s, n't, 'll) are
+    split off, hyphens and marks inside a word are kept.
+    """
+    return _WORD.findall(unicodedata.normalize("NFC", text).lower().translate(_QUOTES))
+
+
+# ------------------------------------------------------------ culture
+
+
+@dataclass(frozen=True, slots=True)
+class Culture:
+    """Countries by demonym, and their distances, (countries, countries); nan where unknown."""
+
+    demonyms: tuple[str, ...]
+    distances: NDArray[np.float64]
+
+
+def read_cultures(folder: Path, *, rule: Rule = "paper") -> dict[str, Culture]:
+    """The measures whose files are in the folder. Raises UsageError as `read_vectors`."""
+    without = {"WVS": NOMINAL if rule != "released" else frozenset[str]()}
+    return {
+        name: culture(read_vectors(folder / file, without=without.get(name, ())), rule=rule)
+        for name, file in FILES.items()
+        if (folder / file).is_file()
+    }
+
+
+def read_vectors(path: Path, *, without: Collection[str] = ()) -> dict[str, list[float]]:
+    """Each country's values by its demonym, nan for what is missing.
+
+    Args:
+        path: a CSV file with a header.
+        without: columns that are not read.
+
+    Raises:
+        UsageError: no column Demonym, a line of another length, a demonym that is empty or was
+            there before, or a value that is neither a number nor `#NULL!`; with file, line, column.
+    """
+    vectors: dict[str, list[float]] = {}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.reader(file)
+            head = next(rows, [])
+            if _DEMONYM not in head:
+                raise UsageError(f"{path}:1: no column {_DEMONYM!r}")
+            for row in rows:
+                place = f"{path}:{rows.line_num}"
+                if len(row) != len(head):
+                    raise UsageError(f"{place}: {len(row)} cells, the header has {len(head)}")
+                cells = dict(zip(head, row, strict=True))
+                demonym = cells[_DEMONYM].strip()
+                if not demonym or demonym in vectors:
+                    problem = "was there before" if demonym else "is empty"
+                    raise UsageError(f"{place}: column {_DEMONYM!r}: {demonym!r} {problem}")
+                vectors[demonym] = [
+                    _value(text, f"{place}: column {name!r}")
+                    for name, text in cells.items()
+                    if name not in _BESIDE_VALUES and name not in without
+                ]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {why_unread(error)}") from error
+    return vectors
+
+
+def _value(text: str, place: str) -> float:
+    if text.strip() == MISSING:
+        return float("nan")
+    try:
+        value = float(text)
+    except ValueError:
+        raise UsageError(f"{place}: {text!r} is neither a number nor {MISSING}") from None
+    if not abs(value) < float("inf"):
+        raise UsageError(f"{place}: {text!r} is no finite number")
+    return value
+
+
+def culture(vectors: Mapping[str, Sequence[float]], *, rule: Rule = "paper") -> Culture:
+    """The distances between countries; nan for two that share no dimension."""
+    import numpy as np
+
+    values = np.array(list(vectors.values()), dtype=np.float64)
+    there = (~np.isnan(values)).astype(np.float64)
+    filled = np.nan_to_num(values)
+    common = there @ there.T
+    squares = np.stack(
+        [
+            ((row - filled) ** 2 * at * there).sum(axis=1)
+            for row, at in zip(filled, there, strict=True)
+        ]
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = 1.0 if rule == "released" else values.shape[1] / common
+        distances = np.sqrt(squares * scale)
+    distances[common == 0] = np.nan
+    return Culture(tuple(vectors), distances)
+
+
+# ------------------------------------------------------------ studies
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +236,11 @@ def studies(results: Sequence[Result], *, rule: Rule = "paper") -> list[Study]:
     for result in results:
         fields = result.fields
         groups[fields["condition"], fields["kind"], fields["data"]].append(result)
-    return [
-        _study(condition, kind, Path(data), group, rule)
-        for (condition, kind, data), group in groups.items()
-    ]
+    return [_study(*key, group, rule) for key, group in groups.items()]
 
 
-def _study(condition: str, kind: str, folder: Path, results: Sequence[Result], rule: Rule) -> Study:
-    cultures = read_cultures(folder, rule=rule)
+def _study(condition: str, kind: str, data: str, results: Sequence[Result], rule: Rule) -> Study:
+    cultures = read_cultures(Path(data), rule=rule)
     identities = tuple(dict.fromkeys(result.fields["identity"] for result in results))
     by_concept: dict[str, list[Result]] = defaultdict(list)
     for result in results:
@@ -117,22 +255,14 @@ def _study(condition: str, kind: str, folder: Path, results: Sequence[Result], r
         corpus = documents[EVERY_TOPIC if condition == "stories" else topic]
         for identity, outputs in texts.items():
             for words in outputs:
-                corpus[identity].update(telling(words))
-    known = {name: set(one.demonyms) for name, one in cultures.items()}
-    return Study(
-        condition,
-        kind,
-        results,
-        identities,
-        tuple(concepts),
-        {
-            (topic, identity): best
-            for topic, by_identity in documents.items()
-            for identity, best in top_words(by_identity).items()
-        },
-        {name: len(demonyms & set(identities)) for name, demonyms in known.items()},
-        folder,
-    )
+                corpus[identity].update(w for w in words if len(w) > 1 and any(map(str.isalpha, w)))
+    best = {
+        (topic, identity): words
+        for topic, by_identity in documents.items()
+        for identity, words in top_words(by_identity).items()
+    }
+    known = {name: len(set(one.demonyms) & set(identities)) for name, one in cultures.items()}
+    return Study(condition, kind, results, identities, tuple(concepts), best, known, Path(data))
 
 
 def _texts(results: Iterable[Result]) -> dict[str, list[Words]]:
@@ -153,24 +283,18 @@ def _measured(
     flat = list(chain.from_iterable(texts.values()))
     found: dict[str, Measured] = {}
     for metric in METRICS:
-        across, within = distances(flat, owners, metric, rule=rule)
+        across, blocks = distances(flat, owners, metric, rule=rule)
+        # Over nationalities that have two outputs or more.
+        own = [lexical_variance(block, rule=rule) for block in blocks]
         found[metric] = Measured(
             lexical_variance_estimate(across, of=of, rule=rule),
-            _within(within, of, rule),
+            replace(mean_estimate(own, Resamples(range(len(own)))), of=of),
             {
                 name: taus(identities, across, one, metric, rule=rule)
                 for name, one in cultures.items()
             },
         )
     return found
-
-
-def _within(blocks: Sequence[NDArray[np.float64]], of: int, rule: Rule) -> Estimate:
-    """The mean variance of a nationality's own outputs, over those that have two or more."""
-    found = mean_estimate(
-        [lexical_variance(block, rule=rule) for block in blocks], Resamples(range(len(blocks)))
-    )
-    return Estimate(found.value, found.low, found.high, found.n, of)
 
 
 def distances(
@@ -204,15 +328,13 @@ def distances(
         across = share @ pairs @ share.T
     np.fill_diagonal(across, 0.0)
     starts = np.searchsorted(owner, np.arange(count + 1))
-    blocks = [pairs[a:b, a:b] for a, b in pairwise(starts)]
-    return across, blocks
+    return across, [pairs[a:b, a:b] for a, b in pairwise(starts)]
 
 
 def _one_direction(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     import numpy as np
 
-    upper = np.triu(scores)
-    return upper + np.triu(scores, 1).T
+    return np.triu(scores) + np.triu(scores, 1).T
 
 
 def taus(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from judge.evaluation.benchmark import Result
-from judge.evaluation.eecc_analysis import METRICS, Concept, Study, studies
-from judge.evaluation.eecc_culture import FILES
-from judge.evaluation.measuring import COUNTS, counted
-from judge.evaluation.tables import Cell, Row, Table
+from judge.evaluation.benchmark import Choices, Options, Result
+from judge.evaluation.eecc_analysis import FILES, METRICS, Concept, Study, studies
+from judge.evaluation.measuring import Sample
+from judge.evaluation.tables import Cell, Row, Table, bars, grouped
 from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.intervals import Estimate
 from judge.stats.significance import one_way_anova
@@ -17,8 +15,7 @@ from judge.stats.text import Rule
 
 _HEADS = ("condition", "identities")
 _SIDES = ("across", "within")
-_SPREAD = ("median", "lower quartile", "upper quartile")
-_BOTH = tuple(f"{side} {metric}" for metric in METRICS for side in _SIDES)
+_SPREAD = {"median": 0.5, "lower quartile": 0.25, "upper quartile": 0.75}
 _TAUS = tuple(f"{culture} {metric}" for culture in FILES for metric in METRICS)
 
 _RULES: Mapping[Rule, str] = {
@@ -37,256 +34,210 @@ _RULES: Mapping[Rule, str] = {
 }
 _OVER_CONCEPTS = "Means over concepts; intervals are 95 %, bootstrapped over concepts."
 _OVER_IDENTITIES = "Intervals are 95 %, bootstrapped over nationalities."
+_BOX = "A box has one value for each concept."
+_ABOVE = "Above 0 where countries nearer in values have outputs more alike."
+_FEWER = (
+    "Each concept gives one value to either group. By all rules but `distinct` the variance within "
+    "k outputs is (k - 1) / k of what it would be among many, and that alone makes F larger."
+)
+_WORDS = (
+    "All outputs for a nationality are one document. A word scores its count times ln(N / m) where "
+    "m of N nationalities have it; one that all have is not listed."
+)
 
 
-def tables(results: Sequence[Result], *, rule: Rule = "paper") -> list[Table]:
+class Variance(Options):
+    """The paper's definitions, the authors' scripts', or variance over distinct pairs."""
+
+    rule: Rule = "paper"
+
+
+def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
     """All tables of the results. Raises UsageError as `eecc_analysis.studies`."""
+    rule = choices.options.rule if isinstance(choices.options, Variance) else "paper"
     found = studies(results, rule=rule)
-    culture = tuple(note for study in found for note in _culture_notes(study))
-    return [
-        _replies(found),
-        _variance(found, rule),
-        _variance_of_topics(found, rule),
-        _variance_of_concepts(found, rule),
-        _anova(found, rule),
-        _words(found),
-        _tau(found, rule, culture),
-        _tau_of_concepts(found, rule, culture),
-        _tau_of_countries(found, rule, culture),
+    head, culture = _RULES[rule], tuple(note for study in found for note in _culture_notes(study))
+    over_concepts = (head, _OVER_CONCEPTS)
+    concepts = [
+        ((*_of(study), concept.topic, concept.name), concept)
+        for study in found
+        for concept in study.concepts
     ]
-
-
-def _replies(found: Sequence[Study]) -> Table:
-    rows = []
-    for study in found:
-        cells = counted((), study.results)
-        cells |= {"nationalities": len(study.identities), "concepts": len(study.concepts)}
-        rows.append(Row((study.condition, study.kind), cells))
-    return Table(
-        "eecc-replies",
-        "EECC: outputs that were asked for",
-        _HEADS,
-        (*COUNTS, "nationalities", "concepts"),
-        rows,
-        notes=("What is not answered, and an answer without a word, is left out everywhere else.",),
-    )
-
-
-def _variance(found: Sequence[Study], rule: Rule) -> Table:
-    rows = [
-        _spread((study.condition, study.kind, metric, side), _side(study.concepts, metric, side))
+    topics = [
+        ((*_of(study), *topic), some)
+        for study in found
+        for topic, some in grouped(study.concepts, lambda concept: concept.topic)
+    ]
+    variance = [
+        _spread((*_of(study), metric, side), [_side(one, metric, side) for one in study.concepts])
         for study in found
         for metric in METRICS
         for side in _SIDES
     ]
-    return Table(
-        "eecc-variance",
-        "EECC: lexical variance across and within nationalities (figure 1)",
-        (*_HEADS, "metric", "variance"),
-        ("mean", *_SPREAD),
-        rows,
-        figure="boxes",
-        notes=(_RULES[rule], _OVER_CONCEPTS, "A box has one value for each concept."),
-    )
-
-
-def _variance_of_topics(found: Sequence[Study], rule: Rule) -> Table:
-    rows = []
-    for study in found:
-        topics: dict[str, list[Concept]] = defaultdict(list)
-        for concept in study.concepts:
-            topics[concept.topic].append(concept)
-        for topic, concepts in topics.items():
-            cells: dict[str, Cell] = {
-                f"{side} {metric}": _mean(_side(concepts, metric, side))
-                for metric in METRICS
-                for side in _SIDES
-            }
-            rows.append(Row((study.condition, study.kind, topic), cells))
-    return Table(
-        "eecc-variance-topics",
-        "EECC: lexical variance by topic",
-        (*_HEADS, "topic"),
-        _BOTH,
-        rows,
-        notes=(_RULES[rule], _OVER_CONCEPTS),
-    )
-
-
-def _variance_of_concepts(found: Sequence[Study], rule: Rule) -> Table:
-    rows = []
-    for study in found:
-        for concept in study.concepts:
-            cells: dict[str, Cell] = {}
-            for metric, measured in concept.measured.items():
-                cells |= {
-                    f"across {metric}": measured.across,
-                    f"within {metric}": measured.within,
-                }
-            rows.append(Row((study.condition, study.kind, concept.topic, concept.name), cells))
-    return Table(
-        "eecc-variance-concepts",
-        "EECC: lexical variance by concept",
-        (*_HEADS, "topic", "concept"),
-        _BOTH,
-        rows,
-        notes=(_RULES[rule], _OVER_IDENTITIES),
-    )
-
-
-def _anova(found: Sequence[Study], rule: Rule) -> Table:
-    rows = []
-    for study in found:
-        for metric in METRICS:
-            groups = [
-                [value for value in _side(study.concepts, metric, side) if value is not None]
-                for side in _SIDES
-            ]
-            result = one_way_anova(groups)
-            cells: dict[str, Cell] = {
-                "F": Estimate(
-                    result.f, n=sum(map(len, groups)), of=len(_SIDES) * len(study.concepts)
-                ),
-                "p": None if result.p is None else f"{result.p:.3g}",
-                "degrees of freedom": f"{result.between}, {result.within}",
-                "equal means rejected": None if result.p is None else _yes(result.p < 0.05),
-            }
-            rows.append(Row((study.condition, study.kind, metric), cells))
-    return Table(
-        "eecc-anova",
-        "EECC: variance within against across nationalities, one-way ANOVA (table 3)",
-        (*_HEADS, "metric"),
-        ("F", "p", "degrees of freedom", "equal means rejected"),
-        rows,
-        notes=(
-            _RULES[rule],
-            "Each concept gives one value to either group. By all rules but `distinct` the "
-            "variance within k outputs is (k - 1) / k of what it would be among many, and that "
-            "alone makes F larger.",
-        ),
-    )
-
-
-def _words(found: Sequence[Study]) -> Table:
-    rows = []
-    for study in found:
-        for (topic, identity), best in study.words.items():
-            shown = ", ".join(word for word, _ in best)
-            rows.append(Row((study.condition, study.kind, topic, identity), {"words": shown}))
-    return Table(
-        "eecc-words",
-        "EECC: the 15 words of highest TF-IDF (tables 1 and 2)",
-        (*_HEADS, "topic", "nationality"),
-        ("words",),
-        rows,
-        notes=(
-            "All outputs for a nationality are one document. A word scores its count times ln(N / "
-            "m) where m of N nationalities have it; one that all have is not listed.",
-        ),
-    )
-
-
-def _tau(found: Sequence[Study], rule: Rule, notes: Sequence[str]) -> Table:
-    rows = [
+    tau = [
         _spread(
-            (study.condition, study.kind, culture, metric),
-            [_anchors(concept, culture, metric).value for concept in study.concepts],
+            (*_of(study), culture, metric), [_tau(one, culture, metric) for one in study.concepts]
         )
         for study in found
         for culture in study.matched
         for metric in METRICS
     ]
-    return Table(
-        "eecc-tau",
-        "EECC: Kendall's tau-c of text and cultural values, over countries (figure 2)",
-        (*_HEADS, "values", "metric"),
-        ("mean", *_SPREAD),
-        rows,
-        figure="boxes",
-        notes=(
-            _RULES[rule],
-            _OVER_CONCEPTS,
-            "Above 0 where countries nearer in values have outputs more alike. A box has one value "
-            "for each concept, the mean over countries.",
-            *notes,
-        ),
-    )
-
-
-def _tau_of_concepts(found: Sequence[Study], rule: Rule, notes: Sequence[str]) -> Table:
-    rows = [
-        Row(
-            (study.condition, study.kind, concept.topic, concept.name),
-            {
-                f"{culture} {metric}": _anchors(concept, culture, metric)
-                for culture in study.matched
-                for metric in METRICS
-            },
-        )
-        for study in found
-        for concept in study.concepts
-    ]
-    return Table(
-        "eecc-tau-concepts",
-        "EECC: Kendall's tau-c by concept, mean over countries",
-        (*_HEADS, "topic", "concept"),
-        _TAUS,
-        rows,
-        notes=(_RULES[rule], _OVER_IDENTITIES, *notes),
-    )
-
-
-def _tau_of_countries(found: Sequence[Study], rule: Rule, notes: Sequence[str]) -> Table:
-    rows = []
-    for study in found:
-        resamples = Resamples(range(len(study.concepts)))
-        for identity in study.identities:
-            cells: dict[str, Cell] = {}
-            for culture in study.matched:
-                for metric in METRICS:
-                    taus = [concept.measured[metric].taus[culture] for concept in study.concepts]
-                    if any(identity in by_anchor for by_anchor in taus):
-                        values = [by_anchor.get(identity) for by_anchor in taus]
-                        cells[f"{culture} {metric}"] = mean_estimate(values, resamples)
-            if cells:
-                rows.append(Row((study.condition, study.kind, identity), cells))
-    return Table(
-        "eecc-tau-countries",
-        "EECC: Kendall's tau-c by country, mean over concepts (figure 3)",
-        (*_HEADS, "nationality"),
-        _TAUS,
-        rows,
-        figure="bars",
-        drawn=_TAUS,
-        notes=(_RULES[rule], _OVER_CONCEPTS, *notes),
-    )
-
-
-def _culture_notes(study: Study) -> Iterator[str]:
-    for culture, file in FILES.items():
-        count = study.matched.get(culture)
-        if count is None:
-            yield f"{study.condition}: no {culture} values, {study.folder / file} is not there."
-        else:
-            yield (
-                f"{study.condition}: {culture} values for {count} of {len(study.identities)} "
-                f"nationalities, matched by demonym; the other {len(study.identities) - count} are "
-                "left out."
-            )
-
-
-def _side(concepts: Sequence[Concept], metric: str, side: str) -> list[float | None]:
     return [
-        (measured.across if side == "across" else measured.within).value
-        for concept in concepts
-        for measured in (concept.measured[metric],)
+        bars(
+            "eecc-replies",
+            "EECC: outputs that were asked for",
+            _HEADS,
+            [(_of(study), study) for study in found],
+            lambda study: {
+                **Sample(study.results).counts(),
+                "nationalities": len(study.identities),
+                "concepts": len(study.concepts),
+            },
+            notes=("Items without an answer, and answers without a word, are left out elsewhere.",),
+        ),
+        Table(
+            "eecc-variance",
+            "EECC: lexical variance across and within nationalities (figure 1)",
+            (*_HEADS, "metric", "variance"),
+            rows=variance,
+            figure="boxes",
+            notes=(*over_concepts, _BOX),
+        ),
+        bars(
+            "eecc-variance-topics",
+            "EECC: lexical variance by topic",
+            (*_HEADS, "topic"),
+            topics,
+            lambda some: _both(
+                lambda metric, side: _mean([_side(one, metric, side) for one in some])
+            ),
+            notes=over_concepts,
+        ),
+        bars(
+            "eecc-variance-concepts",
+            "EECC: lexical variance by concept",
+            (*_HEADS, "topic", "concept"),
+            concepts,
+            lambda concept: _both(lambda metric, side: _estimate(concept, metric, side)),
+            notes=(head, _OVER_IDENTITIES),
+        ),
+        bars(
+            "eecc-anova",
+            "EECC: variance within against across nationalities, one-way ANOVA (table 3)",
+            (*_HEADS, "metric"),
+            [((*_of(study), metric), (study, metric)) for study in found for metric in METRICS],
+            lambda part: _anova(*part),
+            notes=(head, _FEWER),
+        ),
+        bars(
+            "eecc-words",
+            "EECC: the 15 words of highest TF-IDF (tables 1 and 2)",
+            (*_HEADS, "topic", "nationality"),
+            [((*_of(study), *key), best) for study in found for key, best in study.words.items()],
+            lambda best: {"words": ", ".join(word for word, _ in best)},
+            notes=(_WORDS,),
+        ),
+        Table(
+            "eecc-tau",
+            "EECC: Kendall's tau-c of text and cultural values, over countries (figure 2)",
+            (*_HEADS, "values", "metric"),
+            rows=tau,
+            figure="boxes",
+            notes=(*over_concepts, _ABOVE, f"{_BOX} It is the mean over countries.", *culture),
+        ),
+        bars(
+            "eecc-tau-concepts",
+            "EECC: Kendall's tau-c by concept, mean over countries",
+            (*_HEADS, "topic", "concept"),
+            concepts,
+            _taus,
+            notes=(head, _OVER_IDENTITIES, *culture),
+        ),
+        Table(
+            "eecc-tau-countries",
+            "EECC: Kendall's tau-c by country, mean over concepts (figure 3)",
+            (*_HEADS, "nationality"),
+            _TAUS,
+            [row for study in found for row in _countries(study)],
+            figure="bars",
+            drawn=_TAUS,
+            notes=(*over_concepts, *culture),
+        ),
     ]
+
+
+def _of(study: Study) -> tuple[str, str]:
+    return study.condition, study.kind
+
+
+def _estimate(concept: Concept, metric: str, side: str) -> Estimate:
+    measured = concept.measured[metric]
+    return measured.across if side == "across" else measured.within
+
+
+def _side(concept: Concept, metric: str, side: str) -> float | None:
+    return _estimate(concept, metric, side).value
+
+
+def _both(cell: Callable[[str, str], Cell]) -> dict[str, Cell]:
+    return {f"{side} {metric}": cell(metric, side) for metric in METRICS for side in _SIDES}
+
+
+def _anova(study: Study, metric: str) -> dict[str, Cell]:
+    values = [[_side(one, metric, side) for one in study.concepts] for side in _SIDES]
+    groups = [[value for value in group if value is not None] for group in values]
+    found = one_way_anova(groups)
+    n, of = sum(map(len, groups)), sum(map(len, values))
+    rejected = None if found.p is None else "yes" if found.p < 0.05 else "no"
+    return {
+        "F": Estimate(found.f, n=n, of=of),
+        "p": None if found.p is None else f"{found.p:.3g}",
+        "degrees of freedom": f"{found.between}, {found.within}",
+        "equal means rejected": rejected,
+    }
+
+
+def _tau(concept: Concept, culture: str, metric: str) -> float | None:
+    return _anchors(concept, culture, metric).value
 
 
 def _anchors(concept: Concept, culture: str, metric: str) -> Estimate:
     """The mean tau-c over the countries of one concept, each in turn the anchor."""
-    values = list(concept.measured[metric].taus[culture].values())
-    return mean_estimate(values, Resamples(range(len(values))))
+    return _mean(list(concept.measured[metric].taus[culture].values()))
+
+
+def _taus(concept: Concept) -> dict[str, Cell]:
+    return {
+        f"{culture} {metric}": _anchors(concept, culture, metric)
+        for metric in METRICS
+        for culture in concept.measured[metric].taus
+    }
+
+
+def _countries(study: Study) -> Iterator[Row]:
+    resamples = Resamples(range(len(study.concepts)))
+    for identity in study.identities:
+        cells: dict[str, Cell] = {}
+        for culture in study.matched:
+            for metric in METRICS:
+                taus = [concept.measured[metric].taus[culture] for concept in study.concepts]
+                if any(identity in by_anchor for by_anchor in taus):
+                    values = [by_anchor.get(identity) for by_anchor in taus]
+                    cells[f"{culture} {metric}"] = mean_estimate(values, resamples)
+        if cells:
+            yield Row((*_of(study), identity), cells)
+
+
+def _culture_notes(study: Study) -> Iterator[str]:
+    for culture, file in FILES.items():
+        count, of = study.matched.get(culture), len(study.identities)
+        if count is None:
+            yield f"{study.condition}: no {culture} values, {study.folder / file} is not there."
+        else:
+            yield (
+                f"{study.condition}: {culture} values for {count} of {of} nationalities, matched "
+                f"by demonym; the other {of - count} are left out."
+            )
 
 
 def _mean(values: Sequence[float | None]) -> Estimate:
@@ -299,11 +250,7 @@ def _spread(labels: tuple[str, ...], values: Sequence[float | None]) -> Row:
 
     there = [value for value in values if value is not None]
     cells: dict[str, Cell] = {"mean": _mean(values)}
-    for name, share in zip(_SPREAD, (0.5, 0.25, 0.75), strict=True):
+    for name, share in _SPREAD.items():
         value = float(np.quantile(there, share)) if there else None
         cells[name] = Estimate(value, n=len(there), of=len(values))
     return Row(labels, cells, tuple(there))
-
-
-def _yes(answer: bool) -> str:
-    return "yes" if answer else "no"

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any
 
-from judge import __version__, plugins
+from judge import __version__
 from judge.backends.base import Reading
+from judge.digest import digest
 from judge.errors import BackendError, JudgeError, UsageError
 from judge.evaluation.asking import Examinee
-from judge.evaluation.benchmark import Answer, Benchmark, Choices, Grader, MeasuredModel, Result
-from judge.evaluation.results import answered, result_of
-from judge.evaluation.selection import first_rows, sampled_rows
+from judge.evaluation.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
+from judge.evaluation.grading import JudgedGrader
+from judge.evaluation.measuring import by_condition
+from judge.evaluation.results import asked_of, line_of, rated, result_of
+from judge.evaluation.rows import first_rows, sampled_rows
+from judge.evaluation.tables import Table
 from judge.judging.capabilities import prove_logprobs
+from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.limits import BudgetReached
 from judge.records import Item, Problem, SeenIds
@@ -30,53 +36,16 @@ from judge.run.setup import Setup
 from judge.run.summary import SpeechStatistics, Summary
 from judge.settings import Settings
 from judge.task import load_task
-from judge.verdict import Usage
 
-BENCHMARKS = "judge.benchmarks"
-GUESSER = "baseline:embedding"
-"""The measured model that stands for knowing nothing."""
+BASELINE = "baseline:"
+"""Begins the name of what a benchmark measures in place of a model."""
 
 _log = logging.getLogger(__name__)
 
 
-def benchmark_names() -> tuple[str, ...]:
-    """The benchmarks installed, sorted by name."""
-    return plugins.names(BENCHMARKS)
-
-
-def load_benchmark(name: str) -> Benchmark:
-    """The benchmark with this name.
-
-    Raises:
-        UsageError: there is none.
-    """
-    found: Benchmark | None = plugins.load(BENCHMARKS, name)
-    if found is None:
-        told = ", ".join(benchmark_names())
-        raise UsageError(f"no benchmark is called {name!r}; there are {told}")
-    return found
-
-
-def choices_of(
-    benchmark: Benchmark, conditions: Sequence[str], seed: int, draws: int | None
-) -> Choices:
-    """What the user chose, held against what the benchmark has.
-
-    Raises:
-        UsageError: an unknown condition, or several answers to items that are asked once.
-    """
-    if unknown := [name for name in conditions if name not in benchmark.conditions]:
-        told = ", ".join(benchmark.conditions)
-        raise UsageError(f"--condition {unknown[0]}: {benchmark.name} has {told}")
-    if draws is not None and draws > 1 and benchmark.draws == 1:
-        raise UsageError(f"--draws: {benchmark.name} asks each item once")
-    chosen = tuple(name for name in benchmark.conditions if name in (conditions or benchmark.usual))
-    return Choices(chosen, seed, draws or benchmark.draws)
-
-
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """How the run ended, and the results that stand in its output."""
+    """How the run ended, and the results in its output."""
 
     report: Report
     results: list[Result]
@@ -90,21 +59,30 @@ def evaluate(
     benchmark: Benchmark,
     choices: Choices,
     judges: Sequence[str] = (),
+    given: Sequence[Result] | None = None,
 ) -> Evaluated:
     """Put the model that `settings.model` names through a benchmark.
 
     Args:
-        judges: models that grade what no rule can.
+        judges: models that grade what no rule can score.
+        given: answers that are at hand; no model is measured then, and these are graded.
 
     Raises:
         UsageError: nothing was asked: a source, output, model or setting that cannot be used.
     """
     refuse_outputs(job)
-    setup = setup_of(settings, benchmark, judges)
+    setup = setup_of(settings, benchmark, judges, measured=given is None)
     with SeenIds() as ids:
-        work = _Evaluation(job, setup, ids, benchmark, choices, settings.model[0], tuple(judges))
+        work = _Evaluation(job, setup, ids, settings, benchmark, choices, tuple(judges), given)
         report = run(job, work, Summary(SpeechStatistics(None)), watcher)
     return Evaluated(report, work.results)
+
+
+def tables_of(benchmark: Benchmark, results: Sequence[Result], choices: Choices) -> list[Table]:
+    """The benchmark's tables, those without a row left out."""
+    if benchmark.tables is None:
+        return by_condition(benchmark.name, results, benchmark.conditions)
+    return [table for table in benchmark.tables(results, choices) if table.rows]
 
 
 def setup_of(
@@ -112,6 +90,7 @@ def setup_of(
     benchmark: Benchmark,
     judges: Sequence[str],
     *,
+    measured: bool = True,
     build: ClientBuilder = build_client,
 ) -> Setup:
     """The clients of the measured model and of the judges, which alone are the setup's judges.
@@ -119,12 +98,18 @@ def setup_of(
     Raises:
         UsageError: not one model is measured, or a model or setting cannot be used.
     """
-    if len(settings.model) != 1:
-        raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
     if judges and benchmark.grade is None:
         raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
+    asked: tuple[str, ...] = ()
+    if measured:
+        if len(settings.model) != 1:
+            raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
+        if not settings.model[0].startswith(BASELINE):
+            asked = settings.model
+        elif settings.model[0].removeprefix(BASELINE) not in benchmark.baselines:
+            told = ", ".join(BASELINE + name for name in benchmark.baselines) or "no baseline"
+            raise UsageError(f"--model {settings.model[0]}: {benchmark.name} has {told}")
     graded = settings.model_copy(update={"model": tuple(judges), "check": (), "workflow": None})
-    asked = () if settings.model[0] == GUESSER else settings.model
     return Setup.of(graded, (*asked, *judges), build=build)
 
 
@@ -147,50 +132,51 @@ def problem_of(item: Item, ids: SeenIds) -> Problem | None:
     return Problem(f"id {id} was already on {first}", "id", "duplicate-id")
 
 
-class _Asks(MeasuredModel, Protocol):
-    """A measured model before it is asked about an item."""
+def sampling_of(settings: Settings, benchmark: Benchmark, choices: Choices) -> Sampling:
+    """Temperature and seed of the measured model.
 
-    def about(self, fields: Any) -> MeasuredModel: ...
+    A temperature that the user set is taken; else the paper's; else several answers to the same
+    question are drawn warm, or they would all be one.
+    """
+    if "temperature" in settings.model_fields_set:
+        return Sampling(settings.temperature, settings.seed)
+    if benchmark.temperature is not None:
+        return Sampling(benchmark.temperature, settings.seed)
+    warm = settings.vote_temperature if choices.draws > 1 else settings.temperature
+    return Sampling(warm, settings.seed)
 
 
-def _guesser() -> Any:
-    from judge.evaluation.guesser import EmbeddingGuesser
-
-    return EmbeddingGuesser()
-
-
-@dataclass(slots=True)
+@dataclass
 class _Evaluation:
     """What an evaluation does with each item."""
 
     job: Job
     setup: Setup
     ids: SeenIds
+    settings: Settings
     benchmark: Benchmark
     choices: Choices
-    measured: str
     judges: tuple[str, ...]
+    given: Sequence[Result] | None
     results: list[Result] = field(default_factory=list)
-    _mark: Mark | None = None
-    _model: _Asks | None = None
-    _grader: Grader | None = None
+    replayed: int = 0
 
     def items(self) -> Iterator[Item]:
-        return items_of(self.job, self.benchmark, self.choices)
+        if self.given is None:
+            return items_of(self.job, self.benchmark, self.choices)
+        source = self.job.inputs[0]
+        return (Item(source, n, dict(one.fields)) for n, one in enumerate(self.given, 1))
 
     async def prepare(self) -> None:
-        if self.measured != GUESSER:
-            client = self.setup.client(self.measured)
-            if self.reading == "probability":
-                await prove_logprobs(f"--model {self.measured}", client)
+        if self._client is not None:
+            if self._reading == "probability":
+                await prove_logprobs(f"--model {self._measured}", self._client)
             else:
-                await client.prepare()
+                await self._client.prepare()
         if self.judges:
             await self.setup.prepare_judges()
 
     def mark(self, name: str) -> Mark:
-        if self._mark is None:
-            self._mark = self._made_mark()
         if name != self.benchmark.name:
             raise UsageError(
                 f"{self.job.out} holds answers of {name}, not of {self.benchmark.name}: "
@@ -207,19 +193,18 @@ class _Evaluation:
             return lines.bad_input(item, problem or Problem("there is no item"))
         if (line := kept(item)) is not None:
             return line
-        mark = self.mark(self.benchmark.name)
         try:
-            return answered(item, await self._answer(item), mark)
+            return line_of(await self._result(item.fields), self._mark)
         except BackendError as error:
             if error.kind in ("unreachable", "denied") or isinstance(error, BudgetReached):
                 raise
-            return _failed(item, error.kind, str(error), mark)
+            return self._failed(item, error.kind, str(error))
         except JudgeError:
             raise
         except Exception as error:  # noqa: BLE001
-            # One item that a benchmark stumbles over must not keep all others from being asked.
+            # One item that a benchmark fails on must not keep all others from being asked.
             _log.exception("item %s was not asked", item.fields.get("id"))
-            return _failed(item, "internal", redacted(f"{type(error).__name__}: {error}"), mark)
+            return self._failed(item, "internal", redacted(f"{type(error).__name__}: {error}"))
 
     def count(self, line: Line, report: Report) -> None:
         found = result_of(json.loads(line.text))
@@ -228,70 +213,92 @@ class _Evaluation:
 
     # ------------------------------------------------------------ one item
 
-    @property
-    def reading(self) -> Reading:
-        return self.setup.settings.reading or self.setup.client(self.measured).backend.reading
-
-    async def _answer(self, item: Item) -> Answer:
-        assert item.fields is not None
-        answer = await self.benchmark.answer(item.fields, self._asked.about(item.fields))
+    async def _result(self, fields: Fields) -> Result:
+        if self.given is not None:
+            result = self._by_id[str(fields["id"])]
+        elif self._guess is not None:
+            result = self._guessed(fields, self._guess)
+        else:
+            result = await self._asked(fields)
         grade = self.benchmark.grade
-        if not self.judges or grade is None or answer.outcome != "answered":
-            return answer
-        return await grade(item.fields, answer, self._graded)
+        if not self.judges or grade is None or result.outcome != "answered":
+            return result
+        return await grade(result, self._grader)
+
+    async def _asked(self, fields: Fields) -> Result:
+        assert self._client is not None, "a model is measured"
+        model = Examinee(self._client, self._reading, self._sampling, fields)
+        return await asked_of(self.benchmark, fields, model)
+
+    def _guessed(self, fields: Fields, guess: Callable[[Fields], Any]) -> Result:
+        try:
+            return rated(self.benchmark, Result(fields, "answered", guess(fields)))
+        except NoAnswer as no:
+            return Result(fields, no.outcome, no.answer, reason=no.detail)
+
+    def _failed(self, item: Item, kind: str, message: str) -> Line:
+        told = {"type": kind, **item.found_at, "message": message}
+        return line_of(Result(item.fields or {}, "error", reason=message), self._mark, told)
+
+    # ------------------------------------------------------------ made once
 
     @property
-    def _asked(self) -> _Asks:
-        if self._model is None:
-            if self.measured == GUESSER:
-                self._model = _guesser()
-            else:
-                client = self.setup.client(self.measured)
-                self._model = Examinee(client, self.reading, self._sampling)
-        return self._model
+    def _measured(self) -> str:
+        return self.settings.model[0] if self.given is None else "answers at hand"
+
+    @cached_property
+    def _client(self) -> Client | None:
+        if self.given is not None or self._guess is not None:
+            return None
+        return self.setup.client(self._measured)
 
     @property
-    def _graded(self) -> Grader:
-        if self._grader is None:
-            from judge.evaluation.grading import JudgedGrader
+    def _reading(self) -> Reading:
+        assert self._client is not None, "a model is measured"
+        return self.settings.reading or self._client.backend.reading
 
-            self._grader = JudgedGrader(self.setup)
-        return self._grader
+    @cached_property
+    def _by_id(self) -> Mapping[str, Result]:
+        return {one.id: one for one in self.given or ()}
 
-    @property
+    @cached_property
+    def _guess(self) -> Callable[[Fields], Any] | None:
+        if not self._measured.startswith(BASELINE):
+            return None
+        return self.benchmark.baselines[self._measured.removeprefix(BASELINE)]()
+
+    @cached_property
+    def _grader(self) -> JudgedGrader:
+        return JudgedGrader(self.setup)
+
+    @cached_property
     def _sampling(self) -> Sampling:
-        """Several answers to the same question are drawn warm, or they would all be one."""
-        settings = self.setup.settings
-        warm = settings.vote_temperature if self.choices.draws > 1 else settings.temperature
-        return Sampling(warm, settings.seed)
+        return sampling_of(self.settings, self.benchmark, self.choices)
 
-    def _made_mark(self) -> Mark:
-        settings = self.setup.settings
+    @cached_property
+    def _mark(self) -> Mark:
+        settings = self.settings
+        options = self.choices.options.model_dump(mode="json")
         known: dict[str, Any] = {
-            "model": self.measured,
+            "model": self._measured,
             "judge": list(self.judges),
             "settings": {
                 "version": __version__,
-                "reading": None if self.measured == GUESSER else self.reading,
+                "reading": None if self._client is None else self._reading,
                 "temperature": self._sampling.temperature,
                 "seed": settings.seed,
                 "draws": self.choices.draws,
                 "reasks": settings.reasks,
+                **({"options": options} if options else {}),
             },
-            "tasks": {name: load_task(name).digest for name in self.benchmark.tasks},
+            "tasks": {task.name: task.digest for task in map(load_task, self.benchmark.tasks)},
         }
+        if self.given is not None:
+            known["answers"] = digest([result.answer for result in self.given])
         if self.judges:
             known["grading"] = self.setup.bound("extraction").fingerprint
         identities: dict[str, Any] = {}
-        if self.measured == GUESSER:
-            identities = {GUESSER: _guesser().identity()}
-        else:
-            identities = {self.measured: dict(self.setup.client(self.measured).backend.identity())}
+        if self._client is not None:
+            identities = {self._measured: dict(self._client.backend.identity())}
         described = {"benchmark": self.benchmark.name, **known}
         return Mark(self.benchmark.name, known, fingerprint(described, identities))
-
-
-def _failed(item: Item, kind: str, message: str, mark: Mark) -> Line:
-    answer = Answer("error", Usage(), reason=message)
-    told = {"type": kind, **item.found_at, "message": message}
-    return answered(item, answer, mark, told)

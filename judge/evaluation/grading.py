@@ -1,4 +1,4 @@
-"""Judges that grade the answers which no rule can, through the workflows that judge records."""
+"""Judges that grade answers which no rule can score, by the workflow that judges extractions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from judge.evaluation.benchmark import Graded
 from judge.records import Item, Problem, build
 from judge.run.setup import Setup
 from judge.subject import Subject
-from judge.verdict import Check, Finding, Judgement, Usage, Verdict
-
-_SOURCE = "<answers>"
+from judge.verdict import Check, Finding, Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class JudgedGrader:
         """Credit each gold value by the workflow `extraction` (graphs/extraction.py).
 
         The first ten predicted values count; blank ones do not. Without any each credit is 0 and
-        nobody is asked.
+        no judge is asked.
 
         Args:
             id: what cached replies and scripted judges know the answer by.
@@ -37,41 +35,28 @@ class JudgedGrader:
         if not gold:
             return Graded((), (), (), Usage())
         places = [place for place, text in enumerate(predicted) if text.strip()]
-        subject = extraction_record(id, [predicted[place] for place in places], gold)
+        fields = {"id": id, "values": [*gold], "predicted": [predicted[place] for place in places]}
+        record = build(Item("<answers>", 1, fields), "extraction")
+        if isinstance(record, Problem):
+            raise UsageError(f"{id}: {record.message}")
         bound = self.setup.bound_workflow("extraction")
-        outcome = await bound.workflow.run(subject, bound.context)
-        return _graded(outcome.judgement, places, [value.text for value in subject.values])
-
-
-def extraction_record(id: str, predicted: Sequence[str], gold: Sequence[str]) -> Subject:
-    """An answer as the extraction workflow judges it; no predicted value is blank.
-
-    Raises:
-        UsageError: a blank gold value.
-    """
-    fields = {"id": id, "values": [*gold], "predicted": [*predicted]}
-    record = build(Item(_SOURCE, 1, fields), "extraction")
-    if isinstance(record, Problem):
-        raise UsageError(f"{id}: {record.message}")
-    return Subject.of(record)
-
-
-def _graded(judgement: Judgement, places: Sequence[int], gold: Sequence[str]) -> Graded:
-    """`places` are those of the predicted values that were shown, in their order."""
-    if judgement.extraction is None:
-        raise UsageError("the settings leave out the check value_extraction")
-    check: Check = judgement.checks[0]
-    outcomes = check.outcomes()
-    if any(verdict is Verdict.ERROR for verdict, _ in outcomes.values()):
-        raise BackendError(check.reason or "a judge gave no reply")
-    bearing = {finding.value: finding for finding in reversed(check.bearing())}
-    found = [bearing.get(value) for value in gold]
-    return Graded(
-        credits=judgement.extraction.credits,
-        named=tuple(tuple(places[n - 1] for n in one.predicted) if one else () for one in found),
-        reasons=tuple(_reason(one, check) for one in found),
-        usage=judgement.usage,
-    )
+        subject = Subject.of(record)
+        judgement = (await bound.workflow.run(subject, bound.context)).judgement
+        if judgement.extraction is None:
+            raise UsageError("the settings leave out the check value_extraction")
+        check = judgement.checks[0]
+        if any(verdict is Verdict.ERROR for verdict, _ in check.outcomes().values()):
+            raise BackendError(check.reason or "a judge gave no reply")
+        bearing = {finding.value: finding for finding in reversed(check.bearing())}
+        found = [bearing.get(value.text) for value in subject.values]
+        return Graded(
+            credits=judgement.extraction.credits,
+            named=tuple(
+                tuple(places[n - 1] for n in one.predicted) if one else () for one in found
+            ),
+            reasons=tuple(_reason(one, check) for one in found),
+            usage=judgement.usage,
+        )
 
 
 def _reason(found: Finding | None, check: Check) -> str | None:

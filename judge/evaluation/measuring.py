@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from judge.evaluation.benchmark import Result
-from judge.evaluation.tables import Cell, Row
+from judge.evaluation.tables import Cell, Table, bars, grouped
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import f1s, precisions, ratio, recalls
 from judge.stats.intervals import Estimate
@@ -16,13 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-COUNTS = ("asked", "answered", "refused", "unreadable", "error")
-"""Columns of every table: how many items were asked, and what came of them."""
-
-ACCURACY = (*COUNTS, "accuracy")
-CLASSES = (*ACCURACY, "precision", "recall", "F1")
-"""Columns of tables over a fixed set of answers: macro means over them."""
-
 FEWEST = 10
 """Rows of a source that an interval is bootstrapped over; fewer look surer than they are.
 
@@ -30,109 +25,184 @@ With two stories there are three different draws: the interval ends at the stori
 """
 
 NOTE = (
-    "A refusal or an unreadable answer counts as not right; an error (no reply) counts not at all. "
-    "Intervals are 95 %, bootstrapped over rows of the source (stories, premises), a row's items "
-    "together; a share of nothing or of all has the exact one. There is no bootstrapped one over "
-    f"fewer than {FEWEST} rows, nor where no draw changes the number."
+    "A refusal or an unreadable answer counts as not right; an error (no reply), and an answer "
+    "that was not scored, count not at all. Intervals are 95 %, bootstrapped over rows of the "
+    "source (stories, premises), a row's items together; a share of nothing or of all has the "
+    f"exact one. There is no bootstrapped one over fewer than {FEWEST} rows, nor where no draw "
+    "changes the number."
 )
 
-
-def resampled(clusters: Sequence[Hashable], *, seed: int = 0) -> Resamples:
-    """Draws of items, of which those of one name are of one row; no interval over few rows."""
-    return Resamples(clusters, seed=seed, fewest=FEWEST)
+Rows = Callable[[Result], Sequence[float]]
+Statistic = Callable[..., "NDArray[np.float64]"]
 
 
-def measured(
-    labels: tuple[str, ...],
-    results: Sequence[Result],
-    *,
-    classes: Sequence[str] = (),
-    cluster: Callable[[Result], Hashable] = lambda result: result.id,
-    seed: int = 0,
-) -> Row:
-    """A row of `ACCURACY`, or with `classes` of `CLASSES`.
+class Sample:
+    """The results behind one row of a table, and the measures of them.
 
-    Accuracy is the mean score of the items that got a reply, a missing answer scored 0. Precision,
-    recall and F1 are macro means over the classes that items are of (recall) or that items are of
-    or are answered (F1, and precision, which is None where one of them is never answered); an item
-    without an answer is missed, and is nobody's false alarm.
-
-    Args:
-        classes: the answers there are; each result's `fields["gold"]` is one of them.
-        cluster: what is drawn together in the bootstrap.
+    Results without a reply (`error`) count in no measure, but in every `of`. Results of one cluster
+    (a row of the source) are drawn together in the bootstrap.
     """
-    counts = Counter(result.outcome for result in results)
-    there = [result for result in results if result.outcome != "error"]
-    resamples = resampled([cluster(result) for result in there], seed=seed)
-    cells: dict[str, Cell] = {
-        "asked": len(results),
-        **{name: counts[name] for name in ("answered", "refused", "unreadable", "error")},
-        "accuracy": _of(
-            share_estimate([result.score or 0.0 for result in there], resamples), len(results)
-        ),
-    }
-    if classes:
-        stack = _stacked(there, classes, resamples)
-        for name, statistic in (("precision", _precision), ("recall", _recall), ("F1", _f1)):
-            found = resamples.estimate(statistic(stack), n=len(there), of=len(results))
-            cells[name] = found
-    return Row(labels, cells)
+
+    def __init__(
+        self,
+        results: Sequence[Result],
+        *,
+        cluster: Callable[[Result], Hashable] = lambda result: result.row,
+    ) -> None:
+        self.results = results
+        self.there = [result for result in results if result.outcome != "error"]
+        self._cluster = cluster
+
+    def counts(self) -> dict[str, Cell]:
+        """How many items were asked, and what came of them."""
+        found = Counter(result.outcome for result in self.results)
+        cells: dict[str, Cell] = {"asked": len(self.results)}
+        return cells | {
+            name: found[name] for name in ("answered", "refused", "unreadable", "error")
+        }
+
+    def rows(self) -> int:
+        """How many clusters got a reply about one of their items at least."""
+        return len({self._cluster(result) for result in self.there})
+
+    def accuracy(self) -> Estimate:
+        """The mean score, a refused or unreadable answer 0, an answer without a score left out."""
+        return self.share(
+            lambda result: result.score if result.outcome == "answered" else 0.0,
+        )
+
+    def share(self, value: Callable[[Result], float | None]) -> Estimate:
+        """The mean of values in [0, 1] over the results with a reply; None is left out."""
+        found = share_estimate([value(result) for result in self.there], self.resamples)
+        return replace(found, of=len(self.results))
+
+    def ratio(self, parts: Callable[[Result], tuple[float, float]]) -> Estimate:
+        """The sum of the first parts over the sum of the second."""
+        return self.measure(parts, lambda part, whole: ratio(part, whole))
+
+    def measure(
+        self, rows: Rows, statistic: Statistic, *, n: int | None = None, of: int | None = None
+    ) -> Estimate:
+        """A statistic of sums over results.
+
+        Args:
+            rows: the numbers of one result that are summed, always as many.
+            statistic: from the sums of each number, (stack,) each, to its values, (stack,).
+            n: over how many it is taken; the results with a reply, if left out.
+            of: out of how many; all results, if left out.
+        """
+        import numpy as np
+
+        if not self.there:
+            return Estimate(None, n=0, of=len(self.results) if of is None else of)
+        numbers = np.array([rows(result) for result in self.there], dtype=np.float64)
+        return self.resamples.estimate(
+            statistic(*self.resamples.sums(numbers).T),
+            n=len(self.there) if n is None else n,
+            of=len(self.results) if of is None else of,
+        )
+
+    def classes(
+        self, classes: Sequence[str], *, never_answered: float = float("nan")
+    ) -> dict[str, Cell]:
+        """Macro precision, recall and F1 over the answers there are.
+
+        Recall is over the classes that items are of, precision and F1 over those that items are of
+        or are answered. An item without an answer is missed, and is a false alarm of no class.
+
+        Args:
+            classes: each result's gold, and each answer, is one of them.
+            never_answered: the precision of a class that occurs and is never answered; undefined,
+                if left out.
+
+        Raises:
+            ValueError: a gold or an answer that is none of the classes.
+        """
+        import numpy as np
+
+        stack = self._confusion(classes)
+        occurs = (stack.sum(axis=-2) + stack.sum(axis=-1) > 0)[:, :-1]
+        each = np.nan_to_num(precisions(stack)[:, :-1], nan=never_answered)
+        values = {
+            "precision": ratio(
+                np.where(occurs, each, 0.0).sum(axis=-1), occurs.sum(axis=-1).astype(np.float64)
+            ),
+            "recall": _mean(recalls(stack)[:, :-1]),
+            "F1": _mean(f1s(stack)[:, :-1]),
+        }
+        return {
+            name: self.resamples.estimate(found, n=len(self.there), of=len(self.results))
+            for name, found in values.items()
+        }
+
+    @cached_property
+    def resamples(self) -> Resamples:
+        """The draws of the results with a reply."""
+        return Resamples([self._cluster(result) for result in self.there], fewest=FEWEST)
+
+    def _confusion(self, classes: Sequence[str]) -> NDArray[np.float64]:
+        """(stack, K + 1, K + 1): the last row is empty, the last column holds missing answers."""
+        import numpy as np
+
+        size = len(classes) + 1
+        places = {name: place for place, name in enumerate(classes)}
+        cells = np.zeros((len(self.there), size * size))
+        for number, result in enumerate(self.there):
+            gold, given = result.fields["gold"], result.answer
+            answered = result.outcome == "answered"
+            if gold not in places or (answered and given not in places):
+                raise ValueError(f"item {result.id}: {gold!r} or {given!r} is none of {classes}")
+            cells[number, places[gold] * size + (places[given] if answered else size - 1)] = 1.0
+        return self.resamples.sums(cells).reshape(-1, size, size)
 
 
-def counted(labels: tuple[str, ...], results: Sequence[Result]) -> dict[str, Cell]:
-    """The cells of `COUNTS` alone."""
-    counts = Counter(result.outcome for result in results)
+def scores(results: Sequence[Result]) -> dict[str, Cell]:
+    """Counts and accuracy."""
+    sample = Sample(results)
+    return {**sample.counts(), "accuracy": sample.accuracy()}
+
+
+def class_scores(results: Sequence[Result], classes: Sequence[str]) -> dict[str, Cell]:
+    """Counts, accuracy, and macro precision, recall and F1."""
+    sample = Sample(results)
+    return {**sample.counts(), "accuracy": sample.accuracy(), **sample.classes(classes)}
+
+
+def label_scores(results: Sequence[Result], label: str) -> dict[str, Cell]:
+    """One class among all results: counts and recall of its own items, its precision and F1."""
+    own = Sample([result for result in results if result.fields["gold"] == label])
+    every = Sample(results)
+
+    def hits(result: Result) -> tuple[float, float, float]:
+        given = result.outcome == "answered" and result.answer == label
+        right = result.fields["gold"] == label
+        return float(given and right), float(given), float(right)
+
+    given = sum(hits(result)[1] for result in every.there)
     return {
-        "asked": len(results),
-        **{name: counts[name] for name in ("answered", "refused", "unreadable", "error")},
+        **own.counts(),
+        "stories": own.rows(),
+        "recall": own.accuracy(),
+        "precision": every.measure(hits, lambda hit, given, _: ratio(hit, given), n=int(given)),
+        "F1": every.measure(hits, lambda hit, given, right: ratio(2 * hit, given + right)),
     }
 
 
-def _of(estimate: Estimate, of: int) -> Estimate:
-    return Estimate(estimate.value, estimate.low, estimate.high, estimate.n, of)
+def by_condition(name: str, results: Sequence[Result], conditions: Sequence[str]) -> list[Table]:
+    """Accuracy by condition: the table of a benchmark that defines none."""
+    groups = grouped(results, lambda result: result.condition, known=[conditions])
+    title = "Accuracy by condition"
+    return [bars(name, title, ("condition",), groups, scores, drawn=("accuracy",), notes=(NOTE,))]
 
 
-def _stacked(
-    results: Sequence[Result], classes: Sequence[str], resamples: Resamples
-) -> NDArray[np.float64]:
-    """(stack, K + 1, K + 1): confusion matrices; the last row is empty, the last column no answer.
+def field(name: str, default: str = "(not said)") -> Callable[[Result], str]:
+    """A key of `grouped`: a field of the items as text."""
+    return lambda result: str(result.fields.get(name) or default)
 
-    Raises:
-        ValueError: a gold or an answer that is none of the classes.
-    """
+
+def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean over the last axis, nan left out."""
     import numpy as np
 
-    size = len(classes) + 1
-    places = {name: place for place, name in enumerate(classes)}
-    cells = np.zeros((len(results), size * size))
-    for number, result in enumerate(results):
-        gold, given = result.fields["gold"], result.answer
-        if gold not in places or (result.outcome == "answered" and given not in places):
-            raise ValueError(f"item {result.id}: {gold!r} or {given!r} is none of {classes}")
-        column = places[given] if result.outcome == "answered" else size - 1
-        cells[number, places[gold] * size + column] = 1.0
-    return resamples.sums(cells).reshape(-1, size, size)
-
-
-def _precision(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    import numpy as np
-
-    occurs = (counts.sum(axis=-2) + counts.sum(axis=-1) > 0)[:, :-1]
-    # A sum over nan is nan: a class that occurs and is never answered leaves no mean.
-    each = np.where(occurs, precisions(counts)[:, :-1], 0.0)
-    return ratio(each.sum(axis=-1), occurs.sum(axis=-1).astype(np.float64))
-
-
-def _recall(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    return _mean(recalls(counts)[:, :-1])
-
-
-def _f1(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    return _mean(f1s(counts)[:, :-1])
-
-
-def _mean(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    import numpy as np
-
-    there = (~np.isnan(scores)).sum(axis=-1).astype(np.float64)
-    return ratio(np.nansum(scores, axis=-1), there)
+    there = (~np.isnan(values)).sum(axis=-1).astype(np.float64)
+    return ratio(np.nansum(values, axis=-1), there)

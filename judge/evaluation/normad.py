@@ -1,151 +1,113 @@
 """NormAd: is a deed acceptable, judged with more and more of its culture told?
 
-Rao et al., "NormAd". A story is asked about in four contexts (section 5.2; none is the baseline of
-appendix C): nothing, the country, the country and a value, the rule of thumb. The answer is yes, no
-or neutral, right if it is the story's gold label (section 4.1).
+Rao et al., "NormAd". A story is asked about in four contexts (section 5.2; `none` is the baseline
+of appendix C): nothing, the country, the country and a value, the rule of thumb. The answer is yes,
+no or neutral, right if it is the story's gold label (section 4.1).
 
 Deviation from the paper: its prompt (appendix A.3) offers "Neither" where this one offers neutral.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import cast
 
-from judge.evaluation.benchmark import Answer, Benchmark, Choices, MeasuredModel
-from judge.evaluation.clusters import cluster_name, cluster_of, country_name
+from judge.errors import UsageError
+from judge.evaluation.benchmark import Benchmark, Choices, Fields, MeasuredModel, exact
+from judge.evaluation.countries import cluster_name, cluster_of, country_name
 from judge.evaluation.normad_tables import CONDITIONS, LABELS, statistics_of, tables
+from judge.evaluation.rows import Row, asked, each_row, read_sources
 from judge.evaluation.tables import Table
-from judge.records import RESERVED, Item, NormRecord, Problem, build, read
-from judge.records.fields import refused
+from judge.records import RESERVED, Item, NormRecord, Problem, build
+from judge.records.fields import LabelError
 
 _TASK = "normad_acceptability"
-# What stands in an item but is neither asked nor sliced by stays out: it is long.
+# Long fields of a norm that are neither asked about nor sliced by.
 _LEFT_OUT = {"id", "label", "background", "explanation"}
-
-
-def records(sources: Sequence[str]) -> Iterator[tuple[str, Item, NormRecord] | Item]:
-    """The rows of the sources, each with its name; rows that cannot be used as Items.
-
-    Rows are norm records in any format and form that `judge validate` reads, the released ones
-    among them. Of lines that `judge validate` wrote those are left out whose verdict is not `pass`;
-    a line without a verdict is taken.
-
-    A row's name is its id, else `SOURCE#LINE`; an id that another source had for another story
-    becomes `SOURCE:ID`. A row without a label, or with an id that was there before, is a problem.
-
-    Raises:
-        UsageError: a source cannot be read at all.
-    """
-    seen: dict[str, tuple[Item, NormRecord]] = {}
-    for source in sources:
-        for item in read(source):
-            if _discarded(item):
-                continue
-            found = _norm(item)
-            if isinstance(found, Problem):
-                yield refused(item, found)
-                continue
-            name = _name(item, found, seen)
-            if isinstance(name, Problem):
-                yield refused(item, name)
-                continue
-            seen[name] = (item, found)
-            yield name, item, found
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     """An item for each row and condition.
 
-    A row that lacks what a condition shows (a country, a value) is not asked in it. Where the
-    conditions are the usual ones nothing is said of it here, and the tables count such rows; where
-    they were chosen it is a problem.
+    Rows are norm records in any format and form that `judge validate` reads, the released ones
+    among them. Of lines that `judge validate` wrote those are left out whose verdict is not `pass`.
+
+    A row that lacks what a condition shows (a country, a value) is not asked in it. The tables
+    count such rows; where the user named the conditions, each is a problem.
 
     Raises:
-        UsageError: as `records`.
+        UsageError: a source cannot be read at all.
     """
-    for found in records(sources):
-        if isinstance(found, Item):
-            yield found
-            continue
-        name, item, norm = found
+
+    def of_row(row: Row) -> Iterator[Item]:
+        norm = _norm(row)
+        if norm.label is None:
+            raise LabelError("field 'label' must be yes, no or neutral, not empty", "label")
+        fields = {
+            **norm.model_dump(exclude=_LEFT_OUT, exclude_none=True),
+            "cluster": _cluster(norm),
+            "gold": norm.label,
+        }
         for condition in choices.conditions:
-            lacking = next((field for field in CONDITIONS[condition] if not _own(norm, field)), "")
+            shown = CONDITIONS[condition]
+            lacking = [name for name in shown if not str(getattr(norm, name) or "").strip()]
             if not lacking:
-                yield _asked(name, item, norm, condition)
-            elif choices.conditions != benchmark.usual:
-                message = f"field {lacking!r}, which condition {condition!r} shows, is not there"
-                yield refused(item, Problem(message, lacking))
+                yield asked(row.item, condition, fields, row=row.id)
+            elif choices.chosen:
+                message = f"field {lacking[0]!r}, which condition {condition!r} shows, is missing"
+                raise LabelError(message, lacking[0])
+
+    return each_row(_undiscarded(sources), of_row)
 
 
-async def answer(fields: Mapping[str, Any], model: MeasuredModel) -> Answer:
-    """Ask for yes, no or neutral with what the item's condition shows, and score 1 or 0.
+async def ask(fields: Fields, model: MeasuredModel) -> str:
+    """Ask for yes, no or neutral with what the item's condition shows."""
+    texts = {"story": fields["story"]}
+    for name in CONDITIONS[fields["condition"]]:
+        texts[name] = country_name(fields[name]) if name == "country" else fields[name]
+    return await model.choose(_TASK, texts, LABELS)
+
+
+def score(fields: Fields, answer: object) -> float | None:
+    """1 for the gold label, 0 for another. Raises ValueError for what is no label."""
+    if answer not in LABELS:
+        raise ValueError(f"{answer!r} is none of {', '.join(LABELS)}")
+    return exact(fields, answer)
+
+
+def statistics(sources: Sequence[str]) -> list[Table]:
+    """Table 2 of the paper for a set of norms: stories by cluster and label, and by subcategory.
+
+    Of judged records only those that passed count. Records without a label, a country, or of a
+    country outside the 75 have a column or a row of their own, where there are any.
 
     Raises:
-        BackendError: the model gives no reply at all.
+        UsageError: a source or a line that cannot be read, or no norm at all.
     """
-    texts = {"story": fields["story"]}
-    for field in CONDITIONS[fields["condition"]]:
-        texts[field] = country_name(fields[field]) if field == "country" else fields[field]
-    given = await model.choose(_TASK, texts, LABELS)
-    if given.trouble is not None or given.place is None:
-        return Answer(given.trouble or "unreadable", given.usage, reason=given.detail)
-    label = LABELS[given.place]
-    return Answer(
-        "answered",
-        given.usage,
-        label,
-        float(label == fields["gold"]),
-        dict(zip(LABELS, given.probabilities, strict=True)) if given.probabilities else None,
-    )
+    rows = list(each_row(_undiscarded(sources), lambda row: [_norm(row)]))
+    for row in rows:
+        if isinstance(row, Item):
+            problem = row.problem.message if row.problem else "there is no record"
+            raise UsageError(f"{row.source}, line {row.line}: {problem}")
+    norms = [row for row in rows if not isinstance(row, Item)]
+    if not norms:
+        raise UsageError(f"{', '.join(sources)}: holds no norm; judged ones count if they passed")
+    return statistics_of([(_cluster(one), one.axis, one.subcategory, one.label) for one in norms])
 
 
-def statistics(norms: Sequence[NormRecord]) -> list[Table]:
-    """Table 2 of the paper for any set of norm records: stories by cluster and label.
-
-    A second table has them by subcategory. Records without a label, without a country or of a
-    country outside the 75 have a column or a row of their own, where there are any.
-    """
-    return statistics_of(
-        [(_cluster(norm), norm.axis, norm.subcategory, norm.label) for norm in norms]
-    )
+def _undiscarded(sources: Sequence[str]) -> Iterator[Item]:
+    """The lines, less those whose verdict is not `pass`; lines without a verdict are kept."""
+    for item in read_sources(sources):
+        verdict = (item.fields or {}).get(RESERVED)
+        if not isinstance(verdict, dict) or verdict.get("verdict", "pass") == "pass":
+            yield item
 
 
-def _discarded(item: Item) -> bool:
-    verdict = (item.fields or {}).get(RESERVED)
-    return isinstance(verdict, dict) and "verdict" in verdict and verdict["verdict"] != "pass"
-
-
-def _norm(item: Item) -> NormRecord | Problem:
-    found = build(item, "norm")
+def _norm(row: Row) -> NormRecord:
+    found = build(row.item, "norm")
     if isinstance(found, Problem):
-        return found
-    norm = cast("NormRecord", found.data)
-    if norm.label is None:
-        key = found.names.get("label", "label")
-        return Problem(f"field {key!r} must be yes, no or neutral, not empty", key)
-    return norm
-
-
-def _name(
-    item: Item, norm: NormRecord, seen: Mapping[str, tuple[Item, NormRecord]]
-) -> str | Problem:
-    if norm.id is None:
-        return f"{item.source}#{item.line}"
-    if norm.id not in seen:
-        return norm.id
-    first, other = seen[norm.id]
-    same = (norm.story, norm.rule_of_thumb) == (other.story, other.rule_of_thumb)
-    name = f"{item.source}:{norm.id}"
-    if first.source == item.source or same or name in seen:
-        message = f"id {norm.id!r} was already on line {first.line} of {first.source}"
-        return Problem(message, "id", "duplicate-id")
-    return name
-
-
-def _own(norm: NormRecord, field: str) -> str | None:
-    text: str | None = getattr(norm, field)
-    return text if text and text.strip() else None
+        raise LabelError(found.message, found.field, found.type)
+    return cast("NormRecord", found.data)
 
 
 def _cluster(norm: NormRecord) -> str | None:
@@ -154,27 +116,16 @@ def _cluster(norm: NormRecord) -> str | None:
     return cluster_of(norm.country) if norm.country else None
 
 
-def _asked(name: str, item: Item, norm: NormRecord, condition: str) -> Item:
-    fields = {
-        "id": f"{name}/{condition}",
-        "condition": condition,
-        "row": name,
-        **norm.model_dump(exclude=_LEFT_OUT, exclude_none=True),
-        "cluster": _cluster(norm),
-        "gold": norm.label,
-    }
-    return Item(item.source, item.line, fields)
-
-
 benchmark = Benchmark(
     name="normad",
     title="NormAd: social acceptability in four contexts",
     source='Rao et al., "NormAd: A Framework for Measuring the Cultural Adaptability of Large '
     'Language Models", sections 4.1 and 5.2, tables 2 and 4, appendix C',
     conditions=tuple(CONDITIONS),
-    usual=tuple(CONDITIONS),
     tasks=(_TASK,),
     items=items,
-    answer=answer,
+    ask=ask,
+    score=score,
     tables=tables,
+    statistics=statistics,
 )

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judge.backends.base import Prompt, Reading
-from judge.evaluation.benchmark import Benchmark, Choices, Given, Graded
-from judge.evaluation.choosing import MOST_ENTRIES
-from judge.evaluation.evaluating import GUESSER, items_of, problem_of, setup_of
-from judge.evaluation.grading import extraction_record
+from judge.evaluation.asking import MOST_ENTRIES
+from judge.evaluation.benchmark import Benchmark, Choices, Graded, Result
+from judge.evaluation.evaluating import BASELINE, items_of, problem_of, setup_of
 from judge.judging.client import Client
-from judge.records import SeenIds
+from judge.records import Item, Record, SeenIds, build
 from judge.run.job import Job
 from judge.run.lines import bad_input
 from judge.run.plan import (
@@ -30,6 +29,7 @@ from judge.run.plan import (
 )
 from judge.run.setup import Setup
 from judge.settings import Settings
+from judge.subject import Subject
 from judge.task import Task, load_task
 from judge.verdict import Usage
 
@@ -51,54 +51,55 @@ class _Made:
         return most if self.full else int(most * REPLY_SHARE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Rehearsed:
     """A measured model that is asked nothing and replies at once; fulfils `MeasuredModel`."""
 
     client: Client
     reading: Reading
     made: _Made
+    steps: dict[str, Any] = field(default_factory=dict)
+    probabilities: dict[str, float] | None = None
+    usage: Usage = field(default_factory=Usage)
+    note: str | None = None
 
     async def choose(
-        self, task: str, texts: Mapping[str, str], options: Sequence[str], *, draw: int = 0
-    ) -> Given:
-        """The first option."""
-        found = load_task(task)
-        if self.reading == "probability":
-            self._cost(found, found.prompt(texts, options), 1)
-        else:
-            self._cost(found, found.prompt(texts, options), self.made.tokens(found.max_tokens))
-        return Given(Usage(), place=0)
-
-    async def select(
         self,
-        task: str,
+        task: str | Task,
         texts: Mapping[str, str],
         options: Sequence[str],
-        count: int,
-        *,
-        draw: int = 0,
-    ) -> Given:
+        answers: Sequence[str] = (),
+    ) -> str:
+        """The first option."""
+        found = load_task(task)
+        prompt = found.prompt(texts, options)
+        self._cost(found, prompt, 1 if self.reading == "probability" else None)
+        return (answers or options)[0]
+
+    async def select(
+        self, task: str | Task, texts: Mapping[str, str], options: Sequence[str], count: int
+    ) -> list[str]:
         """The first options."""
         found = load_task(task)
-        self._cost(found, found.prompt(texts, options), self.made.tokens(found.max_tokens))
-        return Given(Usage(), places=tuple(range(count)))
+        self._cost(found, found.prompt(texts, options))
+        return list(options[:count])
 
-    async def lists(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
+    async def list_texts(self, task: str | Task, texts: Mapping[str, str]) -> list[str]:
         """As many entries as a list may have, or none."""
         found = load_task(task)
-        self._cost(found, found.prompt(texts), self.made.tokens(found.max_tokens))
-        return Given(Usage(), entries=(_ENTRY,) * MOST_ENTRIES if self.made.full else ())
+        self._cost(found, found.prompt(texts))
+        return [_ENTRY] * MOST_ENTRIES if self.made.full else []
 
-    async def writes(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
+    async def write(self, task: str | Task, texts: Mapping[str, str], *, draw: int = 0) -> str:
         """As many words as fit."""
         found = load_task(task)
-        tokens = self.made.tokens(found.max_tokens)
-        self._cost(found, found.prompt(texts), tokens)
-        return Given(Usage(), text="word" * round(tokens * CHARACTERS_PER_TOKEN / len("word")))
+        tokens = self._cost(found, found.prompt(texts))
+        return "word" * round(tokens * CHARACTERS_PER_TOKEN / len("word"))
 
-    def _cost(self, task: Task, prompt: Prompt, tokens: int) -> None:
+    def _cost(self, task: Task, prompt: Prompt, tokens: int | None = None) -> int:
+        tokens = self.made.tokens(task.max_tokens) if tokens is None else tokens
         self.made.add(task.name, prompt_usage(self.client, prompt, tokens))
+        return tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +112,12 @@ class _RehearsedGrader:
     async def extraction(self, id: str, predicted: Sequence[str], gold: Sequence[str]) -> Graded:
         """Every gold value is found in the first predicted one, or in none."""
         if predicted and gold:
-            subject = extraction_record(id, predicted, gold)
-            for name, _, most in costs(subject, self.setup.bound_workflow("extraction")):
-                self.made.add(name, most)
+            fields = {"id": id, "values": [*gold], "predicted": [*predicted]}
+            record = build(Item("<answers>", 1, fields), "extraction")
+            if isinstance(record, Record):
+                bound = self.setup.bound_workflow("extraction")
+                for name, _, most in costs(Subject.of(record), bound):
+                    self.made.add(name, most)
         credit, named = (1.0, (0,)) if predicted else (0.0, ())
         return Graded((credit,) * len(gold), (named,) * len(gold), (None,) * len(gold), Usage())
 
@@ -137,9 +141,10 @@ def plan_evaluation(
         client = setup.client(settings.model[0])
         reading: Reading = settings.reading or client.backend.reading
         for made in (low, high):
-            answer = await benchmark.answer(fields, _Rehearsed(client, reading, made))
+            answer = await benchmark.ask(fields, _Rehearsed(client, reading, made))
             if judges and benchmark.grade is not None:
-                await benchmark.grade(fields, answer, _RehearsedGrader(setup, made))
+                result = Result(fields, "answered", answer)
+                await benchmark.grade(result, _RehearsedGrader(setup, made))
 
     async def all_items() -> None:
         with SeenIds() as ids:
@@ -148,7 +153,7 @@ def plan_evaluation(
                     found.bad.add(bad_input(item, problem).judgement)
                     continue
                 found.records += 1
-                if settings.model[0] != GUESSER:
+                if not settings.model[0].startswith(BASELINE):
                     await rehearse(item.fields or {})
 
     asyncio.run(all_items())

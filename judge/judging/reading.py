@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from judge.judging.combining import Chances, Isotonic, Logistic
-from judge.rubric import Rubric
-from judge.rubricparts import YES_NO
+from judge.rubric import YES_NO, Rubric
 
 TOP_TOKENS = 20
 """Alternatives asked for the first token; OpenAI's protocol allows at most 20."""

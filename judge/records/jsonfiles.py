@@ -13,7 +13,7 @@ from judge.records.lines import RAW_LIMIT, Input, split_lines
 from judge.records.streams import CHUNK, BrokenStreamError
 
 _NOT_SPACE = re.compile(r"[^ \t\r\n]")
-_LINE_BREAKS = re.compile(r"[ \t\r]*\n[ \t\r\n]*")
+_LINE_BREAK = re.compile(r"[\r\n][ \t\r\n]*")
 # Finds where a value ends. Whether it is a record is for the strict parser to say.
 _ENDS = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len)
 _LONGEST_TOKEN = 12
@@ -79,7 +79,7 @@ def _item(opened: Input, line: int, data: bytes, where: str) -> Item:
     except UnreadableError as error:
         return opened.bad(line, error.message, data, field=error.field)
     # A record over several lines goes on one: no text in JSON holds a line break as it is.
-    return Item(opened.name, line, fields, _LINE_BREAKS.sub("", text) if "\n" in text else text)
+    return Item(opened.name, line, fields, _LINE_BREAK.sub("", text))
 
 
 class _Text:

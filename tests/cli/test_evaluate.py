@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evaluation.eecc_folder import write_folder
 
-from judge.evaluation.evaluating import benchmark_names
+from judge.evaluation.benchmark import benchmark_names
 
 from .typed import Typed
 
@@ -93,9 +94,9 @@ def test_tables_go_to_standard_output_where_answers_go_to_a_file(asked: Typed) -
 
 def test_the_tables_can_be_made_again_from_the_answers(asked: Typed) -> None:
     first = asked(*ASK, "-o", "answers.jsonl", "--json", "-q")
-    again = asked("score", "answers", "answers.jsonl", "--json")
+    again = asked("score", "normad", "answers.jsonl", "--json")
     assert again.returncode == 0, again.stderr
-    assert json.loads(again.stdout) == json.loads(first.stdout)
+    assert json.loads(again.stdout)[1:] == json.loads(first.stdout)
 
 
 def test_a_run_that_ends_early_is_gone_on_with(asked: Typed) -> None:
@@ -124,8 +125,8 @@ def test_a_finished_run_is_not_gone_on_with_under_another_model_or_benchmark(ask
 
 
 def test_replies_are_cached(asked: Typed) -> None:
-    asked(*ASK, "-o", "one.jsonl", "-q")
-    again = asked(*ASK, "-o", "two.jsonl")
+    asked(*ASK, "-o", "one.jsonl", "-q", "--limit", "2")
+    again = asked(*ASK, "-o", "two.jsonl", "--limit", "2")
     assert b" 0 calls" in again.stderr
     one, two = (asked.folder / name for name in ("one.jsonl", "two.jsonl"))
     assert one.read_bytes() == two.read_bytes()
@@ -181,7 +182,10 @@ def test_limit_and_sample_take_rows_with_all_their_conditions(asked: Typed) -> N
         ((*ASK[:2], "absent.jsonl", *ASK[3:]), b"absent.jsonl"),
         ((*ASK, "--resume"), b"-o"),
         ((*ASK, "--tables", "rows.jsonl"), b"name a folder"),
-        (("score", "answers", "rows.jsonl"), b"holds no answers"),
+        ((*ASK, "--option", "rule=paper"), b"--option rule: normad has no options"),
+        (("evaluate", "eecc", ".", *ASK[3:], "--option", "rule=mine"), b"--option rule: Input"),
+        (("evaluate", "normad", "r", "-m", "baseline:embedding"), b"normad has no baseline"),
+        (("evaluate", "cali", "r", *ASK[3:], "--statistics"), b"cali has none"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_asked(
@@ -213,11 +217,45 @@ def test_why_items_fail_is_said_with_the_file_where_there_are_several(asked: Typ
     asked.write("more.jsonl", [{"id": "9", "story": "Eve left."}, ROWS[0], ROWS[0]])
     ran = asked(*ASK[:3], "more.jsonl", *ASK[3:], "--condition", "none", "-o", "out.jsonl")
     assert ran.returncode == 3
-    told = b"first, line 2 of more.jsonl: id '1' was already on line 1 of rows.jsonl"
-    assert b"judge: 2 x duplicate-id: " + told in ran.stderr
+    told = b"line 3 of more.jsonl: id '1' was already on line 1 of rows.jsonl"
+    assert b"judge: 1 x duplicate-id: " + told in ran.stderr
     lines = written((asked.folder / "out.jsonl").read_bytes())
-    bad = [line["judge"]["error"] for line in lines[4:]]
-    assert [(one["file"], one["line"]) for one in bad] == [("more.jsonl", n) for n in (1, 2, 3)]
+    assert lines[5]["id"] == "more.jsonl:1/none"
+    bad = [line["judge"]["error"] for line in (lines[4], lines[6])]
+    assert [(one["file"], one["line"]) for one in bad] == [("more.jsonl", n) for n in (1, 3)]
+
+
+def test_a_temperature_that_is_given_is_sent_and_else_the_papers(
+    asked: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from judge.backends.scripted import ScriptedBackend
+
+    sent: list[float | None] = []
+    complete = ScriptedBackend.complete
+
+    async def noted(self: Any, call: Any, *more: Any, **named: Any) -> Any:
+        sent.append(call.temperature)
+        return await complete(self, call, *more, **named)
+
+    monkeypatch.setattr(ScriptedBackend, "complete", noted)
+    write_folder(asked.folder / "eecc")
+    asked.script("writer.yaml", [{"text": "Once upon a time."}])
+    words = ("evaluate", "eecc", "eecc", "-m", "scripted:writer.yaml", "--limit", "1", "-q")
+    for flags, temperature in (((), 0.3), (("--temperature", "0.9"), 0.9), (("--draws", "1"), 0.3)):
+        sent.clear()
+        assert asked(*words, *flags, "--no-cache").returncode == 0
+        assert set(sent) == {temperature}, flags
+    sent.clear()
+    asked(*ASK, "-q", "--no-cache", "--temperature", "0.5")
+    assert set(sent) == {0.5}
+
+
+def test_a_set_of_norms_is_counted_and_nothing_asked(asked: Typed) -> None:
+    done = asked("evaluate", "normad", "rows.jsonl", "--statistics", "--json")
+    assert done.returncode == 0, done.stderr
+    clusters = json.loads(done.stdout)[0]
+    assert clusters["name"] == "normad-set-clusters"
+    assert clusters["rows"][-1] == {"cluster": "Total", "neutral": 1, "no": 1, "yes": 2, "all": 4}
 
 
 def test_a_source_that_is_not_there_is_all_that_is_said(asked: Typed) -> None:
@@ -287,9 +325,12 @@ def test_a_dry_run_counts_steps_draws_and_votes_of_judges(
     words += ("-m", "openai:m", "--dry-run", "--limit", "1", "--condition", "extraction+steps")
     alone = asked(*words)
     assert alone.returncode == 0, alone.stderr
-    rows = [row.split() for row in alone.stdout.decode().splitlines()[1:3]]
-    (_, summaries, _), (_, extractions, _) = rows
-    assert [row[0] for row in rows] == ["cqbench_summary", "cqbench_extraction"]
+    told = {
+        row[0]: row[1]
+        for line in alone.stdout.decode().splitlines()
+        if len(row := line.split()) > 1
+    }
+    summaries, extractions = told["cqbench_summary"], told["cqbench_extraction"]
     asks = int(summaries) + int(extractions)
     assert bounds(alone.stdout) == (asks, asks)
     assert int(summaries) > int(extractions), "a summary for each topic comes before it"

@@ -194,3 +194,23 @@ def test_one_record_is_one_record(judge: Typed) -> None:
     assert "1 record in " in told and "1 call, 0 replies from cache" in told
     told = judge("validate", "one.jsonl", *RUN).stderr.decode()
     assert "0 calls, 1 reply from cache" in told
+
+
+def test_the_summary_ends_with_what_a_person_does_next(judge: Typed) -> None:
+    judge.script(
+        "no.yaml", [{"reply": {"quote": "greets Bo", "reason": "No rule.", "answer": "no"}}]
+    )
+    run = ("-m", "scripted:no.yaml", "--reading", "structured", "--rounds", "0", "--no-cache")
+    done = judge("validate", "n.jsonl", *run, "--check", "relevance", "-o", "my out.jsonl")
+    told = done.stderr.decode().splitlines()
+    assert told[0].split() == ["check", "fail"], "columns without a record are left out"
+    at = told.index("failed: 6, the first 5:")
+    assert told[at - 1] == "0 of 6 records pass (0.0%)"
+    assert told[at + 1 : at + 6] == [
+        f"  n{number}  relevance: “greets Bo” – No rule." for number in range(5)
+    ]
+    assert told[-2:] == [
+        "output: my out.jsonl",
+        "next: judge report 'my out.jsonl' -o 'my out.html'",
+    ]
+    assert all(len(line) <= 80 for line in told)

@@ -14,20 +14,26 @@ from judge.stats.intervals import Estimate
 
 from .typed import Typed
 
+NORM = {"country": "egypt", "value": "v", "rule_of_thumb": "Greet.", "story": "Ann came."}
+NORMS = [{"id": str(n), **NORM, "label": label} for n, label in enumerate(("yes", "no", "neutral"))]
 GOLD = [
     {
         "id": "s1",
-        "values": ["Elders are heard first.", "Guests pay nothing."],
+        "gold": ["Elders are heard first.", "Guests pay nothing."],
+        "gold_topics": ["family", "guests"],
         "category": "social",
+        "setting": "single",
     },
-    {"id": "s2", "values": ["Work comes before rest."], "category": "ethical"},
-    {"id": "s3", "values": ["Debts are kept."], "category": "ethical"},
+    {"id": "s2", "gold": ["Work comes before rest."], "category": "ethical"},
+    {"id": "s3", "gold": ["Debts are kept."], "category": "ethical"},
 ]
 PREDICTED = [
-    {"id": "s1", "predicted": ["The old speak first.", "Hosts invite."]},
-    {"id": "s2", "predicted": []},
-    {"id": "s9", "predicted": ["Nobody asked."]},
+    {"id": "s1", "answer": ["The old speak first.", "Hosts invite."]},
+    {"id": "s2", "answer": []},
+    {"id": "s9", "answer": ["A stranger's."]},
 ]
+EXTRACTION = ("score", "cqbench", "pred.jsonl", "gold.jsonl", "--condition", "extraction+steps")
+JUDGED = (*EXTRACTION, "--judge-model", "scripted:judge.yaml")
 
 
 def credit(number: int, presence: str, *named: int) -> dict[str, Any]:
@@ -37,6 +43,7 @@ def credit(number: int, presence: str, *named: int) -> dict[str, Any]:
 @pytest.fixture
 def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
     made = Typed(tmp_path, monkeypatch, capfd)
+    made.write("norms.jsonl", NORMS)
     made.write("gold.jsonl", GOLD)
     made.write("pred.jsonl", PREDICTED)
     made.script(
@@ -45,79 +52,131 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
     return made
 
 
-EXTRACTION = ("score", "extraction", "pred.jsonl", "gold.jsonl", "-m", "scripted:judge.yaml")
+def rows(done: bytes, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = next(t for t in json.loads(done) if t["name"] == name)["rows"]
+    return found
 
 
-def cells(done: bytes, name: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = next(t for t in json.loads(done) if t["name"] == name)["rows"]
-    return rows
+def counts(done: bytes) -> list[int]:
+    return [row["count"] for row in rows(done, "joined")]
+
+
+def test_answers_made_elsewhere_are_scored_by_the_benchmarks_rule(typed: Typed) -> None:
+    typed.write("a.jsonl", [{"id": "0", "answer": "yes"}, {"id": "1", "answer": "yes"}])
+    done = typed("score", "normad", "a.jsonl", "norms.jsonl", "--condition", "country", "--json")
+    assert done.returncode == 0, done.stderr
+    (row,) = rows(done.stdout, "normad-contexts")
+    # One right, one wrong, and one without an answer.
+    assert (row["asked"], row["answered"], row["unreadable"]) == (3, 2, 1)
+    assert row["accuracy"]["value"] == pytest.approx(1 / 3, abs=1e-6)
+    assert counts(done.stdout) == [3, 1, 0, 0]
+
+
+def test_conditions_are_told_by_the_line_or_the_id(typed: Typed) -> None:
+    told = [
+        {"id": "0/none", "answer": "yes"},
+        {"id": "1", "condition": "country", "answer": "no"},
+        {"id": "2", "condition": "country", "outcome": "refused"},
+        {"id": "1/none", "answer": "perhaps"},
+    ]
+    typed.write("a.jsonl", told)
+    done = typed("score", "normad", "a.jsonl", "norms.jsonl", "--json", "--tables", "t")
+    assert done.returncode == 0, done.stderr
+    none, country = rows(done.stdout, "normad-contexts")
+    assert (none["answered"], none["unreadable"], country["refused"]) == (1, 2, 1)
+    assert (typed.folder / "t" / "tables.json").exists()
+
+
+def test_an_output_line_without_a_score_is_scored(typed: Typed) -> None:
+    judge = {"verdict": "pass", "benchmark": "normad", "outcome": "answered", "answer": "yes"}
+    fields = {"condition": "none", "row": "0", "gold": "yes"}
+    lines = [
+        {"id": "0/none", **fields, "judge": judge},
+        {"raw": "{", "judge": {"verdict": "error"}},
+    ]
+    typed.write("a.jsonl", lines)
+    done = typed("score", "normad", "a.jsonl", "--json")
+    assert done.returncode == 3
+    assert rows(done.stdout, "normad-contexts")[0]["accuracy"]["value"] == 1.0
+    assert b"1 line(s) of a.jsonl are at fault" in done.stderr
+
+
+def test_attitudes_selections_and_culturalbench_have_their_own_rules(typed: Typed) -> None:
+    gold = {"id": "a", "gold": "agree", "options": ["Agree", "Disagree"], "setting": "single"}
+    typed.write("g.jsonl", [gold])
+    typed.write("a.jsonl", [{"id": "a", "answer": "Agree "}])
+    done = typed("score", "cqbench", "a.jsonl", "g.jsonl", "--condition", "attitude", "--json")
+    assert rows(done.stdout, "cqbench")[0]["score"]["value"] == 1.0, done.stderr
+    typed.write("g.jsonl", [{"id": "a", "gold": ["x", "y"], "setting": "single"}])
+    typed.write("a.jsonl", [{"id": "a", "answer": ["x", "z"]}])
+    done = typed("score", "cqbench", "a.jsonl", "g.jsonl", "--condition", "selection", "--json")
+    assert rows(done.stdout, "cqbench-selection")[0]["F1"]["value"] == 0.5, done.stderr
+    options = {f"prompt_option_{letter}": letter.upper() * 3 for letter in "abcd"}
+    typed.write(
+        "q.jsonl",
+        [
+            {
+                "question_idx": "7",
+                "prompt_question": "Q?",
+                **options,
+                "answer": "B",
+                "country": "Peru",
+            }
+        ],
+    )
+    typed.write("a.jsonl", [{"id": "7", "answer": "B"}])
+    done = typed("score", "culturalbench", "a.jsonl", "q.jsonl", "--condition", "easy", "--json")
+    assert rows(done.stdout, "culturalbench-setups")[0]["accuracy"]["value"] == 1.0, done.stderr
+
+
+def test_lines_at_fault_are_named_and_are_no_success(typed: Typed) -> None:
+    typed.write(
+        "a.jsonl", [{"id": "0", "answer": "yes"}, {"answer": "no"}, {"id": "0"}, {"id": "1"}]
+    )
+    with (typed.folder / "a.jsonl").open("a") as file:
+        file.write("{torn\n")
+    done = typed("score", "normad", "a.jsonl", "norms.jsonl", "--condition", "none")
+    assert done.returncode == 3
+    for told in ("line 2: field 'id' is missing", "line 4: field 'answer'", "line 5: not JSON"):
+        assert f"a.jsonl, {told}" in done.stdout.decode()
+    typed.write("a.jsonl", [{"id": "z", "answer": "yes"}])
+    apart = typed("score", "normad", "a.jsonl", "norms.jsonl")
+    assert (apart.returncode, apart.stdout) == (2, b"")
+    assert b"a.jsonl and norms.jsonl have no id in common" in apart.stderr
+
+
+# ------------------------------------------------------------ graded by judges
 
 
 def test_each_gold_value_is_credited_and_recall_says_over_how_many(typed: Typed) -> None:
-    done = typed(*EXTRACTION, "-o", "graded.jsonl", "--json", "-q")
-    assert done.returncode == 0, done.stderr
-    by_kind = {row["lines"]: row["count"] for row in cells(done.stdout, "joined")}
-    assert by_kind["gold lines without a prediction"] == 1
-    assert by_kind["predictions for no gold line"] == 1
-    everything, social, ethical = cells(done.stdout, "cqbench-extraction")
-    # Credits 1, 0.5; 0 (nothing predicted); 0 (no prediction at all): 1.5 of 4.
+    done = typed(*JUDGED, "-o", "graded.jsonl", "--json", "-q")
+    assert done.returncode == 3, done.stderr
+    assert counts(done.stdout) == [3, 1, 1, 0]
+    everything, ethical, social = rows(done.stdout, "cqbench-extraction")[:3]
+    # Credits 1, 0.5; 0 (nothing predicted); 0 (no answer at all): 1.5 of 4.
     assert everything["recall"]["value"] == pytest.approx(1.5 / 4)
-    assert everything["gold values"] == 4
-    assert everything["unreadable"] == 1
+    assert (everything["gold values"], everything["unreadable"]) == (4, 1)
     assert social["recall"]["value"] == pytest.approx(0.75)
     assert ethical["recall"]["value"] == 0.0
     graded = [json.loads(line) for line in (typed.folder / "graded.jsonl").open()]
-    assert [line["judge"]["extraction"]["credits"] for line in graded] == [[1.0, 0.5], [0.0]]
-
-
-def test_graded_lines_go_to_standard_output_and_tables_beside_them(typed: Typed) -> None:
-    done = typed(*EXTRACTION)
-    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["s1", "s2"]
-    assert b"recall" in done.stderr
+    assert [line["judge"]["score"] for line in graded] == [0.75, 0.0, None]
+    assert graded[0]["judge"]["steps"]["credits"] == [1.0, 0.5]
+    again = typed("score", "cqbench", "graded.jsonl", "--json")
+    assert rows(again.stdout, "cqbench-extraction")[0] == everything
 
 
 def test_a_judge_without_a_reply_leaves_the_story_out_and_says_so(typed: Typed) -> None:
     typed.script("judge.yaml", [{"error": "bad-request"}])
-    done = typed(*EXTRACTION, "-o", "graded.jsonl", "--json", "-q")
+    done = typed(*JUDGED, "-o", "graded.jsonl", "--json", "-q")
     assert done.returncode == 3
-    everything = cells(done.stdout, "cqbench-extraction")[0]
-    assert everything["error"] == 1
-    assert everything["recall"]["n"] == 2
+    everything = rows(done.stdout, "cqbench-extraction")[0]
+    assert (everything["error"], everything["recall"]["n"]) == (1, 2)
+    typed.script("judge.yaml", [{"error": "unreachable"}])
+    gone = typed(*JUDGED, "--no-cache", "-q")
+    assert (gone.returncode, gone.stdout) == (4, b"")
 
 
-def test_attitudes_and_selections_are_scored_without_any_model(typed: Typed) -> None:
-    options = ["Agree", "Neither", "Disagree"]
-    typed.write("g.jsonl", [{"id": "a", "gold": "agree", "options": options}] * 1)
-    typed.write("p.jsonl", [{"id": "a", "answer": "Agree"}])
-    done = typed("score", "attitude", "p.jsonl", "g.jsonl", "--json")
-    assert done.returncode == 0, done.stderr
-    assert any(table["name"] == "joined" for table in json.loads(done.stdout))
-    typed.write("g.jsonl", [{"id": "a", "gold": ["x", "y"], "options": ["x", "y", "z"]}])
-    typed.write("p.jsonl", [{"id": "a", "answer": ["x", "z"]}])
-    done = typed("score", "selection", "p.jsonl", "g.jsonl", "--tables", "t")
-    assert done.returncode == 0, done.stderr
-    assert b"0.50" in done.stdout
-    assert (typed.folder / "t" / "tables.json").exists()
-    wrong = typed("score", "selection", "p.jsonl", "g.jsonl", "--rule", "mine")
-    assert (wrong.returncode, wrong.stdout) == (2, b"")
-
-
-def test_questions_about_few_stories_are_told_to_be_so_and_bear_no_interval(typed: Typed) -> None:
-    gold = [
-        {"id": f"{story}/{number}", "row": f"s{story}", "gold": "yes"}
-        for story in range(2)
-        for number in range(4)
-    ]
-    answers = ("yes", "yes", "yes", "no", "yes", "yes", "no", "no")
-    typed.write("g.jsonl", gold)
-    told = zip(gold, answers, strict=True)
-    typed.write("p.jsonl", [{"id": one["id"], "answer": answer} for one, answer in told])
-    done = typed("score", "attitude", "p.jsonl", "g.jsonl", "--json")
-    (row, _) = cells(done.stdout, "cqbench")
-    assert (row["asked"], row["stories"]) == (8, 2)
-    assert row["score"] == {"value": 0.625, "low": None, "high": None, "n": 8, "of": 8}
-    shown = typed("score", "attitude", "p.jsonl", "g.jsonl").stdout.decode()
-    assert "no bootstrapped one over fewer than 10 rows" in shown
+# ------------------------------------------------------------ tables
 
 
 def test_a_table_that_does_not_say_how_many_were_asked_says_it_with_each_number(
@@ -132,81 +191,18 @@ def test_a_table_that_does_not_say_how_many_were_asked_says_it_with_each_number(
     assert "3 of 3" not in shown("asked", "F1")
 
 
-def test_a_set_of_norms_is_counted(typed: Typed) -> None:
-    norm = {"country": "egypt", "rule_of_thumb": "Greet.", "story": "Ann came in."}
-    judged = {"id": "3", **norm, "label": "no", "judge": {"verdict": "fail", "workflow": "norm"}}
-    typed.write("n.jsonl", [{"id": "1", **norm, "label": "yes"}, {"id": "2", **norm}, judged])
-    done = typed("score", "norms", "n.jsonl", "--json")
-    assert done.returncode == 3
-    assert b"n.jsonl:2" in done.stderr
-    rows = cells(done.stdout, "normad-set-clusters")
-    assert rows[0]["cluster"] == "African-Islamic"
-
-
-@pytest.mark.parametrize("task", ["attitude", "selection"])
-def test_lines_at_fault_and_nothing_in_common_are_no_success(typed: Typed, task: str) -> None:
-    right: Any = "Agree" if task == "attitude" else ["x"]
-    typed.write("g.jsonl", [{"id": "a", "gold": right}, {"id": "b", "gold": right}])
-    typed.write("p.jsonl", [{"id": "a", "answer": right}])
-    with (typed.folder / "p.jsonl").open("a") as file:
-        file.write("{torn\n")
-    torn = typed("score", task, "p.jsonl", "g.jsonl")
-    assert torn.returncode == 3
-    assert b"p.jsonl, line 2: not JSON" in torn.stdout
-    assert b"judge: 1 line(s) of p.jsonl are at fault" in torn.stderr
-    typed.write("p.jsonl", [{"item": "a", "answer": right}, {"id": "z", "answer": right}])
-    apart = typed("score", task, "p.jsonl", "g.jsonl")
-    assert (apart.returncode, apart.stdout) == (2, b"")
-    assert b"p.jsonl and g.jsonl have no id in common; 1 line(s) of p.jsonl are" in apart.stderr
-    assert b"p.jsonl, line 1, field 'id': field 'id' is missing" in apart.stderr
-
-
-def test_progress_of_an_extraction_is_of_what_is_joined(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("judge.cli.progress.LOG_SECONDS", 0.0)
-    done = typed(*EXTRACTION, "-o", "graded.jsonl")
-    assert b"judge: 2/2 items, " in done.stderr
-
-
-def test_an_extraction_beside_a_torn_line_is_not_complete(typed: Typed) -> None:
-    with (typed.folder / "pred.jsonl").open("a") as file:
-        file.write("{torn\n")
-    done = typed(*EXTRACTION, "-o", "graded.jsonl", "-q")
-    assert done.returncode == 3
-    assert b"pred.jsonl:4: not JSON" in done.stdout
-    assert (
-        done.stderr
-        == b"judge: 1 line(s) of pred.jsonl are at fault: see the notes under the "
-        + (b"first table\n")
-    )
-
-
-def test_answers_beside_a_line_without_one_are_not_complete(typed: Typed) -> None:
-    row = {"country": "Egypt", "value": "Respect", "rule_of_thumb": "Greet.", "story": "Ann left."}
-    typed.write("rows.jsonl", [{"id": "1", **row, "label": "yes"}])
-    typed.script("model.yaml", [{"reply": {"answer": "yes"}}])
-    ran = typed("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml", "-o", "a.jsonl")
-    assert ran.returncode == 0, ran.stderr
-    assert typed("score", "answers", "a.jsonl").returncode == 0
-    with (typed.folder / "a.jsonl").open("a") as file:
-        file.write("{torn\n")
-    done = typed("score", "answers", "a.jsonl")
-    assert done.returncode == 3
-    assert b"judge: 1 line(s) hold no answer, the first is a.jsonl:" in done.stderr
-    assert b"accuracy" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("score", "attitude", "pred.jsonl", "absent.jsonl"), b"absent.jsonl"),
-        (("score", "extraction", "gold.jsonl", "pred.jsonl"), b"pred.jsonl:1"),
-        (("score", "outputs", "pred.jsonl", ".", "--rule", "mine"), b"paper, released, distinct"),
-        (("score", "extraction", "pred.jsonl", "gold.jsonl", "--resume"), b"-o"),
+        (("score", "normad", "pred.jsonl", "absent.jsonl"), b"absent.jsonl"),
+        (("score", "normad", "norms.jsonl"), b"holds no answers of `judge evaluate`"),
+        (("score", "cqbench", "pred.jsonl", "gold.jsonl"), b"choose one with --condition"),
+        ((*EXTRACTION, "-o", "out.jsonl"), b"name them with --judge-model"),
+        (("score", "eecc", "pred.jsonl", ".", "--option", "rule=x"), b"--option rule"),
+        ((*JUDGED, "--resume"), b"-o"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(typed: Typed, words: Any, told: bytes) -> None:
+def test_answers_that_cannot_be_scored_are_refused(typed: Typed, words: Any, told: bytes) -> None:
     done = typed(*words)
     assert done.returncode == 2, done.stderr
-    assert told in done.stderr
+    assert told in done.stderr and done.stdout == b""

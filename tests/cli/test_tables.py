@@ -15,7 +15,7 @@ ROW = {"country": "Egypt", "value": "Respect", "rule_of_thumb": "Greet everyone.
 EVALUATE = ("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml", "-o", "answers.jsonl")
 TYPED = (
     (*EVALUATE, "--overwrite"),
-    ("score", "answers", "answers.jsonl"),
+    ("score", "normad", "answers.jsonl"),
     ("audit", "-m", "scripted:judge.yaml", "--limit", "2"),
 )
 """Commands that print the tables that they write."""
@@ -50,7 +50,7 @@ def test_tables_are_printed_though_they_cannot_be_written(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Path, "mkdir", _full)
-    done = typed("score", "answers", "answers.jsonl", "--tables", "tables")
+    done = typed("score", "normad", "answers.jsonl", "--tables", "tables")
     assert done.returncode == 2
     assert b"tables: cannot be written: No space left" in done.stderr
     assert b"accuracy" in done.stdout

@@ -3,128 +3,159 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judge.evaluation.benchmark import Benchmark, Choices, Given, Result
-from judge.evaluation.tables import Cell, Row, Table
+from judge.evaluation.benchmark import Benchmark, Graded, NoAnswer, Result, choices_of
+from judge.evaluation.results import asked_of
+from judge.evaluation.tables import Cell, Table
 from judge.records import Item
 from judge.stats.intervals import Estimate
-from judge.task import load_task
+from judge.task import Task, load_task
 from judge.verdict import Usage
 
 ONE = Usage(replies=1, input_tokens=10, output_tokens=1)
 
-Rule = Callable[[Mapping[str, str], Sequence[str]], int | str]
+Rule = Callable[[str, Mapping[str, str], Sequence[str]], Any]
 
 
-class Unasked:
-    """A measured model that must not be asked; what a test asks for is overridden."""
+class Examined:
+    """Answers what a rule says of task, texts and options: a place, several, a list or a text.
+
+    A rule that gives `refused` or `unreadable` gives no answer. Prompts are noted by task.
+    """
+
+    def __init__(self, rule: Rule, chances: Sequence[float] = ()) -> None:
+        self.rule = rule
+        self.chances = chances
+        self.asked: list[tuple[str, str]] = []
+        self.steps: dict[str, Any] = {}
+        self.probabilities: dict[str, float] | None = None
+        self.usage = Usage()
+        self.note: str | None = None
+        self.draws: list[int] = []
+
+    def _said(self, task: str | Task, texts: Mapping[str, str], options: Sequence[str]) -> Any:
+        found = load_task(task)
+        self.asked.append((found.name, str(found.prompt(texts, options)[-1]["content"])))
+        self.usage += ONE
+        said = self.rule(found.name, texts, options)
+        if said in ("refused", "unreadable"):
+            raise NoAnswer(said, "no answer in it")
+        return said
 
     async def choose(
-        self, task: str, texts: Mapping[str, str], options: Sequence[str], *, draw: int = 0
-    ) -> Given:
-        raise AssertionError("nothing is chosen here")
-
-    async def select(
         self,
-        task: str,
+        task: str | Task,
         texts: Mapping[str, str],
         options: Sequence[str],
-        count: int,
-        *,
-        draw: int = 0,
-    ) -> Given:
-        raise AssertionError("nothing is selected here")
+        answers: Sequence[str] = (),
+    ) -> str:
+        place: int = self._said(task, texts, options)
+        if self.chances:
+            self.probabilities = dict(zip(answers or options, self.chances, strict=True))
+        return (answers or options)[place]
 
-    async def lists(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
-        raise AssertionError("nothing is listed here")
+    async def select(
+        self, task: str | Task, texts: Mapping[str, str], options: Sequence[str], count: int
+    ) -> list[str]:
+        places: list[int] = self._said(task, texts, options)
+        assert len(places) == count
+        return [options[place] for place in places]
 
-    async def writes(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
-        raise AssertionError("nothing is written here")
+    async def list_texts(self, task: str | Task, texts: Mapping[str, str]) -> list[str]:
+        said: list[str] = self._said(task, texts, ())
+        return said
 
-
-class Examined(Unasked):
-    """Chooses what a rule says: a place, or a trouble. Notes each task and prompt."""
-
-    def __init__(self, rule: Rule, probabilities: tuple[float, ...] | None = None) -> None:
-        self.rule = rule
-        self.probabilities = probabilities
-        self.prompts: list[str] = []
-        self.tasks: list[str] = []
-
-    async def choose(
-        self, task: str, texts: Mapping[str, str], options: Sequence[str], *, draw: int = 0
-    ) -> Given:
-        self.tasks.append(task)
-        self.prompts.append(str(load_task(task).prompt(texts, options)[1]["content"]))
-        said = self.rule(texts, options)
-        if isinstance(said, int):
-            return Given(ONE, place=said, probabilities=self.probabilities)
-        return Given(ONE, "refused" if said == "refused" else "unreadable", "no answer in it")
+    async def write(self, task: str | Task, texts: Mapping[str, str], *, draw: int = 0) -> str:
+        self.draws.append(draw)
+        return str(self._said(task, texts, ()))
 
 
-def usual(benchmark: Benchmark, seed: int = 0) -> Choices:
-    """The choices of a user who chose nothing."""
-    return Choices(benchmark.usual, seed)
+class Credits:
+    """A grader that gives set credits."""
+
+    def __init__(self, *credits: float | None) -> None:
+        self.credits = credits
+        self.asked: list[tuple[list[str], list[str]]] = []
+
+    async def extraction(self, id: str, predicted: Sequence[str], gold: Sequence[str]) -> Graded:
+        self.asked.append((list(predicted), list(gold)))
+        given = self.credits[: len(gold)]
+        return Graded(given, ((0,),) * len(given), ("so",) * len(given), ONE)
 
 
-def asked(items: Sequence[Item]) -> dict[str, dict[str, Any]]:
+async def ask(benchmark: Benchmark, fields: Mapping[str, Any], model: Examined | Rule) -> Result:
+    """The model's answer to one item, as a run records it."""
+    examined = model if isinstance(model, Examined) else Examined(model)
+    return await asked_of(benchmark, fields, examined)
+
+
+def items(
+    benchmark: Benchmark, *sources: str, conditions: Sequence[str] = (), **more: Any
+) -> list[Item]:
+    """The items of the sources in the named conditions, or the usual ones."""
+    return list(benchmark.items(sources, choices_of(benchmark, conditions, **more)))
+
+
+def asked(found: Sequence[Item]) -> dict[str, dict[str, Any]]:
     """The items' fields by id; none may have a problem, and no two the same id."""
-    assert [item.problem for item in items] == [None] * len(items)
-    found = {item.fields["id"]: item.fields for item in items if item.fields is not None}
-    assert len(found) == len(items)
-    return found
+    assert [item.problem for item in found] == [None] * len(found)
+    by_id = {item.fields["id"]: item.fields for item in found if item.fields is not None}
+    assert len(by_id) == len(found)
+    return by_id
 
 
-async def results_of(benchmark: Benchmark, items: Sequence[Item], model: Examined) -> list[Result]:
-    """Every item asked."""
-    found = []
-    for fields in asked(items).values():
-        answer = await benchmark.answer(fields, model)
-        found.append(
-            Result(
-                fields,
-                answer.outcome,
-                answer.answer,
-                answer.score,
-                answer.probabilities,
-                answer.steps,
-            )
-        )
-    return found
+def problems(found: Sequence[Item]) -> list[str]:
+    """What is wrong with the items that cannot be asked."""
+    return [item.problem.message for item in found if item.problem is not None]
 
 
-def table(tables: Sequence[Table], name: str) -> dict[tuple[str, ...], Row]:
-    """The rows of the table with this name, by their labels; all cells must be in its columns."""
-    (found,) = (one for one in tables if one.name == name)
-    rows = {row.labels: row for row in found.rows}
-    assert len(rows) == len(found.rows)
-    assert set(found.drawn) <= set(found.columns)
-    return rows
+def table(
+    benchmark: Benchmark, results: Sequence[Result], name: str, **options: Any
+) -> dict[tuple[str, ...], dict[str, Cell]]:
+    """The cells of one of the benchmark's tables by labels; all its tables must be well formed."""
+    assert benchmark.tables is not None
+    found = benchmark.tables(results, choices_of(benchmark, **options))
+    return rows(found, name)
 
 
-def value(cell: Cell) -> float | None:
+def rows(tables: Sequence[Table], name: str) -> dict[tuple[str, ...], dict[str, Cell]]:
+    for one in tables:
+        assert all(len(row.labels) == len(one.heads) for row in one.rows)
+        assert not one.rows or set(one.drawn) <= set(one.columns)
+        assert json.dumps(one.as_json())
+    (wanted,) = (one for one in tables if one.name == name)
+    cells = {row.labels: dict(row.cells) for row in wanted.rows}
+    assert len(cells) == len(wanted.rows)
+    return cells
+
+
+def value(cell: Cell) -> Any:
     """The number in an estimate."""
     assert isinstance(cell, Estimate)
-    return cell.value
+    return None if cell.value is None else round(cell.value, 9)
 
 
-def written(path: Path, rows: Sequence[Mapping[str, object]]) -> str:
-    """The path of a CSV file of these rows."""
+def written(path: Path, lines: Sequence[Mapping[str, object]]) -> str:
+    """The path of a CSV file, or by its name of JSON lines, of these rows."""
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+        return str(path)
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
+        writer = csv.DictWriter(file, list(dict.fromkeys(key for row in lines for key in row)))
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(lines)
     return str(path)
 
 
-def public(name: str) -> str:
-    """The path of a public data file beside the repository; skips where it is not there."""
+def public(name: str) -> Path:
+    """A public data file beside the repository; skips where it is not there."""
     path = Path(__file__).parents[2].parent / "shared" / "data" / name
-    if not path.is_file():
+    if not path.exists():
         pytest.skip("the public data are not here")
-    return str(path)
+    return path

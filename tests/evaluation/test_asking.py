@@ -14,7 +14,7 @@ from judge.backends.base import Reading
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import Unreachable
 from judge.evaluation.asking import Examinee
-from judge.evaluation.benchmark import Given
+from judge.evaluation.benchmark import NoAnswer
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.limits import Budget
@@ -32,18 +32,16 @@ LABEL = QUIZ.model_copy(update={"name": "label", "lettered": False})
 OPTIONS = ("red", "green", "blue")
 TEXTS = {"question": "Which?"}
 
-Ask = Callable[[Examinee], Coroutine[Any, Any, Given]]
-
-
-@pytest.fixture(autouse=True)
-def tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    known: dict[str, Task] = {"quiz": QUIZ, "label": LABEL}
-    monkeypatch.setattr("judge.evaluation.asking.load_task", known.__getitem__)
+Ask = Callable[[Examinee], Coroutine[Any, Any, Any]]
 
 
 @pytest.fixture
 def given(tmp_path: Path) -> Any:
-    def made(ask: Ask, *script: dict[str, Any], reading: Reading = "structured") -> Given:
+    """What the measured model gives, and the model afterwards; NoAnswer where it gives nothing."""
+
+    def made(
+        ask: Ask, *script: dict[str, Any], reading: Reading = "structured"
+    ) -> tuple[Any, Examinee]:
         path = tmp_path / "model.yaml"
         path.write_text(yaml.safe_dump({"replies": list(script)}), "utf-8")
         client = Client(
@@ -55,132 +53,110 @@ def given(tmp_path: Path) -> Any:
             reasks=1,
             backoff=0,
         )
-        examinee = Examinee(client, reading, Sampling(0.7, 5)).about({"id": "i1", "colour": "red"})
-        return asyncio.run(ask(examinee))
+        fields = {"id": "i1", "colour": "red"}
+        examinee = Examinee(client, reading, Sampling(0.7, 5), fields)
+        try:
+            found = asyncio.run(ask(examinee))
+        except NoAnswer as no:
+            found = no
+        return found, examinee
 
     return made
 
 
-def choose(examinee: Examinee) -> Coroutine[Any, Any, Given]:
-    return examinee.choose("quiz", TEXTS, OPTIONS)
+def choose(examinee: Examinee) -> Coroutine[Any, Any, str]:
+    return examinee.choose(QUIZ, TEXTS, OPTIONS)
 
 
-def select(examinee: Examinee) -> Coroutine[Any, Any, Given]:
-    return examinee.select("quiz", TEXTS, OPTIONS, 2)
+def select(examinee: Examinee) -> Coroutine[Any, Any, list[str]]:
+    return examinee.select(QUIZ, TEXTS, OPTIONS, 2)
 
 
-def lists(examinee: Examinee) -> Coroutine[Any, Any, Given]:
-    return examinee.lists("quiz", TEXTS)
+def lists(examinee: Examinee) -> Coroutine[Any, Any, list[str]]:
+    return examinee.list_texts(QUIZ, TEXTS)
 
 
-def writes(examinee: Examinee) -> Coroutine[Any, Any, Given]:
-    return examinee.writes("quiz", TEXTS)
+def writes(examinee: Examinee) -> Coroutine[Any, Any, str]:
+    return examinee.write(QUIZ, TEXTS)
 
 
-def test_a_typed_choice_is_the_place_of_its_letter(given: Any) -> None:
-    found = given(choose, {"reply": {"answer": "B"}})
-    assert (found.place, found.trouble, found.probabilities) == (1, None, None)
-    assert found.usage.replies == 1
+def test_a_typed_choice_is_the_option_of_its_letter(given: Any) -> None:
+    found, model = given(choose, {"reply": {"answer": "B"}})
+    assert (found, model.probabilities, model.usage.replies) == ("green", None, 1)
 
 
 def test_a_choice_read_from_the_first_token_has_a_probability_for_each_option(given: Any) -> None:
-    found = given(choose, {"words": {" C": 0.6, "a": 0.2, "Zebra": 0.2}}, reading="probability")
-    assert found.place == 2
-    assert found.probabilities == pytest.approx((0.25, 0.0, 0.75))
+    words = {"words": {" C": 0.6, "a": 0.2, "Zebra": 0.2}}
+    found, model = given(choose, words, reading="probability")
+    assert found == "blue"
+    assert model.probabilities == pytest.approx({"red": 0.25, "green": 0.0, "blue": 0.75})
 
 
-def test_options_without_letters_are_read_by_their_words(given: Any) -> None:
-    def ask(examinee: Examinee) -> Coroutine[Any, Any, Given]:
-        return examinee.choose("label", TEXTS, ("yes", "no", "neutral"))
+def test_options_without_letters_are_read_by_their_words_and_stand_for_answers(given: Any) -> None:
+    def ask(examinee: Examinee) -> Coroutine[Any, Any, str]:
+        return examinee.choose(LABEL, TEXTS, ("yes", "no", "neutral"), ("Y", "N", "0"))
 
-    found = given(ask, {"words": {"Neutral": 0.5, "Yes": 0.5}}, reading="probability")
-    assert found.probabilities == pytest.approx((0.5, 0.0, 0.5))
-    assert given(ask, {"reply": {"answer": "neutral"}}).place == 2
+    _, model = given(ask, {"words": {"Neutral": 0.5, "Yes": 0.5}}, reading="probability")
+    assert model.probabilities == pytest.approx({"Y": 0.5, "N": 0.0, "0": 0.5})
+    assert given(ask, {"reply": {"answer": "neutral"}})[0] == "0"
 
 
 def test_an_option_of_several_words_cannot_be_read_from_one_token(given: Any) -> None:
-    def ask(examinee: Examinee) -> Coroutine[Any, Any, Given]:
-        return examinee.choose("label", TEXTS, ("very good", "bad"))
+    def ask(examinee: Examinee) -> Coroutine[Any, Any, str]:
+        return examinee.choose(LABEL, TEXTS, ("very good", "bad"))
 
     with pytest.raises(ValueError, match="letter them"):
         given(ask, {"words": {"very": 1.0}}, reading="probability")
 
 
 @pytest.mark.parametrize("ask", [choose, select, lists, writes])
-def test_a_refusal_is_no_answer_and_not_unreadable(given: Any, ask: Ask) -> None:
-    found = given(ask, {"text": "I would rather not.", "finish_reason": "refusal"})
-    assert found.trouble == "refused"
-    assert (found.place, found.places, found.entries, found.text) == (None, (), (), "")
-
-
-def test_a_refusal_of_a_first_token_is_one_too(given: Any) -> None:
-    refused = {"words": {"a": 1.0}, "finish_reason": "refusal"}
-    assert given(choose, refused, reading="probability").trouble == "refused"
+@pytest.mark.parametrize("reading", ["structured", "probability"])
+def test_a_refusal_is_no_answer_and_not_unreadable(given: Any, ask: Ask, reading: Reading) -> None:
+    refused = {"text": "I would rather not.", "finish_reason": "refusal"}
+    if reading == "probability" and ask is choose:
+        refused = {"words": {"a": 1.0}, "finish_reason": "refusal"}  # type: ignore[dict-item]
+    found, _ = given(ask, refused, reading=reading)
+    assert found.outcome == "refused"
 
 
 def test_no_option_among_the_first_tokens_is_unreadable(given: Any) -> None:
-    found = given(choose, {"words": {"Well": 0.99, "a": 0.01}}, reading="probability")
-    assert found.trouble == "unreadable"
+    words = {"words": {"Well": 0.99, "a": 0.01}}
+    assert given(choose, words, reading="probability")[0].outcome == "unreadable"
 
 
 @pytest.mark.parametrize(
-    ("ask", "reply"),
+    ("ask", "reply", "valid", "answer"),
     [
-        (choose, {"answer": "D"}),
-        (choose, {"answer": "red"}),
-        (select, {"answers": ["A", "A"]}),
-        (select, {"answers": ["A"]}),
-        (select, {"answers": ["A", "B", "C"]}),
-        (lists, {"entries": [""]}),
-        (lists, {"entries": ["x"] * 21}),
+        (choose, {"answer": "D"}, {"answer": "A"}, "red"),
+        (choose, {"answer": "red"}, {"answer": "A"}, "red"),
+        (select, {"answers": ["A", "A"]}, {"answers": ["C", "A"]}, ["blue", "red"]),
+        (select, {"answers": ["A"]}, {"answers": ["C", "A"]}, ["blue", "red"]),
+        (select, {"answers": ["A", "B", "C"]}, {"answers": ["C", "A"]}, ["blue", "red"]),
+        (lists, {"entries": [""]}, {"entries": ["x", "y"]}, ["x", "y"]),
+        (lists, {"entries": ["x"] * 21}, {"entries": ["x", "y"]}, ["x", "y"]),
     ],
 )
 def test_a_reply_that_is_not_valid_is_asked_again_and_then_unreadable(
-    given: Any, ask: Ask, reply: dict[str, Any]
+    given: Any, ask: Ask, reply: dict[str, Any], valid: dict[str, Any], answer: Any
 ) -> None:
-    found = given(ask, {"reply": reply})
-    assert found.trouble == "unreadable"
-    assert found.usage.replies == 2
-    assert given(ask, {"reply": reply, "times": 1}, _valid(ask)).trouble is None
-
-
-def _valid(ask: Ask) -> dict[str, Any]:
-    by_ask: dict[Any, dict[str, Any]] = {
-        choose: {"answer": "A"},
-        select: {"answers": ["C", "A"]},
-        lists: {"entries": ["x"]},
-    }
-    return {"reply": by_ask[ask]}
-
-
-def test_several_options_come_in_the_order_in_which_they_were_named(given: Any) -> None:
-    assert given(select, {"reply": {"answers": ["C", "A"]}}).places == (2, 0)
-
-
-def test_a_list_is_given_as_it_came(given: Any) -> None:
-    assert given(lists, {"reply": {"entries": ["x", "y"]}}).entries == ("x", "y")
+    found, model = given(ask, {"reply": reply})
+    assert (found.outcome, model.usage.replies) == ("unreadable", 2)
+    assert given(ask, {"reply": reply, "times": 1}, {"reply": valid})[0] == answer
 
 
 def test_a_text_that_was_cut_off_is_given_and_says_so(given: Any) -> None:
-    found = given(writes, {"text": " Once upon ", "finish_reason": "length"})
-    assert (found.text, found.trouble) == ("Once upon", None)
-    assert "cut off at 400 tokens" in found.detail
-
-
-def test_an_empty_text_is_unreadable(given: Any) -> None:
-    assert given(writes, {"text": " \n"}).trouble == "unreadable"
+    found, model = given(writes, {"text": " Once upon ", "finish_reason": "length"})
+    assert (found, model.note) == ("Once upon", "cut off at 400 tokens")
+    assert given(writes, {"text": " \n"})[0].outcome == "unreadable"
 
 
 def test_draws_differ_in_their_seed_and_a_script_sees_the_item(given: Any) -> None:
-    def second(examinee: Examinee) -> Coroutine[Any, Any, Given]:
-        return examinee.writes("quiz", TEXTS, draw=1)
-
     script = [
         {"when": {"vote": 1, "id": "i1", "rubric": "quiz"}, "reply": "second {{ colour }}"},
         {"when": {"vote": 0}, "reply": "first {{ colour }}"},
     ]
-    assert given(writes, *script).text == "first red"
-    assert given(second, *script).text == "second red"
+    assert given(writes, *script)[0] == "first red"
+    assert given(lambda one: one.write(QUIZ, TEXTS, draw=1), *script)[0] == "second red"
 
 
 def test_a_model_out_of_reach_is_an_error_and_no_answer(given: Any) -> None:

@@ -13,27 +13,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
-from judge.evaluation.benchmark import Choices
+from judge.evaluation.benchmark import choices_of
 from judge.evaluation.cqbench import benchmark
-from judge.evaluation.cqbench_distractors import (
+from judge.evaluation.cqbench_items import TOPICS
+from judge.evaluation.cqbench_statements import ValueStatement
+from judge.evaluation.cqbench_values import (
     Rule,
-    ShortPoolError,
     ValueList,
     distractors,
+    folded,
+    is_neutral,
     value_list,
 )
-from judge.evaluation.cqbench_items import TOPICS
-from judge.evaluation.cqbench_options import folded, is_neutral, merged
-from judge.records import Item, Value, ValueStatement, read
+from judge.records import Item, Value, read
+from judge.records.fields import LabelError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cqbench"
 STORIES, VALUES = str(FIXTURES / "stories.jsonl"), str(FIXTURES / "values.jsonl")
-EVERY = Choices(benchmark.conditions)
+EVERY = choices_of(benchmark, benchmark.conditions)
 
 
 def made(*sources: str, conditions: tuple[str, ...] = benchmark.conditions, seed: int = 0) -> Any:
     """The fields of the items, and the problems beside them."""
-    items = list(benchmark.items(sources, Choices(conditions, seed)))
+    items = list(benchmark.items(sources, choices_of(benchmark, conditions, seed)))
     fields = [item.fields for item in items if item.fields is not None]
     return fields, [item.problem.message for item in items if item.problem is not None]
 
@@ -193,10 +195,10 @@ def test_distractors_are_never_gold_and_never_of_a_contradicted_statement(
 
 
 def test_a_pool_that_is_too_small_says_what_is_there_and_needed() -> None:
-    with pytest.raises(ShortPoolError, match=r"leaves 13 other .* 14 are needed"):
+    with pytest.raises(LabelError, match=r"leaves 13 other .* 14 are needed"):
         distractors(pool(7), [("S1", "Yes")], "paper", random.Random(0))
     assert len(distractors(pool(8), [("S1", "Yes")], "paper", random.Random(0))) == 14
-    with pytest.raises(ShortPoolError, match="16 values"):
+    with pytest.raises(LabelError, match="16 values"):
         distractors(pool(20), [(f"S{n}", "Yes") for n in range(16)], "paper", random.Random(0))
 
 
@@ -350,7 +352,7 @@ def test_value_files_alone_and_faulty_ones_are_refused(tmp_path: Path) -> None:
 def test_the_same_id_twice_is_a_problem(tmp_path: Path) -> None:
     line = {"id": "a", "story": "x", "values": ["Prayer belongs in daily life--Agree"]}
     _, problems = made(write(tmp_path / "s.jsonl", line, line), VALUES, conditions=("attitude",))
-    assert problems == ["id 'a' was already on line 1"]
+    assert problems == ["id 'a' was already on line 1 of s.jsonl"]
 
 
 def test_files_of_one_name_keep_their_rows_apart(tmp_path: Path) -> None:
@@ -360,29 +362,3 @@ def test_files_of_one_name_keep_their_rows_apart(tmp_path: Path) -> None:
     sources = [write(tmp_path / folder / "s.jsonl", line) for folder in ("a", "b")]
     found = asked(*sources, VALUES, condition="attitude")
     assert len({one["id"] for one in found}) == 2
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        # The paper's own two examples (table 2, section 3.2).
-        ("Definitely should not have the right", "probably should not have the right ", True),
-        ("Not often", "not at all often", True),
-        ("Very often", "Not often", False),
-        ("Probably should have the right", "Probably should not have the right", False),
-        ("Agree", "agree", True),
-        ("Agree", "Neither agree nor disagree", False),
-    ],
-)
-def test_merged_options(one: str, other: str, same: bool) -> None:
-    assert (merged(one) == merged(other)) is same
-
-
-def test_neutral_in_every_spelling_of_the_value_files() -> None:
-    assert all(
-        map(
-            is_neutral, ["Neither agree nor disagree", " neither agree or disagree ", "Hard to say"]
-        )
-    )
-    assert is_neutral("neither agree/disagree")
-    assert not any(map(is_neutral, ["Agree", "Disagree", "Not often", "Not important"]))

@@ -1,78 +1,322 @@
-"""EECC from items to tables: asking, distances, tau-c, what the tables hold."""
+"""EECC from the released folder to tables: prompts, words, culture, distances, tau-c, tables."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from judge.evaluation.benchmark import Choices, Given, Result
-from judge.evaluation.eecc import analyse, answer, benchmark
-from judge.evaluation.eecc_analysis import distances, listed_tau, taus
-from judge.evaluation.eecc_culture import FILES, Culture
-from judge.evaluation.eecc_tables import tables
+from judge.errors import UsageError
+from judge.evaluation.benchmark import Result, choices_of
+from judge.evaluation.eecc import article, benchmark, read_outputs
+from judge.evaluation.eecc_analysis import (
+    FILES,
+    NOMINAL,
+    Culture,
+    culture,
+    distances,
+    listed_tau,
+    read_cultures,
+    read_vectors,
+    taus,
+    words_of,
+)
 from judge.evaluation.tables import Cell, Table
+from judge.records import Item
 from judge.stats.bleu import symmetric_bleu
 from judge.stats.intervals import Estimate
 from judge.stats.text import Rule, lexical_variance
 from judge.task import load_task
-from judge.verdict import Usage
 
-from .eecc_folder import HOFSTEDE, STORY, output_line, put, write_folder
-from .examinee import Unasked
+from .eecc_folder import ANSWER, HOFSTEDE, STORY, output_line, put, write_folder
+from .examinee import Examined, ask, items, problems, public
 
+NAN = float("nan")
 
-class Writer(Unasked):
-    """Writes what a function of the prompt and the draw says."""
-
-    def __init__(self, given: Given) -> None:
-        self.given = given
-        self.asked: list[tuple[str, Mapping[str, str], int]] = []
-
-    async def writes(self, task: str, texts: Mapping[str, str], *, draw: int = 0) -> Given:
-        self.asked.append((task, texts, draw))
-        return self.given
-
-
-FIELDS = {"condition": "qa", "prompt": "Explain sets to a Thai person in English.", "draw": 3}
-ONE = Usage(replies=1)
+# ------------------------------------------------------------ asking
 
 
 async def test_the_prompt_is_what_the_model_is_asked() -> None:
-    model = Writer(Given(ONE, text="Sets hold things."))
-    found = await answer(FIELDS, model)
+    fields = {"condition": "qa", "prompt": "Explain {{ 7 * 7 }} sets to a Thai.", "draw": 3}
+    model = Examined(lambda *_: "Sets hold things.")
+    found = await ask(benchmark, fields, model)
     assert (found.outcome, found.answer, found.score) == ("answered", "Sets hold things.", None)
-    assert model.asked == [("eecc_qa", {"prompt": FIELDS["prompt"]}, 3)]
-    (_, message) = load_task("eecc_qa").prompt({"prompt": str(FIELDS["prompt"])})
-    assert message["content"] == FIELDS["prompt"]
+    # A prompt is no template.
+    assert (model.asked, model.draws) == ([("eecc_qa", fields["prompt"])], [3])
 
 
-async def test_a_prompt_is_no_template() -> None:
-    (_, message) = load_task("eecc_stories").prompt({"prompt": "About {{ 7 * 7 }}."})
-    assert message["content"] == "About {{ 7 * 7 }}."
+def test_as_many_as_long_and_as_warm_as_in_the_paper() -> None:
+    assert [load_task(task).max_tokens for task in benchmark.tasks] == [1000, 100]
+    assert (benchmark.draws, benchmark.temperature) == (5, 0.3)
+
+
+# ------------------------------------------------------------ the folder
+
+
+def listed(folder: Path, *conditions: str, draws: int = 1) -> list[Item]:
+    return items(benchmark, str(folder), conditions=conditions or ["stories"], draws=draws)
+
+
+def test_items_are_every_concept_identity_and_draw(tmp_path: Path) -> None:
+    read = listed(write_folder(tmp_path), "stories", "qa", draws=5)
+    assert len(read) == 2 * 4 * 5 + 1 * 4 * 5
+    fields = read[1].fields
+    assert fields == {
+        "id": "stories/honesty/Indian/1",
+        "row": "stories/honesty/Indian",
+        "condition": "stories",
+        "topic": "moral_values",
+        "concept": "honesty",
+        "identity": "Indian",
+        "kind": "country",
+        "draw": 1,
+        "prompt": "Write a children's story about honesty for an Indian kid in English.",
+        "data": str(tmp_path),
+    }
+    assert len({one.fields["id"] for one in read if one.fields}) == len(read)
+    assert [one.fields["id"] for one in read if one.fields][-1] == "qa/elections/Ugandan/4"
 
 
 @pytest.mark.parametrize(
-    ("given", "outcome", "reason"),
+    ("word", "expected"),
     [
-        (Given(ONE, trouble="refused", detail="I cannot."), "refused", "I cannot."),
-        (Given(ONE, text=" \n"), "unreadable", "the text is empty"),
-        (Given(ONE, text="Once", detail="cut off at 100 tokens"), "answered", "cut off"),
+        ("Indian", "an"),
+        ("Uzbek", "an"),
+        ("I-Kiribati", "an"),
+        ("German", "a"),
+        ("Ugandan", "a"),
+        ("Ukrainian", "a"),
+        ("Uruguayan", "a"),
+        ("European", "a"),
+        ("São Toméan", "a"),
     ],
 )
-async def test_what_may_come_back(given: Given, outcome: str, reason: str) -> None:
-    found = await answer(FIELDS, Writer(given))
-    assert found.outcome == outcome and (found.reason or "").startswith(reason)
+def test_article(word: str, expected: str) -> None:
+    assert article(word) == expected
 
 
-def test_as_long_as_in_the_paper() -> None:
-    assert [load_task(task).max_tokens for task in benchmark.tasks] == [1000, 100]
-    assert benchmark.draws == 5
+def test_a_concept_is_asked_about_once_and_not_looked_into(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
+    put(
+        folder / "qa/concepts.tsv",
+        ["biology\tcells", "biology\tcells", "maths\tsets of {identity}"],
+    )
+    read = listed(folder, "qa")
+    assert not problems(read) and len(read) == 2 * 4
+    assert read[-1].fields is not None
+    expected = "Explain sets of {identity} to a Ugandan person in English."
+    assert read[-1].fields["prompt"] == expected
 
+
+def test_lines_that_cannot_be_read_come_first(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
+    put(folder / "qa/concepts.tsv", ["biology\tcells", "no tab", "law\tcells", "\tnone"])
+    put(folder / "identities.tsv", ["country\tIndian", "a\tb\tc"])
+    read = listed(folder, "qa")
+    assert problems(read) == [
+        "not two cells, kind and identity",
+        "not two cells, topic and concept",
+        "concept 'cells' is of topic 'law' here and of 'biology' on line 1",
+        "not two cells, topic and concept",
+    ]
+    assert [one.fields["id"] for one in read if one.fields] == ["qa/cells/Indian/0"]
+    assert read[1].source.endswith("concepts.tsv") and read[1].raw == "no tab"
+
+
+def test_sources_that_cannot_be_used(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "a")
+    with pytest.raises(UsageError, match="one folder"):
+        items(benchmark, str(folder), str(folder))
+    with pytest.raises(UsageError, match="not a folder"):
+        listed(folder / "identities.tsv")
+    for lines, message in (
+        ([], "0 templates"),
+        ([f"_\t_\t{ANSWER}"] * 2, "2 templates"),
+        (["_\t_\tExplain {concept}."], r"templates.tsv:1: .*\{identity\}"),
+    ):
+        put(folder / "qa/templates.tsv", lines)
+        with pytest.raises(UsageError, match=message):
+            listed(folder, "qa")
+    (folder / "identities.tsv").write_bytes(b"country\tS\xe3o")
+    with pytest.raises(UsageError, match=r"identities.tsv: not UTF-8"):
+        listed(folder)
+    (folder / "identities.tsv").unlink()
+    with pytest.raises(UsageError, match=r"identities.tsv: No such file"):
+        listed(folder)
+
+
+def test_outputs_as_they_were_released(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
+    quoted = '"He said ""Hi"".~| The end."'
+    path = put(
+        folder / "outputs.tsv",
+        [
+            output_line(STORY, "forest", "Indian", "One.~| ~| Two.", quoted, "", '"Hi', "Five\r."),
+            output_line(ANSWER, "elections", "Thai", "Once."),
+            output_line(STORY, "forest", "Indian", "Again."),
+        ],
+    )
+    read, faults = read_outputs(str(path), [str(folder)])
+    assert not faults
+    results = {result.id: result for result in read}
+    texts = [results[f"stories/forest/Indian/{draw}"].answer for draw in range(6)]
+    assert texts == ["One.\n\nTwo.", 'He said "Hi".\nThe end.', None, '"Hi', "Five\r.", "Again."]
+    assert results["stories/forest/Indian/2"].outcome == "error"
+    first = results["stories/forest/Indian/0"].fields
+    assert first["topic"] == "specific_settings" and first["prompt"] == "the prompt"
+    assert first["data"] == str(folder) and first["draw"] == 0
+    assert results["qa/elections/Thai/0"].fields["topic"] == "politics"
+
+
+def test_lines_of_outputs_that_cannot_be_read(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
+    header = "_\t_\ttemplate\ttopic\tconcept\tgranularity\tidentity\tprompt\tresponse"
+    path = put(
+        folder / "outputs.tsv",
+        [
+            header,
+            output_line("Sing of {concept}", "forest", "Indian", "One."),
+            output_line(STORY, "forest", "Indian"),
+            output_line(STORY, "forest", "", "One."),
+            output_line(STORY, "forest", "Indian", "One."),
+        ],
+    )
+    read, faults = read_outputs(str(path), [str(folder)])
+    assert [fault.split("outputs.tsv:")[1] for fault in faults] == [
+        "2: the template is none of the folder's",
+        "3: 8 cells, a line of outputs has 9 or more",
+        "4: field 'identity' is empty",
+    ]
+    assert [result.id for result in read] == ["stories/forest/Indian/0"]
+    put(path, ["some text"])
+    with pytest.raises(UsageError, match=r"no line .*outputs.tsv:1: 1 cells"):
+        read_outputs(str(path), [str(folder)])
+
+
+def test_the_released_folder() -> None:
+    """345 topics as in the paper; 193 nationalities, of which the paper says that they are 195."""
+    read = listed(public("eecc"), "stories", "qa")
+    assert not problems(read)
+    counts = {
+        condition: len(
+            {
+                one.fields["concept"]
+                for one in read
+                if one.fields and one.fields["condition"] == condition
+            }
+        )
+        for condition in benchmark.conditions
+    }
+    assert counts == {"stories": 35, "qa": 345}
+    assert len(read) == (35 + 345) * 193
+    prompts = [one.fields["prompt"] for one in read if one.fields]
+    assert "Explain elections to an Indian person in English." in prompts
+
+
+# ------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("The END.", "the end ."),
+        ("I don't know; we’ll see.", "i do n't know ; we 'll see ."),
+        ("Raj's self-governing friend, João", "raj 's self-governing friend , joão"),
+        ('"Hi!" he said...', '" hi ! " he said ...'),
+        ("3.5 of 1,000 at 7:30 o'clock", "3.5 of 1,000 at 7:30 o'clock"),
+        ("one--two\nthree", "one -- two three"),
+        ("can't 'no' n't", "ca n't ' no ' n't"),
+    ],
+)
+def test_by_hand(text: str, expected: str) -> None:
+    assert words_of(text) == expected.split()
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="nt's.-, a:7\n“é", max_size=30))
+def test_nothing_but_white_space_is_lost(text: str) -> None:
+    assert "".join(words_of(text)) == re.sub(r"\s", "", text)
+
+
+# ------------------------------------------------------------ culture
+
+
+def test_distances_by_hand() -> None:
+    found = culture({"a": [0, 0, 0], "b": [3, 4, 0], "c": [1, NAN, NAN], "d": [NAN, 1, 1]})
+    assert found.demonyms == ("a", "b", "c", "d")
+    assert found.distances[0, 1] == 5
+    # One of three dimensions: as if the other two differed as much.
+    assert found.distances[0, 2] == pytest.approx(3**0.5)
+    assert found.distances[1, 2] == pytest.approx((4 * 3) ** 0.5)
+    assert np.isnan(found.distances[2, 3])
+    assert (np.diag(found.distances) == 0).all()
+
+
+def test_the_scripts_leave_missing_dimensions_out() -> None:
+    vectors = {"a": [0.0, 0.0, 0.0], "c": [1.0, NAN, NAN]}
+    assert culture(vectors, rule="released").distances[0, 1] == 1
+
+
+def test_a_file(tmp_path: Path) -> None:
+    path = tmp_path / FILES["Hofstede"]
+    path.write_text(HOFSTEDE.replace("20,0", "#NULL!,0"), "utf-8")
+    vectors = read_vectors(path)
+    assert list(vectors) == ["Indian", "German", "Nigerian", "Arab"]
+    assert vectors["Indian"] == [10, 0] and np.isnan(vectors["German"][0])
+    assert list(read_cultures(tmp_path)) == ["Hofstede"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("Demonym", "People", "csv:1: no column 'Demonym'"),
+        ("20,0", "20", "csv:3: 4 cells, the header has 5"),
+        ("20,0", "many,0", "csv:3: column 'pdi': 'many' is neither a number nor #NULL!"),
+        ("20,0", "inf,0", "csv:3: column 'pdi': 'inf' is no finite number"),
+        (",German,20", ",Indian,20", "csv:3: column 'Demonym': 'Indian' was there before"),
+        (",German,20", ",,20", "csv:3: column 'Demonym': '' is empty"),
+    ],
+)
+def test_a_file_that_is_wrong(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "values.csv"
+    path.write_text(HOFSTEDE.replace(old, new, 1), "utf-8")
+    with pytest.raises(UsageError, match=message):
+        read_vectors(path)
+
+
+def test_questions_without_an_order_are_left_out_of_the_wvs_only(tmp_path: Path) -> None:
+    for file in FILES.values():
+        (tmp_path / file).write_text(
+            "ctr,country,Demonym,Q1,Q223\na,A,Aan,1,1000\nb,B,Ban,2,9000\n", "utf-8"
+        )
+    paper, released = read_cultures(tmp_path), read_cultures(tmp_path, rule="released")
+    assert paper["WVS"].distances[0, 1] == 1
+    assert paper["Hofstede"].distances[0, 1] > 7000 < released["WVS"].distances[0, 1]
+
+
+def test_the_released_files() -> None:
+    """94 countries with Hofstede's dimensions and 249 questions of the WVS, as in section 4.3.2."""
+    folder = public("eecc")
+    lines = (folder / "identities.tsv").read_text("utf-8").splitlines()
+    identities = {line.split("\t")[1] for line in lines}
+    found = read_cultures(folder)
+    assert len(identities & set(found["Hofstede"].demonyms)) == 94
+    assert len(identities & set(found["WVS"].demonyms)) == 58
+    vectors = read_vectors(folder / FILES["WVS"], without=NOMINAL)
+    assert {len(values) for values in vectors.values()} == {249}
+    # The party question alone goes beyond ten.
+    assert np.nanmax(np.array(list(vectors.values()))) < 10
+
+
+# ------------------------------------------------------------ analysis
 
 A, B, C = ["a", "b", "c", "d", "e"], ["a", "b", "c", "d", "x"], ["p", "q", "r", "s", "t"]
 
@@ -154,7 +398,7 @@ TEXTS = {
 
 
 def results_in(folder: Path) -> list[Result]:
-    read = [item.fields for item in benchmark.items([str(folder)], Choices(("stories",), draws=2))]
+    read = [item.fields for item in listed(folder, "stories", draws=2)]
     results = []
     for fields in read:
         assert fields is not None
@@ -169,6 +413,11 @@ def results_in(folder: Path) -> list[Result]:
 def folder(tmp_path: Path) -> Path:
     put(tmp_path / FILES["Hofstede"], HOFSTEDE.splitlines())
     return write_folder(tmp_path)
+
+
+def tables(results: Sequence[Result], rule: Rule = "paper") -> list[Table]:
+    assert benchmark.tables is not None
+    return benchmark.tables(results, choices_of(benchmark, options={"rule": rule}))
 
 
 def named(found: Sequence[Table]) -> dict[str, Table]:
@@ -283,7 +532,7 @@ def test_without_the_folder_everything_but_tau_is_there(folder: Path) -> None:
 
 
 def test_conditions_stand_apart_and_nothing_answered_is_nothing_measured(folder: Path) -> None:
-    read = list(benchmark.items([str(folder)], Choices(("stories", "qa"), draws=2)))
+    read = listed(folder, "stories", "qa", draws=2)
     results = [Result(item.fields, "error") for item in read if item.fields is not None]
     found = named(tables(results))
     assert [row.labels[0] for row in found["eecc-replies"].rows] == ["stories", "qa"]
@@ -294,7 +543,7 @@ def test_conditions_stand_apart_and_nothing_answered_is_nothing_measured(folder:
 
 
 def test_words_of_qa_are_by_topic(folder: Path) -> None:
-    read = list(benchmark.items([str(folder)], Choices(("qa",), draws=1)))
+    read = listed(folder, "qa")
     results = [
         Result(item.fields, "answered", answer=f"they vote in {item.fields['identity']}land")
         for item in read
@@ -304,14 +553,13 @@ def test_words_of_qa_are_by_topic(folder: Path) -> None:
     assert cells(found, "politics", "German")["words"] == "germanland"
 
 
-def test_outputs_of_others_are_analysed_without_a_model(folder: Path) -> None:
+def test_outputs_of_others_have_the_same_tables(folder: Path) -> None:
     lines = [output_line(STORY, "honesty", name, *texts) for name, texts in TEXTS.items()]
     path = put(folder / "outputs.tsv", [*lines, "nothing", "of", "any", "use"])
-    made = analyse(str(path), str(folder))
-    assert made.at_fault == 4
-    first, *others = made.tables
-    assert (first.rows[0].cells["answered"], first.rows[0].cells["error"]) == (7, 1)
-    assert "outputs.tsv:5: 1 cells" in first.notes[-1] and "and 1 more" in first.notes[-1]
-    alone = named([first, *others])["eecc-variance-concepts"]
+    results, faults = read_outputs(str(path), [str(folder)])
+    assert len(faults) == 4
+    found = named(tables(results))
+    replies = found["eecc-replies"].rows[0].cells
+    assert (replies["answered"], replies["error"]) == (7, 1)
     ours = named(tables(results_in(folder)))["eecc-variance-concepts"]
-    assert cells(alone, "honesty") == cells(ours, "honesty")
+    assert cells(found["eecc-variance-concepts"], "honesty") == cells(ours, "honesty")

@@ -10,27 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.evaluation.benchmark import Outcome, Result
-from judge.evaluation.measuring import CLASSES, FEWEST, measured
-from judge.evaluation.tables import Row
+from judge.evaluation.measuring import FEWEST, Sample, class_scores, label_scores
 from judge.stats.intervals import Estimate
+
+from .examinee import value
 
 LABELS = ("yes", "no", "neutral")
 
 
 def result(number: int, gold: str, given: str | None, outcome: Outcome = "answered") -> Result:
     score = float(gold == given) if outcome == "answered" else None
-    return Result({"id": str(number), "gold": gold}, outcome, given, score)
-
-
-def value(row: Row, name: str) -> float | None:
-    cell = row.cells[name]
-    assert isinstance(cell, Estimate)
-    return cell.value
+    fields = {"id": str(number), "gold": gold, "condition": "x"}
+    return Result(fields, outcome, given, score)
 
 
 def test_refused_and_unreadable_answers_are_not_right_and_errors_do_not_count() -> None:
-    row = measured(
-        ("all",),
+    cells = class_scores(
         [
             result(1, "yes", "yes"),
             result(2, "yes", "no"),
@@ -38,42 +33,51 @@ def test_refused_and_unreadable_answers_are_not_right_and_errors_do_not_count() 
             result(4, "no", None, "unreadable"),
             result(5, "no", None, "error"),
         ],
-        classes=LABELS,
+        LABELS,
     )
-    assert [row.cells[name] for name in CLASSES[:5]] == [5, 2, 1, 1, 1]
-    accuracy = row.cells["accuracy"]
+    assert list(cells.values())[:5] == [5, 2, 1, 1, 1]
+    accuracy = cells["accuracy"]
     assert isinstance(accuracy, Estimate)
     assert (accuracy.value, accuracy.n, accuracy.of) == (0.25, 4, 5)
     # yes: found 1 of 2; no: found 0 of 2, the two without an answer being missed.
-    assert value(row, "recall") == pytest.approx((0.5 + 0.0) / 2)
+    assert value(cells["recall"]) == pytest.approx((0.5 + 0.0) / 2)
     # yes: 1 of 1 answered yes; no: 0 of 1; neutral neither is nor is answered.
-    assert value(row, "precision") == pytest.approx((1.0 + 0.0) / 2)
+    assert value(cells["precision"]) == pytest.approx((1.0 + 0.0) / 2)
     # yes: 2 * 1 / (1 + 2); no: 0 / (1 + 2).
-    assert value(row, "F1") == pytest.approx((2 / 3 + 0.0) / 2)
+    assert value(cells["F1"]) == pytest.approx((2 / 3 + 0.0) / 2)
+
+
+def test_an_answer_without_a_score_counts_as_not_scored_and_never_as_wrong() -> None:
+    unscored = Result({"id": "2", "condition": "x"}, "answered", "yes")
+    found = Sample([result(1, "yes", "yes"), unscored]).accuracy()
+    assert (found.value, found.n, found.of) == (1.0, 1, 2)
+    assert Sample([unscored]).accuracy().value is None
 
 
 def test_a_class_that_is_never_answered_leaves_no_mean_precision() -> None:
-    row = measured(("x",), [result(1, "yes", "yes"), result(2, "no", "yes")], classes=LABELS)
-    assert value(row, "precision") is None
-    assert value(row, "recall") == pytest.approx(0.5)
+    results = [result(1, "yes", "yes"), result(2, "no", "yes")]
+    cells = class_scores(results, LABELS)
+    assert (value(cells["precision"]), value(cells["recall"])) == (None, 0.5)
+    assert value(Sample(results).classes(LABELS, never_answered=0.0)["precision"]) == 0.25
+    own = label_scores(results, "no")
+    assert (own["asked"], value(own["recall"]), value(own["precision"])) == (1, 0.0, None)
 
 
 def test_nothing_is_undefined_and_not_0() -> None:
     for results in ([], [result(1, "yes", None, "error")]):
-        row = measured(("x",), results, classes=LABELS)
-        assert [value(row, name) for name in CLASSES[5:]] == [None] * 4
+        cells = class_scores(results, LABELS)
+        assert [value(cell) for cell in list(cells.values())[5:]] == [None] * 4
 
 
 def test_an_answer_that_is_no_class_is_refused() -> None:
     with pytest.raises(ValueError, match="maybe"):
-        measured(("x",), [result(1, "yes", "maybe")], classes=LABELS)
+        class_scores([result(1, "yes", "maybe")], LABELS)
 
 
 def test_items_of_one_cluster_are_drawn_together() -> None:
     results = [result(number, "yes", "yes" if number % 4 < 2 else "no") for number in range(40)]
-    alone = measured(("x",), results).cells["accuracy"]
-    paired = measured(("x",), results, cluster=lambda one: int(one.id) // 2).cells["accuracy"]
-    assert isinstance(alone, Estimate) and isinstance(paired, Estimate)
+    alone = Sample(results).accuracy()
+    paired = Sample(results, cluster=lambda one: int(one.id) // 2).accuracy()
     assert alone.low is not None and paired.low is not None
     assert paired.low < alone.low
 
@@ -81,16 +85,10 @@ def test_items_of_one_cluster_are_drawn_together() -> None:
 def test_few_rows_bear_no_bootstrapped_interval_and_the_exact_one_where_all_are_alike() -> None:
     def accuracy(rows: int, right: int) -> Estimate:
         """Of `rows` rows with four items each, the first `right` items of each answered right."""
-        found = measured(
-            ("x",),
-            [
-                result(n, "yes", "yes" if n % 4 < right + n // 4 % 2 else "no")
-                for n in range(4 * rows)
-            ],
-            cluster=lambda one: int(one.id) // 4,
-        ).cells["accuracy"]
-        assert isinstance(found, Estimate)
-        return found
+        results = [
+            result(n, "yes", "yes" if n % 4 < right + n // 4 % 2 else "no") for n in range(4 * rows)
+        ]
+        return Sample(results, cluster=lambda one: int(one.id) // 4).accuracy()
 
     few = accuracy(FEWEST - 1, 2)
     assert few.value is not None and 0.5 < few.value < 0.75 and few.n == 4 * (FEWEST - 1)
@@ -98,8 +96,8 @@ def test_few_rows_bear_no_bootstrapped_interval_and_the_exact_one_where_all_are_
     enough = accuracy(FEWEST, 2)
     assert enough.low is not None and enough.high is not None and enough.low < enough.high
     alike = accuracy(2, 4)
-    assert (alike.value, alike.high) == (1.0, 1.0)
     # 0.05 / 2 = low ** 2, of as many trials as there are rows.
+    assert (alike.value, alike.high) == (1.0, 1.0)
     assert alike.low == pytest.approx(0.025**0.5)
 
 
@@ -117,14 +115,14 @@ def test_scikit_learn_finds_the_same(pairs: Sequence[tuple[str, str | None]]) ->
         result(number, gold, given, "answered" if given else "unreadable")
         for number, (gold, given) in enumerate(pairs)
     ]
-    row = measured(("x",), results, classes=LABELS)
+    cells = class_scores(results, LABELS)
     gold, answers = [one for one, _ in pairs], [given or "none" for _, given in pairs]
     occur = sorted({*gold, *answers} - {"none"})
     there = sorted(set(gold))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert value(row, "accuracy") == pytest.approx(accuracy_score(gold, answers))
+        assert value(cells["accuracy"]) == pytest.approx(accuracy_score(gold, answers))
         expected = recall_score(gold, answers, labels=there, average="macro", zero_division=0)
-        assert value(row, "recall") == pytest.approx(expected)
+        assert value(cells["recall"]) == pytest.approx(expected)
         expected = f1_score(gold, answers, labels=occur, average="macro", zero_division=0)
-        assert value(row, "F1") == pytest.approx(expected)
+        assert value(cells["F1"]) == pytest.approx(expected)

@@ -86,6 +86,12 @@ def test_a_record_over_the_limit_ends_the_list(items: ReadBack) -> None:
     assert "more than 1000 characters, the limit; what follows is not" in problem_of(found[1])
 
 
+def test_the_source_text_of_a_record_goes_on_one_line(items: ReadBack) -> None:
+    blank = " " * 3_000_000
+    found = items("a.json", f'[{{"a": "{blank}",\r\n\n  "b": 1 \n}}]')
+    assert [item.raw for item in found] == [f'{{"a": "{blank}","b": 1 }}']
+
+
 def test_ten_megabyte_records_are_read(items: ReadBack) -> None:
     fields = {"story": 'He said "no".\n' * 700_000}
     found = items("a.json", json.dumps([fields, {"a": 1}, fields]))

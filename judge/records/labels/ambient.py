@@ -21,14 +21,13 @@ from judge.records.base import Item
 from judge.records.fields import (
     ENTAILMENT,
     LabelError,
-    RecordNames,
     answer_of,
     id_text,
     listed,
     one_of,
     text_of,
 )
-from judge.records.labels.items import Annotation, LabelledItem, LabelSet, Place
+from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 from judge.records.values import clip
 
 _ORDER = ("entailment", "neutral", "contradiction")
@@ -70,8 +69,7 @@ class Ambient(LabelSet):
     files = ("test.jsonl*", "linguist_annotations.jsonl*", "crowdworker_annotations.jsonl*")
     merged = True
 
-    def __init__(self, place: Place, names: RecordNames) -> None:
-        super().__init__(place, names)
+    def start(self) -> None:
         self._pairs: dict[str, _Pair] = {}
 
     @staticmethod

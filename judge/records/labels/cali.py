@@ -43,5 +43,5 @@ class Cali(LabelSet):
                 annotations.append(Annotation(f"{group}-{number}", answer, group))
         if not annotations:
             raise LabelError("fields 'us_ratings' and 'in_ratings' are both empty", "us_ratings")
-        record = self.names.name(item, row.get("id"))
+        record = self.record(item, row.get("id"))
         yield LabelledItem(record, "entailment", texts, annotations=tuple(annotations))

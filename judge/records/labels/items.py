@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from judge.records.base import Item
-from judge.records.fields import LabelError, RecordNames, refused
+from judge.records.fields import LabelError, id_text, refused
+from judge.records.values import clip
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,14 @@ class LabelSet:
     merged: ClassVar[bool] = False
     groups: ClassVar[str | None] = None
 
-    def __init__(self, place: Place, names: RecordNames) -> None:
+    def __init__(self, place: Place) -> None:
         self.place = place
-        self.names = names
+        self._lines: dict[str, int] = {}
+        self._unnamed: Counter[str] = Counter()
+        self.start()
+
+    def start(self) -> None:
+        """Prepare for the first line."""
 
     @staticmethod
     def knows(fields: Mapping[str, Any]) -> bool:
@@ -110,23 +116,39 @@ class LabelSet:
         """The items that were held back until the last line."""
         return ()
 
+    def record(self, item: Item, id: object = None, field: str = "id", source: str = "") -> str:
+        """The name of a line's record: its id, else its place in `source` (the item's own).
+
+        A line without an id is `SOURCE#LINE`; where several records share a line, those after the
+        first are `SOURCE#LINE.2` and on. Raises LabelError for an id that is neither text nor
+        number, and for one that came before.
+        """
+        own = id_text(id, field)
+        if own is None:
+            place = f"{source or item.source}#{item.line}"
+            self._unnamed[place] += 1
+            count = self._unnamed[place]
+            return place if count == 1 else f"{place}.{count}"
+        if own in self._lines:
+            message = f"id {clip(own)} was already on line {self._lines[own]}"
+            raise LabelError(message, field, "duplicate-id")
+        self._lines[own] = item.line
+        return own
+
     @classmethod
     def read(cls, items: Iterable[Item], place: Place) -> Iterator[Labelled]:
         """The labelled items of all lines; a line that cannot be used comes with its problem."""
-        with RecordNames() as names:
-            reader = cls(place, names)
-            for item in items:
-                if item.fields is None:
-                    yield item
-                    continue
-                try:
-                    found = list(reader.items(item, item.fields))
-                except LabelError as error:
-                    yield refused(item, error.problem)
-                    continue
-                for one in found:
-                    if isinstance(one, LabelledItem):
-                        yield replace(one, source=item.source, line=item.line)
-                    else:
-                        yield one
-            yield from reader.rest()
+        reader = cls(place)
+        for item in items:
+            if item.fields is None:
+                yield item
+                continue
+            try:
+                found = list(reader.items(item, item.fields))
+            except LabelError as error:
+                yield refused(item, error.problem)
+                continue
+            for one in found:
+                own = isinstance(one, LabelledItem)
+                yield replace(one, source=item.source, line=item.line) if own else one
+        yield from reader.rest()

@@ -21,7 +21,6 @@ from typing import Any
 from judge.records.base import Item
 from judge.records.fields import (
     LabelError,
-    RecordNames,
     answer_of,
     one_of,
     refused,
@@ -29,7 +28,7 @@ from judge.records.fields import (
     text_of,
 )
 from judge.records.jsontext import kind_of
-from judge.records.labels.items import Annotation, LabelledItem, LabelSet, Place
+from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 
 _BINARY = {"0": "no", "1": "yes"}
 _NOT_A_WORD = re.compile(r"[^a-z0-9]+")
@@ -46,8 +45,7 @@ class LeWiDi(LabelSet):
 
     name = "lewidi"
 
-    def __init__(self, place: Place, names: RecordNames) -> None:
-        super().__init__(place, names)
+    def start(self) -> None:
         self._found: list[LabelledItem] = []
 
     @staticmethod
@@ -108,7 +106,7 @@ class LeWiDi(LabelSet):
         if not annotations:
             raise LabelError("field 'annotations' holds no answer", "annotations")
         key = next((key for key in entry if key.casefold() == "id"), "id")
-        record = self.names.name(item, entry.get(key) if id is None else id, key)
+        record = self.record(item, entry.get(key) if id is None else id, key)
         return LabelledItem(record, check, fields, annotations=annotations, slices=slices)
 
 

@@ -40,7 +40,7 @@ class LLMBar(LabelSet):
             "output_2": text_of(fields, "output_2"),
         }
         yield LabelledItem(
-            self.names.name(item, fields.get("id"), source=source),
+            self.record(item, fields.get("id"), source=source),
             "preference",
             shown,
             gold=one_of(fields.get("label"), _LABELS, "label"),

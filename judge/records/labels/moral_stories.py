@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any
 
 from judge.records.base import Item
-from judge.records.fields import LabelError, RecordNames, id_text, one_of, text_of
-from judge.records.labels.items import LabelledItem, LabelSet, Place
+from judge.records.fields import LabelError, id_text, one_of, text_of
+from judge.records.labels.items import LabelledItem, LabelSet
 
 _SEED = 20210121
 _ACTIONS = {"moral_action": "1", "immoral_action": "0"}
@@ -36,8 +36,7 @@ class MoralStories(LabelSet):
     name = "moral-stories"
     checks = ("adherence", "relevance")
 
-    def __init__(self, place: Place, names: RecordNames) -> None:
-        super().__init__(place, names)
+    def start(self) -> None:
         self._actions: list[LabelledItem] = []
 
     @staticmethod
@@ -61,7 +60,7 @@ class MoralStories(LabelSet):
             id = f"{own}{_ACTIONS[key]}" if own is not None and len(actions) > 1 else own
             shown = {"rule_of_thumb": norm, "story": text_of(fields, key)}
             gold = "yes" if key == "moral_action" else "no"
-            record = self.names.name(item, id, "ID")
+            record = self.record(item, id, "ID")
             found.append(LabelledItem(record, "adherence", shown, gold=gold))
         self._actions += [replace(one, source=item.source, line=item.line) for one in found]
         return found

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from judge.records.base import Item, NormRecord, Problem
-from judge.records.fields import LabelError, RecordNames
+from judge.records.fields import LabelError
 from judge.records.kinds import build
-from judge.records.labels.items import LabelledItem, LabelSet, Place
+from judge.records.labels.items import LabelledItem, LabelSet
 from judge.records.names import normalised
 from judge.records.read import read
 
@@ -34,11 +34,10 @@ class NormAd(LabelSet):
     name = "normad"
     checks = ("label_correctness", "relevance", "adherence")
 
-    def __init__(self, place: Place, names: RecordNames) -> None:
-        super().__init__(place, names)
+    def start(self) -> None:
         self._clusters = {
             _country(row["country"]): row["cluster"]
-            for file in place.beside(_CLUSTERS)
+            for file in self.place.beside(_CLUSTERS)
             for item in read(file)
             if (row := item.fields) is not None and {"country", "cluster"} <= row.keys()
         }
@@ -66,7 +65,7 @@ class NormAd(LabelSet):
         known = norm.model_dump(include=set(_SLICES))
         known["cluster"] = norm.cluster or self._clusters.get(_country(norm.country or ""))
         slices = {name: known[name] for name in _SLICES if known[name]}
-        name = self.names.name(item, norm.id, record.names.get("id", "id"))
+        name = self.record(item, norm.id, record.names.get("id", "id"))
         for check, gold in golds.items():
             yield LabelledItem(name, check, shown, gold=gold, slices=slices)
 

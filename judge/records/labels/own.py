@@ -58,7 +58,7 @@ class Own(LabelSet):
         ]
         _count_values(own, shown, found)
         key = next((key for key in own if normalise(key) == "id"), "id")
-        record = self.names.name(item, own.get(key), key)
+        record = self.record(item, own.get(key), key)
         return [replace(one, record=record) for one in found if one.gold or one.annotations]
 
 

@@ -14,13 +14,12 @@ from typing import Any
 from judge.records.base import Item
 from judge.records.fields import (
     LabelError,
-    RecordNames,
     answer_of,
     id_text,
     scalar_text,
     slices_of,
 )
-from judge.records.labels.items import Annotation, LabelledItem, LabelSet, Place
+from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 from judge.records.names import normalise, normalised
 from judge.records.values import clip
 
@@ -50,8 +49,7 @@ class Table(LabelSet):
 
     name = "table"
 
-    def __init__(self, place: Place, names: RecordNames) -> None:
-        super().__init__(place, names)
+    def start(self) -> None:
         self._found: dict[tuple[str, str], _Labels] = {}
 
     @staticmethod

@@ -1,7 +1,8 @@
-"""The countries of NormAd in the eight clusters of the Inglehart-Welzel cultural map.
+"""Countries in groups: NormAd's 75 in eight clusters, CulturalBench's 45 in eleven regions.
 
-Which country is in which cluster is as the authors of NormAd bin them (Rao et al., section 4.1,
-note 5, after Inglehart and Welzel 2012); with their full set these bins give table 2.
+NormAd's clusters are those of the Inglehart-Welzel cultural map, as the authors bin the countries
+(Rao et al., section 4.1, note 5, after Inglehart and Welzel 2012); with their full set these bins
+give table 2. CulturalBench's regions are those of appendix B, table 2 (Chiu et al.).
 """
 
 from __future__ import annotations
@@ -79,3 +80,29 @@ def country_name(country: str) -> str:
     if country != country.lower():
         return country
     return _SMALL_WORDS.sub(lambda word: word[0].lower(), country.replace("_", " ").title())
+
+
+_REGIONS = {
+    "North America": ("Canada", "United States"),
+    "South America": ("Argentina", "Brazil", "Chile", "Mexico", "Peru"),
+    "East Europe": ("Czech Republic", "Poland", "Romania", "Ukraine", "Russia"),
+    "South Europe": ("Spain", "Italy"),
+    "West Europe": ("France", "Germany", "Netherlands", "United Kingdom"),
+    "Africa": ("Egypt", "Morocco", "Nigeria", "South Africa", "Zimbabwe"),
+    "Middle East/West Asia": ("Iran", "Israel", "Lebanon", "Saudi Arabia", "Turkey"),
+    "South Asia": ("Bangladesh", "India", "Nepal", "Pakistan"),
+    "Southeast Asia": (
+        *("Indonesia", "Malaysia", "Philippines", "Singapore", "Thailand", "Vietnam"),
+    ),
+    "East Asia": ("China", "Hong Kong", "Japan", "South Korea", "Taiwan"),
+    "Oceania": ("Australia", "New Zealand"),
+}
+_REGION_OF = {country.casefold(): region for region, names in _REGIONS.items() for country in names}
+
+REGIONS = tuple(_REGIONS)
+"""The eleven regions, in the order of tables 5 and 6 of the paper."""
+
+
+def region_of(country: str) -> str | None:
+    """The country's region, whatever its case; None for one that is not among the 45."""
+    return _REGION_OF.get(country.strip().casefold())

@@ -1,0 +1,39 @@
+"""Capitals, asked with and without the continent. SOURCE holds lines such as
+{"id": "pe", "country": "Peru", "continent": "South America", "options": ["Lima", "Cusco"],
+"gold": "Lima"}."""
+
+from collections.abc import Iterator, Sequence
+
+from judge.evaluation.benchmark import Benchmark, Choices, Fields, MeasuredModel
+from judge.evaluation.rows import each_condition
+from judge.records import Item
+from judge.task import Task
+
+CAPITAL = Task(
+    name="capital",
+    title="Which city is the capital?",
+    source="our own",
+    fields=("country", "continent"),
+    lettered=True,
+    question="Which city is this country's capital?\n\n{{ options }}\n\nAnswer with one letter.",
+)
+
+
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+    return each_condition(sources, choices.conditions)
+
+
+async def ask(fields: Fields, model: MeasuredModel) -> str:
+    shown = ("country",) if fields["condition"] == "bare" else ("country", "continent")
+    return await model.choose(CAPITAL, {name: fields[name] for name in shown}, fields["options"])
+
+
+benchmark = Benchmark(
+    name="capitals",
+    title="Capitals, with and without the continent",
+    source="our own",
+    conditions=("bare", "continent"),
+    tasks=(CAPITAL,),
+    items=items,
+    ask=ask,
+)
