@@ -14,7 +14,8 @@ import typer
 
 from judge.cli.printing import counted, tell
 from judge.run.batching import left_at_provider
-from judge.run.running import Watcher
+from judge.run.resume import unmatched_file
+from judge.run.task import Watcher
 
 if TYPE_CHECKING:
     from judge.run.job import Job
@@ -48,10 +49,10 @@ class Watching(Watcher):
             err=True,
         )
 
-    def set_aside(self, count: int, out: Path, aside: Path) -> None:
+    def unmatched(self, count: int, out: Path) -> None:
         tell(
-            f"{counted(count, 'finished line')} of {out} for which this input has no record: kept "
-            f"in {aside}; --resume with an input that has the records takes them from there"
+            f"{counted(count, 'finished line')} of {out} for which this input has no record: put "
+            f"into {unmatched_file(out)}"
         )
 
     def stopping(self, now: bool) -> None:
