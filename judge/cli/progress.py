@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from judge.cli.printing import counted, tell
-from judge.run.batching import batches_told
+from judge.run.batching import left_at_provider
 from judge.run.resume import unmatched_file
 from judge.run.task import Watcher
 
@@ -108,8 +108,8 @@ def _told(summary: Summary, setup: Setup) -> str:
     calls = sum(c.calls for c in counters)
     hits = sum(c.cache_hits for c in counters)
     cost = f", {setup.budget.cost:.4f} USD" if setup.budget.cost else ""
-    batches = batches_told(setup.settings, setup.clients.values())
-    more = f" | {batches}" if batches else ""
+    batches = left_at_provider(setup.settings, setup.clients.values())
+    more = f" | {counted(batches, 'batch', 'batches')} at the provider" if batches else ""
     return f"{verdicts or 'nothing yet'} | {calls} calls, {hits} from cache{cost}{more}"
 
 
