@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from judge.cli.printing import counted, tell
-from judge.run.batching import batches_told
-from judge.run.running import Watcher
+from judge.run.batching import left_at_provider
+from judge.run.resume import unmatched_file
+from judge.run.task import Watcher
 
 if TYPE_CHECKING:
     from judge.run.job import Job
@@ -29,18 +29,7 @@ BATCH_SECONDS = 600.0
 
 
 class Watching(Watcher):
-    """A watcher that is used as a context manager; this one says nothing but warnings."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        return None
+    """Says nothing but warnings."""
 
     def left_out(self, count: int) -> None:
         typer.echo(
@@ -48,10 +37,10 @@ class Watching(Watcher):
             err=True,
         )
 
-    def set_aside(self, count: int, out: Path, aside: Path) -> None:
+    def unmatched(self, count: int, out: Path) -> None:
         tell(
-            f"{counted(count, 'finished line')} of {out} for which this input has no record: kept "
-            f"in {aside}; --resume with an input that has the records takes them from there"
+            f"{counted(count, 'finished line')} of {out} for which this input has no record: put "
+            f"into {unmatched_file(out)}"
         )
 
     def stopping(self, now: bool) -> None:
@@ -67,20 +56,28 @@ def _stopping(now: bool) -> str:
     return "finishing what is under way; Ctrl-C again stops at once"
 
 
-def watcher(job: Job, *, quiet: bool, items: bool = False, of: int | None = None) -> Watching:
+@contextmanager
+def watcher(
+    job: Job, *, quiet: bool, items: bool = False, of: int | None = None
+) -> Iterator[Watching]:
     """Bars on a terminal, a line every few seconds elsewhere, nothing when quiet.
 
     Args:
-        items: what is counted are items that the inputs' records are made into, one of them or
-            many, and not records: `of` how many, None where that is not known.
+        items: what is counted are items that the inputs' records are made into, and not records:
+            `of` how many, None where that is not known.
     """
     if quiet:
-        return Watching()
+        yield Watching()
+        return
     total = of if items else _total(job)
-    what = "items" if items else "records"
-    # Lines of data that run down the same terminal would tear the bar to pieces.
+    # Lines of data on the same terminal would tear the bar to pieces.
     beside_data = job.out is None and sys.stdout.isatty()
-    return Bars(total) if sys.stderr.isatty() and not beside_data else LogLines(total, what)
+    if beside_data or not sys.stderr.isatty():
+        yield LogLines(total, "items" if items else "records")
+        return
+    bars = Bars(total)
+    with bars.progress:
+        yield bars
 
 
 def _total(job: Job) -> int | None:
@@ -111,8 +108,8 @@ def _told(summary: Summary, setup: Setup) -> str:
     calls = sum(c.calls for c in counters)
     hits = sum(c.cache_hits for c in counters)
     cost = f", {setup.budget.cost:.4f} USD" if setup.budget.cost else ""
-    batches = batches_told(setup.settings, setup.clients.values())
-    more = f" | {batches}" if batches else ""
+    batches = left_at_provider(setup.settings, setup.clients.values())
+    more = f" | {counted(batches, 'batch', 'batches')} at the provider" if batches else ""
     return f"{verdicts or 'nothing yet'} | {calls} calls, {hits} from cache{cost}{more}"
 
 
@@ -165,7 +162,7 @@ class Bars(Watching):
                 for task in self.tasks:
                     yield Text(task.fields["told"], overflow="ellipsis", no_wrap=True)
 
-        self._progress = TwoLines(
+        self.progress = TwoLines(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
@@ -176,35 +173,23 @@ class Bars(Watching):
             transient=True,
             expand=True,
         )
-        self._task: Any = self._progress.add_task("loading", total=total, told="")
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
+        self._task: Any = self.progress.add_task("loading", total=total, told="")
 
     def began(self, setup: Setup) -> None:
-        self._progress.update(self._task, description="judging")
+        self.progress.update(self._task, description="judging")
 
     def wrote(self, summary: Summary, setup: Setup) -> None:
-        self._progress.update(self._task, completed=summary.records, told=_told(summary, setup))
+        self.progress.update(self._task, completed=summary.records, told=_told(summary, setup))
 
     def tick(self, summary: Summary, setup: Setup) -> None:
-        self._progress.update(self._task, told=_told(summary, setup))
+        self.progress.update(self._task, told=_told(summary, setup))
 
     def stopping(self, now: bool) -> None:
-        self._progress.update(self._task, description="stopping")
+        self.progress.update(self._task, description="stopping")
         tell(_stopping(now))
 
 
-# ---------------------------------------------------------------- jobs of known length
+# ---------------------------------------------------------------- steps of known number
 
 Told = Callable[[str, str, int, int], None]
 """Is told what is worked on, by which model, how many items are done, and of how many."""
@@ -212,38 +197,50 @@ Told = Callable[[str, str, int, int], None]
 
 @contextmanager
 def counting(*, quiet: bool) -> Iterator[Told]:
-    """A bar a job on a terminal, a line every few seconds elsewhere, nothing when quiet."""
+    """`steps` for items put to models; nothing is shown when quiet."""
     if quiet:
         yield lambda *_: None
-    elif sys.stderr.isatty():
-        yield from _bars()
-    else:
-        yield _lines()
+        return
+    with steps("items") as told:
+        yield lambda check, model, done, of: told(f"{check}, {model}", done, of, "")
 
 
-def _lines() -> Told:
-    last = time.monotonic()
+@contextmanager
+def steps(unit: str) -> Iterator[Callable[[str, float, float, str], None]]:
+    """A bar for each label on a terminal, a line every few seconds elsewhere.
 
-    def told(check: str, model: str, done: int, of: int) -> None:
-        nonlocal last
-        if done < of and time.monotonic() - last < LOG_SECONDS:
-            return
-        last = time.monotonic()
-        typer.echo(f"judge: {check}, {model}: {done}/{of} items", err=True)
-
-    return told
-
-
-def _bars() -> Iterator[Told]:
+    The function that it gives is told a label, how many are done, of how many, and a detail.
+    """
+    if not sys.stderr.isatty():
+        yield _step_lines(unit)
+        return
     from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-    with Progress(console=Console(stderr=True)) as progress:
-        tasks: dict[tuple[str, str], TaskID] = {}
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f} " + unit),
+        TextColumn("{task.fields[detail]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), expand=True) as progress:
+        tasks: dict[str, TaskID] = {}
 
-        def told(check: str, model: str, done: int, of: int) -> None:
-            if (check, model) not in tasks:
-                tasks[check, model] = progress.add_task(f"{check}, {model}", total=of)
-            progress.update(tasks[check, model], completed=done)
+        def told(label: str, done: float, of: float, detail: str) -> None:
+            if label not in tasks:
+                tasks[label] = progress.add_task(label, total=of, detail="")
+            progress.update(tasks[label], completed=done, total=of, detail=detail)
 
         yield told
+
+
+def _step_lines(unit: str) -> Callable[[str, float, float, str], None]:
+    last: dict[str, float] = {}
+
+    def told(label: str, done: float, of: float, detail: str) -> None:
+        now = time.monotonic()
+        if done >= of or label not in last or now - last[label] >= LOG_SECONDS:
+            last[label] = now
+            tell(f"{label}: {done:,.0f} of {of:,.0f} {unit}{detail and ', ' + detail}")
+
+    return told

@@ -16,7 +16,7 @@ from judge.errors import Exit, UsageError
 from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
 
 if TYPE_CHECKING:
-    from judge.run.running import Report
+    from judge.run.task import Report
 
 EPILOG = """**Examples**
 
@@ -29,7 +29,7 @@ EPILOG = """**Examples**
 `judge validate stories.jsonl -o judged.jsonl --resume` — go on after an interruption
 
 **Exit codes**: 0 all judged; 1 the gate does not hold; 2 bad usage; 3 some records have no verdict;
-4 the model is out of reach, or disk, cache or OUT cannot be written to; 130 interrupted.
+4 a resource ended (model, budget, disk, cache or OUT), and --resume goes on; 130 interrupted.
 """
 
 
@@ -40,6 +40,13 @@ def command(
     inputs: opt.Inputs = None,
     out: opt.Out = None,
     resume: opt.Resume = False,
+    redo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERDICT,...",
+            help="With --resume: judge again what has one of these verdicts, also by other models.",
+        ),
+    ] = None,
     overwrite: opt.Overwrite = False,
     unordered: Annotated[
         bool, typer.Option("--unordered", help="Write records as they finish.")
@@ -84,6 +91,7 @@ def command(
         out=out,
         resume=resume,
         overwrite=overwrite,
+        redo=[part.strip() for part in redo.split(",") if part.strip()] if redo else (),
         unordered=unordered,
         format=format,
         limit=limit,

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from judge.run.job import Job
-from judge.run.running import Watcher
+from judge.run.task import Watcher
 from judge.run.validate import validate
 from judge.settings import resolve
 from judge.verdict import Check, Verdict

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from judge.run.job import Job
-from judge.run.running import Watcher
+from judge.run.task import Watcher
 from judge.run.validate import validate
 from judge.settings import resolve
 

@@ -154,17 +154,6 @@ def test_a_server_that_refuses_the_key_and_repeats_it(
     assert_clean(left(typed.folder, done.stdout, done.stderr))
 
 
-def test_replies_through_langchain(
-    typed: Typed, echo: Loopback, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", echo.url)
-    done = typed(*JUDGE[:2], "-m", "langchain:openai:m", *JUDGE[4:], "-o", "out.jsonl")
-    assert done.returncode == 0, done.stderr
-    trail = left(typed.folder, done.stdout, done.stderr)
-    assert b"[secret]" in trail
-    assert_clean(trail)
-
-
 @pytest.mark.parametrize(
     "written",
     ["http://ann:{password}@{place}", "http://{place}?api_key={password}&v=1"],
@@ -207,30 +196,6 @@ def test_an_address_that_cannot_be_used_is_not_told(
     done = typed(*JUDGE)
     assert done.returncode == 2 and b"OPENAI_BASE_URL: the address cannot be used" in done.stderr
     assert_clean(left(typed.folder, done.stdout, done.stderr), (PASSWORD,))
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        (*JUDGE, "--dry-run"),
-        ("plan", *JUDGE[1:]),
-        ("calibrate", "labels.jsonl", *JUDGE[2:], "-o", "calibrated", "--draws", "20"),
-        ("evaluate", "normad", "rows.jsonl", "-m", "openai:m", "-o", "a.jsonl", "--tables", "t"),
-    ],
-    ids=lambda words: words[0] + ("" if len(words) < 10 else " -o"),
-)
-def test_other_commands(
-    typed: Typed, echo: Loopback, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", echo.url)
-    typed.write(
-        "labels.jsonl",
-        [{**norm(n), "labels": {"polite": "yes" if n % 2 else "no"}} for n in range(12)],
-    )
-    typed.write("rows.jsonl", [{**norm(n), "country": "Egypt", "value": "Re"} for n in range(3)])
-    done = typed(*words)
-    assert done.returncode in (0, 3), done.stderr
-    assert_clean(left(typed.folder, done.stdout, done.stderr))
 
 
 # ---------------------------------------------------------------- other hosts
@@ -373,9 +338,9 @@ def test_langchain_with_its_debug_log(typed: Typed, echo: Loopback) -> None:
 
 
 @pytest.mark.slow
-def test_a_batch_that_waits(typed: Typed, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_batch_that_waits(typed: Typed) -> None:
     """What is noted of a batch, seen while the provider works."""
-    with BatchServer(tmp_path_factory.mktemp("server")) as server:
+    with BatchServer() as server:
         server.plan(delay=600.0)
         env = {
             "OPENAI_API_KEY": BATCH_KEY,
