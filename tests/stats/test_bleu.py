@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.stats import bleu
-from judge.stats.bleu import corpus_bleu, symmetric_bleu
+from judge.stats.bleu import symmetric_bleu
 
 Text = Sequence[str]
 
@@ -43,8 +43,6 @@ def test_by_hand() -> None:
     there = (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** 0.25
     back = math.exp(1 - 6 / 5)
     assert symmetric_bleu([long, short])[0, 1] == pytest.approx((there + back) / 2)
-    one_way = corpus_bleu([long, short], [0, 1])
-    assert one_way[0, 1] == pytest.approx(there) and one_way[1, 0] == pytest.approx(back)
 
 
 def test_a_word_counts_as_often_as_both_have_it() -> None:
@@ -63,8 +61,6 @@ def test_equal_texts_are_alike_and_short_ones_have_no_run_of_four() -> None:
 def test_texts_without_words_have_no_score() -> None:
     found = symmetric_bleu([[], ["a", "b", "c", "d"]])
     assert np.isnan(found[0]).all() and np.isnan(found[:, 0]).all() and found[1, 1] == 1
-    groups = corpus_bleu([[], ["a", "b", "c", "d"], []], [0, 1, 1])
-    assert np.isnan(groups[0]).all() and groups[1, 1] == 1
     assert symmetric_bleu([]).shape == (0, 0)
 
 
@@ -79,24 +75,6 @@ def test_agrees_with_counters(texts: list[list[str]]) -> None:
         for b, second in enumerate(texts):
             both = (plain([first], [second]) + plain([second], [first])) / 2
             assert found[a, b] == pytest.approx(both, abs=1e-9)
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(words, min_size=2, max_size=7), st.data())
-def test_groups_agree_with_counters(texts: list[list[str]], data: st.DataObject) -> None:
-    several = st.lists(st.integers(0, 2), min_size=len(texts), max_size=len(texts))
-    groups = data.draw(several)
-    found = corpus_bleu(texts, groups)
-    members = [
-        [text for text, group in zip(texts, groups, strict=True) if group == place]
-        for place in range(len(found))
-    ]
-    for a, ours in enumerate(members):
-        for b, theirs in enumerate(members):
-            if ours and theirs:
-                assert found[a, b] == pytest.approx(plain(ours, theirs), abs=1e-9)
-            else:
-                assert np.isnan(found[a, b])
 
 
 def test_rare_and_frequent_features_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
