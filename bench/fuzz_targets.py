@@ -36,8 +36,7 @@ from judge.profiles import parse as parse_profile
 from judge.records import Item, Problem, build, read
 from judge.records.labels import SETS, LabelledItem, read_labels
 from judge.records.write import dump
-from judge.replies import JUDGING_REPLIES, About, JudgingReply, Reply
-from judge.rewrites import REWRITING_REPLIES
+from judge.replies import JUDGING_REPLIES, REWRITING_REPLIES, About, JudgingReply, Reply
 from judge.rubric import Rubric
 from judge.rubric import parse as parse_rubric
 from judge.run.lines import bad_input, earlier

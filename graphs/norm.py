@@ -18,7 +18,7 @@ from typing import Literal
 
 from langgraph.graph import END, START, StateGraph
 
-from judge.rewrites import Regeneration
+from judge.replies import Regeneration
 from judge.subject import Subject
 from judge.verdict import Check, Edit, Verdict
 from judge.workflow import By, Context, State, Work, Workflow, last_of_each, skip_reason

@@ -21,7 +21,7 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 
 from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
-from judge.rewrites import Insertions, Rewrites
+from judge.replies import Insertions, Rewrites
 from judge.subject import Subject
 from judge.verdict import Check, Finding, Verdict
 from judge.workflow import By, Context, Outcome, State, Work, Workflow, last_of_each, skip_reason

@@ -32,6 +32,7 @@ LOCKED_SECONDS = 60.0
 _CHECKSUM = 16
 """Hex digits before an entry's text."""
 
+_REMEMBERED = 2048
 _NO_LIMIT = 1 << 50
 _PAUSE = 0.05
 _OWN_SETTINGS: Mapping[str, Any] = {
@@ -105,6 +106,29 @@ class _BusyError(Exception):
     """Another process holds the lock; it may be gone soon."""
 
 
+class MemoryCache:
+    """The latest entries of a run without a cache, which asks no question twice either."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, str] = {}
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        text = self._entries.get(key)
+        return None if text is None else json.loads(text)
+
+    def set(self, key: str, value: Mapping[str, Any], *, tag: str | None = None) -> None:
+        self._entries[key] = json.dumps(value)
+
+    async def store(self, *entries: tuple[str, str, str]) -> None:
+        for key, text, _ in entries:
+            self._entries[key] = text
+        while len(self._entries) > _REMEMBERED:
+            del self._entries[next(iter(self._entries))]
+
+    def remove(self, key: str) -> bool:
+        return self._entries.pop(key, None) is not None
+
+
 class ReplyCache:
     """A folder of replies; a value that is no JSON object counts as absent.
 
@@ -119,7 +143,7 @@ class ReplyCache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.on_fault: Callable[[CacheError], None] | None = None
-        self._waiting: list[tuple[str, str, str | None]] = []
+        self._waiting: list[tuple[str, str, str]] = []
         self._commit: asyncio.Future[None] | None = None
         self._patient_until = 0.0
         self._faulty = False
@@ -158,11 +182,11 @@ class ReplyCache:
         """Whether there was an entry; it is gone."""
         return self._patiently(lambda: bool(self._cache.delete(key)))
 
-    async def store(self, key: str, text: str, *, tag: str | None = None) -> None:
-        """`set` for the text of a JSON object, together with all that this turn of the loop stores.
+    async def store(self, *entries: tuple[str, str, str]) -> None:
+        """`set` for entries of (key, text of a JSON object, tag), in one transaction with all that
+        this turn of the loop stores, for transactions are what costs time.
 
-        The busier the loop, the more entries share a transaction, which is what costs time. While
-        another process holds the lock, the loop goes on.
+        While another process holds the lock, the loop goes on.
         """
         if self._faulty:
             return
@@ -171,7 +195,7 @@ class ReplyCache:
             self._commit = loop.create_future()
             self._patient_until = time.monotonic() + LOCKED_SECONDS
             loop.call_soon(self._flush, loop)
-        self._waiting.append((key, _entry(key, text), tag))
+        self._waiting += [(key, _entry(key, text), tag) for key, text, tag in entries]
         await asyncio.shield(self._commit)
 
     @property

@@ -107,6 +107,11 @@ class BackendError(JudgeError):
         self.retry_after = retry_after
         self.unfinished: Unfinished | None = None
 
+    @property
+    def ends_run(self) -> bool:
+        """Whether other records would fail alike: out of reach, refused, or no budget left."""
+        return self.kind in ("unreachable", "denied", "budget")
+
 
 class RateLimited(BackendError):
     """The server asks for fewer calls (HTTP 429)."""

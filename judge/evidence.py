@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,8 +34,6 @@ _TABLE = str.maketrans(_FOLDS)
 _AROUND = "".join(fold for fold, plain in _FOLDS.items() if plain in "\"'") + "' \t\r\n"
 """Quotation marks and white space that may stand around a quote."""
 
-_SPACE = re.compile(r"\s")
-_BLOCK = 1 << 14
 
 _SLACK = 20
 """How far, in characters, a fuzzy match's ends may be moved to where words begin and end."""
@@ -99,23 +97,10 @@ def locate(quote: str, text: str) -> Span | None:
 
 def _unfolded(text: str, start: int, end: int, score: float) -> Span:
     """The span of `text` that became `start` to `end` of its folded form."""
-    return Span(_place(text, start), _place(text, end - 1) + 1, score)
-
-
-def _place(text: str, wanted: int) -> int:
-    """The place in `text` of one character of `fold(text)`."""
-    at = passed = 0
-    while True:
-        # Blocks are passed over by the length of their folded form: texts may have megabytes.
-        space = _SPACE.search(text, at + _BLOCK)
-        block = text[at : space.start() if space else len(text)]
-        size = len(fold(block))
-        blank = 1 if passed and size else 0
-        if wanted < passed + blank + size:
-            inside = wanted - passed - blank
-            found = at + next(islice(_places(block), max(inside, 0), None))
-            return found if inside >= 0 else found - 1
-        at, passed = at + len(block), passed + blank + size
+    places = islice(_places(text), start, end)
+    first = next(places)
+    last = deque(places, maxlen=1) or [first]
+    return Span(first, last[0] + 1, score)
 
 
 def _work(wanted: str, folded: str) -> int:

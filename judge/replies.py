@@ -1,4 +1,4 @@
-"""The reply models of judges: what they may answer, and what makes an answer invalid.
+"""The reply models of judges and rewriters: what they may hold, and what makes a reply invalid.
 
 A reply is validated against the record that it is about: every value answered exactly once, quotes
 that stand in the text, characters that exist. The record comes in through `about`, a context
@@ -11,17 +11,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Len
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from judge.evidence import locate
+from judge.evidence import fold, locate
+
+EVIDENCE_WORDS = 3
+"""Least words of a quote that counts as evidence, unless it is the whole field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,30 @@ class JudgingReply(Reply):
         raise NotImplementedError
 
 
+class ValuePart(Part):
+    """The answer about one value."""
+
+    value: int
+
+    def problems(self, record: About) -> Iterator[str]:
+        """What is wrong with this part, held against the record."""
+        yield from ()
+
+    def answer(self) -> Answer:
+        raise NotImplementedError
+
+
+class _PerValue(JudgingReply):
+    per_value: ClassVar[str | None] = "values"
+    values: list[Any]
+
+    def problems(self, record: About) -> Iterator[str]:
+        yield from numbered_problems(self.values, record.numbers, "value", record)
+
+    def answers(self) -> dict[int, Answer]:
+        return {part.value: part.answer() for part in self.values}
+
+
 @lru_cache(maxsize=256)
 def _sized(cls: type[Reply], count: int) -> type[Any]:
     name = cls.per_value
@@ -135,11 +163,21 @@ def _schema(cls: type[Reply]) -> dict[str, Any]:
     return super(Reply, cls).model_json_schema()
 
 
-def quote_problem(quote: str, texts: Mapping[str, str], where: str) -> str | None:
-    if locate(quote, texts.get(where, "")):
+def quote_problem(
+    quote: str, texts: Mapping[str, str], where: str, least: int = EVIDENCE_WORDS
+) -> str | None:
+    """Why a quote is no evidence from the field `where`, or None.
+
+    It stands in the field and has at least `least` words (of a script without spaces: letters), or
+    is the whole field.
+    """
+    text, place = texts.get(where, ""), where.replace("_", " ")
+    if (found := locate(quote, text)) is None:
+        return f"the quote {quote[:120]!r} does not stand in the {place}; copy the words exactly"
+    whole = fold(text[found.start : found.end]).strip(_MARKS) == fold(text).strip(_MARKS)
+    if whole or sum(1 for _ in islice(_WORD.finditer(quote), least)) == least:
         return None
-    place = where.replace("_", " ")
-    return f"the quote {quote[:120]!r} does not stand in the {place}; copy the words exactly"
+    return f"the quote {quote!r} is too short; quote at least {least} words of the {place}"
 
 
 def character_problem(name: str, record: About) -> str | None:
@@ -155,6 +193,9 @@ def character_problem(name: str, record: About) -> str | None:
 
 _MOST_NAMED = 20
 _WORDY = re.compile(r"\w")
+_MARKS = "\"' .,;:!?"
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 
 def _stands(name: str, story: str) -> bool:
@@ -170,8 +211,11 @@ def _stands(name: str, story: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", story, re.IGNORECASE) is not None
 
 
-def number_problems(given: list[int], wanted: tuple[int, ...], what: str) -> Iterator[str]:
-    counts, known = Counter(given), frozenset(wanted)
+def numbered_problems(
+    parts: Sequence[Any], wanted: tuple[int, ...], what: str, record: About
+) -> Iterator[str]:
+    """What is wrong with parts that each answer to one number: their count, then each part."""
+    counts, known = Counter(getattr(part, what) for part in parts), frozenset(wanted)
     for number in sorted(counts):
         if number not in known:
             yield f"{what} {number} was not asked about; the numbers are {_shown(wanted)}"
@@ -180,6 +224,8 @@ def number_problems(given: list[int], wanted: tuple[int, ...], what: str) -> Ite
     missing = [number for number in wanted if number not in counts]
     if missing:
         yield f"{what} {', '.join(map(str, missing))} is not answered"
+    for part in parts:
+        yield from (f"{what} {getattr(part, what)}: {told}" for told in part.problems(record))
 
 
 def _shown(numbers: tuple[int, ...]) -> str:
@@ -189,43 +235,34 @@ def _shown(numbers: tuple[int, ...]) -> str:
     return f"the {len(numbers)} from {numbers[0]} to {numbers[-1]}"
 
 
-class ValueAnswer(Part):
+class ValueAnswer(ValuePart):
     """One value: the passage that carries it, who says or does it, and whether it is reflected."""
 
-    value: int
     quote: str | None
     character: str | None
     reason: str
     reflected: Literal["yes", "no"]
 
+    def problems(self, record: About) -> Iterator[str]:
+        if self.reflected != "yes":
+            return
+        if not self.quote:
+            yield "it is said to be reflected but no passage is quoted"
+        elif problem := quote_problem(self.quote, record.texts, "story"):
+            yield problem
+        if self.character and (problem := character_problem(self.character, record)):
+            yield problem
 
-class ValuesReflected(JudgingReply):
+    def answer(self) -> Answer:
+        shown = self.quote if self.reflected == "yes" else None
+        passages = ((self.character, shown),) if shown else ()
+        return Answer(self.reflected, passages, self.reason or None)
+
+
+class ValuesReflected(_PerValue):
     """For each value: is it reflected in the story, and where?"""
 
-    per_value: ClassVar[str | None] = "values"
     values: list[ValueAnswer]
-
-    def problems(self, record: About) -> Iterator[str]:
-        yield from number_problems([v.value for v in self.values], record.numbers, "value")
-        for part in self.values:
-            if part.reflected != "yes":
-                continue
-            if not part.quote:
-                yield f"value {part.value} is said to be reflected but no passage is quoted"
-            elif problem := quote_problem(part.quote, record.texts, "story"):
-                yield f"value {part.value}: {problem}"
-            if part.character and (problem := character_problem(part.character, record)):
-                yield f"value {part.value}: {problem}"
-
-    def answers(self) -> dict[int, Answer]:
-        return {
-            part.value: Answer(
-                part.reflected,
-                ((part.character, part.quote),) if part.quote and part.reflected == "yes" else (),
-                part.reason or None,
-            )
-            for part in self.values
-        }
 
 
 class Speech(Part):
@@ -235,81 +272,61 @@ class Speech(Part):
     quote: str
 
 
-class ValueSpeeches(Part):
+class ValueSpeeches(ValuePart):
     """The speeches that were asked for, for one value; none is an answer."""
 
-    value: int
     reason: str
     speeches: Annotated[list[Speech], Field(max_length=6)]
 
+    def problems(self, record: About) -> Iterator[str]:
+        for speech in self.speeches:
+            if problem := quote_problem(speech.quote, record.texts, "story"):
+                yield problem
+            if problem := character_problem(speech.character, record):
+                yield problem
 
-class SpeechesFound(JudgingReply):
+    def answer(self) -> Answer:
+        passages = tuple((speech.character, speech.quote) for speech in self.speeches)
+        return Answer("yes" if passages else "no", passages, self.reason or None)
+
+
+class SpeechesFound(_PerValue):
     """For each value: the speeches that contradict it (or state it outright), with the speaker."""
 
-    per_value: ClassVar[str | None] = "values"
     values: list[ValueSpeeches]
 
-    def problems(self, record: About) -> Iterator[str]:
-        yield from number_problems([v.value for v in self.values], record.numbers, "value")
-        for part in self.values:
-            for speech in part.speeches:
-                if problem := quote_problem(speech.quote, record.texts, "story"):
-                    yield f"value {part.value}: {problem}"
-                if problem := character_problem(speech.character, record):
-                    yield f"value {part.value}: {problem}"
 
-    def answers(self) -> dict[int, Answer]:
-        return {
-            part.value: Answer(
-                "yes" if part.speeches else "no",
-                tuple((speech.character, speech.quote) for speech in part.speeches),
-                part.reason or None,
-            )
-            for part in self.values
-        }
-
-
-class ExtractedValue(Part):
+class ExtractedValue(ValuePart):
     """One value: the predicted values that it rests on, by number, and how much of it they say."""
 
-    value: int
     predicted: Annotated[list[int], Field(max_length=10)]
     reason: str
     presence: Literal["fully", "partially", "absent"]
 
+    def problems(self, record: About) -> Iterator[str]:
+        if self.presence == "absent" and self.predicted:
+            yield "it is said to be absent but predicted values are named"
+        elif self.presence != "absent" and not self.predicted:
+            yield "it is said to be there but no predicted value is named"
+        for number in sorted(set(self.predicted)):
+            if not 1 <= number <= record.predicted:
+                yield (
+                    f"there is no predicted value {number}; they are numbered from 1 to "
+                    f"{record.predicted}"
+                )
 
-class ValuesExtracted(JudgingReply):
+    def answer(self) -> Answer:
+        predicted = tuple(sorted(set(self.predicted)))
+        return Answer(self.presence, reason=self.reason or None, predicted=predicted)
+
+
+class ValuesExtracted(_PerValue):
     """For each value: is it fully, partially or not among the predicted ones, and in which?
 
     A predicted value may serve several values, and several may serve one.
     """
 
-    per_value: ClassVar[str | None] = "values"
     values: list[ExtractedValue]
-
-    def problems(self, record: About) -> Iterator[str]:
-        yield from number_problems([v.value for v in self.values], record.numbers, "value")
-        for part in self.values:
-            if part.presence == "absent" and part.predicted:
-                yield f"value {part.value} is said to be absent but predicted values are named"
-            elif part.presence != "absent" and not part.predicted:
-                yield f"value {part.value} is said to be there but no predicted value is named"
-            for number in sorted(set(part.predicted)):
-                if not 1 <= number <= record.predicted:
-                    yield (
-                        f"value {part.value}: there is no predicted value {number}; "
-                        f"they are numbered from 1 to {record.predicted}"
-                    )
-
-    def answers(self) -> dict[int, Answer]:
-        return {
-            part.value: Answer(
-                part.presence,
-                reason=part.reason or None,
-                predicted=tuple(sorted(set(part.predicted))),
-            )
-            for part in self.values
-        }
 
 
 class _OneAnswer(JudgingReply):
@@ -371,7 +388,8 @@ class LeaksFound(JudgingReply):
 
     def problems(self, record: About) -> Iterator[str]:
         for leak in self.leaks:
-            if problem := quote_problem(leak.quote, record.texts, "story"):
+            # The name of a place is a leak by itself.
+            if problem := quote_problem(leak.quote, record.texts, "story", least=1):
                 yield problem
 
     def answers(self) -> dict[int, Answer]:
@@ -383,6 +401,79 @@ class LeaksFound(JudgingReply):
                 kinds or None,
             )
         }
+
+
+# ------------------------------------------------------------ rewriters
+
+
+def _new_text_problem(text: str, what: str, record: About) -> str | None:
+    """New text must say something, and must not hold the mark that keeps the record data."""
+    if not text.strip():
+        return f"{what} empty"
+    if record.mark and record.mark in text:
+        return f"{what} marked with {record.mark}; that mark belongs to the message, leave it out"
+    return None
+
+
+class Insertion(Part):
+    """Dialogue to add for one value, right after a passage of the story."""
+
+    value: int
+    after: str
+    character: str
+    dialogue: str
+
+    def problems(self, record: About) -> Iterator[str]:
+        if problem := quote_problem(self.after, record.texts, "story", least=1):
+            yield problem
+        if problem := character_problem(self.character, record):
+            yield problem
+        if problem := _new_text_problem(self.dialogue, "the dialogue is", record):
+            yield problem
+
+
+class Insertions(Reply):
+    """Dialogue that carries the missing values; nothing of the story is given back or removed."""
+
+    per_value: ClassVar[str | None] = "insertions"
+    insertions: list[Insertion]
+
+    def problems(self, record: About) -> Iterator[str]:
+        yield from numbered_problems(self.insertions, record.numbers, "value", record)
+
+
+class Rewrite(Part):
+    """New words for one numbered passage."""
+
+    passage: int
+    text: str
+
+    def problems(self, record: About) -> Iterator[str]:
+        if problem := _new_text_problem(self.text, "the new words are", record):
+            yield problem
+
+
+class Rewrites(Reply):
+    """New words for each numbered passage, and for nothing else."""
+
+    per_value: ClassVar[str | None] = "rewrites"
+    rewrites: list[Rewrite]
+
+    def problems(self, record: About) -> Iterator[str]:
+        wanted = tuple(range(1, record.passages + 1))
+        yield from numbered_problems(self.rewrites, wanted, "passage", record)
+
+
+class Regeneration(Reply):
+    """A new situation in place of the old one."""
+
+    story: str
+
+    def problems(self, record: About) -> Iterator[str]:
+        if problem := _new_text_problem(self.story, "the story is", record):
+            yield problem
+        elif self.story.strip() == record.texts.get("story", "").strip():
+            yield "the story is the old one, word for word"
 
 
 JUDGING_REPLIES: Mapping[str, type[JudgingReply]] = {
@@ -397,4 +488,9 @@ JUDGING_REPLIES: Mapping[str, type[JudgingReply]] = {
         EntailmentAnswer,
         ChoiceAnswer,
     )
+}
+
+
+REWRITING_REPLIES: Mapping[str, type[Reply]] = {
+    model.__name__: model for model in (Insertions, Rewrites, Regeneration)
 }

@@ -19,8 +19,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
@@ -50,7 +51,6 @@ MODELS, JUDGING, ENGINE = "Models", "Judging", "Engine"
 LIMITS, CACHE, TRUST = "Speed and money", "Cache", "Trust"
 """Groups of settings: a command asks for some of them, and its help shows each under its name."""
 
-_SPEC = "PROVIDER:MODEL"
 _SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
 _MOST_BYTES = 1 << 20
 
@@ -60,23 +60,29 @@ class Option:
     """What is declared of a setting beside its type and default.
 
     Attributes:
-        group: the heading that its flag has in the help.
         help: one line or two; bounds and default are added by `described`.
         unset: what happens without it, where the default does not say that.
+        group: the heading that its flag has in the help.
         short: a second, short flag.
         metavar: what stands for the value in the help; by default made from the type.
         harmless: an untrusted judge.toml may set it: it loosens no check, runs no code, chooses
             no model or host, and makes no run dearer.
-        decides: it can change a verdict, and is part of the fingerprint.
+        decides: it can change a verdict, and is part of the fingerprint as it is.
     """
 
-    group: str
     help: str
     unset: str = ""
+    group: str = ""
     short: str | None = None
     metavar: str | None = None
     harmless: bool = False
     decides: bool = False
+
+
+Models = partial(Option, group=MODELS, metavar="PROVIDER:MODEL")
+Judging = partial(Option, group=JUDGING, decides=True)
+Engine = partial(Option, group=ENGINE)
+Limits = partial(Option, group=LIMITS)
 
 
 class Price(BaseModel):
@@ -89,7 +95,7 @@ class Price(BaseModel):
 
 Words = tuple[str, ...]
 Thresholds = Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1)]
-Temperature = Field(ge=0, le=2)
+Warmth = Field(ge=0, le=2)
 
 
 class Settings(BaseModel):
@@ -98,184 +104,130 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     model: Annotated[
-        Words,
-        Option(MODELS, "The judge; several make a panel.", "the embedded local model", "-m", _SPEC),
+        Words, Models("The judge; several make a panel.", "the embedded local model", short="-m")
     ] = ()
-    accept_model: Annotated[
-        Words,
-        Option(MODELS, "The final judge.", "the judge, in fresh context", metavar=_SPEC),
-    ] = ()
-    rewrite_model: Annotated[
-        str | None, Option(MODELS, "The model that rewrites.", "the judge", metavar=_SPEC)
-    ] = None
+    accept_model: Annotated[Words, Models("The final judge.", "the judge, in fresh context")] = ()
+    rewrite_model: Annotated[str | None, Models("The model that rewrites.", "the judge")] = None
     cheap_model: Annotated[
         str | None,
-        Option(
-            MODELS,
-            "Read P(yes) from this model first; ask the judge only where that is not sure.",
-            metavar=_SPEC,
-        ),
+        Models("Read P(yes) from this model first; ask the judge only where that is not sure."),
     ] = None
     cheap_margin: Annotated[
         float,
         Field(ge=0, le=0.5),
-        Option(MODELS, "How far from the threshold --cheap-model must be to be sure."),
+        Models("How far from the threshold --cheap-model must be to be sure.", metavar="X"),
     ] = 0.3
     workflow: Annotated[
-        str | None, Option(JUDGING, "extraction, norm or story.", "by the record's fields")
+        str | None,
+        Judging("extraction, norm or story.", "by the record's fields", decides=False),
     ] = None
-    check: Annotated[Words, Option(JUDGING, "Make only this check; may be repeated.")] = ()
+    check: Annotated[Words, Judging("Make only this check; may be repeated.", decides=False)] = ()
     rubric: Annotated[
         Words,
-        Option(
-            JUDGING,
+        Judging(
             "A rubric of your own: replaces the built-in one of its name, else is asked as well.",
             metavar="FILE|FOLDER|NAME",
+            decides=False,
         ),
     ] = ()
     reading: Annotated[
         Literal["structured", "probability"] | None,
-        Option(
-            JUDGING,
+        Judging(
             "structured (typed reply with evidence) or probability (first token).",
             "what suits the model",
-            decides=True,
         ),
     ] = None
     votes: Annotated[
         int | None,
         Field(ge=1, le=99),
-        Option(JUDGING, "Votes of each judge.", "3 to accept a story, else 1", decides=True),
+        Judging("Votes of each judge.", "3 to accept a story, else 1"),
     ] = None
     rule: Annotated[
-        Literal["majority", "unanimous", "any"],
-        Option(JUDGING, "How votes make a verdict.", decides=True),
+        Literal["majority", "unanimous", "any"], Judging("How votes make a verdict.")
     ] = "majority"
-    all_votes: Annotated[
-        bool,
-        Option(JUDGING, "Ask every vote, also when the verdict is clear.", decides=True),
-    ] = False
+    all_votes: Annotated[bool, Judging("Ask every vote, also when the verdict is clear.")] = False
     fail_fast: Annotated[
         bool,
-        Option(
-            JUDGING,
-            "Skip, and name, the checks that can no longer save a record.",
-            harmless=True,
-            decides=True,
-        ),
+        Judging("Skip, and name, the checks that can no longer save a record.", harmless=True),
     ] = False
-    apart: Annotated[
-        bool,
-        Option(JUDGING, "Structured readings: one call a value, not one for all.", decides=True),
-    ] = False
+    apart: Annotated[bool, Judging("Structured readings: one call a value, not one for all.")] = (
+        False
+    )
     rounds: Annotated[
-        int,
-        Field(ge=0, le=20),
-        Option(JUDGING, "Most rewrites in each loop; 0 repairs nothing.", decides=True),
+        int, Field(ge=0, le=20), Judging("Most rewrites in each loop; 0 repairs nothing.")
     ] = 3
-    temperature: Annotated[
-        float, Temperature, Option(JUDGING, "Temperature of a single vote.", decides=True)
-    ] = 0.0
-    vote_temperature: Annotated[
-        float, Temperature, Option(JUDGING, "Temperature of several votes.", decides=True)
-    ] = 0.7
-    rewrite_temperature: Annotated[
-        float, Temperature, Option(JUDGING, "Temperature of rewrites.", decides=True)
-    ] = 0.7
-    seed: Annotated[
-        int, Field(ge=0), Option(JUDGING, "Seed of the first vote, and of --sample.", decides=True)
-    ] = 0
+    temperature: Annotated[float, Warmth, Judging("Temperature of a single vote.")] = 0.0
+    vote_temperature: Annotated[float, Warmth, Judging("Temperature of several votes.")] = 0.7
+    rewrite_temperature: Annotated[float, Warmth, Judging("Temperature of rewrites.")] = 0.7
+    seed: Annotated[int, Field(ge=0), Judging("Seed of the first vote, and of --sample.")] = 0
     margin: Annotated[
-        float,
-        Field(ge=0, lt=0.5),
-        Option(JUDGING, "Abstain this close to a probability threshold.", decides=True),
+        float, Field(ge=0, lt=0.5), Judging("Abstain this close to a probability threshold.")
     ] = 0.0
     thresholds: Annotated[
         Mapping[str, Thresholds],
-        Option(JUDGING, "Probability thresholds by rubric, one for each step.", decides=True),
+        Judging("Probability thresholds by rubric, one for each step."),
     ] = Field(default_factory=dict)
     profile: Annotated[
         str | None,
-        Option(
-            JUDGING,
+        Judging(
             "What `judge calibrate` learnt: judges, thresholds, error rates.",
             "the local model's own",
             metavar="FILE|none",
+            decides=False,
         ),
     ] = None
-    min_words: Annotated[
-        int, Field(ge=0), Option(JUDGING, "Shorter stories are rejected.", decides=True)
-    ] = 400
+    min_words: Annotated[int, Field(ge=0), Judging("Shorter stories are rejected.")] = 400
     injected: Annotated[
         Literal["abstain", "ask"],
-        Option(
-            JUDGING,
+        Judging(
             "What a check does with text that has the form of a message to the judge (control "
-            "tokens, ready-made replies, ...).",
-            decides=True,
+            "tokens, ready-made replies, ...)."
         ),
     ] = "abstain"
     reasks: Annotated[
-        int,
-        Field(ge=0, le=10),
-        Option(JUDGING, "Times that an invalid reply is asked again.", decides=True),
+        int, Field(ge=0, le=10), Judging("Times that an invalid reply is asked again.")
     ] = 2
     engine: Annotated[
         Literal["local", "batch", "ray"],
-        Option(
-            ENGINE,
-            "Where the work is done: this process, providers' batch APIs, or a Ray cluster.",
-        ),
+        Engine("Where the work is done: this process, providers' batch APIs, or a Ray cluster."),
     ] = "local"
     address: Annotated[
         str | None,
-        Option(
-            ENGINE,
-            "Address of the Ray cluster: auto or HOST:PORT.",
-            "a Ray on this machine",
-        ),
+        Engine("Address of the Ray cluster: auto or HOST:PORT.", "a Ray on this machine"),
     ] = None
     workers: Annotated[
         int | None,
         Field(ge=1),
-        Option(ENGINE, "Ray workers.", "one for each free core", harmless=True),
+        Engine("Ray workers.", "one for each free core", harmless=True),
     ] = None
-    worker_gpus: Annotated[
-        int, Field(ge=0), Option(ENGINE, "GPUs of each Ray worker.", harmless=True)
-    ] = 1
+    worker_gpus: Annotated[int, Field(ge=0), Engine("GPUs of each Ray worker.", harmless=True)] = 1
     concurrency: Annotated[
         int,
         Field(ge=1, le=100_000),
-        Option(
-            LIMITS,
+        Limits(
             "Most calls and records under way at once.",
             "16; 5000 with --engine batch",
             harmless=True,
         ),
     ] = 16
     timeout: Annotated[
-        float, Field(gt=0), Option(LIMITS, "Seconds until a call is given up.", harmless=True)
+        float, Field(gt=0), Limits("Seconds until a call is given up.", harmless=True)
     ] = 120.0
-    max_calls: Annotated[
-        int | None,
-        Field(ge=0),
-        Option(LIMITS, "Stop gracefully after N paid calls."),
-    ] = None
+    max_calls: Annotated[int | None, Field(ge=0), Limits("Stop gracefully after N paid calls.")] = (
+        None
+    )
     max_cost: Annotated[
-        float | None,
-        Field(ge=0),
-        Option(LIMITS, "Stop gracefully at this cost in USD; needs prices."),
+        float | None, Field(ge=0), Limits("Stop gracefully at this cost in USD; needs prices.")
     ] = None
     prices: Annotated[
-        Mapping[str, Price],
-        Option(LIMITS, "USD for a million tokens by model: input and output."),
+        Mapping[str, Price], Limits("USD for a million tokens by model: input and output.")
     ] = Field(default_factory=dict)
-    cache: Annotated[bool, Option(CACHE, "Read and keep replies.")] = True
+    cache: Annotated[bool, Option("Read and keep replies.", group=CACHE)] = True
     cache_dir: Annotated[
-        Path | None, Option(CACHE, "Folder of the replies.", "the user's cache folder")
+        Path | None, Option("Folder of the replies.", "the user's cache folder", group=CACHE)
     ] = None
     trust_config: Annotated[
-        bool, Option(TRUST, f"Use all settings of {TOML} in the working directory.")
+        bool, Option(f"Use all settings of {TOML} in the working directory.", group=TRUST)
     ] = False
 
     _from_files: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
@@ -296,12 +248,6 @@ class Settings(BaseModel):
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
-
-    @classmethod
-    def _made(cls, values: Mapping[str, Any], from_files: dict[str, tuple[str, ...]]) -> Self:
-        made = cls.model_validate(values)
-        made._from_files = from_files
-        return made
 
 
 # ---------------------------------------------------------------- what is declared
@@ -380,27 +326,6 @@ def _is_table(field: FieldInfo) -> bool:
 # ---------------------------------------------------------------- where values come from
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """Values of one source; `place` names it for people, `path` where it is a file."""
-
-    values: Mapping[str, Any]
-    path: Path | None = None
-
-    def place(self, names: tuple[str, ...]) -> str:
-        return f"{self.path} ({'.'.join(names)})"
-
-
-class _Flags(_Source):
-    def place(self, names: tuple[str, ...]) -> str:
-        return flag(names[0])
-
-
-class _Variables(_Source):
-    def place(self, names: tuple[str, ...]) -> str:
-        return variable(names[0])
-
-
 def resolve(flags: Mapping[str, Any]) -> Settings:
     """Settings from all sources; flags that are None or empty count as not given.
 
@@ -409,20 +334,25 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
             the working directory sets what only the user may set, and is not trusted.
     """
     given = {name: value for name, value in flags.items() if value not in (None, (), [])}
-    sources = [_Flags(given), _Variables(_from_variables()), *_files()]
-    chosen = {name: source for source in reversed(sources) for name in source.values}
-    values = {name: source.values[name] for name, source in chosen.items()}
-    by_file: dict[str, tuple[str, ...]] = {}
-    for name, source in sorted(chosen.items()):
-        if source.path is not None:
-            by_file[str(source.path)] = (*by_file.get(str(source.path), ()), name)
+    chosen: dict[str, tuple[str, Any]] = {}
+    files = _files()
+    for path, values in reversed(files.items()):
+        chosen |= {name: (path, value) for name, value in values.items()}
+    chosen |= {name: (variable(name), value) for name, value in _from_variables().items()}
+    chosen |= {name: (flag(name), value) for name, value in given.items()}
+    by_file = {
+        path: tuple(sorted(name for name, (place, _) in chosen.items() if place == path))
+        for path in files
+    }
     try:
-        made = Settings._made(values, by_file)
+        made = Settings.model_validate({name: value for name, (_, value) in chosen.items()})
     except ValidationError as error:
         first = error.errors()[0]
         names = tuple(map(str, first["loc"])) or ("",)
-        source = chosen.get(names[0], sources[0])
-        raise UsageError(f"{source.place(names)}: {_why(first)}") from error
+        place, _ = chosen.get(names[0], ("settings", None))
+        told = f"{place} ({'.'.join(names)})" if place in files else place
+        raise UsageError(f"{told}: {_why(first)}") from error
+    made._from_files = {path: decided for path, decided in by_file.items() if decided}
     _refuse_untrusted(made)
     return made
 
@@ -457,14 +387,15 @@ def _from_variables() -> dict[str, Any]:
     return found
 
 
-def _files() -> list[_Source]:
+def _files() -> dict[str, Mapping[str, Any]]:
+    """What the files set, by their names, the deciding one first."""
     here, own = Path(TOML), user_file()
     if own.is_file() and here.is_file() and here.samefile(own):
-        return [_read(own)]
-    return [_read(path) for path in (here, own) if path.is_file()]
+        return {str(own): _read(own)}
+    return {str(path): _read(path) for path in (here, own) if path.is_file()}
 
 
-def _read(path: Path) -> _Source:
+def _read(path: Path) -> Mapping[str, Any]:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise UsageError(f"{path}: is larger than {_MOST_BYTES} bytes")
@@ -480,7 +411,7 @@ def _read(path: Path) -> _Source:
             f"{path} (trust_config): a file cannot make itself trusted; use {flag('trust_config')} "
             f"or {variable('trust_config')}=1"
         )
-    return _Source(values, path)
+    return values
 
 
 def _refuse_untrusted(settings: Settings) -> None:

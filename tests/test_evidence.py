@@ -39,25 +39,6 @@ def test_a_quote_stands_whatever_its_marks_dashes_and_spaces(quote: str, stands:
     assert span is not None and span.score == 100
 
 
-def test_the_first_of_several_places_counts() -> None:
-    span = locate("He sat down", STORY)
-    assert span is not None and span.start == 0
-
-
-@pytest.mark.parametrize("quote", ["", "   ", '""', "' \" '", "\u201c\u201d"])
-def test_an_empty_quote_stands_nowhere(quote: str) -> None:
-    assert locate(quote, STORY) is None
-
-
-def test_nothing_stands_in_an_empty_text() -> None:
-    assert locate("He sat down.", "") is None
-    assert locate("a quote that is long enough to be fuzzy", " \n") is None
-
-
-def test_case_is_not_folded() -> None:
-    assert locate("he sat DOWN.", STORY) is None
-
-
 def test_a_short_quote_must_stand_exactly() -> None:
     quote = "He sat dowm."
     assert len(quote) < FUZZY_LENGTH

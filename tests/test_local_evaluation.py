@@ -13,7 +13,7 @@ from evaluation.eecc_folder import write_folder
 from judge.evaluation.benchmark import choices_of, load_benchmark
 from judge.evaluation.evaluating import Evaluated, evaluate, tables_of
 from judge.run.job import Job
-from judge.run.running import Watcher
+from judge.run.task import Watcher
 from judge.settings import resolve
 from judge.weights import store
 

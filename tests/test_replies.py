@@ -8,16 +8,19 @@ from pydantic import ValidationError
 
 from judge.replies import (
     JUDGING_REPLIES,
+    REWRITING_REPLIES,
     About,
+    Insertions,
     LabelAnswer,
     LeaksFound,
+    Regeneration,
     Reply,
+    Rewrites,
     SpeechesFound,
     ValuesReflected,
     YesNo,
     about,
 )
-from judge.rewrites import REWRITING_REPLIES, Insertions, Regeneration, Rewrites
 
 STORY = 'Ina pushed the tray away. "I would rather paint boats," she said. Odd nodded.'
 RECORD = About(texts={"story": STORY}, numbers=(1, 2), mark="abcd1234")
@@ -68,14 +71,6 @@ def test_every_value_is_answered_exactly_once(numbers: list[int], problem: str) 
         assert (problem in found) if problem else not found
 
 
-def test_every_passage_is_rewritten_exactly_once() -> None:
-    record = About(texts={"story": STORY}, passages=2)
-    parts = [{"passage": n, "text": "new"} for n in (1, 2, 3)]
-    assert not complaint(Rewrites, {"rewrites": parts[:2]}, record)
-    assert "passage 2 is not answered" in complaint(Rewrites, {"rewrites": parts[:1]}, record)
-    assert "passage 3 was not asked" in complaint(Rewrites, {"rewrites": parts}, record)
-
-
 # ---------------------------------------------------------------- evidence
 
 
@@ -95,7 +90,7 @@ def test_evidence_comes_only_from_the_field_that_must_be_quoted() -> None:
     texts = {"story": STORY, "rule_of_thumb": "Paint your own boat."}
     record = About(texts=texts, evidence=("story", frozenset({"yes"})))
     quoted = {"reason": "", "answer": "yes"}
-    assert not complaint(YesNo, {**quoted, "quote": "Odd nodded."}, record)
+    assert not complaint(YesNo, {**quoted, "quote": "she said. Odd nodded."}, record)
     assert "does not stand in the story" in complaint(
         YesNo, {**quoted, "quote": "Paint your own boat."}, record
     )
@@ -103,9 +98,32 @@ def test_evidence_comes_only_from_the_field_that_must_be_quoted() -> None:
     assert not complaint(YesNo, {**quoted, "quote": None, "answer": "no"}, record)
     assert "does not stand in the rule of thumb" in complaint(
         LabelAnswer,
-        {**quoted, "quote": "Odd nodded."},
+        {**quoted, "quote": "she said. Odd nodded."},
         About(texts=texts, evidence=("rule_of_thumb", frozenset({"yes"}))),
     )
+
+
+@pytest.mark.parametrize(
+    ("story", "quote", "counts"),
+    [
+        (STORY, "would rather paint", True),
+        (STORY, "Odd nodded.", False),
+        (STORY, "a", False),
+        (STORY, ". ", False),
+        ("Odd nodded.", "odd nodded", False),
+        ("Odd nodded.", "Odd nodded", True),
+        ("\u201cNo!\u201d", '"No!"', True),
+        ("\u4ed6\u8d70\u4e86\u3002\u5979\u54ed\u4e86\u3002", "\u4ed6\u8d70\u4e86", True),
+        ("\u4ed6\u8d70\u4e86\u3002\u5979\u54ed\u4e86\u3002", "\u4ed6", False),
+    ],
+)
+def test_evidence_has_three_words_or_is_the_whole_field(
+    story: str, quote: str, counts: bool
+) -> None:
+    record = About(texts={"story": story}, evidence=("story", frozenset({"yes"})))
+    told = complaint(YesNo, {"quote": quote, "reason": "", "answer": "yes"}, record)
+    assert (told == "") == counts, told
+    assert not complaint(LeaksFound, {"leaks": [{"quote": "Odd", "kind": "place"}]})
 
 
 def test_quotes_of_speeches_leaks_and_anchors_must_stand() -> None:
@@ -193,21 +211,6 @@ def test_an_unknown_key_or_a_missing_one_is_no_reply(model: type[Reply]) -> None
     assert "Extra inputs" in complaint(model, {**empty, "remark": "well"})
 
 
-def test_outside_a_record_only_the_shape_counts() -> None:
-    YesNo.model_validate({"quote": "nowhere", "reason": "", "answer": "yes"})
-    with pytest.raises(ValidationError):
-        YesNo.model_validate({"quote": None, "reason": "", "answer": "maybe"})
-
-
-def test_an_inner_record_ends_with_its_block() -> None:
-    other = About(texts={"story": "Bela left."}, numbers=(1,))
-    with about(RECORD):
-        with about(other):
-            ValuesReflected.model_validate({"values": [value(1)]})
-        with pytest.raises(ValidationError, match="value 2 is not answered"):
-            ValuesReflected.model_validate({"values": [value(1)]})
-
-
 @pytest.mark.parametrize("model", [ValuesReflected, SpeechesFound, Insertions, Rewrites])
 def test_sized_replies_have_exactly_so_many_parts(model: type[Reply]) -> None:
     sized = model.sized(3)
@@ -221,11 +224,6 @@ def test_sized_replies_have_exactly_so_many_parts(model: type[Reply]) -> None:
     with pytest.raises(ValidationError) as caught:
         sized.model_validate({model.per_value: []})
     assert caught.value.errors()[0]["type"] == "too_short"
-
-
-@pytest.mark.parametrize("model", [YesNo, LabelAnswer, LeaksFound, Regeneration])
-def test_replies_about_the_record_have_one_size(model: type[Reply]) -> None:
-    assert model.sized(5) is model
 
 
 # ---------------------------------------------------------------- answers
@@ -242,23 +240,3 @@ def test_answers_carry_their_evidence() -> None:
         "r",
     )
     assert (answers[2].answer, answers[2].passages, answers[2].reason) == ("no", (), None)
-
-
-def test_speeches_make_a_yes_and_none_a_no() -> None:
-    speech = {"character": "Ina", "quote": "boats"}
-    reply = SpeechesFound.model_validate(
-        {
-            "values": [
-                {"value": 1, "reason": "", "speeches": [speech]},
-                {"value": 2, "reason": "", "speeches": []},
-            ]
-        }
-    )
-    assert {n: a.answer for n, a in reply.answers().items()} == {1: "yes", 2: "no"}
-
-
-def test_leaks_make_a_yes_that_names_their_kinds() -> None:
-    leaks = [{"quote": "Oslo", "kind": "place"}, {"quote": "as one must", "kind": "explanation"}]
-    answer = LeaksFound.model_validate({"leaks": leaks}).answers()[0]
-    assert (answer.answer, answer.reason) == ("yes", "explanation, place")
-    assert LeaksFound.model_validate({"leaks": []}).answers()[0].answer == "no"

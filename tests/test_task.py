@@ -39,13 +39,6 @@ def test_the_material_comes_first_and_the_question_last() -> None:
     )
 
 
-def test_a_field_that_is_there_is_shown_and_can_be_spoken_of() -> None:
-    task = parse_task(QUIZ, "quiz.yaml")
-    text = task.prompt({"question": "Who pays?", "country": "Peru"}, ["a", "b"])[1]["content"]
-    assert "Peru" in text
-    assert "in that country" in text
-
-
 def test_options_are_answered_by_letter_or_by_their_own_words() -> None:
     assert parse_task(QUIZ, "q").marks(["x y", "z"]) == ("A", "B")
     plain = parse_task(QUIZ.replace("lettered: true\n", ""), "q")
@@ -80,20 +73,9 @@ def test_a_wrong_file_is_refused_with_its_place(change: tuple[str, str], told: s
     assert told in str(found.value)
 
 
-def test_a_question_changes_the_digest_and_a_title_does_not() -> None:
-    task = parse_task(QUIZ, "q")
-    assert parse_task(QUIZ.replace("Which one?", "What?"), "q").digest == task.digest
-    assert parse_task(QUIZ.replace("one letter", "a letter"), "q").digest != task.digest
-
-
 def test_every_task_that_comes_with_the_package_can_be_read_and_is_named_by_its_file() -> None:
     names = task_names()
     assert names
     for name in names:
         assert load_task(name).name == name
     assert not set(names) & set(builtin())
-
-
-def test_a_task_that_is_not_there_is_named() -> None:
-    with pytest.raises(UsageError, match="no task is called 'nothing'"):
-        load_task("nothing")

@@ -149,55 +149,6 @@ def test_asking_by_answers_until_settled_gives_what_all_votes_give(asked: int, r
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("asked", range(1, 6))
-def test_settled_by_answers_means_that_nothing_can_change(asked: int, rule: Rule) -> None:
-    every = (*GRADES, A, U, E)
-    for count in range(asked + 1):
-        for votes in combinations_with_replacement(every, count):
-            ends = {
-                decide([*votes, *more], asked, rule, GRADES)
-                for more in combinations_with_replacement(every, asked - count)
-            }
-            assert settled(votes, asked, rule, GRADES) is (len(ends) == 1), votes
-
-
-@given(data=st.data(), asked=st.integers(1, 7), rule=st.sampled_from(RULES))
-def test_sequential_asking_over_several_values(data: st.DataObject, asked: int, rule: Rule) -> None:
-    """As a panel does it: the next batch is what the most open value needs."""
-    pattern = st.lists(st.sampled_from(EVERY), min_size=asked, max_size=asked)
-    values = data.draw(st.lists(pattern, min_size=1, max_size=4))
-    cast = 0
-    while any(not settled(value[:cast], asked, rule) for value in values):
-        cast += max(needed(value[:cast], asked, rule) for value in values)
-    for value in values:
-        assert decide(value[:cast], asked, rule) == decide(value, asked, rule)
-
-
-@pytest.mark.parametrize(
-    ("votes", "asked", "rule", "more"),
-    [
-        ([], 3, "majority", 2),
-        ([P], 3, "majority", 1),
-        ([P, P], 3, "majority", 0),
-        ([P, F], 3, "majority", 1),
-        ([U], 3, "majority", 2),
-        ([], 5, "majority", 3),
-        ([], 3, "unanimous", 2),
-        ([P, F], 3, "unanimous", 0),
-        ([P, P], 3, "unanimous", 1),
-        ([], 3, "any", 1),
-        ([F], 3, "any", 0),
-        ([P], 3, "any", 1),
-        ([], 1, "majority", 1),
-    ],
-)
-def test_how_many_votes_are_asked_next(
-    votes: list[Verdict], asked: int, rule: Rule, more: int
-) -> None:
-    assert needed(votes, asked, rule) == more
-
-
-@pytest.mark.parametrize("rule", RULES)
 def test_large_panels_are_decided_at_once(rule: Rule) -> None:
     assert not settled([P] * 10, 199, rule)
     assert settled([P] * 100, 199, "majority")

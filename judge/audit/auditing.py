@@ -22,22 +22,20 @@ from judge.audit.suite import (
 )
 from judge.audit.undefended import UNDEFENDED
 from judge.digest import digest
-from judge.errors import BackendError, JudgeError, UsageError
+from judge.errors import UsageError
 from judge.judging.capabilities import prove_logprobs
 from judge.judging.judge import Judge
-from judge.judging.limits import BudgetReached
 from judge.judging.panel import Panel, take_votes
 from judge.records import Item
-from judge.redact import redacted
 from judge.rubric import Rubric, collect
 from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, refuse_outputs
 from judge.run.lines import Line, written
-from judge.run.running import Report, Watcher, run
 from judge.run.setup import Setup
 from judge.run.summary import SpeechStatistics, Summary
+from judge.run.task import Report, Watcher, run
 from judge.settings import Settings
-from judge.verdict import Check, Usage, Verdict
+from judge.verdict import Check, Unfinished, Usage, Verdict
 
 NAME = "audit"
 """What stands where other lines name their workflow or benchmark."""
@@ -157,26 +155,15 @@ class _Audit:
             self._mark = self._made_mark()
         return self._mark
 
-    def readable(self, item: Item) -> bool:
-        return True
+    def read(self, item: Item) -> Item:
+        return item
 
-    async def line(self, item: Item, kept: Callable[[Item], Line | None]) -> Line:
-        if (line := kept(item)) is not None:
-            return line
+    async def step(self, item: Item) -> Line:
         case = self.picked.cases[item.line - 1]
-        try:
-            return self._line(item, case, await self._checks(case))
-        except BackendError as error:
-            if error.kind in ("unreachable", "denied") or isinstance(error, BudgetReached):
-                raise
-            return self._line(item, case, {}, (error.kind, str(error)))
-        except JudgeError:
-            raise
-        except Exception as error:  # noqa: BLE001
-            # One case that a judge stumbles over must not keep all others from being asked.
-            _log.exception("case %s was not asked", case.id)
-            told = redacted(f"{type(error).__name__}: {error}")
-            return self._line(item, case, {}, ("internal", told))
+        return self._line(item, case, await self._checks(case))
+
+    def failed(self, item: Item, kind: str, message: str, unfinished: Unfinished | None) -> Line:
+        return self._line(item, self.picked.cases[item.line - 1], {}, (kind, message))
 
     def count(self, line: Line, report: Report) -> None:
         self.results.append(result_of(json.loads(line.text)))

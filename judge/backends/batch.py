@@ -310,9 +310,8 @@ class BatchBackend(OpenAIBackend):
         """
         if self._cache is None:
             return
-        store = self._cache.store
         texts = {key: orjson.dumps(value).decode() for key, value in entries.items()}
-        await asyncio.gather(*(store(key, text, tag="batch") for key, text in texts.items()))
+        await self._cache.store(*((key, text, "batch") for key, text in texts.items()))
         if not self._cache.storing:
             raise errors.Denied("the cache cannot be written, so no further batch is sent")
 

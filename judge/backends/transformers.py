@@ -150,12 +150,17 @@ class TransformersBackend:
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         # Code of the model's own is never run; a .bin beside the safetensors is a pickle.
-        own: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         dtype = "auto" if self._device.type == "cuda" else torch.float32
         try:
-            tokenizer = AutoTokenizer.from_pretrained(self._folder, **own)
+            tokenizer = AutoTokenizer.from_pretrained(
+                self._folder, local_files_only=True, trust_remote_code=False
+            )
             model: Any = AutoModelForCausalLM.from_pretrained(
-                self._folder, use_safetensors=True, dtype=dtype, **own
+                self._folder,
+                use_safetensors=True,
+                dtype=dtype,
+                local_files_only=True,
+                trust_remote_code=False,
             )
             model = model.to(self._device).eval()
         except Exception as error:

@@ -37,8 +37,6 @@ LONGEST_ANSWER = 2 * 1024 * 1024
 
 _PATH = "/chat/completions"
 _MOVED = frozenset((301, 302, 303, 307, 308))
-_SAME_METHOD = frozenset((307, 308))
-_MOST_MOVES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,40 +94,30 @@ class Wire:
     async def post(self, body: bytes) -> Answered:
         """Send one request and read all of its answer, whatever its status.
 
-        A redirection is an answer too, and not followed: what is sent is for this server alone.
-
         Raises:
             Unreachable: no server was spoken to.
             ServerFault: the connection was lost, or the answer never ended or was too long.
-            Denied: the server sends its callers to another one; nothing is sent there.
+            Denied: the server redirects; what is sent is for this address alone.
         """
-        session = self._session or self._opened()
-        for _ in range(_MOST_MOVES):
-            with self._faults():
-                async with session.post(
-                    self._url, data=body, proxy=self._proxy, allow_redirects=False
-                ) as response:
-                    if response.status not in _MOVED or "Location" not in response.headers:
-                        read = await self._read(response)
-                        return Answered(response.status, response.headers, read)
-                    place, status = response.headers["Location"], response.status
-            self._move(place, status)
-        raise Denied(f"{self.server} sends its callers from one address to the next")
-
-    def _move(self, place: str, status: int) -> None:
-        """Go by a redirection within the server; another server gets neither text nor key."""
-        try:
-            target = urljoin(self._url, place)
-            there, here = urlsplit(target), urlsplit(self._url)
-            bare = without_secrets(target).removesuffix(_PATH)
-        except ValueError:
-            raise Denied(f"{self.server} sends its callers nowhere (HTTP {status})") from None
-        if status not in _SAME_METHOD or (there.scheme, there.netloc) != (here.scheme, here.netloc):
+        with self._faults():
+            async with (self._session or self._opened()).post(
+                self._url, data=body, proxy=self._proxy, allow_redirects=False
+            ) as response:
+                read = await self._read(response)
+        if response.status in _MOVED and "Location" in response.headers:
             raise Denied(
-                f"{self.server} sends its callers on to {bare} (HTTP {status}). Neither records "
-                "nor key are sent there; if that is the right address, name it instead"
+                f"{self.server} sends its callers on to "
+                f"{self._elsewhere(response.headers['Location'])} (HTTP {response.status}). "
+                "Neither records nor key are sent there; if that is the right address, name it "
+                "instead"
             )
-        self._url = target
+        return Answered(response.status, response.headers, read)
+
+    def _elsewhere(self, location: str) -> str:
+        try:
+            return without_secrets(urljoin(self._url, location)).removesuffix(_PATH)
+        except ValueError:
+            return "an address that is none"
 
     async def fetch(
         self,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from judge.evaluation.evaluating import Evaluated
     from judge.evaluation.tables import Table
     from judge.run.job import Job
-    from judge.run.running import Report
+    from judge.run.task import Report
 
 EPILOG = """**Examples**
 

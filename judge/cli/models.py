@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,8 +18,6 @@ if TYPE_CHECKING:
     from judge.weights.catalog import Entry
 
 app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
-
-_PLAIN_SECONDS = 5.0
 
 Name = Annotated[
     str | None,
@@ -108,10 +102,11 @@ def verify_models(
 
 def fetch(name: str) -> Path:
     """Fetch weights as `judge.weights.fetch.pull` does, with the progress on standard error."""
+    from judge.cli.progress import steps
     from judge.weights.fetch import pull
 
-    with _shown(name) as progress:
-        return pull(name, progress=progress)
+    with steps("MB") as told:
+        return pull(name, progress=lambda done, of, what: told(name, done / 1e6, of / 1e6, what))
 
 
 def _described(entry: Entry) -> dict[str, str | int | None]:
@@ -126,37 +121,3 @@ def _described(entry: Entry) -> dict[str, str | int | None]:
         "bytes": entry.size,
         "path": None if found is None else str(found),
     }
-
-
-@contextmanager
-def _shown(name: str) -> Iterator[Callable[[int, int, str], None]]:
-    """What to call with the progress of a pull: a bar on a terminal, else a line now and then."""
-    if not sys.stderr.isatty():
-        yield _plain(name)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    columns = (
-        TextColumn(name),
-        BarColumn(bar_width=None),
-        DownloadColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        bar = bars.add_task("", total=None)
-        yield lambda done, total, what: bars.update(
-            bar, completed=done, total=total, description=what
-        )
-
-
-def _plain(name: str) -> Callable[[int, int, str], None]:
-    due = time.monotonic()
-
-    def tell(done: int, total: int, what: str) -> None:
-        nonlocal due
-        if time.monotonic() >= due:
-            due = time.monotonic() + _PLAIN_SECONDS
-            typer.echo(f"{name}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB, {what}", err=True)
-
-    return tell

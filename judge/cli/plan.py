@@ -9,7 +9,7 @@ import typer
 from judge.cli import options as opt
 from judge.cli.printing import print_table, say, tell
 from judge.errors import UsageError
-from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
+from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings, flag
 
 if TYPE_CHECKING:
     from judge.run.job import Job
@@ -23,64 +23,16 @@ EPILOG = """**Examples**
 `judge plan --labels --measure kappa --expect 0.6 --width 0.1` — labels for an interval this wide
 """
 
-_PANEL = "Labels"
 _WIDTHS_AT = (50, 100, 200, 500, 1000)
+_BUDGET = (
+    *("measure", "expect", "width", "prevalence", "level"),
+    *("true_positive_rate", "true_negative_rate", "judged"),
+)
 
-Labels = Annotated[
-    bool,
-    typer.Option(
-        "--labels",
-        help="Tell how many labels an interval takes; needs no INPUT.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Measure = Annotated[
-    str | None,
-    typer.Option(
-        help="accuracy, kappa, true-positive-rate or pass-rate (corrected for the judge's errors).",
-        rich_help_panel=_PANEL,
-    ),
-]
-Expect = Annotated[
-    float | None,
-    typer.Option(help="The value that the measure is expected to have.", rich_help_panel=_PANEL),
-]
-Width = Annotated[
-    float | None,
-    typer.Option(help="The wanted full width, high minus low.", rich_help_panel=_PANEL),
-]
-Prevalence = Annotated[
-    float | None,
-    typer.Option(
-        help="Share of labelled items that people pass. [default: 0.5; for pass-rate --expect]",
-        rich_help_panel=_PANEL,
-    ),
-]
-Level = Annotated[
-    float | None,
-    typer.Option(help="Level of the interval. [default: 0.95]", rich_help_panel=_PANEL),
-]
-TruePositiveRate = Annotated[
-    float | None,
-    typer.Option(
-        help="For pass-rate: how much of what people pass the judge passes. [default: 0.9]",
-        rich_help_panel=_PANEL,
-    ),
-]
-TrueNegativeRate = Annotated[
-    float | None,
-    typer.Option(
-        help="For pass-rate: how much of what people fail the judge fails. [default: 0.9]",
-        rich_help_panel=_PANEL,
-    ),
-]
-Judged = Annotated[
-    int | None,
-    typer.Option(
-        help="For pass-rate: items judged beside the labelled ones. [default: 1000]",
-        rich_help_panel=_PANEL,
-    ),
-]
+
+def _about(help: str) -> Any:
+    """An option that goes with --labels."""
+    return typer.Option(help=help, rich_help_panel="Labels")
 
 
 @opt.with_settings(MODELS, JUDGING, ENGINE, LIMITS, CACHE)
@@ -91,38 +43,43 @@ def command(
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
-    labels: Labels = False,
-    measure: Measure = None,
-    expect: Expect = None,
-    width: Width = None,
-    prevalence: Prevalence = None,
-    level: Level = None,
-    true_positive_rate: TruePositiveRate = None,
-    true_negative_rate: TrueNegativeRate = None,
-    judged: Judged = None,
+    labels: Annotated[bool, _about("Labels that an interval takes; needs no INPUT.")] = False,
+    measure: Annotated[
+        str | None,
+        _about("accuracy, kappa, true-positive-rate or pass-rate (corrected for errors)."),
+    ] = None,
+    expect: Annotated[float | None, _about("The expected value of the measure.")] = None,
+    width: Annotated[float | None, _about("The wanted full width, high minus low.")] = None,
+    prevalence: Annotated[
+        float | None,
+        _about("Share of items that people pass. [default: 0.5; for pass-rate --expect]"),
+    ] = None,
+    level: Annotated[float | None, _about("Level of the interval. [default: 0.95]")] = None,
+    true_positive_rate: Annotated[
+        float | None,
+        _about("For pass-rate: share of what people pass that the judge passes. [default: 0.9]"),
+    ] = None,
+    true_negative_rate: Annotated[
+        float | None,
+        _about("For pass-rate: share of what people fail that the judge fails. [default: 0.9]"),
+    ] = None,
+    judged: Annotated[
+        int | None,
+        _about("For pass-rate: items judged beside the labelled ones. [default: 1000]"),
+    ] = None,
 ) -> None:
     """Estimate calls, tokens and cost of a validation, or the labels that a measure needs.
 
-    No model is asked anything; its key, server or card may be missing.
+    No model is asked anything; its key, server or GPU may be missing.
     """
-    budget = {
-        "measure": measure,
-        "expect": expect,
-        "width": width,
-        "prevalence": prevalence,
-        "level": level,
-        "true_positive_rate": true_positive_rate,
-        "true_negative_rate": true_negative_rate,
-        "judged": judged,
-    }
-    budget = {name: value for name, value in budget.items() if value is not None}
+    budget = {n: context.params[n] for n in _BUDGET if context.params[n] is not None}
     if labels:
         if inputs:
             raise UsageError("--labels reads no INPUT: it plans before there is any")
         show_labels(**budget)
         return
     if budget:
-        raise UsageError(f"{_flag(next(iter(budget)))} goes with --labels")
+        raise UsageError(f"{flag(next(iter(budget)))} goes with --labels")
     sources = opt.inputs_or_stdin(inputs, context)
     from judge.run.job import Job
 
@@ -172,7 +129,7 @@ def show_labels(**budget: Any) -> None:
 
     for name in ("measure", "expect", "width"):
         if name not in budget:
-            raise UsageError(f"--labels needs {_flag(name)}")
+            raise UsageError(f"--labels needs {flag(name)}")
     width = budget.pop("width")
     try:
         plan = Budget(**budget)
@@ -193,10 +150,6 @@ def show_labels(**budget: Any) -> None:
         say(f"{asked}: {needed} labels")
     head = f"width of the {plan.level * 100:g} % interval"
     print_table(("labels", head, ""), rows, labels=0, text=("",))
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _told(usage: Usage) -> str:

@@ -105,12 +105,18 @@ def print_table(
         console.print(Text(title, style="bold"), width=wide)
     for shown in _pieces(least, labels, wide):
         widths = _widths({n: (least[n], max(map(_cells, cells[n]))) for n in shown}, wide)
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+
+        def styled(cell: str, wide: int) -> Text:
+            return Text(_folded(printable(cell), wide), style=COLOURS.get(cell, ""))
+
         for n in shown:
-            head = Text(heads[n], style=COLOURS.get(heads[n], ""))
-            table.add_column(head, justify="left" if n in worded else "right", width=widths[n])
+            justify: Any = "left" if n in worded else "right"
+            table.add_column(
+                styled(heads[n], widths[n]), justify=justify, width=widths[n], no_wrap=True
+            )
         for row in rows:
-            table.add_row(*(Text(row[n], style=COLOURS.get(row[n], "")) for n in shown))
+            table.add_row(*(styled(row[n], widths[n]) for n in shown))
         console.print(table, crop=False)
     for note in notes:
         console.print(Text(note, style="dim"), width=wide)
@@ -125,13 +131,28 @@ def _least(column: Sequence[str], *, folded: bool) -> int:
 def _widths(ranges: Mapping[int, tuple[int, int]], wide: int) -> dict[int, int]:
     """The width of each column, between the narrowest and the widest that it may have."""
     widths = {n: widest for n, (_, widest) in ranges.items()}
-    while sum(widths.values()) + _GAP * len(widths) > wide:
+    while sum(widths.values()) + _GAP * (len(widths) - 1) > wide:
         slack = {n: widths[n] - narrowest for n, (narrowest, _) in ranges.items()}
         roomiest = max(slack, key=lambda n: (slack[n] > 0, widths[n]))
         if slack[roomiest] <= 0:
             break
         widths[roomiest] -= 1
     return widths
+
+
+def _folded(text: str, wide: int) -> str:
+    """The text in lines of at most so many columns, broken between words.
+
+    Rich's own folding loses characters of double width.
+    """
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if _cells(longer) <= wide:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return "\n".join(lines)
 
 
 def _longest(text: str) -> int:

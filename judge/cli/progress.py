@@ -14,7 +14,8 @@ import typer
 
 from judge.cli.printing import counted, tell
 from judge.run.batching import batches_told
-from judge.run.running import Watcher
+from judge.run.resume import unmatched_file
+from judge.run.task import Watcher
 
 if TYPE_CHECKING:
     from judge.run.job import Job
@@ -48,10 +49,10 @@ class Watching(Watcher):
             err=True,
         )
 
-    def set_aside(self, count: int, out: Path, aside: Path) -> None:
+    def unmatched(self, count: int, out: Path) -> None:
         tell(
-            f"{counted(count, 'finished line')} of {out} for which this input has no record: kept "
-            f"in {aside}; --resume with an input that has the records takes them from there"
+            f"{counted(count, 'finished line')} of {out} for which this input has no record: put "
+            f"into {unmatched_file(out)}"
         )
 
     def stopping(self, now: bool) -> None:
@@ -204,7 +205,7 @@ class Bars(Watching):
         tell(_stopping(now))
 
 
-# ---------------------------------------------------------------- jobs of known length
+# ---------------------------------------------------------------- steps of known number
 
 Told = Callable[[str, str, int, int], None]
 """Is told what is worked on, by which model, how many items are done, and of how many."""
@@ -212,38 +213,50 @@ Told = Callable[[str, str, int, int], None]
 
 @contextmanager
 def counting(*, quiet: bool) -> Iterator[Told]:
-    """A bar a job on a terminal, a line every few seconds elsewhere, nothing when quiet."""
+    """`steps` for items put to models; nothing is shown when quiet."""
     if quiet:
         yield lambda *_: None
-    elif sys.stderr.isatty():
-        yield from _bars()
-    else:
-        yield _lines()
+        return
+    with steps("items") as told:
+        yield lambda check, model, done, of: told(f"{check}, {model}", done, of, "")
 
 
-def _lines() -> Told:
-    last = time.monotonic()
+@contextmanager
+def steps(unit: str) -> Iterator[Callable[[str, float, float, str], None]]:
+    """A bar for each label on a terminal, a line every few seconds elsewhere.
 
-    def told(check: str, model: str, done: int, of: int) -> None:
-        nonlocal last
-        if done < of and time.monotonic() - last < LOG_SECONDS:
-            return
-        last = time.monotonic()
-        typer.echo(f"judge: {check}, {model}: {done}/{of} items", err=True)
-
-    return told
-
-
-def _bars() -> Iterator[Told]:
+    The function that it gives is told a label, how many are done, of how many, and a detail.
+    """
+    if not sys.stderr.isatty():
+        yield _step_lines(unit)
+        return
     from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-    with Progress(console=Console(stderr=True)) as progress:
-        tasks: dict[tuple[str, str], TaskID] = {}
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f} " + unit),
+        TextColumn("{task.fields[detail]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), expand=True) as progress:
+        tasks: dict[str, TaskID] = {}
 
-        def told(check: str, model: str, done: int, of: int) -> None:
-            if (check, model) not in tasks:
-                tasks[check, model] = progress.add_task(f"{check}, {model}", total=of)
-            progress.update(tasks[check, model], completed=done)
+        def told(label: str, done: float, of: float, detail: str) -> None:
+            if label not in tasks:
+                tasks[label] = progress.add_task(label, total=of, detail="")
+            progress.update(tasks[label], completed=done, total=of, detail=detail)
 
         yield told
+
+
+def _step_lines(unit: str) -> Callable[[str, float, float, str], None]:
+    last: dict[str, float] = {}
+
+    def told(label: str, done: float, of: float, detail: str) -> None:
+        now = time.monotonic()
+        if done >= of or label not in last or now - last[label] >= LOG_SECONDS:
+            last[label] = now
+            tell(f"{label}: {done:,.0f} of {of:,.0f} {unit}{detail and ', ' + detail}")
+
+    return told

@@ -15,8 +15,8 @@ from judge.verdict import Judgement, Verdict
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
-    from judge.run.running import Report
     from judge.run.summary import Summary
+    from judge.run.task import Report
     from judge.settings import Settings
     from judge.stats.intervals import Estimate
 

@@ -16,7 +16,7 @@ from judge.errors import Exit, UsageError
 from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
 
 if TYPE_CHECKING:
-    from judge.run.running import Report
+    from judge.run.task import Report
 
 EPILOG = """**Examples**
 
@@ -40,6 +40,13 @@ def command(
     inputs: opt.Inputs = None,
     out: opt.Out = None,
     resume: opt.Resume = False,
+    redo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERDICT,...",
+            help="With --resume: judge again what has one of these verdicts, also by other models.",
+        ),
+    ] = None,
     overwrite: opt.Overwrite = False,
     unordered: Annotated[
         bool, typer.Option("--unordered", help="Write records as they finish.")
@@ -84,6 +91,7 @@ def command(
         out=out,
         resume=resume,
         overwrite=overwrite,
+        redo=[part.strip() for part in redo.split(",") if part.strip()] if redo else (),
         unordered=unordered,
         format=format,
         limit=limit,

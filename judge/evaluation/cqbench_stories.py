@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from judge.evaluation.cqbench_statements import parse_options
 from judge.evaluation.cqbench_values import folded
 from judge.evaluation.rows import Row
-from judge.records import RESERVED, BadValueError, Problem, StoryRecord, Value, build, parse_options
+from judge.records import RESERVED, BadValueError, Problem, StoryRecord, Value, build
 from judge.records.fields import LabelError, text_of
 from judge.records.jsontext import kind_of
 from judge.records.names import normalise, normalised

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judge.errors import UsageError
+from judge.evaluation.cqbench_statements import ValueStatement, value_statement
 from judge.evidence import fold
-from judge.records import Item, Problem, Value, ValueStatement, value_statement
+from judge.records import Item, Problem, Value
 from judge.records.fields import LabelError
 
 OPTIONS = 15

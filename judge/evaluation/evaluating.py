@@ -12,7 +12,7 @@ from typing import Any
 from judge import __version__
 from judge.backends.base import Reading
 from judge.digest import digest
-from judge.errors import BackendError, JudgeError, UsageError
+from judge.errors import UsageError
 from judge.evaluation.asking import Examinee
 from judge.evaluation.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
 from judge.evaluation.grading import JudgedGrader
@@ -23,19 +23,18 @@ from judge.evaluation.tables import Table
 from judge.judging.capabilities import prove_logprobs
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
-from judge.judging.limits import BudgetReached
 from judge.records import Item, Problem, SeenIds
-from judge.redact import redacted
 from judge.run import lines
 from judge.run.clients import ClientBuilder, build_client
 from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, among, refuse_outputs
 from judge.run.lines import Line
-from judge.run.running import Report, Watcher, run
 from judge.run.setup import Setup
 from judge.run.summary import SpeechStatistics, Summary
+from judge.run.task import Report, Watcher, run
 from judge.settings import Settings
 from judge.task import load_task
+from judge.verdict import Unfinished
 
 BASELINE = "baseline:"
 """Begins the name of what a benchmark measures in place of a model."""
@@ -184,27 +183,17 @@ class _Evaluation:
             )
         return self._mark
 
-    def readable(self, item: Item) -> bool:
-        return problem_of(item, self.ids) is None
-
-    async def line(self, item: Item, kept: Callable[[Item], Line | None]) -> Line:
+    def read(self, item: Item) -> Item | Line:
         problem = problem_of(item, self.ids)
         if problem is not None or item.fields is None:
             return lines.bad_input(item, problem or Problem("there is no item"))
-        if (line := kept(item)) is not None:
-            return line
-        try:
-            return line_of(await self._result(item.fields), self._mark)
-        except BackendError as error:
-            if error.kind in ("unreachable", "denied") or isinstance(error, BudgetReached):
-                raise
-            return self._failed(item, error.kind, str(error))
-        except JudgeError:
-            raise
-        except Exception as error:  # noqa: BLE001
-            # One item that a benchmark fails on must not keep all others from being asked.
-            _log.exception("item %s was not asked", item.fields.get("id"))
-            return self._failed(item, "internal", redacted(f"{type(error).__name__}: {error}"))
+        return item
+
+    async def step(self, item: Item) -> Line:
+        return line_of(await self._result(item.fields or {}), self._mark)
+
+    def failed(self, item: Item, kind: str, message: str, unfinished: Unfinished | None) -> Line:
+        return self._failed(item, kind, message)
 
     def count(self, line: Line, report: Report) -> None:
         found = result_of(json.loads(line.text))

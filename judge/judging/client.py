@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,7 +20,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt, Starting
-from judge.cache import ReplyCache
+from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
 from judge.errors import (
     BackendError,
@@ -54,7 +53,6 @@ Trouble = Literal["truncated", "refused", "invalid"]
 
 _NO_PRICE = Price(0.0, 0.0)
 _OWN_ENGINES = ("local:", "scripted:", "transformers:")
-_REMEMBERED = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,7 @@ class Client:
         self.backend = backend
         self.counters = Counters()
         self.limit = AdaptiveLimit(limit)
-        self._cache = cache
+        self._cache = cache if cache is not None else MemoryCache()
         self._budget = budget
         self._starting = backend if isinstance(backend, Starting) else None
         self._reasks = reasks
@@ -145,7 +143,6 @@ class Client:
         self._probed_again = False
         self._key_parts = getattr(backend, "key_parts", None)
         self._flights: dict[str, asyncio.Future[Completion]] = {}
-        self._recent: OrderedDict[str, Completion] = OrderedDict()
 
     # ------------------------------------------------------------ asking
 
@@ -217,14 +214,8 @@ class Client:
             UsageError: the model gives no log-probabilities.
             BackendError: the model gave no reply at all.
         """
-        attempts = _Attempts()
-        try:
-            completion = await self._complete(call, Mode.JSON_SCHEMA, attempts)
-            refused = completion.finish_reason == "refusal"
-            await self._settle(attempts, valid=bool(completion.first_token) and not refused)
-        finally:
-            self._release(attempts)
-        if refused:
+        completion = await self._once(call, _read_by_token)
+        if completion.finish_reason == "refusal":
             return {}, self._usage(completion)
         if completion.first_token is None:
             raise UsageError(
@@ -239,14 +230,17 @@ class Client:
         Raises:
             BackendError: the model gave no reply at all.
         """
+        completion = await self._once(call, _whole)
+        return completion, self._usage(completion)
+
+    async def _once(self, call: Call, valid: Callable[[Completion], bool]) -> Completion:
         attempts = _Attempts()
         try:
             completion = await self._complete(call, Mode.JSON_SCHEMA, attempts)
-            whole = completion.finish_reason == "stop" and bool(completion.text.strip())
-            await self._settle(attempts, valid=whole)
+            await self._settle(attempts, valid=valid(completion))
         finally:
             self._release(attempts)
-        return completion, self._usage(completion)
+        return completion
 
     async def aclose(self) -> None:
         await self.backend.aclose()
@@ -286,7 +280,7 @@ class Client:
         return self._mode
 
     def _remembered_mode(self) -> Mode | None:
-        found = self._cache.get(self._mode_key()) if self._cache else None
+        found = self._cache.get(self._mode_key())
         return next((m for m in self.backend.modes if found and found.get("mode") == m), None)
 
     def _mode_key(self) -> str:
@@ -294,8 +288,7 @@ class Client:
 
     async def _probe(self) -> Mode:
         mode = await probe(self.spec, self.backend.modes, self._paid)
-        if self._cache:
-            self._cache.set(self._mode_key(), {"mode": str(mode)}, tag="mode")
+        self._cache.set(self._mode_key(), {"mode": str(mode)}, tag="mode")
         return mode
 
     # ------------------------------------------------------------ one attempt
@@ -350,8 +343,6 @@ class Client:
         return completion
 
     def _cached(self, key: str, call: Call) -> Completion | None:
-        if self._cache is None:
-            return self._recent.get(key)
         found = self._cache.get(key)
         completion = None if found is None else Completion.restored(found)
         if completion is None or (call.logprobs and not completion.first_token):
@@ -361,23 +352,12 @@ class Client:
 
     async def _settle(self, attempts: _Attempts, *, valid: bool) -> None:
         """Store what led to a valid reply; forget what led to none, so that it is asked anew."""
-        if self._cache is None:
-            if valid:
-                self._recent.update(attempts.made)
-                while len(self._recent) > _REMEMBERED:
-                    self._recent.popitem(last=False)
-        elif valid:
-            stored = [
-                self._cache.store(key, completion.as_text(), tag="reply")
-                for key, completion in attempts.made.items()
-            ]
-            if len(stored) == 1:
-                await stored[0]
-            elif stored:
-                await asyncio.gather(*stored)
-        else:
+        if not valid:
             for key in attempts.cached:
                 self._cache.remove(key)
+        elif attempts.made:
+            made = [(key, made.as_text(), "reply") for key, made in attempts.made.items()]
+            await self._cache.store(*made)
 
     def _release(self, attempts: _Attempts) -> None:
         """From here on the same calls are made anew, unless they are stored."""
@@ -472,6 +452,14 @@ def _valid(text: str, reply_model: type[Reply], record: About) -> Reply | None:
     with about(record), suppress(ValidationError):
         return reply_model.model_validate_json(text, strict=True)
     return None
+
+
+def _read_by_token(completion: Completion) -> bool:
+    return bool(completion.first_token) and completion.finish_reason != "refusal"
+
+
+def _whole(completion: Completion) -> bool:
+    return completion.finish_reason == "stop" and bool(completion.text.strip())
 
 
 def _counted(call: Call, completion: Completion) -> Completion:

@@ -15,8 +15,7 @@ from judge.evidence import SPEECH_MARKS, locate
 from judge.judging.client import Asked, Client
 from judge.judging.judge import Sampling
 from judge.prompts import messages
-from judge.replies import About
-from judge.rewrites import REWRITING_REPLIES, Insertions, Rewrites
+from judge.replies import REWRITING_REPLIES, About, Insertions, Rewrites
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Edit, Finding

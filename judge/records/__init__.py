@@ -15,7 +15,6 @@ from judge.records.base import (
 from judge.records.ids import SeenIds
 from judge.records.kinds import build, recognise
 from judge.records.read import FORMATS, MAX_LINE, read
-from judge.records.statements import ValueStatement, parse_options, value_statement
 from judge.records.values import BadValueError, Value
 from judge.records.write import dump, dump_judged
 
@@ -34,13 +33,10 @@ __all__ = [
     "SeenIds",
     "StoryRecord",
     "Value",
-    "ValueStatement",
     "build",
     "content_hash",
     "dump",
     "dump_judged",
-    "parse_options",
     "read",
     "recognise",
-    "value_statement",
 ]

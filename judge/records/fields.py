@@ -1,4 +1,4 @@
-"""Single fields of a data set's lines: texts, ids, answers, lists; and the names of its records."""
+"""Single fields of a data set's lines: texts, ids, answers, lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from judge.records.base import Item, Problem
-from judge.records.ids import SeenIds
 from judge.records.jsontext import kind_of
 from judge.records.lines import RAW_LIMIT
 from judge.records.names import normalise
@@ -47,45 +46,6 @@ def refused(item: Item, problem: Problem) -> Item:
         text = dump(item.fields).decode("utf-8").rstrip("\n")
         raw = text if len(text) <= RAW_LIMIT else f"{text[:RAW_LIMIT]}… [{len(text)} in all]"
     return Item(item.source, item.line, None, raw, problem)
-
-
-class RecordNames:
-    """Names the record of each line of a file, and refuses an id that came before.
-
-    A line without an id is `SOURCE#LINE`; where several records share a line, those after the
-    first are `SOURCE#LINE.2` and on. Use as a context manager.
-    """
-
-    def __init__(self) -> None:
-        self._seen = SeenIds()
-        self._last: tuple[str, int] | None = None
-        self._repeats = 1
-
-    def __enter__(self) -> RecordNames:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._seen.close()
-
-    def name(self, item: Item, id: object = None, field: str = "id", source: str = "") -> str:
-        """The record's id, else its place in `source` (by default the item's own).
-
-        Raises LabelError for an id that is neither text nor number, and for one seen before.
-        """
-        own = id_text(id, field)
-        if own is None:
-            return self._place(source or item.source, item.line)
-        first = self._seen.already(own, item)
-        if first is not None:
-            message = f"id {clip(own)} was already on {first}"
-            raise LabelError(message, field, "duplicate-id")
-        return own
-
-    def _place(self, source: str, line: int) -> str:
-        place = (source, line)
-        self._repeats = self._repeats + 1 if place == self._last else 1
-        self._last = place
-        return f"{source}#{line}" + (f".{self._repeats}" if self._repeats > 1 else "")
 
 
 def id_text(id: object, field: str) -> str | None:

@@ -1,6 +1,6 @@
 """`--engine ray`: records are read and written here, and judged by workers on a Ray cluster.
 
-The run is the local one (judge/run/running.py): its input, order, output, resume and interrupts.
+The run is the local one (judge/run/task.py): its input, order, output, resume and interrupts.
 Only the judging of a record goes elsewhere (docs/decisions/0022-workers-pull.md).
 """
 
@@ -88,7 +88,7 @@ class ClusterValidation(Validation):
         )
         await setup.crew.start()
 
-    async def judged(self, record: Record) -> Line:
+    async def step(self, record: Record) -> Line:
         if self.setup.crew is None:
             raise RuntimeError("records are judged after prepare")
         bound = self.setup.bound(record.kind)

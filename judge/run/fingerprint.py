@@ -25,6 +25,11 @@ class Mark:
     models: Mapping[str, Any]
     fingerprint: str
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """As the description beside OUT and the summary file have it."""
+        return {"workflow": self.name, **self.models}
+
 
 def parameters(settings: Settings, context: Context, profiled: Profiled) -> dict[str, Any]:
     """Every setting that can change a verdict, with the profiles in force."""

@@ -12,9 +12,15 @@ from pathlib import Path
 
 from judge.errors import UsageError
 from judge.records import Item, read
-from judge.run.lines import earlier
-from judge.run.output import refuse_existing, refuse_input, refuse_nameless, refuse_same
-from judge.run.resume import side_file
+from judge.run.lines import FINISHED, earlier
+from judge.run.output import (
+    description_file,
+    refuse_existing,
+    refuse_input,
+    refuse_nameless,
+    refuse_same,
+)
+from judge.run.resume import REDONE
 
 _OTHER_FORMS = frozenset((".gz", ".zst", ".csv", ".tsv", ".parquet"))
 """Names that a reader, judge among them, takes for other forms than are written."""
@@ -26,13 +32,15 @@ class Job:
 
     `limit` takes the first records, `sample` that many at random (seeded) in input order; `out`
     None writes standard output, or nothing where the run is `silent`. Records that need people are
-    written to `review` as well, and sums to `summary` by whoever asked for the run.
+    written to `review` as well; `summary` is where the command writes the sums. With `resume`,
+    records with one of the verdicts `redo` are judged again.
     """
 
     inputs: Sequence[str]
     out: Path | None = None
     resume: bool = False
     overwrite: bool = False
+    redo: Sequence[str] = ()
     unordered: bool = False
     format: str | None = None
     limit: int | None = None
@@ -110,6 +118,11 @@ def refuse_outputs(job: Job) -> None:
     """
     if job.resume and job.out is None:
         raise UsageError("--resume needs the file to go on with: name it with -o")
+    if job.redo and not job.resume:
+        raise UsageError("--redo goes with --resume: it names what is judged again in OUT")
+    if strange := [one for one in job.redo if one not in FINISHED | REDONE]:
+        known = ", ".join(sorted(FINISHED | REDONE))
+        raise UsageError(f"--redo {strange[0]}: no such verdict; there are {known}")
     for flag, path in (("-o", job.out), ("--review", job.review), ("--summary", job.summary)):
         if path is not None:
             refuse_nameless(flag, path, "" if flag != "-o" or job.silent else "lines")
@@ -123,7 +136,7 @@ def refuse_outputs(job: Job) -> None:
         if job.out is not None:
             refuse_input(job.out, source)
     if job.out is not None:
-        _refuse_aside(job, side_file(job.out))
+        _refuse_beside(job, description_file(job.out))
         if not (job.resume or job.overwrite):
             refuse_existing(job.out)
     if job.review is not None:
@@ -135,21 +148,17 @@ def refuse_outputs(job: Job) -> None:
         refuse_same(job.summary, "--summary", job.review, "the file of --review")
 
 
-def _refuse_aside(job: Job, aside: Path) -> None:
-    """See that the file beside OUT may be written, and holds nothing that would be lost unasked."""
+def _refuse_beside(job: Job, beside: Path) -> None:
+    """See that the file beside OUT that describes the run may be written."""
     for source in job.inputs:
-        refuse_input(aside, source)
-    refuse_same(aside, "-o: where finished lines are kept,", job.review, "the file of --review")
-    refuse_same(aside, "-o: where finished lines are kept,", job.summary, "the file of --summary")
-    if aside.is_dir():
+        refuse_input(beside, source)
+    for flag, path in (("--review", job.review), ("--summary", job.summary)):
+        if path is not None:
+            refuse_same(path, flag, beside, "where OUT is described")
+    if beside.is_dir():
         raise UsageError(
-            f"{aside}, where finished lines are kept, cannot be replaced: Is a directory; "
-            "remove it, or name another file with -o"
-        )
-    if aside.exists() and aside.stat().st_size and not (job.resume or job.overwrite):
-        raise UsageError(
-            f"{aside} holds finished lines of an earlier run. Go on with them (--resume), throw "
-            "them away (--overwrite), or name another file with -o"
+            f"{beside}, where OUT is described, is a folder: remove it, or name another file "
+            "with -o"
         )
 
 

@@ -96,6 +96,19 @@ class Earlier:
     finished: bool
     judgement: Mapping[str, Any]
 
+    @property
+    def verdict(self) -> str:
+        return str(self.judgement["verdict"])
+
+    @property
+    def fingerprint(self) -> str:
+        return str(self.judgement.get("fingerprint"))
+
+    @property
+    def made_by(self) -> str:
+        """The name of the workflow or benchmark that it comes from."""
+        return str(made_by(self.judgement))
+
 
 def made_by(judgement: Mapping[str, Any]) -> Any:
     """The name of the workflow or benchmark that a judgement comes from."""

@@ -1,41 +1,41 @@
-"""Where output lines go.
+"""Where output lines go: OUT or standard output, the review, and the description beside OUT.
 
-A file only ever grows by whole lines, each written with one call; a torn last line (the machine
-went down in the middle of it) is cut off on resume. Whoever deletes, replaces or shortens it under
-the run is noticed within a second or two, and what can be saved is saved.
+A file grows by whole lines, each written with one call. What stood in it stays until there is a
+first line to take its place: a run that comes to nothing leaves it as it was. Deleting, replacing
+or shortening it under the run is noticed within a second or two, and ends the run.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import stat
 import sys
-import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 
 from judge.errors import Exit, JudgeError, UsageError, unwritable
 from judge.locking import lock
 from judge.redact import printable
 
-LOOK_SECONDS = 1.0
-"""Between two looks at whether OUT still is what it was."""
-
-_COPY = 1 << 20
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
 
 
 class Sink:
     """Takes output lines and writes each at once, without a buffer in this process."""
 
     def __init__(self, descriptor: int, name: str) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._name = name
         self.fault: JudgeError | None = None
-        """What happened to OUT, where lines are still taken but the run should end."""
+        """What happened to the file, where the run should end."""
 
     def write(self, line: bytes) -> None:
-        """One whole line.
+        """Write one whole line.
 
         Raises:
             BrokenPipeError: the reader has gone away.
@@ -44,20 +44,26 @@ class Sink:
         rest = memoryview(line)
         while rest:
             try:
-                rest = rest[os.write(self._descriptor, rest) :]
+                rest = rest[os.write(self.descriptor, rest) :]
             except BlockingIOError:
                 # A pipe that another process has made non-blocking, and that is full.
-                select.select([], [self._descriptor], [])
+                select.select([], [self.descriptor], [])
             except BrokenPipeError:
                 raise
             except OSError as error:
                 raise unwritable(f"{self._name} cannot be written further", error) from error
 
     def look(self) -> None:
-        """See that what was written is still there; `fault` says what happened if it is not."""
+        """See that what was written is still there; else set `fault`."""
+
+    def sync(self) -> None:
+        """Have the system bring what was written to the disk."""
+
+    def empty(self) -> None:
+        """Throw away what the file holds."""
 
     def withdraw(self) -> None:
-        """Take away what this run made and has written nothing to."""
+        """Remove the file if this run made it and has written nothing to it."""
 
     def close(self) -> None:
         """Nothing more will be written."""
@@ -79,27 +85,25 @@ class StreamSink(Sink):
 
 
 class NoSink(Sink):
-    """Nowhere: of a run whose lines nobody wants."""
+    """Nowhere: for a run whose lines are not wanted."""
 
     def __init__(self) -> None:
         self.fault = None
 
     def write(self, line: bytes) -> None:
-        """Drops the line."""
+        """Drop the line."""
 
 
 class FileSink(Sink):
     """A file, locked while it is open (if it is no device), so that no two runs write to it.
 
-    When it is deleted or replaced, the lines that stood in it are saved to the end of `aside`,
-    where there is one, and further ones follow them there.
+    Args:
+        fresh: the file must hold nothing yet, as seen under the lock.
     """
 
-    def __init__(self, path: Path, aside: Path | None = None) -> None:
-        self._path, self._aside = path, aside
-        self._size: int | None = None
-        self._looked = time.monotonic()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+    def __init__(self, path: Path, *, fresh: bool = False, flag: str = "-o") -> None:
+        self.path = path
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _BINARY
         try:
             super().__init__(self._open(flags), str(path))
         except OSError as error:
@@ -107,103 +111,159 @@ class FileSink(Sink):
                 f"{path}: cannot be written: {error.strerror}; "
                 "name a file in a folder that is there and can be written"
             ) from error
-        self._regular = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
-        # Of a device, such as /dev/null, everybody may be one of many writers.
-        if self._regular and not lock(self._descriptor):
-            os.close(self._descriptor)
+        self.regular = stat.S_ISREG(os.fstat(self.descriptor).st_mode)
+        # A device such as /dev/null may have many writers.
+        if self.regular and not (lock(self.descriptor) and self._in_place()):
+            os.close(self.descriptor)
             raise UsageError(f"another run is writing to {path}: let it end, or name another file")
-        self._reading = self._opened_to_read() if self._regular else None
+        self.size = os.fstat(self.descriptor).st_size
+        if fresh and self.regular and self.size:
+            os.close(self.descriptor)
+            refuse_existing(path, flag)
 
     def _open(self, flags: int) -> int:
         self._made = True
         with suppress(FileExistsError):
-            return os.open(self._path, flags | os.O_EXCL, 0o666)
+            return os.open(self.path, flags | os.O_EXCL, 0o666)
         self._made = False
-        return os.open(self._path, flags, 0o666)
+        return os.open(self.path, flags, 0o666)
 
-    def _opened_to_read(self) -> int | None:
-        """The very file once more, to save it from should it be deleted."""
-        with suppress(OSError):
-            opened = os.open(self._path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-            if os.path.sameopenfile(opened, self._descriptor):
-                return opened
-            os.close(opened)
-        return None
+    def _in_place(self) -> bool:
+        """Whether the open file is still the one that has this name."""
+        try:
+            return os.path.samestat(os.fstat(self.descriptor), self.path.stat())
+        except FileNotFoundError:
+            return False
+        except OSError:
+            # A file server that does not answer now says nothing about the file.
+            return True
 
     def withdraw(self) -> None:
-        here = os.fstat(self._descriptor)
+        here = os.fstat(self.descriptor)
         with suppress(OSError):
-            if self._made and not here.st_size and os.path.samestat(here, self._path.stat()):
-                self._path.unlink()
+            if self._made and not here.st_size and self._in_place():
+                self.path.unlink()
 
     def empty(self) -> None:
-        """Throw away what the file holds."""
-        if self._regular:
-            os.ftruncate(self._descriptor, 0)
+        self.cut(0)
+
+    def cut(self, size: int) -> None:
+        """Keep the first `size` bytes alone.
+
+        Raises:
+            JudgeError: the system does not allow it.
+        """
+        if self.regular:
+            try:
+                os.ftruncate(self.descriptor, size)
+            except OSError as error:
+                raise unwritable(f"{self._name} cannot be shortened", error) from error
+            self.size = size
 
     def write(self, line: bytes) -> None:
-        if not self._regular:
-            super().write(line)
-            return
-        if time.monotonic() - self._looked >= LOOK_SECONDS:
-            self.look()
-        if self._size is None or self.fault is not None:
-            # Others write there now: the shelf (judge/run/shelf.py), or whoever changed OUT.
-            self._size = os.fstat(self._descriptor).st_size
         try:
             super().write(line)
         except JudgeError:
             # The beginning of a line would keep other programs from reading the file.
             with suppress(OSError):
-                os.ftruncate(self._descriptor, self._size)
+                if self.regular:
+                    os.ftruncate(self.descriptor, self.size)
             raise
-        self._size += len(line)
+        self.size += len(line)
 
     def look(self) -> None:
-        self._looked = time.monotonic()
-        if self.fault is not None or not self._regular:
+        if self.fault is not None or not self.regular:
             return
-        here = os.fstat(self._descriptor)
-        try:
-            there: os.stat_result | None = self._path.stat()
-        except FileNotFoundError:
-            there = None
-        except OSError:
-            # A server of files that does not answer now says nothing about the file.
+        size = os.fstat(self.descriptor).st_size
+        if not self._in_place():
+            what = "replaced by another file" if self.path.exists() else "deleted or moved away"
+        elif size != self.size:
+            what = "shortened" if size < self.size else "written to by another program"
+        else:
             return
-        if there is None or not os.path.samestat(here, there):
-            what = "deleted or moved away" if there is None else "replaced by another file"
-            self._tell(what, self._saved())
-        elif self._size is not None and here.st_size != self._size:
-            how = "shortened" if here.st_size < self._size else "written to by another program"
-            self._tell(how, "--resume judges again what is not in it")
-
-    def _tell(self, what: str, rest: str) -> None:
-        self.fault = JudgeError(f"{self._path} was {what} while this run was writing to it; {rest}")
+        self.fault = JudgeError(
+            f"{self.path} was {what} while this run was writing to it; the replies are in the "
+            "cache, if there is one: --resume judges again what is not in the file"
+        )
         self.fault.exit_code = Exit.UNAVAILABLE
 
-    def _saved(self) -> str:
-        """Go on at the end of `aside`, behind a copy of the file's lines; says where they are."""
-        if self._aside is None or self._reading is None:
-            return "--resume writes it anew"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        try:
-            beside = os.open(self._aside, flags, 0o666)
-            self._descriptor, gone = beside, self._descriptor
-            os.close(gone)
-            self._size = os.fstat(beside).st_size
-            os.lseek(self._reading, 0, os.SEEK_SET)
-            while piece := os.read(self._reading, _COPY):
-                Sink.write(self, piece)
-                self._size += len(piece)
-        except (OSError, JudgeError) as error:
-            return f"what stood in it could not be saved to {self._aside}: {error}"
-        return f"its finished lines are in {self._aside}, where --resume finds them"
+    def sync(self) -> None:
+        if self.regular:
+            with suppress(OSError):
+                os.fsync(self.descriptor)
+                sync_folder(self.path)
 
     def close(self) -> None:
-        if self._reading is not None:
-            os.close(self._reading)
-        os.close(self._descriptor)
+        os.close(self.descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Bring the folder that `path` is in to the disk, as far as the system can."""
+    with suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def open_new(path: Path) -> IO[bytes]:
+    """A file of this name that was not there before, to be written; no link is followed.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    with suppress(FileNotFoundError):
+        path.unlink()
+    return os.fdopen(os.open(path, _NEW | _BINARY, 0o666), "wb")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file as a whole: at each moment the old content or the new one stands there.
+
+    Raises:
+        OSError: it cannot be written; it is as it was.
+    """
+    new = path.with_name(f"{path.name}.new")
+    with open_new(new) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    sync_folder(path)
+
+
+# ---------------------------------------------------------------- the description beside OUT
+
+
+def description_file(out: Path) -> Path:
+    """Where it is written what the lines of OUT were made with, by fingerprint."""
+    return out.parent / f"{out.name}.run.json"
+
+
+def read_description(out: Path) -> dict[str, Any]:
+    """What the lines of OUT were made with, by fingerprint; empty where it cannot be read."""
+    try:
+        found = json.loads(description_file(out).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_description(out: Path, runs: Mapping[str, Any]) -> None:
+    """Write what the lines of OUT were made with.
+
+    Raises:
+        JudgeError: it cannot be written.
+    """
+    path = description_file(out)
+    try:
+        write_whole(path, json.dumps(runs, ensure_ascii=True, indent=1).encode() + b"\n")
+    except OSError as error:
+        raise unwritable(f"{path} cannot be written", error) from error
+
+
+# ---------------------------------------------------------------- names that are refused
 
 
 def refuse_nameless(flag: str, path: Path, what: str) -> None:

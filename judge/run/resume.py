@@ -1,313 +1,247 @@
-"""What is kept of an interrupted run.
+"""`--resume`: which lines of OUT stand, and OUT in the order of the input at the end.
 
-Resuming works by content, not by count: the finished lines that already stand in the right order at
-the beginning of OUT stay where they are; any others go to a file beside it (`OUT.resume`) and are
-copied back when their record comes by. That file is complete before OUT is shortened, so at no
-moment is a finished line in neither. Lines whose record does not come by stay there.
+OUT only grows while a run goes on with it: a record's finished line stays where it is, new lines
+are added at the end, and only when the run ends, and only if the order differs from that of the
+input, OUT is written anew beside itself and takes its own place in one step. So no finished line is
+lost whenever the run is killed. A line belongs to a record by its content: the record's own fields,
+with the original ones in the place of those that were rewritten.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from array import array
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from judge.errors import JudgeError, UsageError, unwritable
+from judge.errors import UsageError, unwritable
 from judge.run.fingerprint import Mark
-from judge.run.lines import Earlier, earlier, made_by
+from judge.run.lines import Earlier, earlier
+from judge.run.output import FileSink, open_new, read_description, sync_folder
+
+REDONE = frozenset(("error", "unreadable"))
+"""Verdicts whose records `--resume` always judges again."""
+
+_NOWHERE = -1
 
 
-def side_file(out: Path) -> Path:
-    """Where finished lines of OUT wait for their record."""
-    # Not `with_name`, which wants a name: OUT may be "." and is refused further on.
-    return out.parent / f"{out.name}.resume"
+def unmatched_file(out: Path) -> Path:
+    """Where finished lines of OUT are put for which the input has no record."""
+    return out.parent / f"{out.name}.unmatched.jsonl"
 
 
-class Kept:
-    """The finished lines of an earlier run that wait for their record, found by content.
+class Resumption:
+    """OUT of an earlier run that is gone on with.
 
-    For one thread at a time.
+    Used in steps: `check` before anything is done; `prefix` gives the lines from the top, of which
+    the input confirms the first `size` bytes; `index` looks through the rest, `take` finds the line
+    of a record in it, `wrote` notes where a new one begins, `settle` puts all in order.
+
+    Args:
+        redo: verdicts whose records are judged again, besides `REDONE`. With any, lines made under
+            another fingerprint are kept; without, they are refused.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: IO[bytes] | None = None
+    def __init__(self, out: Path, redo: Collection[str] = ()) -> None:
+        # A link stays one: it is the file behind it that is written anew.
+        self.out = out.resolve()
+        self._mixed = bool(redo)
+        self._redo = REDONE | set(redo)
+        self._size = 0
+        self._later = False
+        self._end = 0
+        self._kept = 0
+        self._starts = array("q")
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("PRAGMA journal_mode=OFF")
-        self._index.execute("CREATE TABLE kept (key BLOB, start INTEGER, size INTEGER)")
-        self._index.execute("CREATE INDEX by_key ON kept (key)")
+        self._index.execute("CREATE TABLE old (key BLOB, start INTEGER, finished, stands)")
+        self._index.execute("CREATE INDEX by_key ON old (key)")
+        self._file: IO[bytes] | None = None
 
-    def load(self, path: Path | None = None) -> None:
-        """Index the lines that lie in the file; a file that is not there holds none.
-
-        With `path` they lie there, and the file takes its name later.
+    def check(self, mark_of: Callable[[str], Mark]) -> int:
+        """How many lines of OUT were not written by judge, and will be left out.
 
         Raises:
-            JudgeError: there is no room for the index, or the file cannot be read.
+            UsageError: OUT holds none that was, or finished ones under another fingerprint.
         """
-        path = path or self.path
-        if not path.exists():
+        if not self.out.exists():
+            return 0
+        if not self.out.is_file():
+            raise UsageError(f"{self.out} is no file that --resume could go on with")
+        ours = foreign = 0
+        by_mark: dict[str, Earlier] = {}
+        for start, text in whole_lines(self.out):
+            self._end = start + len(text)
+            found = earlier(text)
+            ours += found is not None
+            foreign += found is None
+            if found is not None and self.stands(found):
+                by_mark.setdefault(found.fingerprint, found)
+        foreign += _foreign_tail(self.out, self._end)
+        if foreign and not ours:
+            raise UsageError(
+                f"{self.out} was not written by judge, so --resume cannot go on with it; "
+                "name another file with -o"
+            )
+        for found in by_mark.values():
+            now = mark_of(found.made_by)
+            if not self._mixed and found.fingerprint != now.fingerprint:
+                refuse_other(str(self.out), found, now, read_description(self.out))
+        return foreign
+
+    def stands(self, found: Earlier) -> bool:
+        """Whether a line is kept, if its record comes by."""
+        return found.finished and found.verdict not in self._redo
+
+    def prefix(self) -> Iterator[tuple[bytes, Earlier]]:
+        """The lines from the top of OUT up to the first that was not written by judge."""
+        if self.out.exists():
+            for _, text in whole_lines(self.out):
+                if (found := earlier(text)) is None:
+                    return
+                yield text, found
+
+    def index(self, size: int) -> None:
+        """Remember the lines behind the first `size` bytes, which stay where they are.
+
+        Raises:
+            JudgeError: there is no room for the index, or OUT cannot be read.
+        """
+        self._size = size
+        if not self.out.exists():
             return
         with self._usable():
+            self._file = self.out.open("rb")
             self._index.execute("BEGIN")
-            for start, text in whole_lines(path):
-                if (found := earlier(text)) and found.finished:
-                    row = (bytes.fromhex(found.key), start, len(text))
-                    self._index.execute("INSERT INTO kept VALUES (?, ?, ?)", row)
+            for start, text in whole_lines(self.out, size):
+                self._later = True
+                if (found := earlier(text)) is not None:
+                    row = (bytes.fromhex(found.key), start, found.finished, self.stands(found))
+                    self._index.execute("INSERT INTO old VALUES (?, ?, ?, ?)", row)
             self._index.execute("COMMIT")
-            self._file = path.open("rb")
 
-    def take(self, key: str) -> bytes | None:
-        """The line of the record with this content hash, once for each line there is.
+    def begin(self, sink: FileSink) -> None:
+        """Cut off a torn last line, before a first one is added."""
+        if sink.size != self._end:
+            sink.cut(self._end)
+
+    def take(self, place: int, key: str) -> bytes | None:
+        """The line that stands for the record with this content hash; None if it is judged again.
+
+        Each line is given once. One that does not stand is given up for the new one.
+
+        Args:
+            place: of the record in the input.
 
         Raises:
-            JudgeError: as `load`.
+            JudgeError: as `index`.
         """
-        if self._file is None:
-            return None
-        select = "SELECT rowid, start, size FROM kept WHERE key = ? ORDER BY rowid LIMIT 1"
+        select = "SELECT rowid, start, stands FROM old WHERE key = ? ORDER BY stands DESC, rowid"
         with self._usable():
-            row = self._index.execute(select, (bytes.fromhex(key),)).fetchone()
+            row = self._index.execute(f"{select} LIMIT 1", (bytes.fromhex(key),)).fetchone()
             if row is None:
                 return None
-            self._index.execute("DELETE FROM kept WHERE rowid = ?", (row[0],))
-            return self._read(row[1], row[2])
+            self._index.execute("DELETE FROM old WHERE rowid = ?", (row[0],))
+            self._place(place, row[1])
+            return self._line(row[1]) if row[2] else None
 
-    def _read(self, start: int, size: int) -> bytes:
+    def wrote(self, place: int, start: int) -> None:
+        """A new line for the record at this place begins there."""
+        self._place(place, start)
+
+    def _place(self, place: int, start: int) -> None:
+        while len(self._starts) <= place:
+            self._starts.append(_NOWHERE)
+        self._starts[place] = start
+
+    def _line(self, start: int) -> bytes:
         if self._file is None:
-            raise RuntimeError("lines are read once they are loaded")
+            raise RuntimeError("lines are read once they are indexed")
         self._file.seek(start)
-        return self._file.read(size)
+        return self._file.readline()
+
+    def settle(self, *, finished: bool) -> int:
+        """Put OUT into the order of the input; says how many finished lines found no record.
+
+        Those are put into `unmatched_file` where all of the input was read (`finished`), else they
+        stay at the end of OUT.
+
+        Raises:
+            JudgeError: OUT cannot be written anew, and is as it was.
+        """
+        if not self._later:
+            return 0
+        with self._usable():
+            if self._file is not None:
+                # What was read so far may hold a torn last line that has been written over.
+                self._file.close()
+                self._file = self.out.open("rb")
+            left = "SELECT start FROM old WHERE finished OR ? ORDER BY rowid"
+            rest = [row[0] for row in self._index.execute(left, (not finished,))]
+            if finished and rest:
+                self._set_aside(rest)
+            self._rewrite(() if finished else rest)
+        return len(rest) if finished else 0
+
+    def _set_aside(self, starts: Collection[int]) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+        with os.fdopen(os.open(unmatched_file(self.out), flags, 0o666), "wb") as file:
+            for start in starts:
+                file.write(self._line(start))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _rewrite(self, rest: Collection[int]) -> None:
+        new = self.out.with_name(f"{self.out.name}.new")
+        try:
+            with open_new(new) as file:
+                for chunk in self._top():
+                    file.write(chunk)
+                for start in chain((s for s in self._starts if s != _NOWHERE), rest):
+                    file.write(self._line(start))
+                file.flush()
+                os.fsync(file.fileno())
+            shutil.copymode(self.out, new)
+            new.replace(self.out)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
+        sync_folder(self.out)
+
+    def _top(self) -> Iterator[bytes]:
+        assert self._file is not None
+        self._file.seek(0)
+        left = self._size
+        while left and (chunk := self._file.read(min(left, 1 << 20))):
+            left -= len(chunk)
+            yield chunk
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            what = f"an index of {self.path} cannot be kept in {tempfile.gettempdir()}"
+            what = f"an index of {self.out} cannot be kept in {tempfile.gettempdir()}"
             raise unwritable(what, error) from error
         except OSError as error:
-            raise unwritable(f"{self.path} cannot be read", error) from error
-
-    def forget(self, key: str) -> None:
-        """Give the lines of this record no more.
-
-        Raises:
-            JudgeError: as `load`.
-        """
-        with self._usable():
-            self._index.execute("DELETE FROM kept WHERE key = ?", (bytes.fromhex(key),))
-
-    def left(self) -> int:
-        """How many lines have not been taken.
-
-        Raises:
-            JudgeError: as `load`.
-        """
-        with self._usable():
-            count: int = self._index.execute("SELECT COUNT(*) FROM kept").fetchone()[0]
-        return count
-
-    def rest(self) -> Iterator[bytes]:
-        """The lines that have not been taken, in their order, those that are equal once.
-
-        Raises:
-            JudgeError: as `load`.
-        """
-        with self._usable():
-            if self._file is None:
-                return
-            alike = "SELECT start, size FROM kept WHERE key = ? AND size = ? AND rowid < ?"
-            for row, key, start, size in self._index.execute(
-                "SELECT rowid, key, start, size FROM kept ORDER BY rowid"
-            ):
-                text = self._read(start, size)
-                before = self._index.execute(alike, (key, size, row))
-                if all(self._read(*place) != text for place in before):
-                    yield text
+            raise unwritable(f"{self.out} cannot be put in order", error) from error
 
     def close(self) -> None:
-        """The file stays."""
         if self._file is not None:
             self._file.close()
         self._index.close()
 
 
-@dataclass(slots=True)
-class Survey:
-    """What stands in OUT, or its side file: a judgement for each fingerprint, and line counts."""
-
-    judgements: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    ours: int = 0
-    foreign: int = 0
-
-
-class Resumption:
-    """OUT of an interrupted run, made ready to be gone on with.
-
-    Used in steps, because which lines can stay is known only beside the input: `check` before
-    anything is done, then `prefix` walks the finished lines from the top, `keep` says how many
-    bytes of them the input confirms, `kept` gives the others back by content. `shorten` makes room
-    for the first new line, and `settle` says at the end what found no record.
-    """
-
-    def __init__(self, out: Path) -> None:
-        self.out = out
-        self.kept = Kept(side_file(out))
-        self._size: int | None = None
-
-    def check(self, mark_of: Callable[[str], Mark]) -> int:
-        """How many lines of OUT are none of ours and will be left out.
-
-        Raises:
-            UsageError: OUT holds nothing of ours, or finished lines under another fingerprint.
-        """
-        if self.out.exists() and not self.out.is_file():
-            raise UsageError(f"{self.out} is no file that --resume could go on with")
-        foreign = 0
-        for path in (self.out, self.kept.path):
-            if not path.exists():
-                continue
-            survey = self._survey(path)
-            if survey.foreign and not survey.ours:
-                raise UsageError(
-                    f"{path} was not written by judge, so --resume cannot go on with it; "
-                    "name another file with -o"
-                )
-            for judgement in survey.judgements.values():
-                refuse_other(
-                    str(path),
-                    judgement,
-                    mark_of(made_by(judgement)),
-                    "Use the same settings, or start anew with --overwrite",
-                )
-            foreign += survey.foreign
-        return foreign
-
-    def _survey(self, path: Path) -> Survey:
-        survey, end = Survey(), 0
-        for start, text in whole_lines(path):
-            end = start + len(text)
-            found = earlier(text)
-            survey.ours += found is not None
-            survey.foreign += found is None
-            if found and found.finished:
-                survey.judgements.setdefault(found.judgement["fingerprint"], found.judgement)
-        survey.foreign += _foreign_tail(path, end)
-        return survey
-
-    def prefix(self) -> Iterator[tuple[bytes, Earlier]]:
-        """The lines from the top of OUT up to the first that is torn, foreign or unfinished."""
-        if not self.out.exists():
-            return
-        for _, text in whole_lines(self.out):
-            found = earlier(text)
-            if found is None or not found.finished:
-                return
-            yield text, found
-
-    def keep(self, size: int) -> None:
-        """Copy the finished lines behind the first `size` bytes of OUT to a new side file.
-
-        Raises:
-            JudgeError: it cannot be written, such as on a full disk.
-        """
-        if not self.out.exists():
-            self.kept.load()
-            return
-        with self._keeping():
-            self._write_new(self._waiting(size))
-        self._size = size
-        self.kept.load(self._new)
-
-    def shorten(self) -> None:
-        """Put the new side file in its place, and cut OUT down to what `keep` was told.
-
-        Raises:
-            JudgeError: they cannot be; OUT is as it was.
-        """
-        if self._size is not None:
-            with self._keeping():
-                self._new.replace(self.kept.path)
-                os.truncate(self.out, self._size)
-
-    def withdraw(self) -> None:
-        """Take away what `keep` has made, where OUT was not shortened."""
-        if self._size is not None:
-            with suppress(OSError):
-                self._new.unlink(missing_ok=True)
-
-    @contextmanager
-    def _keeping(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            what = f"finished lines of {self.out} cannot be kept in {self.kept.path}"
-            raise unwritable(what, error) from error
-
-    def settle(self) -> int:
-        """Leave in the side file only finished lines whose record does not stand in OUT.
-
-        Returns how many these are; without any the file goes. Where it cannot be written anew, it
-        stays as it is, which is more than it need hold.
-        """
-        left = self.kept.left()
-        with suppress(OSError, JudgeError):
-            if left:
-                # What a run that was killed had both here and in OUT.
-                for found in self._lines_of_ours(self.out):
-                    self.kept.forget(found.key)
-                left = self.kept.left()
-            if left:
-                count = self._write_new(self.kept.rest())
-                self._new.replace(self.kept.path)
-                return count
-            self.kept.path.unlink(missing_ok=True)
-        return left
-
-    @property
-    def _new(self) -> Path:
-        return self.kept.path.with_name(self.kept.path.name + ".new")
-
-    def _write_new(self, texts: Iterable[bytes]) -> int:
-        """Write a new side file, of all these lines or none at all; says how many they are."""
-        count = 0
-        try:
-            with self._new.open("wb") as file:
-                for text in texts:
-                    file.write(text)
-                    count += 1
-                file.flush()
-                os.fsync(file.fileno())
-        except (OSError, JudgeError):
-            with suppress(OSError):
-                self._new.unlink(missing_ok=True)
-            raise
-        return count
-
-    def _waiting(self, size: int) -> Iterator[bytes]:
-        if self.kept.path.exists():
-            for _, text in whole_lines(self.kept.path):
-                yield text
-        for start, text in whole_lines(self.out):
-            if start >= size and (found := earlier(text)) and found.finished:
-                yield text
-
-    def _lines_of_ours(self, path: Path) -> Iterator[Earlier]:
-        for _, text in whole_lines(path):
-            if (found := earlier(text)) and found.finished:
-                yield found
-
-
-def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """(offset, line with its newline) for each whole line; a torn last line is left out."""
-    start = 0
+def whole_lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
+    """(offset, line with its newline) for each whole line from `start` on; no torn last line."""
     with path.open("rb") as file:
+        file.seek(start)
         for line in file:
             if not line.endswith(b"\n"):
                 return
@@ -323,31 +257,31 @@ def _foreign_tail(path: Path, start: int) -> bool:
     return bool(tail) and tail != b"{"
 
 
-def refuse_other(what: str, judgement: Mapping[str, Any], now: Mark, remedy: str) -> None:
-    """See that a finished line was made with what this run works with.
+def refuse_other(what: str, found: Earlier, now: Mark, known: Mapping[str, Any]) -> None:
+    """Raises UsageError for a finished line with another fingerprint; names what differs.
 
     Args:
-        what: where the line stands; the message begins with it, and ends with `remedy`.
-
-    Raises:
-        UsageError: it has another fingerprint; names what differs.
+        what: where the line stands.
+        known: what lines there were made with, by fingerprint.
     """
-    mark = judgement["fingerprint"]
-    if mark != now.fingerprint:
-        raise UsageError(
-            f"{what} was made under another fingerprint ({mark}, now {now.fingerprint}). "
-            f"What differs: {_differences(judgement, now)}. {remedy}"
-        )
+    before = known.get(found.fingerprint)
+    told = "not known"
+    if isinstance(before, Mapping):
+        told = _differences(before, now) or "the model behind the name (server, weights or script)"
+    raise UsageError(
+        f"{what} was made under another fingerprint ({found.fingerprint}, now {now.fingerprint}). "
+        f"What differs: {told}. Use the same settings, name with --redo the verdicts that these "
+        "settings are to judge again, or start anew with --overwrite"
+    )
 
 
-def _differences(judgement: Mapping[str, Any], now: Mark) -> str:
-    before = _flat({**(judgement.get("models") or {}), "workflow": made_by(judgement)})
-    after = _flat({**now.models, "workflow": now.name})
-    names = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
-    told = [f"{name} was {before.get(name)!r}, is {after.get(name)!r}" for name in names[:6]]
+def _differences(before: Mapping[str, Any], now: Mark) -> str:
+    then, here = _flat(before), _flat(now.described)
+    names = sorted(k for k in then.keys() | here.keys() if then.get(k) != here.get(k))
+    told = [f"{name} was {then.get(name)!r}, is {here.get(name)!r}" for name in names[:6]]
     if len(names) > len(told):
         told.append(f"and {len(names) - len(told)} more")
-    return "; ".join(told) or "the model behind the name (server, weights or script)"
+    return "; ".join(told)
 
 
 def _flat(tree: Any, path: str = "") -> dict[str, Any]:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-from judge.errors import BackendError, JudgeError, UsageError
+from judge.errors import UsageError
 from judge.records import Item, Kind, Problem, Record, SeenIds, build
-from judge.redact import redacted
 from judge.run import lines
 from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
-from judge.run.running import Report, Watcher, run
-from judge.run.setup import Bound, Setup
+from judge.run.setup import Setup
 from judge.run.summary import SpeechStatistics, Summary
+from judge.run.task import Report, Watcher, run
 from judge.run.workflows import load_workflow
 from judge.settings import Settings
 from judge.subject import Subject
-
-_log = logging.getLogger(__name__)
+from judge.verdict import Unfinished
 
 
 def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
@@ -45,33 +42,25 @@ def validate_items(
     Raises:
         UsageError: as `validate`.
     """
-    work_of = _work_of(settings)
-    with SeenIds() as ids:
-        return run(job, work_of(settings, ids, items, seen), new_summary(), watcher)
-
-
-def _work_of(settings: Settings) -> Callable[..., Validation]:
-    """Where the engine that the settings name has its records judged."""
+    task_of: Callable[..., Validation] = Validation.of
     if settings.engine == "ray":
         from judge.run.cluster import ClusterValidation
 
-        return ClusterValidation.of
-    return Validation.of
-
-
-def new_summary() -> Summary:
-    """An empty summary; it compares rewritten speech where the sentence encoder is here."""
-    return Summary(SpeechStatistics(_encoder()))
+        task_of = ClusterValidation.of
+    with SeenIds() as ids:
+        task = task_of(settings, ids, items, seen)
+        return run(job, task, Summary(SpeechStatistics(_encoder())), watcher)
 
 
 def _encoder() -> Any:
+    """What compares rewritten speech; None where it is not installed."""
     from judge.stats.similarity import SentenceEncoder
 
     return SentenceEncoder() if SentenceEncoder.available() else None
 
 
 class Validation:
-    """What validation does with each item."""
+    """The task of validation."""
 
     def __init__(
         self, setup: Setup, ids: SeenIds, items: Iterator[Item], seen: Callable[[Line], None]
@@ -86,7 +75,7 @@ class Validation:
     def of(
         cls, settings: Settings, ids: SeenIds, items: Iterator[Item], seen: Callable[[Line], None]
     ) -> Self:
-        """The work of a run with these settings.
+        """The task of a run with these settings.
 
         Raises:
             UsageError: as `Setup.of`.
@@ -115,26 +104,13 @@ class Validation:
         bound = self.setup.bound(name)
         return Mark(bound.workflow.name, bound.models, bound.fingerprint)
 
-    def readable(self, item: Item) -> bool:
-        if self.setup.settings.check:
-            # Without the ids, which remember what they are asked about: a misfit gets a line, too.
-            record = build(item, self.kind)
-            if isinstance(record, Record) and self._misfit(record) is not None:
-                return False
-        return not isinstance(build(item, self.kind, self.ids), Problem)
-
-    async def line(self, item: Item, kept: Callable[[Item], Line | None]) -> Line:
-        """The output line for one item."""
-        if item.problem is not None:
-            return lines.bad_input(item, item.problem)
+    def read(self, item: Item) -> Record | Line:
         record = build(item, self.kind, self.ids)
         if isinstance(record, Problem):
             return lines.bad_input(item, record)
         if (misfit := self._misfit(record)) is not None:
             return lines.bad_input(item, Problem(misfit))
-        if (line := kept(item)) is not None:
-            return line
-        return await self.judged(record)
+        return record
 
     def _misfit(self, record: Record) -> str | None:
         """Why none of the chosen checks is asked of such a record; None where one is."""
@@ -142,42 +118,21 @@ class Validation:
             self._misfits[record.kind] = self.setup.misfit(record.kind)
         return self._misfits[record.kind]
 
-    async def judged(self, record: Record) -> Line:
-        """The output line for a record, from the setup alone: also where no input is read.
-
-        Raises:
-            BackendError: as `line`.
-        """
+    async def step(self, record: Record) -> Line:
         bound = self.setup.bound(record.kind)
-        try:
-            line = await self.through_workflow(record, bound)
-        except BackendError as error:
-            if error.kind in ("unreachable", "denied"):
-                raise
-            return lines.failed(record, error.kind, str(error), bound, error.unfinished)
-        except JudgeError:
-            raise
-        except Exception as error:  # noqa: BLE001
-            # A fault of ours, or of somebody's rubric or workflow: one record must not keep all
-            # others from being judged, now and again on every resume.
-            _log.exception("record %s (line %d) was not judged", record.id, record.item.line)
-            told = redacted(f"{type(error).__name__}: {error}")
-            return lines.failed(record, "internal", told, bound)
-        return line
-
-    async def through_workflow(self, record: Record, bound: Bound) -> Line:
-        """The line of a record that is taken through its workflow.
-
-        Raises:
-            BackendError: as `Workflow.run`.
-        """
         outcome = await bound.workflow.run(Subject.of(record), bound.context)
         return lines.judged(record, outcome, bound)
+
+    def failed(
+        self, record: Record, kind: str, message: str, unfinished: Unfinished | None
+    ) -> Line:
+        bound = self.setup.bound(record.kind)
+        return lines.failed(record, kind, message, bound, unfinished)
 
     def count(self, line: Line, report: Report) -> None:
         self._seen(line)
         report.summary.note_failure(line.text, line.judgement)
         judgement = line.judgement
         if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
-            bound = self.setup.bound_workflow(line.judgement["workflow"])
-            report.corrections.add(line.text, line.judgement, bound)
+            bound = self.setup.bound_workflow(judgement["workflow"])
+            report.corrections.add(line.text, judgement, bound)

@@ -21,6 +21,7 @@ from judge.records import Item, Problem, SeenIds, build
 from judge.redact import guard_process
 from judge.run import lines
 from judge.run.setup import Setup
+from judge.run.task import line_of
 from judge.run.validate import Validation
 from judge.settings import Settings
 
@@ -191,7 +192,7 @@ class Worker:
             record = build(item, self._begun.kind)
             if isinstance(record, Problem):
                 return lines.bad_input(item, record).text
-            return (await self._begun.judged(record)).text
+            return (await line_of(self._begun, record)).text
         except JudgeError as error:
             return _sendable(error)
         except Exception as error:  # noqa: BLE001 - it ends the run, which the driver does

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import tracemalloc
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 
 import httpx
 import pytest
 import respx
-from loopback import Loopback, chances, drops, refuses, says
 from routed import routed
 
 from judge import errors
 from judge.backends.base import Call, Message, Mode
-from judge.backends.faults import retry_after, scrubbed
 from judge.backends.openai import OpenAIBackend
 from judge.backends.wire import Answered
 from judge.redact import without_secrets
@@ -147,14 +142,6 @@ async def test_reads_the_arguments_of_the_tool_call(
     assert (await backend.complete(CALL, Mode.TOOLS)).text == '{"a": "b"}'
 
 
-async def test_takes_a_fence_off_json_in_words(
-    router: respx.Router, backend: OpenAIBackend
-) -> None:
-    fenced = {"role": "assistant", "content": '```json\n{"a": "b"}\n```'}
-    replies(router, json=completion(fenced))
-    assert (await backend.complete(CALL, Mode.JSON)).text == '{"a": "b"}'
-
-
 @pytest.mark.parametrize("usage", [None, {"prompt_tokens": None, "completion_tokens": None}])
 async def test_a_server_that_counts_no_tokens(
     router: respx.Router, backend: OpenAIBackend, usage: object
@@ -268,11 +255,6 @@ async def test_a_status_becomes_an_error(
     assert route.call_count == 1, "the client must not retry on its own"
 
 
-async def test_denied_names_model_and_server(router: respx.Router, backend: OpenAIBackend) -> None:
-    replies(router, status=404, json={"error": {"message": "unknown"}})
-    assert f"m at {URL}" in str(await raised(backend))
-
-
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize(
     ("headers", "seconds"),
@@ -298,15 +280,6 @@ async def test_reads_retry_after(
 ) -> None:
     replies(router, status=status, headers=headers, json={"error": {"message": "later"}})
     assert (await raised(backend)).retry_after == seconds
-
-
-def test_reads_retry_after_as_a_date() -> None:
-    then = datetime.now(UTC) + timedelta(seconds=60)
-    wait = retry_after({"retry-after": format_datetime(then, usegmt=True)})
-    left = (then - datetime.now(UTC)).total_seconds()
-    # The header has whole seconds.
-    assert wait is not None and left - 1 <= wait <= 60
-    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -361,33 +334,6 @@ async def test_half_a_surrogate_pair_cannot_be_sent(
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
-    [(400, f"bad header Bearer {KEY}"), (500, f"upstream saw {KEY}"), (403, KEY), (404, KEY)],
-)
-async def test_a_server_that_repeats_the_key(
-    router: respx.Router, backend: OpenAIBackend, status: int, said: str
-) -> None:
-    replies(router, status=status, json={"error": {"message": said}})
-    assert KEY not in str(await raised(backend))
-
-
-async def test_a_page_that_repeats_the_key(router: respx.Router, backend: OpenAIBackend) -> None:
-    replies(router, status=500, html=f"<html>{KEY}</html>")
-    assert KEY not in str(await raised(backend))
-
-
-async def test_credentials_in_the_address_stay_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://ann:hunter2pass@127.0.0.1:9/v1/?sig=abcdef99")
-    backend = OpenAIBackend("m")
-    error = await raised(backend)
-    await backend.aclose()
-    assert error.kind == "unreachable"
-    for secret in ("ann", "hunter2pass", "abcdef99"):
-        assert secret not in str(error) + json.dumps(dict(backend.identity()))
-    assert backend.identity()["server"] == "http://127.0.0.1:9/v1"
-
-
-@pytest.mark.parametrize(
     ("url", "bare"),
     [
         ("https://h.test/v1/", "https://h.test/v1"),
@@ -397,16 +343,6 @@ async def test_credentials_in_the_address_stay_there(monkeypatch: pytest.MonkeyP
 )
 def test_an_address_without_secrets(url: str, bare: str) -> None:
     assert without_secrets(url) == bare
-
-
-def test_scrubs_what_the_environment_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-verysecret")
-    monkeypatch.setenv("HF_TOKEN", "hf_verysecret")
-    monkeypatch.setenv("MODE_TOKENS", "notsecret")
-    told = scrubbed("x-api-key: sk-ant-verysecret\n hf_verysecret notsecret http://a:b@c/d " * 9)
-    assert "verysecret" not in told and "a:b" not in told
-    assert "notsecret http://c/d" in told
-    assert len(told) <= 300 and "\n" not in told
 
 
 @pytest.mark.parametrize(
@@ -429,53 +365,7 @@ def test_settings_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch, url: str,
     assert len(key) < 3 or key not in str(caught.value)
 
 
-async def test_a_key_with_a_line_break_is_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Loopback(lambda asked: says("{}"), key=KEY) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\r\n")
-        backend = OpenAIBackend("m")
-        assert (await backend.complete(CALL, Mode.JSON_SCHEMA)).text == "{}"
-        await backend.aclose()
-
-
-def test_a_server_of_ones_own_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY")
-    assert OpenAIBackend("m").identity()["server"] == URL
-
-
 # ---------------------------------------------------------------- over a socket
-
-
-async def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Loopback(lambda asked: chances(Yes=-0.1, No=-2.4), key=KEY) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        backend = OpenAIBackend("m")
-        got = await backend.complete(Call(PROMPT, logprobs=5), Mode.JSON_SCHEMA)
-        assert got.first_token == (("Yes", -0.1), ("No", -2.4))
-        server.script = lambda asked: refuses("No.")
-        assert (await backend.complete(CALL, Mode.JSON_SCHEMA)).finish_reason == "refusal"
-        server.script = lambda asked: says('{"a": "b"}')
-        assert (await backend.complete(CALL, Mode.TOOLS)).text == '{"a": "b"}'
-        server.script = lambda asked: drops()
-        assert (await raised(backend)).kind == "server-fault"
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0123456789")
-        stranger = OpenAIBackend("m")
-        error = await raised(stranger)
-        assert error.kind == "denied" and "sk-wrong" not in str(error)
-        await backend.aclose()
-        await stranger.aclose()
-
-
-async def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        # Bound without listening, so that nobody else can come to listen there.
-        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
-        backend = OpenAIBackend("m")
-        error = await raised(backend)
-        await backend.aclose()
-    assert error.kind == "unreachable" and str(port) in str(error)
 
 
 async def test_a_model_that_wants_the_newer_name_of_the_limit(
@@ -493,10 +383,3 @@ async def test_a_model_that_wants_the_newer_name_of_the_limit(
         assert (await backend.complete(CALL, Mode.JSON_SCHEMA)).text == "hello"
     sent_limits = [json.loads(call.request.content) for call in route.calls]
     assert [body.get("max_completion_tokens") for body in sent_limits] == [None, 99, 99]
-
-
-async def test_no_temperature_is_sent_where_none_is_set(
-    router: respx.Router, backend: OpenAIBackend
-) -> None:
-    body = await sent(router, backend, Call(PROMPT, temperature=None), Mode.JSON_SCHEMA)
-    assert "temperature" not in body

@@ -21,11 +21,10 @@ from judge.calibration.calibration import Job, acalibrate
 from judge.calibration.report import Calibration
 from judge.errors import BadRequest, UsageError
 from judge.judging.client import Client
-from judge.judging.combining import Logistic
 from judge.judging.reading import Reader
 from judge.profiles import JudgeProfile
 
-from .asking import MANY, PLAIN, client, setup_of, yes_no
+from .asking import PLAIN, client, setup_of, yes_no
 
 Row = Mapping[str, Any]
 
@@ -191,39 +190,6 @@ def test_the_fit_never_sees_the_held_out_part(
     assert only(before).rates != only(after).rates
 
 
-def test_several_questions_are_weighed(labels: Written) -> None:
-    """Question 0 is a coin; questions 2 and 4 tell half each."""
-    rng = random.Random(3)
-    told: dict[tuple[str, int], float] = {}
-    rows = []
-    for number in range(160):
-        name, answer = f"r{number}", "yes" if number % 2 else "no"
-        rows.append(norm(name, answer, "many"))
-        both = [True, True] if number % 2 else rng.choice([[True, False], [False, True]])
-        for question, one in zip((2, 4), both, strict=True):
-            told[name, question] = rng.uniform(0.7, 0.95) if one else rng.uniform(0.05, 0.3)
-        told |= {(name, question): rng.uniform(0.2, 0.8) for question in (0, 3)}
-
-    def answer_of(call: Call) -> Any:
-        shown = call.messages[-1]["content"]
-        question = int(shown.split("Question ")[1][0])
-        if question == 1:
-            return [("Yes", 0.2), ("No", 0.2), ("Neutral", 0.6)]
-        return told[call.origin.record, question]
-
-    found = run(Job([labels(rows)], draws=10), client("one", answer_of))
-    (judge,) = found.checks[0].judges
-    combination = only(found).combination
-    assert isinstance(combination, Logistic)
-    assert {2, 4} <= set(combination.questions)
-    asked = [MANY.readings.probability.questions[q].question for q in combination.questions]  # type: ignore[union-attr]
-    assert judge.questions == tuple(asked)
-    assert judge.calibrated is not None
-    assert judge.calibrated.accuracy.value is not None
-    assert judge.stands.accuracy.value is not None
-    assert judge.calibrated.accuracy.value > 0.9 > 0.7 > judge.stands.accuracy.value
-
-
 # ---------------------------------------------------------------- slices, people, stability
 
 
@@ -355,15 +321,6 @@ def test_a_check_without_a_rubric_is_refused_before_any_judge_is_asked(labels: W
     assert one.counters.calls == 0
     found = run(Job([labels(rows)], checks=["plain"], draws=10), one)
     assert [check.check for check in found.checks] == ["plain"]
-
-
-def test_an_answer_that_decides_nothing_is_no_reference(labels: Written) -> None:
-    """Nor does a judge disagree with it: the confusion matrix has no row for it."""
-    rows = [norm("a", "yes"), norm("b", "unsure"), norm("c", {"ann": "unsure", "bo": "unsure"})]
-    found = run(Job([labels(rows)], draws=10), says({"a": "no", "b": "yes", "c": "yes"}))
-    (check,) = found.checks
-    assert (check.items, check.referenced, found.problems) == (3, 1, [])
-    assert [one.record for one in check.judges[0].disagreements] == ["a"]
 
 
 def test_items_that_cannot_be_put_to_a_judge_are_counted_with_the_reason(labels: Written) -> None:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from judge.calibration.cascade import decided, policy_of, refusal, sureness
+from judge.calibration.cascade import decided, policy_of, refusal
 from judge.calibration.observations import Judged
 from judge.stats.guarantee import least_items
 
@@ -31,14 +31,6 @@ def part(name: str, *blocks: tuple[float, int, int]) -> list[Judged]:
 # ---------------------------------------------------------------- how sure
 
 
-def test_sureness() -> None:
-    assert sureness(said("a", 0.8, True)) == 0.8
-    assert sureness(judged("a", "yes", "no")) == 1.0
-    assert sureness(judged("a", None, "yes")) == -1.0
-    unsure = judged("a", None, "yes", probabilities={"yes": 0.99, "no": 0.01})
-    assert sureness(unsure) == -1.0
-
-
 # ---------------------------------------------------------------- policies
 
 
@@ -53,14 +45,6 @@ def test_one_judge_is_tested_on_its_own_part_at_the_full_level() -> None:
     assert stage.agreement.low == pytest.approx(0.05 ** (1 / 60))
     assert found.decided == (0.5,)
     assert found.passed_on == 0.5
-
-
-def test_the_grid_comes_from_the_fitted_part_and_never_looks_at_its_references() -> None:
-    own = [part("s", (0.95, 60, 60), (0.7, 30, 60))]
-    right = policy_of([part("f", (0.95, 50, 50), (0.8, 50, 50))], [own], 0.9, 0.95)
-    wrong = policy_of([part("f", (0.95, 0, 50), (0.8, 0, 50))], [own], 0.9, 0.95)
-    assert right == wrong
-    assert [one.threshold for one in right.stages[0].tested] == [0.95, 0.8]
 
 
 def test_two_judges_share_the_level_and_the_second_sees_what_the_first_leaves() -> None:

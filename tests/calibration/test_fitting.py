@@ -12,7 +12,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from judge.calibration import fitting
-from judge.calibration.fitting import LEAST_ITEMS, LEAST_OF_A_CLASS, Fit, Read, fit
+from judge.calibration.fitting import LEAST_ITEMS, Fit, Read, fit
 from judge.judging.combining import Chances, Isotonic, Logistic, features
 from judge.judging.reading import Reader
 from judge.rubric import Rubric, builtin
@@ -110,18 +110,6 @@ BOTH = truth(7, 300, lambda x: sigmoid(2.0 * features(two(x))[0] - 3.0))
 # ---------------------------------------------------------------- how it is chosen
 
 
-def test_the_lists_loss_and_accuracy_by_hand() -> None:
-    train = [
-        Read({0: two(0.8 if n % 4 else 0.3)}, "yes" if n % 2 else "no", f"r{n}") for n in range(40)
-    ]
-    # In four: 0.3 no, 0.8 yes, 0.8 no, 0.8 yes.
-    loss = -(math.log(0.7) + 2 * math.log(0.8) + math.log(0.2)) / 4
-    tried = fitted(train).tried[0]
-    assert tried.log_loss == pytest.approx(loss)
-    assert tried.accuracy == 0.75
-    assert tried.questions == (0,)
-
-
 def test_folds_keep_the_items_of_a_record_together() -> None:
     """Each record is there four times over: a fold that split it would know its answers."""
     rng = random.Random(9)
@@ -149,16 +137,6 @@ def test_too_few_items() -> None:
     assert (found.combination, found.tried) == (None, ())
     assert found.reason == f"{LEAST_ITEMS - 1} items to fit to; {LEAST_ITEMS} wanted"
     assert fitted([]).reason == f"0 items to fit to; {LEAST_ITEMS} wanted"
-
-
-@pytest.mark.parametrize("few", [0, LEAST_OF_A_CLASS - 1])
-def test_too_few_of_an_answer(few: int) -> None:
-    train = [replace(one, answer="no" if n < few else "yes") for n, one in enumerate(BOTH)]
-    found = fitted(train)
-    assert found.combination is None
-    assert found.reason == (
-        f"each answer needs {LEAST_OF_A_CLASS} items to fit to; there are {300 - few} yes, {few} no"
-    )
 
 
 @pytest.mark.parametrize("records", [1, 2, 4])

@@ -139,15 +139,6 @@ def test_probabilities_of_two_classes() -> None:
     assert found.risk_coverage[-1].risk == pytest.approx(wrong / 150)
 
 
-def test_all_right_is_not_certain() -> None:
-    found = measure(
-        [judged(f"r{n}", answer, answer) for n, answer in enumerate(YES_NO * 10)], YES_NO
-    )
-    assert found.accuracy == Estimate(1.0, pytest.approx(0.025 ** (1 / 20)), 1.0, n=20, of=20)
-    assert found.classes["yes"].recall.low == pytest.approx(0.025 ** (1 / 10))
-    assert found.kappa == Estimate(1.0, n=20, of=20)
-
-
 @pytest.mark.parametrize(
     "items",
     [

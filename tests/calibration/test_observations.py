@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration.observations import Observation, as_read, observe
+from judge.calibration.observations import Observation, observe
 from judge.errors import BackendError, BadRequest, Denied, Unreachable
-from judge.judging.client import Client
-from judge.judging.combining import Logistic
 from judge.judging.judge import NOTHING_READ, Judge
-from judge.judging.limits import Budget, BudgetReached
+from judge.judging.limits import BudgetReached
 from judge.judging.reading import Reader
 from judge.records.labels import LabelledItem
 
@@ -92,23 +90,6 @@ def test_every_question_of_the_rubric_is_asked_and_kept() -> None:
     }
     assert (one.said.outcome, one.said.answer) == ("answered", "yes")
     assert one.said.probabilities == pytest.approx({"yes": 2 / 3, "no": 1 / 3})
-
-
-def test_a_question_that_cannot_be_read_spoils_only_what_wants_it() -> None:
-    """A validation asks the questions of the decision list, or of a profile, and no others."""
-
-    def answer(call: Call) -> Any:
-        return [("Well", 0.99)] if "Question 3?" in call.messages[-1]["content"] else 0.7
-
-    judge = judge_of(MANY, answer)
-    (one,) = seen(judge, [norm_item("a")])
-    assert (one.said.outcome, one.said.answer) == ("answered", "yes")
-    assert one.chances is not None
-    assert sorted(one.chances) == [0, 1, 2, 4]
-    weighed = {"answers": ("yes", "no"), "weights": ((1.0,), (0.0,)), "intercepts": (0.0, 0.0)}
-    for question, outcome in ((2, "answered"), (3, "unreadable")):
-        reader = Reader(combination=Logistic(questions=(question,), **weighed))
-        assert as_read(one.item, judge, one.chances, reader).outcome == outcome
 
 
 def test_answered_abstained_unreadable_error_and_skipped_are_told_apart() -> None:
@@ -259,11 +240,3 @@ def test_the_reference_is_never_shown() -> None:
         prompts.append([call.messages for call in asked(judge)])
         asked(judge).clear()
     assert prompts[0] == prompts[1]
-
-
-def test_a_budget_that_is_used_up_ends_it() -> None:
-    backend: Any = Answering("one", lambda call: 0.9, "probability")
-    paid = Client("scripted:one", backend, cache=None, budget=Budget(max_calls=3), limit=8)
-    with pytest.raises(BudgetReached):
-        seen(Judge(PLAIN, paid, "probability"), [norm_item(f"{n}") for n in range(9)])
-    assert len(backend.asked) == 3

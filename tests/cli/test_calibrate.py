@@ -116,7 +116,7 @@ def test_the_fixtures_in_one_command_leave_report_and_profile(typed: Typed) -> N
     words = ("--check", "relevance", "-m", judge, "-o", "done", "--draws", "20")
     code, out, told = typed(labelled, *words)
     assert code == 0, told
-    assert "judge: relevance, scripted:yes.yaml: 101/101 items" in told
+    assert "judge: relevance, scripted:yes.yaml: 101 of 101 items" in told
     assert told.rstrip().endswith("judge: report, plots and profile are in done")
     report = json.loads(Path("done/report.json").read_text())
     (check,) = report["checks"]
@@ -211,22 +211,6 @@ def test_disagreements_come_first_with_text_evidence_and_votes(typed: Typed) -> 
     assert "n6" not in out
 
 
-def test_unreadable_and_abstained_have_columns_of_their_own(typed: Typed) -> None:
-    """No label counts as wrong for want of an answer."""
-    write("labels.jsonl", [norm(n, "yes", ["bright", "dark"][n % 2]) for n in range(10)])
-    replies = [
-        {"when": {"contains": "dark"}, "text": "I cannot say."},
-        {"reply": {"quote": "Ann", "reason": "x", "answer": "yes"}},
-    ]
-    Path("some.yaml").write_text(json.dumps({"replies": replies}))
-    code, out, told = typed("labels.jsonl", "-m", "scripted:some.yaml", *CHECK)
-    assert (code, told) == (0, "")
-    head, yes, _ = (line.split() for line in out.splitlines()[-3:])
-    assert head[3:] == ["yes", "no", "abstained", "unreadable", "error", "skipped"]
-    assert yes == ["yes", "5", "0", "0", "5", "0", "0"]
-    assert "5 of 10" in out
-
-
 def test_json_is_all_that_is_on_standard_output(typed: Typed) -> None:
     judge = script("judge.yaml", YES_SAYER)
     write("labels.jsonl", seeming(80), b"not JSON\n")
@@ -244,18 +228,6 @@ def test_json_is_all_that_is_on_standard_output(typed: Typed) -> None:
     assert one["fingerprint"] == named(Path("done/profile.json")).judges["plain"][0].fingerprint
     assert "NaN" not in out
     assert "items" in told
-
-
-def test_slices(typed: Typed) -> None:
-    judge = script("judge.yaml", SENSIBLE)
-    write("labels.jsonl", seeming(80))
-    code, out, told = typed("labels.jsonl", "-m", judge, *CHECK, "--by", "country", "-o", "done")
-    assert code == 0, told
-    assert [row[0] for row in cells(out, f"country, {judge}")] == [f"country, {judge}"]
-    counts = [cells(out, country)[0][1] for country in ("India", "Peru")]
-    report = json.loads(Path("done/report.json").read_text())
-    by = report["checks"][0]["judges"][0]["by"]["country"]
-    assert counts == [str(by[country]["items"]) for country in ("India", "Peru")]
 
 
 @pytest.mark.parametrize("columns", ["40", "80"])

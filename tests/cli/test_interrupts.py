@@ -150,37 +150,6 @@ def test_killed_again_and_again(judge: Shell, typed: Typed, cache: bool) -> None
 
 
 @pytest.mark.slow
-def test_killed_while_all_wait_for_one(judge: Shell) -> None:
-    judge.script("one.yaml", [{"p_yes": 0.9}])
-    judge.write("n.jsonl", map(norm, range(400)))
-    run = (
-        "validate",
-        "n.jsonl",
-        "-m",
-        "scripted:one.yaml",
-        *CHECK,
-        "-q",
-        "--no-cache",
-        "-o",
-        "out",
-    )
-    process = judge.counting(*run, held="n0")
-    wait_for_lines(judge, "out.resume", 400 - 1 - HELD)
-    assert judge.read("out") == b"", "the first record is still under way"
-    process.kill()
-    process.communicate()
-    begun, _ = judge.calls()
-    assert begun == 400
-
-    last = judge.counting(*run, "--resume")
-    _, told = last.communicate(timeout=100)
-    assert last.returncode == 0, told
-    assert [line["id"] for line in lines(judge.read("out"))] == [f"n{n}" for n in range(400)]
-    assert not (judge.folder / "out.resume").exists()
-    assert judge.calls()[0] <= 400 + 1 + HELD, "what lay on disk was not asked about again"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["unreachable", "denied"])
 def test_a_model_that_goes_away(judge: Shell, typed: Typed, kind: str) -> None:
     records = [norm(number) for number in range(100, 130)]

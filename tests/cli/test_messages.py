@@ -184,3 +184,20 @@ def test_every_variable_in_the_source_is_known() -> None:
         found |= {f"JUDGE_BATCH_{name}" for name in re.findall(r'_positive\("([A-Z]+)"', text)}
     assert found <= {*MACHINE, *map(variable, Settings.model_fields)}
     assert found >= set(MACHINE)
+
+
+def test_an_unexpected_error_has_its_own_exit_code(
+    judge: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("with sk-secret-secret-secret")
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-secret-secret")
+    monkeypatch.setattr("judge.run.workflows.workflow_names", broken)
+    done = judge("workflows", "list")
+    assert (done.returncode, done.stdout) == (70, b"")
+    assert done.stderr.count(b"\n") == 1
+    assert b"ZeroDivisionError: with [secret]. Please report it with" in done.stderr
+    monkeypatch.setenv("JUDGE_DEBUG", "1")
+    told = judge("workflows", "list").stderr
+    assert b"Traceback" in told and b"sk-secret" not in told

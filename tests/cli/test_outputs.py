@@ -29,49 +29,26 @@ def names(judge: Typed) -> set[str]:
 
 
 def test_finished_records_that_the_input_lacks_are_kept_beside_out(judge: Typed) -> None:
-    judge.write("s.jsonl", [STORY])
-    run = ("validate", "-m", "scripted:yes.yaml", "-o", "out", "--no-cache")
-    assert judge(*run, "n.jsonl").returncode == 0
-    whole = (judge.folder / "out").read_bytes()
-    for words, left in [
-        (("n.jsonl", "--limit", "2"), 4),
-        (("n.jsonl", "--sample", "3"), 3),
-        (("s.jsonl",), 6),
-        (("n.jsonl", "--limit", "0"), 6),
-    ]:
-        done = judge(*run, *words, "--resume", "-q")
-        assert done.returncode == 0
-        told = f"judge: {left} finished lines of out for which this input has no record: kept in"
-        assert told in done.stderr.decode()
-        assert len((judge.folder / "out.resume").read_bytes().splitlines()) == left
-        again = judge(*run, "n.jsonl", "--resume")
-        assert again.returncode == 0 and b"0 calls" in again.stderr
-        assert (judge.folder / "out").read_bytes() == whole
-        # The story's line has no record in the norms.
-        assert names(judge) == {"out", "s.jsonl"} | (
-            {"out.resume"} if words == ("s.jsonl",) else set()
-        )
-        (judge.folder / "out.resume").unlink(missing_ok=True)
-
-
-def test_the_same_of_a_benchmark_and_an_audit(judge: Typed) -> None:
     asked = [{**norm(i), "country": "Egypt", "value": "Respect"} for i in range(4)]
     judge.write("rows.jsonl", asked)
     judge.script("model.yaml", [{"reply": {"answer": "yes"}}])
-    evaluate = ("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml")
-    audit = ("audit", "-m", "scripted:yes.yaml", "--profile", "none", "--rubric", "relevance")
-    for words, limits in ((evaluate, ("4", "1")), (audit, ("3", "1"))):
-        run = (*words, "-o", "out", "--no-cache", "-q")
-        assert judge(*run, "--limit", limits[0]).returncode == 0
+    for words in (
+        ("validate", "n.jsonl", *RUN, "--no-cache"),
+        ("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml"),
+        ("audit", "-m", "scripted:yes.yaml", "--profile", "none", "--rubric", "relevance"),
+    ):
+        run = (*words, "-o", "out", "-q")
+        assert judge(*run, "--limit", "3").returncode == 0
         whole = (judge.folder / "out").read_bytes()
-        done = judge(*run, "--limit", limits[1], "--resume")
+        done = judge(*run, "--limit", "1", "--resume")
         assert done.returncode == 0
-        assert b"of out for which this input has no record: kept in out.resume" in done.stderr
-        left = (judge.folder / "out").read_bytes() + (judge.folder / "out.resume").read_bytes()
-        assert left == whole
-        assert judge(*run, "--limit", limits[0], "--resume").returncode == 0
+        told = b"judge: 2 finished lines of out for which this input has no record: put into"
+        assert told in done.stderr
+        aside = judge.folder / "out.unmatched.jsonl"
+        assert (judge.folder / "out").read_bytes() + aside.read_bytes() == whole
+        aside.unlink()
+        assert judge(*run, "--limit", "3", "--resume").returncode == 0
         assert (judge.folder / "out").read_bytes() == whole
-        assert not (judge.folder / "out.resume").exists()
         (judge.folder / "out").unlink()
 
 
@@ -86,7 +63,6 @@ def test_flags_that_do_not_fit_the_records_leave_out_as_it_was(judge: Typed) -> 
         assert names(judge) == {"s.jsonl"}
     assert judge("validate", "n.jsonl", *RUN, "-o", "out").returncode == 0
     (judge.folder / "review").write_bytes((judge.folder / "out").read_bytes())
-    (judge.folder / "out.resume").write_bytes((judge.folder / "out").read_bytes())
     before = {name: (judge.folder / name).read_bytes() for name in names(judge)}
     for words in ((), ("--resume",), ("--overwrite",)):
         assert judge(*run, *words).returncode == 2
@@ -98,7 +74,7 @@ def test_an_output_that_cannot_be_leaves_no_other_behind(judge: Typed) -> None:
     assert judge(*run, "--review", "nowhere/review").returncode == 2
     assert names(judge) == set()
     assert judge(*run, "--review", "review").returncode == 0
-    assert names(judge) == {"out", "review"}
+    assert names(judge) == {"out", "out.run.json", "review"}
 
 
 def test_an_input_without_a_record_empties_out_on_request_alone(judge: Typed) -> None:
@@ -194,3 +170,23 @@ def test_one_record_is_one_record(judge: Typed) -> None:
     assert "1 record in " in told and "1 call, 0 replies from cache" in told
     told = judge("validate", "one.jsonl", *RUN).stderr.decode()
     assert "0 calls, 1 reply from cache" in told
+
+
+def test_the_summary_ends_with_what_a_person_does_next(judge: Typed) -> None:
+    judge.script(
+        "no.yaml", [{"reply": {"quote": "greets Bo", "reason": "No rule.", "answer": "no"}}]
+    )
+    run = ("-m", "scripted:no.yaml", "--reading", "structured", "--rounds", "0", "--no-cache")
+    done = judge("validate", "n.jsonl", *run, "--check", "relevance", "-o", "my out.jsonl")
+    told = done.stderr.decode().splitlines()
+    assert told[0].split() == ["check", "fail"], "columns without a record are left out"
+    at = told.index("failed: 6, the first 5:")
+    assert told[at - 1] == "0 of 6 records pass (0.0%)"
+    assert told[at + 1 : at + 6] == [
+        f"  n{number}  relevance: “greets Bo” – No rule." for number in range(5)
+    ]
+    assert told[-2:] == [
+        "output: my out.jsonl",
+        "next: judge report 'my out.jsonl' -o 'my out.html'",
+    ]
+    assert all(len(line) <= 80 for line in told)

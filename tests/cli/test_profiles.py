@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,12 +12,10 @@ from judge.backends.base import Call, Completion, Mode
 from judge.backends.scripted import ScriptedBackend
 from judge.cli import main
 from judge.judging.combining import Isotonic
-from judge.profiles import Guarantee, JudgeProfile, Rates, item_key
-from judge.records import Item, Record, build
+from judge.profiles import Guarantee, JudgeProfile, Rates
 from judge.run.calibrated import bond_of
 from judge.run.setup import Setup
 from judge.settings import resolve
-from judge.subject import Subject
 
 from .conftest import Shell, lines, norm
 
@@ -139,24 +136,6 @@ def test_another_judge_is_refused_before_anything_is_judged(judge: Shell, typed:
         assert message in typed.told()
         assert not typed.asked
         assert judge.read("o") == b"mine\n"
-
-
-def test_a_file_that_is_no_profile_is_refused(judge: Shell, typed: Typed) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    whole = profile(typed.known(YES)).model_dump_json()
-    run = ("validate", "n.jsonl", *CHECK, "-o", "o", "-q", "--profile")
-    for text, message in [
-        (whole[:200], "--profile p.json: the file: Invalid JSON"),
-        ("", "--profile p.json: the file: Invalid JSON"),
-        (whole.replace('"sure_at":0.0', '"sure_at":NaN'), "judges.0.sure_at: Input should be"),
-        (whole.replace('"format":1', '"format":9'), "--profile p.json: format: Input should be 1"),
-    ]:
-        (judge.folder / "p.json").write_text(text)
-        assert typed(*run, "p.json") == 2
-        assert message in typed.told()
-    assert typed(*run, "no.json") == 2
-    assert "--profile no.json: cannot be read" in typed.told()
-    assert not typed.asked and not (judge.folder / "o").exists()
 
 
 def test_resuming_under_another_profile_is_refused(judge: Shell, typed: Typed) -> None:
@@ -306,7 +285,7 @@ def test_the_corrected_rate_beside_the_raw_one(judge: Shell, typed: Typed) -> No
     assert rate["corrected"]["low"] < 0.3 and rate["corrected"]["high"] > 0.7
     assert rate["corrected"]["n"] == 200 and rate["corrected"]["reason"] is None
     assert rate["prediction_powered"] is None
-    told = typed.told()
+    told = " ".join(typed.told().split())
     assert "relevance: the judge passes 55.0% (34.2% to 74.2%) of 20" in told, told
     assert "; corrected for its errors 50.0% (" in told and "), by 200 labels" in told
 
@@ -317,46 +296,5 @@ def test_own_margins_and_a_judge_like_a_coin_are_not_corrected(judge: Shell, typ
     (rate,) = json.loads(judge.read("s.json"))["corrected_pass_rates"]
     assert rate["raw"]["value"] == 0.55 and rate["corrected"]["value"] is None
     assert "not clearly above 0" in rate["corrected"]["reason"]
-    assert "; not corrected: TPR + TNR - 1 is 0.10" in typed.told()
+    assert "; not corrected: TPR + TNR - 1 is 0.10" in " ".join(typed.told().split())
     assert typed.summary(*RUN, "-o", "p", "--margin", "0.2")["corrected_pass_rates"] == []
-
-
-def labelled(truth: Mapping[int, bool]) -> dict[str, bool]:
-    found = {}
-    for n, good in truth.items():
-        record = build(Item("labels.jsonl", 1, norm(n)))
-        assert isinstance(record, Record)
-        found[item_key(Subject.of(record), None)] = good
-    return found
-
-
-def test_labels_on_the_judged_records_bring_a_second_estimate(judge: Shell, typed: Typed) -> None:
-    # 12 of 20 pass; of 4 labelled passes 3 are good, of 2 labelled fails 1: 0.6 x 3/4 + 0.4 x 1/2
-    known = labelled({0: True, 1: True, 2: True, 3: False, 18: True, 19: False})
-    twenty(typed, 12, labels=known)
-    assert typed(*RUN, "-o", "o", "--summary", "s.json") == 0
-    (rate,) = json.loads(judge.read("s.json"))["corrected_pass_rates"]
-    powered = rate["prediction_powered"]
-    assert powered["value"] == pytest.approx(0.65) and (powered["n"], powered["of"]) == (6, 20)
-    assert "; from 6 labels on these records 65.0% (" in typed.told()
-
-
-def test_checks_about_values_count_values(judge: Shell, typed: Typed) -> None:
-    values = ["Fares--Agree", "Apples--Agree", "Debts--Agree"]
-    text = "An told Bo about the tram. " * 3
-    judge.write(
-        "s.jsonl", [{"id": f"s{n}", "story": f"{text}{n}", "values": values} for n in (0, 1)]
-    )
-    judge.script(
-        "yes.yaml",
-        [
-            {"when": {"rubric": "incorporation", "contains": "Debts--Agree\n"}, "p_yes": 0.55},
-            {"when": {"rubric": "incorporation", "contains": "Apples--Agree\n"}, "p_yes": 0.1},
-            {"p_yes": 0.9},
-        ],
-    )
-    typed.saved(typed.known(YES, "incorporation", sure_at=0.8))
-    run = ("validate", "s.jsonl", "--profile", "p.json", "--check", "incorporation")
-    assert typed(*run, "--rounds", "0", "-q", "-o", "o", "--summary", "s.json") == 0
-    (rate,) = json.loads(judge.read("s.json"))["corrected_pass_rates"]
-    assert (rate["raw"]["n"], rate["raw"]["value"], rate["undecided"]) == (4, 0.5, 2)

@@ -16,6 +16,7 @@ from judge.errors import UsageError
 from judge.evaluation.benchmark import choices_of
 from judge.evaluation.cqbench import benchmark
 from judge.evaluation.cqbench_items import TOPICS
+from judge.evaluation.cqbench_statements import ValueStatement
 from judge.evaluation.cqbench_values import (
     Rule,
     ValueList,
@@ -24,7 +25,7 @@ from judge.evaluation.cqbench_values import (
     is_neutral,
     value_list,
 )
-from judge.records import Item, Value, ValueStatement, read
+from judge.records import Item, Value, read
 from judge.records.fields import LabelError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cqbench"

@@ -12,7 +12,7 @@ import yaml
 from judge.evaluation.benchmark import Benchmark, choices_of
 from judge.evaluation.evaluating import evaluate, tables_of
 from judge.run.job import Job
-from judge.run.running import Watcher
+from judge.run.task import Watcher
 from judge.settings import resolve
 
 from .examinee import rows, value, written

@@ -103,12 +103,12 @@ def calls(folder: Path) -> list[tuple[str, str]]:
 
 
 def finished(folder: Path) -> set[str]:
-    """The ids of the records whose finished lines lie in `out` or beside it."""
+    """The ids of the records whose finished lines lie in `out`."""
     found = set()
-    for path in (folder / "out", folder / "out.resume"):
-        text = path.read_bytes() if path.exists() else b""
-        for line in text.splitlines(keepends=True):
-            record = json.loads(line) if line.endswith(b"\n") else {}
-            if record.get("id") and record["judge"]["verdict"] in FINISHED:
-                found.add(record["id"])
+    path = folder / "out"
+    text = path.read_bytes() if path.exists() else b""
+    for line in text.splitlines(keepends=True):
+        record = json.loads(line) if line.endswith(b"\n") else {}
+        if record.get("id") and record["judge"]["verdict"] in FINISHED:
+            found.add(record["id"])
     return found

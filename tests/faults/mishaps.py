@@ -29,9 +29,9 @@ def rigged(rig: Mapping[str, Any]) -> Callable[[], None]:
             `ignored`: a signal; `at`: what happens at which call (a function here, or a signal).
     """
     from judge import cache
-    from judge.run import output
+    from judge.run import task
 
-    output.LOOK_SECONDS = 0.0
+    task.TICK_SECONDS = 0.0
     cache.LOCKED_SECONDS = LOCKED
     for name, most in rig.get("limits", {}).items():
         resource.setrlimit(getattr(resource, name), (most, most))
@@ -102,10 +102,6 @@ def shorten_out() -> None:
 def append_to_out() -> None:
     with Path("out").open("a") as file:
         file.write("somebody's line\n")
-
-
-def block_side_file() -> None:
-    Path("out.resume").mkdir()
 
 
 def delete_input() -> None:

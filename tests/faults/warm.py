@@ -9,7 +9,6 @@ at which it can die, by a SIGKILL to itself; a write may get half-way first.
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import os
 import random
@@ -18,16 +17,12 @@ import sys
 import threading
 import time
 import traceback
-import types
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import mishaps
-
-HELD = 3
-"""Finished lines that wait in memory here (128 else), so that others go to `OUT.resume`."""
 
 DELAYS = (0.0, 0.0, 0.001, 0.003, 0.008)
 """Seconds that a call takes, so that records end in another order than they began."""
@@ -89,8 +84,6 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
     from judge.backends.scripted import ScriptedBackend
     from judge.cache import ReplyCache
     from judge.judging.client import Client
-    from judge.run import shelf
-    from judge.run.pipeline import Pipeline
 
     chance = random.Random(job["seed"])
     begun = mishaps.rigged(job["rig"]) if job["rig"] else lambda: None
@@ -105,12 +98,7 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
         setattr(os, name, points.around(getattr(os, name)))
     os.write = points.writing(real_write)
 
-    class Raw(io.FileIO):
-        write = points.writing(io.FileIO.write)  # type: ignore[assignment]
-
-    shelf.io = types.SimpleNamespace(FileIO=Raw)  # type: ignore[attr-defined]
     diskcache.Cache._sql = property(lambda cache: points.around(cache._con.execute))
-    Pipeline.__init__.__kwdefaults__["held"] = HELD
     complete, first, store = ScriptedBackend.complete, Client._first, ReplyCache.store
 
     async def completed(self: Any, call: Any, mode: Any) -> Any:

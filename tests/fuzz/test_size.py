@@ -6,25 +6,24 @@ import random
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from judge import evidence
 from judge.judging.reading import word_chances
-from judge.replies import number_problems
+from judge.replies import About, Rewrite, Rewrites
 from judge.verdict import Check, Finding, Verdict, Vote
 
 SECONDS = 60
 
 
 def test_a_reply_about_a_hundred_thousand_values() -> None:
-    wanted = tuple(range(1, 100_001))
+    record = About(texts={}, passages=100_000)
+    parts = [Rewrite(passage=number, text="x") for number in range(1, 100_001)]
     began = time.monotonic()
-    assert list(number_problems(list(wanted), wanted, "value")) == []
-    problems = list(number_problems([0, 0, *wanted[:-1]], wanted, "value"))
-    assert problems == [
-        "value 0 was not asked about; the numbers are the 100000 from 1 to 100000",
-        "value 100000 is not answered",
+    assert list(Rewrites.model_construct(rewrites=parts).problems(record)) == []
+    wrong = [Rewrite(passage=0, text="x")] * 2 + parts[:-1]
+    assert list(Rewrites.model_construct(rewrites=wrong).problems(record)) == [
+        "passage 0 was not asked about; the numbers are the 100000 from 1 to 100000",
+        "passage 100000 is not answered",
     ]
     assert time.monotonic() - began < SECONDS
 
@@ -46,16 +45,6 @@ def test_a_long_quote_that_stands_nowhere() -> None:
     began = time.monotonic()
     assert evidence.locate(quote, text) is None
     assert time.monotonic() - began < SECONDS
-
-
-@given(st.text(alphabet="ab  \n…“\u3000", max_size=60), st.integers(1, 9))
-def test_places_are_found_alike_whatever_the_blocks(text: str, size: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence, "_BLOCK", size)
-        folded = evidence.fold(text)
-        assert [evidence._place(text, at) for at in range(len(folded))] == list(
-            evidence._places(text)
-        )
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), 800.0, 0.5])

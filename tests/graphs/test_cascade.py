@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from judge.verdict import Check, Verdict
 
 from .conftest import Entry, Take, entry
 from .test_majority import CLEAN, SUBJECT, VALUES, Models, models
-from .test_story import LOOPS, RECORD, REWRITE, SOUND, SPEECH, speeches
+from .test_story import LOOPS, RECORD, REWRITE, SPEECH, speeches
 
 __all__ = ["models"]  # the fixture
 ONE, TWO = (value.text for value in VALUES)
@@ -120,14 +118,6 @@ async def test_a_cheap_judge_that_is_lost_leaves_everything_to_the_panel(models:
     assert [vote.verdict for vote in check.votes] == [Verdict.ERROR, Verdict.PASS]
 
 
-async def test_all_votes_are_still_asked_about_what_is_left(models: Models) -> None:
-    strong = [entry("consistency", reply(2))]
-    _, calls = await cascade(models, chances(0.1, 0.5), strong, votes=3, all_votes=True)
-    assert calls == 3
-    _, calls = await cascade(models, chances(0.1, 0.1), strong, votes=3, all_votes=True)
-    assert calls == 0
-
-
 async def test_a_record_as_a_whole_is_screened_too(models: Models) -> None:
     rubric = builtin()["leakage"]
     for p, calls in ((0.1, 0), (0.4, 1)):
@@ -172,28 +162,6 @@ async def test_steering_and_accepting_are_screened_alike(take: Take, cheap: Any)
     assert all(call.logprobs for call in taken.calls)
 
 
-async def test_a_margin_of_a_half_sends_everything_to_the_panel(take: Take, cheap: Any) -> None:
-    plain = await take(RECORD, SOUND, min_words=5)
-    taken = await take(RECORD, SOUND, min_words=5, cheap_model=cheap(*SURE), cheap_margin=0.5)
-    assert taken.judgement == plain.judgement
-    assert not any(call.logprobs for call in taken.calls)
-
-
-async def test_a_rubric_without_a_probability_reading_is_not_screened(
-    take: Take, cheap: Any, tmp_path: Path
-) -> None:
-    own = tmp_path / "own.yaml"
-    own.write_text(
-        'name: own\ntitle: t\nsource: s\nreply: YesNo\nfields: [story]\nverdict: {pass: "yes"}\n'
-        "readings: {structured: {question: Is it so}}\n"
-    )
-    script = [entry("own", {"quote": None, "reason": "", "answer": "yes"})]
-    settings = {"rubric": (str(own),), "check": ("own",), "cheap_model": cheap(*SURE)}
-    taken = await take(RECORD, script, **settings)
-    assert taken.judgement.verdict is Verdict.PASS
-    assert not any(call.logprobs for call in taken.calls)
-
-
 async def test_the_strong_judge_finds_the_words_that_a_rewriter_needs(
     take: Take, cheap: Any
 ) -> None:
@@ -206,26 +174,6 @@ async def test_the_strong_judge_finds_the_words_that_a_rewriter_needs(
     assert len(taken.asked("consistency", "locating")) == 1
     assert [edit.before for edit in taken.judgement.edits] == [SPEECH]
     assert taken.judgement.verdict is Verdict.PASS
-
-
-async def test_only_the_words_that_the_panel_did_not_quote_are_looked_for(
-    take: Take, cheap: Any
-) -> None:
-    # The cheap judge is sure about value 1; about value 2 the panel says it, with the words.
-    faults = [
-        entry("consistency", p_yes=p, contains=f"\n{value}\n[end", role="steering")
-        for p, value in zip((0.95, 0.5), RECORD["values"], strict=True)
-    ]
-    script = [
-        entry("consistency", speeches(2, asked=(2,)), role="steering"),
-        entry("consistency", speeches(1, asked=(1,)), role="locating"),
-        entry(LOOPS["consistency"][0], REWRITE),
-    ]
-    taken = await take(RECORD, script, min_words=5, rounds=1, cheap_model=cheap(*faults, *SURE))
-    (located,) = taken.asked("consistency", "locating")
-    asked = located.messages[-1]["content"]
-    assert f"1. {RECORD['values'][0]}\n[end" in asked and RECORD["values"][1] not in asked
-    assert taken.judgement.edits[0].values == tuple(RECORD["values"])
 
 
 # ---------------------------------------------------------------- setting it up
@@ -242,36 +190,6 @@ def bind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         return Setup.of(resolve(given)).bound("story")
 
     return made
-
-
-def test_what_asks_less_is_in_the_fingerprint(bind: Any) -> None:
-    cheap = {"cheap_model": "scripted:b.yaml"}
-    every: list[dict[str, Any]] = [
-        {},
-        {"fail_fast": True},
-        {"apart": True},
-        cheap,
-        {**cheap, "cheap_margin": 0.2},
-        {"cheap_model": "scripted:c.yaml"},
-    ]
-    assert len({bind(**settings).fingerprint for settings in every}) == len(every)
-    # Without a cheap model its margin changes nothing.
-    assert bind(cheap_margin=0.2).fingerprint == bind().fingerprint
-    assert bind(**cheap).models["cheap"] == "scripted:b.yaml"
-
-
-def test_another_cheap_model_under_the_same_name_is_another_question(
-    bind: Any, tmp_path: Path
-) -> None:
-    before = bind(cheap_model="scripted:b.yaml").fingerprint
-    (tmp_path / "b.yaml").write_text("replies: [{p_yes: 0.5}]")
-    assert bind(cheap_model="scripted:b.yaml").fingerprint != before
-
-
-@pytest.mark.parametrize("margin", [-0.1, 0.51])
-def test_the_margin_has_bounds(bind: Any, margin: float) -> None:
-    with pytest.raises(UsageError, match="--cheap-margin"):
-        bind(cheap_margin=margin)
 
 
 @pytest.mark.parametrize("said", ["without", "refused"])
@@ -291,19 +209,3 @@ async def test_a_cheap_model_without_log_probabilities_is_refused_before_the_fir
     monkeypatch.setattr(setup.client(name).backend, "modes", (Mode.JSON_SCHEMA, Mode.TOOLS))
     with pytest.raises(UsageError, match=rf"--cheap-model {name}: .*no log-probabilities"):
         await setup.prepare()
-
-
-def test_langchain_cannot_be_the_cheap_model(bind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    cheap = "langchain:openai:gpt-4o-mini"
-    setup = Setup.of(resolve({"model": ("scripted:a.yaml",), "cache": False, "cheap_model": cheap}))
-    with pytest.raises(UsageError, match="no log-probabilities"):
-        asyncio.run(setup.prepare())
-
-
-async def test_the_cheap_vote_stands_in_the_line_with_its_model(take: Take, cheap: Any) -> None:
-    taken = await take(RECORD, [], min_words=5, cheap_model=cheap(*SURE))
-    line = json.loads(taken.judgement.as_bytes())
-    votes = [vote for check in line["checks"] for vote in check["votes"]]
-    assert len(votes) == 5
-    assert all(vote["model"].endswith("cheap.yaml") for vote in votes)

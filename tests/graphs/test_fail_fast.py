@@ -83,17 +83,6 @@ async def test_a_short_story_is_still_told_to_be_short(take: Take) -> None:
     assert all("length" in (reason or "") for reason in skipped(fast).values())
 
 
-async def test_an_outspoken_story_that_is_repaired_is_accepted(take: Take) -> None:
-    script = [
-        entry("implicitness", story.speeches(1), contains=story.SPEECH),
-        entry("explicit_rewriting", story.REWRITE),
-        *story.SOUND,
-    ]
-    slow, fast = await both(take, story.RECORD, script, min_words=5)
-    assert fast.judgement.verdict is Verdict.PASS
-    assert len(fast.calls) == len(slow.calls)
-
-
 LATER = ("derivation", "abstraction", "value_derivation", "label_correctness")
 NEVER = [
     entry("relevance", norm.NO),
@@ -137,11 +126,3 @@ async def test_a_norm_fails_the_same_with_fewer_calls(
     assert fast.judgement.verdict is slow.judgement.verdict
     assert len(slow.calls) - len(fast.calls) == saved
     assert skipped(fast) == {name: f"not asked: {why} has failed" for name, why in names.items()}
-
-
-async def test_the_rewriter_is_told_of_every_fault_all_the_same(take: Take) -> None:
-    leaky = entry("leakage", norm.BOOTS, contains=norm.STORY)
-    script = [leaky, norm.IRRELEVANT, norm.REGENERATED, *norm.SOUND]
-    slow, fast = await both(take, norm.RECORD, script)
-    assert fast.judgement.edits == slow.judgement.edits
-    assert fast.judgement.edits[0].check == "relevance, leakage"

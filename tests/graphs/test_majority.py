@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import Denied
@@ -15,8 +18,8 @@ from judge.judging.panel import Panel, take_votes
 from judge.records import Value
 from judge.rubric import builtin
 from judge.subject import Subject
-from judge.verdict import Verdict
-from judge.voting import Rule
+from judge.verdict import Finding, Judgement, Verdict, Vote
+from judge.voting import Rule, decide
 
 from .conftest import Entry, entry
 
@@ -52,6 +55,51 @@ class Models:
 @pytest.fixture
 def models(tmp_path: Path) -> Models:
     return Models(tmp_path)
+
+
+class Drawn(Judge):
+    """A judge whose vote on each value is drawn beforehand."""
+
+    said: ClassVar[list[list[Verdict]]] = []
+
+    async def vote(self, subject: Subject, **more: Any) -> Vote:
+        index = more["vote"]
+        evidence = tuple(
+            Finding(value=subject.value(n), verdict=self.said[index][n - 1])
+            for n in more["numbers"]
+        )
+        return Vote(model=f"m:{index}", verdict=Verdict.ABSTAIN, evidence=evidence)
+
+
+VERDICTS = st.sampled_from([Verdict(v) for v in ("pass", "fail", "abstain", "unreadable", "error")])
+
+
+@settings(deadline=None)
+@given(
+    said=st.lists(st.tuples(VERDICTS, VERDICTS), min_size=1, max_size=7),
+    rule=st.sampled_from(["majority", "unanimous", "any"]),
+    apart=st.booleans(),
+)
+def test_early_stopping_gives_what_all_votes_give_and_the_line_recounts_it(
+    said: list[Any], rule: Rule, apart: bool
+) -> None:
+    Drawn.said = said
+    judge = Drawn(builtin()["consistency"], cast(Client, None), "structured", apart=apart)
+    checks = [
+        asyncio.run(
+            take_votes(Panel((judge,), len(said), rule, all_votes), SUBJECT, by="accepting")
+        )
+        for all_votes in (True, False)
+    ]
+    expected = {
+        value.text: decide([vote[place] for vote in said], len(said), rule)
+        for place, value in enumerate(VALUES)
+    }
+    for check in checks:
+        read = Judgement.model_validate_json(
+            Judgement(verdict=check.verdict, checks=(check,)).as_bytes()
+        )
+        assert check.verdicts() == read.checks[0].verdicts() == expected
 
 
 def by_vote(*replies: dict[str, Any]) -> list[Entry]:

@@ -100,16 +100,6 @@ async def test_a_sound_story_passes_with_as_few_votes_as_decide(take: Take) -> N
     assert judgement.usage.replies == len(taken.calls)
 
 
-async def test_the_accepting_judge_never_shares_a_call_with_the_steering_judge(take: Take) -> None:
-    taken = await take(RECORD, SOUND, min_words=5, cache=True, cache_dir="replies")
-    for name in ("incorporation", "consistency"):
-        steering, accepting = taken.asked(name, "steering"), taken.asked(name, "accepting")
-        assert (len(steering), len(accepting)) == (1, 2)
-        # The question is the same, so that only the role keeps the cache from sharing the reply.
-        assert steering[0].messages == accepting[0].messages
-        assert [call.seed for call in accepting] == [0, 1]
-
-
 async def test_only_the_wanted_checks_are_made_and_decide(take: Take) -> None:
     taken = await take(RECORD, SOUND, check=("implicitness",))
     assert [(c.name, c.by) for c in taken.judgement.checks] == [("implicitness", "steering")]
@@ -200,31 +190,6 @@ async def test_a_repair_stands_in_the_output_and_is_written_down(take: Take) -> 
     assert SPEECH in first and SPEECH not in last
 
 
-async def test_added_dialogue_removes_nothing(take: Take) -> None:
-    script = [
-        entry("incorporation", reflected(1), lacks='"2."'),
-        entry("insertion", put_in(2)),
-        *SOUND,
-    ]
-    taken = await take(RECORD, script, min_words=5)
-    assert taken.changes["story"] == STORY.replace("her head.", 'her head. "2."')
-    assert taken.judgement.edits[0].before == ""
-
-
-async def test_a_rewriting_rubric_of_ones_own_that_needs_a_missing_field_gives_up(
-    take: Take, tmp_path: Any
-) -> None:
-    own = tmp_path / "insertion.yaml"
-    own.write_text(
-        "name: insertion\ntitle: t\nsource: s\nrole: rewrite\nabout: values\n"
-        "fields: [story, location]\nreply: Insertions\n"
-        "readings: {structured: {question: 'Add {{ values }}.'}}\n"
-    )
-    script = [entry("incorporation", reflected(1), role="steering"), *SOUND]
-    taken = await take(RECORD, script, min_words=5, rubric=(str(own),))
-    assert taken.judgement.reason == "insertion gave up: the record has no location"
-
-
 # ---------------------------------------------------------------- the multiple setting, length
 
 
@@ -263,13 +228,6 @@ async def test_a_story_that_rewriting_makes_too_short_is_rejected(take: Take) ->
     assert not [call for call in taken.calls if call.role == "accepting"]
 
 
-async def test_a_short_multiple_story_names_consistency_as_not_made_for_its_setting(
-    take: Take,
-) -> None:
-    taken = await take(MULTIPLE, SOUND)
-    assert len(taken.checks("consistency")) == 1
-
-
 # ---------------------------------------------------------------- acceptance
 
 
@@ -286,13 +244,6 @@ async def test_values_voted_missing_are_dropped_from_the_record(take: Take) -> N
     assert taken.line == {**RECORD, "values": VALUES[:1]}
     assert taken.judgement.verdict is Verdict.FAIL
     assert taken.judgement.reason == f"incorporation: 1 of 2 values failed: {RECORD['values'][1]}"
-
-
-async def test_a_single_vote_against_a_value_drops_nothing(take: Take) -> None:
-    script = [entry("incorporation", reflected(1), role="accepting", vote=1), *SOUND]
-    taken = await take(RECORD, script, min_words=5)
-    assert len(taken.asked("incorporation", "accepting")) == 3
-    assert taken.judgement.dropped == () and taken.judgement.verdict is Verdict.PASS
 
 
 async def test_contradicted_values_are_kept_and_documented(take: Take) -> None:
@@ -334,18 +285,6 @@ async def test_contradictions_are_documented_under_a_probability_reading_too(tak
     accepted = taken.checks("consistency")[-1]
     assert accepted.probability == pytest.approx(0.1)
     assert taken.judgement.usage.replies == len(taken.calls)
-
-
-async def test_a_contradiction_whose_words_are_not_found_is_still_named(take: Take) -> None:
-    script = [
-        entry("consistency", speeches(asked=(1,)), role="locating"),
-        entry("consistency", p_yes=0.9, role="accepting", contains=VALUES[0]),
-        entry("incorporation", p_yes=0.9),
-        entry(p_yes=0.1),
-    ]
-    taken = await take(RECORD, script, **PROBABLE)
-    (found,) = taken.judgement.contradictions
-    assert (found.value, found.quote) == (VALUES[0], None)
 
 
 FAULTS: dict[str, dict[str, Any]] = {
@@ -393,12 +332,6 @@ async def test_the_steering_judges_own_faults_do_not_decide(take: Take) -> None:
     taken = await take(RECORD, script, min_words=5)
     assert taken.checks("incorporation")[0].verdict is Verdict.UNREADABLE
     assert taken.judgement.verdict is Verdict.PASS
-
-
-async def test_no_check_made_is_no_pass(take: Take) -> None:
-    taken = await take(MULTIPLE, [], check=("consistency",))
-    assert taken.judgement.verdict is Verdict.ABSTAIN
-    assert taken.judgement.reason == "no check could be made"
 
 
 async def test_an_additional_check_is_asked_by_the_accepting_judge(take: Take) -> None:

@@ -31,7 +31,7 @@ def judge(client: Any, *script: dict[str, Any], **more: Any) -> Judge:
 
 
 async def test_a_vote_worked_by_hand(client: Any) -> None:
-    asked = judge(client, part(1, "Bo left."), part(2))
+    asked = judge(client, part(1, "Bo left her there."), part(2))
     vote = await asked.vote(STORY_SUBJECT, vote=2, sampling=Sampling(0.7, 10))
     assert vote.verdicts() == {ONE: Verdict.FAIL, TWO: Verdict.PASS}
     assert (vote.verdict, vote.seed, vote.temperature) == (Verdict.FAIL, 12, 0.7)
@@ -41,7 +41,7 @@ async def test_a_vote_worked_by_hand(client: Any) -> None:
             verdict=Verdict.FAIL,
             answer="yes",
             character="Bo",
-            quote="Bo left.",
+            quote="Bo left her there.",
             reason="r1",
         ),
         Finding(value=TWO, verdict=Verdict.PASS, answer="no", reason="r2"),
@@ -60,9 +60,9 @@ GONE = {"when": {"contains": TWO}, "error": "bad-request"}
     ("script", "opinion", "verdict"),
     [
         ([part(1), LOST], Verdict.UNREADABLE, Verdict.UNREADABLE),
-        ([part(1, "Bo left."), LOST], Verdict.UNREADABLE, Verdict.FAIL),
+        ([part(1, "Bo left her there."), LOST], Verdict.UNREADABLE, Verdict.FAIL),
         ([part(1), GONE], Verdict.ERROR, Verdict.ERROR),
-        ([part(1, "Bo left."), GONE], Verdict.ERROR, Verdict.ERROR),
+        ([part(1, "Bo left her there."), GONE], Verdict.ERROR, Verdict.ERROR),
     ],
 )
 async def test_a_lost_part_is_lost_for_its_value_alone(
@@ -93,7 +93,7 @@ async def test_a_value_whose_verdict_is_clear_is_asked_no_more(
     client: Any, all_votes: bool, calls: int
 ) -> None:
     # Votes 0 and 1 agree on value 2 and differ on value 1, which alone needs the third vote.
-    script = [part(1, "Bo left.", vote=0), part(1), part(2)]
+    script = [part(1, "Bo left her there.", vote=0), part(1), part(2)]
     asked = judge(client, *script)
     panel = Panel((asked,), votes=3, all_votes=all_votes)
     check = await take_votes(panel, STORY_SUBJECT, by="accepting")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,6 @@ from judge import errors
 from judge.backends.base import Call, Completion, Message, Mode, Reading
 from judge.backends.openai import OpenAIBackend
 from judge.cache import ReplyCache
-from judge.judging import client as client_module
 from judge.judging.client import MAX_TRIES, MAX_TRIES_UNREACHABLE, Asked, Client
 from judge.judging.limits import Budget, BudgetReached, Price
 from judge.replies import About, YesNo
@@ -170,25 +168,12 @@ async def test_a_refusal_is_told_apart_and_not_asked_again() -> None:
     assert asked.usage.replies == 1 and len(backend.calls) == 1
 
 
-async def test_truncated_at_the_second_attempt_both_are_paid() -> None:
-    asker, _ = client(one_by_one(INVENTED, Completion("{", "length", 10, 50)))
-    asked = await ask(asker)
-    assert asked.trouble == "truncated"
-    assert (asked.usage.replies, asked.usage.output_tokens) == (2, 53)
-
-
 async def test_an_error_of_the_backend_is_raised_as_it_is() -> None:
     for said in ([errors.BadRequest("no")], [INVENTED, errors.BadRequest("no")]):
         asker, backend = client(one_by_one(*said))
         with pytest.raises(errors.BadRequest, match=r"^no$"):
             await ask(asker)
         assert len(backend.calls) == len(said)
-
-
-async def test_a_programming_error_is_no_unreadable_reply() -> None:
-    asker, _ = client(one_by_one(RuntimeError("a bug")))
-    with pytest.raises(RuntimeError, match="a bug"):
-        await ask(asker)
 
 
 async def test_asks_at_once_do_not_mix_up_their_records() -> None:
@@ -238,25 +223,12 @@ async def test_a_retry_that_succeeds_costs_one_reply() -> None:
     assert asker.counters.output_tokens == 3
 
 
-async def test_the_servers_own_pause_is_kept() -> None:
-    asker, _ = client(one_by_one(errors.RateLimited("x", retry_after=0.2), GOOD))
-    began = time.monotonic()
-    await ask(asker)
-    assert time.monotonic() - began >= 0.2
-
-
 async def test_a_pause_too_long_to_wait_ends_the_run() -> None:
     asker, backend = client(one_by_one(errors.RateLimited("quota", retry_after=3600), GOOD))
     async with asyncio.timeout(60):
         with pytest.raises(errors.Unreachable, match="3600 s: quota"):
             await ask(asker)
     assert len(backend.calls) == 1
-
-
-async def test_a_refusal_lowers_the_limit() -> None:
-    asker, _ = client(one_by_one(errors.RateLimited("x"), GOOD), limit=8)
-    await ask(asker)
-    assert 4 <= asker.limit.limit < 5
 
 
 async def test_no_more_calls_at_once_than_the_limit() -> None:
@@ -285,11 +257,6 @@ async def test_the_time_of_a_call_does_not_count_the_start() -> None:
     backend = Late(script=one_by_one(GOOD))
     asker = Client("fake:m", backend, cache=None, budget=Budget(), limit=8, timeout=0.01)
     assert (await ask(asker)).trouble is None and len(backend.calls) == 1
-
-
-async def test_an_engine_in_this_process_has_no_timeout() -> None:
-    asker, _ = client(one_by_one(GOOD), delay=0.05, timeout=0.01, slots=1)
-    assert (await ask(asker)).trouble is None
 
 
 # ---------------------------------------------------------------- cache
@@ -470,14 +437,6 @@ async def test_a_damaged_entry_is_asked_anew(cache: ReplyCache, damage: dict[str
     assert len(backend.calls) == 2
 
 
-async def test_failures_are_not_kept(cache: ReplyCache) -> None:
-    asker, backend = client(one_by_one(errors.BadRequest("x"), GOOD), cache=cache)
-    with pytest.raises(errors.BadRequest):
-        await ask(asker)
-    assert (await ask(asker)).trouble is None
-    assert len(backend.calls) == 2
-
-
 # ---------------------------------------------------------------- single flight
 
 
@@ -513,26 +472,6 @@ async def test_the_first_is_cancelled_and_the_others_go_on() -> None:
     assert len(backend.calls) == 2 and not asker._flights
 
 
-async def test_another_is_cancelled_and_the_first_goes_on() -> None:
-    asker, backend = client(one_by_one(GOOD))
-    backend.gate = asyncio.Event()
-    tasks = [asyncio.create_task(ask(asker)) for _ in range(3)]
-    await under_way(backend, 1)
-    tasks[1].cancel()
-    backend.gate.set()
-    results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [isinstance(r, Asked) for r in results] == [True, False, True]
-    assert len(backend.calls) == 1
-
-
-async def test_all_learn_of_the_error() -> None:
-    asker, backend = client(one_by_one(errors.BadRequest("no")), delay=0.01)
-    async with asyncio.timeout(60):
-        results = await asyncio.gather(*(ask(asker) for _ in range(3)), return_exceptions=True)
-    assert all(isinstance(r, errors.BadRequest) for r in results)
-    assert len(backend.calls) == 1
-
-
 async def test_a_cache_that_cannot_be_written_hangs_nobody(
     cache: ReplyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -559,31 +498,6 @@ async def test_never_more_calls_than_the_budget(most: int) -> None:
     stopped = [r for r in results if isinstance(r, BudgetReached)]
     assert len(stopped) >= 12 - most
     assert all(isinstance(r, BudgetReached | Asked) for r in results)
-
-
-async def test_the_budget_is_shared_by_clients() -> None:
-    budget = Budget(max_calls=3)
-    one, _ = client(one_by_one(GOOD), budget=budget)
-    two, _ = client(one_by_one(GOOD), budget=budget)
-    await ask(one)
-    await ask(one, replace(CALL, vote=1))
-    await ask(two)
-    with pytest.raises(BudgetReached):
-        await ask(two, replace(CALL, vote=1))
-
-
-async def test_a_cost_stops_further_calls() -> None:
-    asker, _ = client(one_by_one(GOOD), budget=Budget(max_cost=50e-6))
-    await ask(asker)
-    await ask(asker, replace(CALL, vote=1))
-    with pytest.raises(BudgetReached, match="--max-cost"):
-        await ask(asker, replace(CALL, vote=2))
-
-
-async def test_cached_replies_need_no_budget(cache: ReplyCache) -> None:
-    await ask(client(one_by_one(GOOD), cache=cache)[0])
-    asker, _ = client(one_by_one(GOOD), cache=cache, budget=Budget(max_calls=0))
-    assert (await ask(asker)).trouble is None
 
 
 async def test_a_server_that_reports_no_tokens_is_stopped_all_the_same(cache: ReplyCache) -> None:
@@ -618,13 +532,6 @@ async def test_log_probabilities_that_a_server_learns_to_give_are_asked_for_agai
     for _ in range(2):
         tokens, _ = await asker.first_token(call)
         assert tokens == {"Yes": -0.1} and len(backend.calls) == 2
-
-
-async def test_the_first_token() -> None:
-    said = Completion("Yes", "length", 9, 1, None, (("Yes", -0.1), ("No", -2.4)))
-    asker, _ = client(one_by_one(said))
-    tokens, usage = await asker.first_token(replace(CALL, logprobs=20))
-    assert tokens == {"Yes": -0.1, "No": -2.4} and usage.input_tokens == 9
 
 
 async def test_a_model_without_log_probabilities_is_named() -> None:
@@ -764,17 +671,6 @@ async def test_one_probe_for_all_that_ask_at_once() -> None:
     assert len(server.bodies) == 6
 
 
-@pytest.mark.parametrize("planted", [{"mode": "aloud"}, {"mode": ["tools"]}, {"mode": 1}, {}])
-async def test_a_damaged_memory_is_probed_anew(
-    cache: ReplyCache, planted: dict[str, object]
-) -> None:
-    server = Server("schema")
-    asker = server.client(cache)
-    cache.set(asker._mode_key(), planted)
-    await asker.prepare()
-    assert server.ways == ["schema"]
-
-
 async def test_a_server_that_never_gives_json() -> None:
     with pytest.raises(errors.UsageError, match=r"json_schema: .*tools: .*json: ") as caught:
         await Server().client(None).prepare()
@@ -800,14 +696,3 @@ async def test_templates_in_the_record_reach_the_server_as_they_are(cache: Reply
     for body in server.bodies[1:]:
         assert [m["content"] for m in body["messages"][:2]] == [text, text]
     assert len(server.bodies) == 3
-
-
-async def test_no_secret_lies_in_the_cache(cache: ReplyCache) -> None:
-    await ask(Server("schema").client(cache))
-    cache.close()
-    for file in cache.folder.rglob("*"):
-        assert KEY.encode() not in (file.read_bytes() if file.is_file() else b"")
-
-
-def test_the_longest_wait_is_finite() -> None:
-    assert 0 < client_module.LONGEST_WAIT < 3600

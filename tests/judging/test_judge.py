@@ -1,27 +1,24 @@
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import Denied, Unreachable
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
-from judge.judging.reading import LEAST_MASS, Reader, word_chances
+from judge.judging.reading import Reader
 from judge.records import Value
 from judge.rubric import Rubric, builtin, parse
 from judge.subject import Subject
 from judge.verdict import Verdict
 
-STORY = "An shook her head. Bo left."
+STORY = "An shook her head. Bo left her there."
 VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two"))
 STORY_SUBJECT = Subject("s", "story", {"story": STORY}, "abcd1234", VALUES)
 
@@ -42,48 +39,6 @@ def client(tmp_path: Path) -> Any:
         )
 
     return made
-
-
-# ---------------------------------------------------------------- P(yes)
-
-
-def _yes(tokens: dict[str, float]) -> float | None:
-    chances = word_chances(tokens)
-    return chances[0] if chances else None
-
-
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [
-        ({"Yes": 0.6, "No": 0.2}, 0.75),
-        ({" yes": 0.3, "YES": 0.3, "yes.": 0.0, "No": 0.2}, 0.75),
-        ({"**Yes": 0.4, "\u2581No": 0.4}, 0.5),
-        ({"Yes": 0.5}, 1.0),
-        ({"no": 0.5, "Maybe": 0.5}, 0.0),
-        ({"Yesterday": 0.5, "Not": 0.2, "None": 0.1, "Yes": 0.1, "No": 0.1}, 0.5),
-        ({"Yes": 0.03, "No": 0.01}, None),
-        ({"Maybe": 1.0}, None),
-        ({"": 0.9, "  ": 0.1}, None),
-        ({}, None),
-    ],
-)
-def test_the_probability_of_yes_is_its_share_of_yes_and_no(
-    tokens: dict[str, float], expected: float | None
-) -> None:
-    logs = {token: math.log(p) if p else -math.inf for token, p in tokens.items()}
-    found = _yes(logs)
-    assert found == (None if expected is None else pytest.approx(expected))
-
-
-@given(yes=st.floats(0, 1), rest=st.floats(0, 1))
-def test_it_is_a_probability_or_unreadable(yes: float, rest: float) -> None:
-    no = (1 - yes) * rest
-    tokens = {"Yes": math.log(yes) if yes else -math.inf, "no": math.log(no) if no else -math.inf}
-    found = _yes(tokens)
-    if yes + no < LEAST_MASS * 0.999:
-        assert found is None
-    elif yes + no > LEAST_MASS * 1.001:
-        assert found == pytest.approx(yes / (yes + no))
 
 
 # ---------------------------------------------------------------- decision lists, by hand
@@ -149,15 +104,6 @@ async def test_a_decision_list_worked_by_hand(
     assert vote.usage.replies == len(chances), "every step is asked, so that P is always whole"
 
 
-@pytest.mark.parametrize("label", ["yes", "no", "neutral"])
-@given(chances=st.tuples(st.floats(0.01, 0.99), st.floats(0.01, 0.99)))
-def test_the_answers_of_a_list_are_a_distribution(label: str, chances: tuple[float, float]) -> None:
-    for rubric in (TWO, YES_FIRST):
-        decided = Reader().decide(rubric, {n: (p, 1 - p) for n, p in enumerate(chances)})
-        assert sum(decided.probabilities.values()) == pytest.approx(1)
-        assert decided.sure and {label, decided.answer} <= set(decided.probabilities)
-
-
 @pytest.mark.parametrize(
     ("chances", "thresholds", "margin", "verdict"),
     [
@@ -183,16 +129,6 @@ async def test_thresholds_replace_the_rubrics_and_near_them_it_abstains(
     assert vote.evidence[0].probability == pytest.approx(chances[0] * chances[1])
 
 
-async def test_a_step_that_is_not_reached_cannot_make_it_unsure(client: Any) -> None:
-    script = [
-        {"when": {"contains": "Question A?"}, "p_yes": 0.05},
-        {"when": {"contains": "Question B?"}, "p_yes": 0.5},
-    ]
-    judge = Judge(TWO, client(*script), "probability", reader=Reader(margin=0.3))
-    vote = await judge.vote(norm("neutral"))
-    assert vote.verdict is Verdict.PASS
-
-
 async def test_neither_yes_nor_no_is_unreadable_never_a_no(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,20 +147,11 @@ async def test_neither_yes_nor_no_is_unreadable_never_a_no(
     assert vote.reason is not None and vote.usage.replies == 2
 
 
-async def test_without_probability_steps_the_reading_is_structured(client: Any) -> None:
-    own = listed({"yes": "yes", "no": "no"})
-    bare = own.model_copy(
-        update={"readings": own.readings.model_copy(update={"probability": None})}
-    )
-    judge = Judge(bare, client(), "probability")
-    assert not judge.probabilistic
-
-
 # ---------------------------------------------------------------- structured
 
 
 async def test_a_structured_vote_carries_its_evidence(client: Any) -> None:
-    found = [{"character": "Bo", "quote": "Bo left."}]
+    found = [{"character": "Bo", "quote": "Bo left her there."}]
     reply = {
         "values": [
             {"value": 1, "reason": "r", "speeches": found},
@@ -236,7 +163,7 @@ async def test_a_structured_vote_carries_its_evidence(client: Any) -> None:
     assert list(vote.verdicts().values()) == [Verdict.FAIL, Verdict.PASS]
     assert (vote.seed, vote.temperature, vote.verdict) == (13, 0.7, Verdict.FAIL)
     assert [(f.value, f.character, f.quote, f.answer, f.reason) for f in vote.evidence] == [
-        (VALUES[0].text, "Bo", "Bo left.", "yes", "r"),
+        (VALUES[0].text, "Bo", "Bo left her there.", "yes", "r"),
         (VALUES[1].text, None, None, "no", None),
     ]
 

@@ -11,17 +11,16 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import UsageError
 from judge.judging.client import Client
-from judge.judging.combining import Isotonic, Logistic
+from judge.judging.combining import Logistic
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.reading import LEAST_MASS, Reader, word_chances
-from judge.prompts import messages, question
-from judge.rubric import Question, Rubric, parse, system_text
+from judge.prompts import messages
+from judge.rubric import Rubric, parse, system_text
 from judge.subject import Subject
 from judge.verdict import Usage, Verdict
 
@@ -94,11 +93,6 @@ WEIGHED = Logistic(
 )
 
 
-def test_only_the_questions_that_count_are_wanted() -> None:
-    assert Reader().wanted(RUBRIC) == (0, 1), "the steps, and nothing from `also`"
-    assert Reader(combination=WEIGHED).wanted(RUBRIC) == (1, 2)
-
-
 def test_the_likeliest_answer_is_taken_and_sure_from_the_threshold_on() -> None:
     # Question C is level, so neutral scores 0; of yes and no one has exp(log 3), the other 1/3.
     read = {1: (0.75, 0.25), 2: (1 / 3, 1 / 3, 1 / 3)}
@@ -117,16 +111,6 @@ def test_a_threshold_on_the_probability_goes_for_the_list_as_well() -> None:
         decided = Reader(sure_at=sure_at).decide(RUBRIC, read)
         assert (decided.answer, decided.sure) == ("yes", sure)
         assert decided.probabilities == pytest.approx({"yes": 0.72, "no": 0.08, "neutral": 0.2})
-
-
-@settings(deadline=None)
-@given(p=st.floats(0, 1), sure_at=st.floats(0, 1))
-def test_a_combination_never_makes_sure_what_is_less_likely(p: float, sure_at: float) -> None:
-    corners = Isotonic(questions=(3,), answers=("yes", "no"), xs=(0.2, 0.6), ys=(0.05, 0.95))
-    decided = Reader(combination=corners, sure_at=sure_at).decide(RUBRIC, {3: (p, 1 - p)})
-    best = max(decided.probabilities.values())
-    assert decided.probabilities[decided.answer] == best
-    assert decided.sure == (best >= sure_at)
 
 
 # ---------------------------------------------------------------- a judge that reads by one
@@ -179,14 +163,6 @@ async def test_a_vote_by_a_combination_worked_by_hand(
     assert vote.evidence[0].probability == pytest.approx(probability, abs=1e-6)
     assert vote.evidence[0].answer == "yes"
     assert asked == ["B?", "C?"] and vote.usage == Usage(2, 20, 2)
-
-
-async def test_an_answer_that_was_never_fitted_has_no_probability(client: Any) -> None:
-    made, _ = client({"A?": {"Yes": 0.8, "No": 0.2}})
-    two = Isotonic(questions=(0,), answers=("yes", "no"), xs=(0.5,), ys=(0.8,))
-    judge = Judge(RUBRIC, made, "probability", reader=Reader(combination=two))
-    vote = await judge.vote(norm("neutral"))
-    assert (vote.verdict, vote.evidence[0].probability) == (Verdict.FAIL, 0.0)
 
 
 async def test_chances_of_any_question_and_none_where_one_is_unreadable(client: Any) -> None:
@@ -271,23 +247,6 @@ def test_a_swapped_question_shows_two_fields_in_each_others_place() -> None:
     assert sent(messages(CHOICE, COMPARISON, step=1, swapped=True)) == straight
 
 
-def test_what_is_remembered_of_a_text_tells_the_two_apart() -> None:
-    for step in (None, 0):
-        straight = question(CHOICE, COMPARISON, step=step)
-        turned = question(CHOICE, COMPARISON, step=step, swapped=True)
-        assert straight is question(CHOICE, COMPARISON, step=step)
-        assert straight.digest != turned.digest
-        assert f"[output 1 {COMPARISON.mark}]\nApple." in sent(straight)
-        assert f"[output 2 {COMPARISON.mark}]\nApple." in sent(turned)
-
-
-def test_without_an_order_nothing_changes_places() -> None:
-    for step in (None, 0):
-        assert messages(RUBRIC, norm("yes"), step=step, swapped=True) == messages(
-            RUBRIC, norm("yes"), step=step
-        )
-
-
 async def test_a_swapped_judge_asks_every_question_turned_round(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,22 +281,3 @@ def test_what_a_rubric_may_not_ask(also: str, order: str, message: str) -> None:
     steps = '[{question: "A?", no: neutral}, {question: "B?", "yes": "yes", "no": "no"}]'
     with pytest.raises(UsageError, match=message):
         listed(steps, also, order)
-
-
-def test_questions_are_numbered_through() -> None:
-    assert RUBRIC.readings.probability is not None
-    asked = RUBRIC.readings.probability.questions
-    assert [one.question for one in asked] == ["A?", "B?", "C?", "D?"]
-    assert [one.words for one in asked] == [("yes", "no"), ("yes", "no"), LABELS, ("yes", "no")]
-    with pytest.raises(ValidationError):
-        Question(question="", words=LABELS)
-
-
-def test_another_question_makes_another_rubric() -> None:
-    steps = '[{question: "A?", no: neutral}, {question: "B?", "yes": "yes", "no": "no"}]'
-    made = [listed(steps, also) for also in ("[]", '[{question: "C?"}]', '[{question: "E?"}]')]
-    made.append(listed(steps, '[{question: "C?"}]', "order: [rule_of_thumb, story]\n"))
-    made.append(
-        listed(steps, '[{question: "C?", swapped: true}]', "order: [rule_of_thumb, story]\n")
-    )
-    assert len({rubric.digest for rubric in made}) == len(made)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from judge.evidence import SPEECH_MARKS
 from judge.judging.rewriter import Passage, apply_insertions, apply_rewrites, passages
 from judge.records import Value
-from judge.rewrites import Insertion, Insertions, Rewrite, Rewrites
+from judge.replies import Insertion, Insertions, Rewrite, Rewrites
 from judge.subject import Subject
 from judge.verdict import Edit, Finding, Verdict
 
@@ -77,19 +77,6 @@ def test_a_passage_inside_another_adds_its_value_and_nothing_else() -> None:
     ]
 
 
-def test_passages_that_only_touch_stay_apart() -> None:
-    found = passages(subject("aaaa.bbbb."), [finding("aaaa.", 1), finding("bbbb.", 2)])
-    assert [p.numbers for p in found] == [(1,), (2,)]
-
-
-def test_a_passage_is_described_with_its_speaker_and_values() -> None:
-    story = "I would keep it."
-    assert Passage(0, 16, "Bo", (1, 3)).described(story, "against") == (
-        "Bo (against value 1, 3): I would keep it."
-    )
-    assert Passage(0, 1, None, (2,)).described(story, "states") == "Narrator (states value 2): I"
-
-
 # ---------------------------------------------------------------- rewrites
 
 
@@ -150,12 +137,6 @@ def test_speech_marks_come_in_pairs_after_a_rewrite(before: str, words: str, aft
     assert sum(char in SPEECH_MARKS for char in new) % 2 == 0
 
 
-def test_an_open_mark_elsewhere_in_the_paragraph_does_no_harm() -> None:
-    story = 'The 6" pipe broke. "I keep it," he said.'
-    new, _ = rewritten(story, ("I keep it,", '"I took it back,"'))
-    assert new == 'The 6" pipe broke. "I took it back," he said.'
-
-
 @given(
     words=st.text(alphabet='ab ,."', min_size=1, max_size=20).filter(lambda t: t.strip(' "')),
     before=st.sampled_from(["Mine,", '"Mine,"', "All.", '"All."', "he said.", "He kept it."]),
@@ -208,18 +189,6 @@ def test_dialogue_goes_behind_the_sentence_that_holds_its_anchor(
     text, (edit,) = inserted(story, (1, anchor, f" {dialogue}\n"))
     assert text == new.format(dialogue)
     assert (edit.before, edit.after, edit.round) == ("", dialogue, 2)
-
-
-def test_pieces_at_one_place_keep_the_order_of_the_reply() -> None:
-    text, edits = inserted(
-        "Odd nodded. He left.",
-        (3, "He left.", "Last."),
-        (1, "Odd nodded.", "First."),
-        (2, "Odd nodded", "Second."),
-    )
-    assert text == "Odd nodded. First. Second. He left. Last."
-    assert [e.after for e in edits] == ["First.", "Second.", "Last."]
-    assert [e.values for e in edits] == [("one--Agree",), ("two--Agree",), ("three--Agree",)]
 
 
 SENTENCES = st.sampled_from(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,12 @@ from judge.judging.reading import Reader
 from judge.profiles import (
     Guarantee,
     JudgeProfile,
-    Profile,
     Profiles,
-    item_key,
     named,
     shipped,
 )
-from judge.records import Value
 from judge.rubric import builtin
 from judge.run.setup import DEFAULT_MODEL
-from judge.subject import Subject
 from judge.weights import catalog
 
 # ---------------------------------------------------------------- bonds
@@ -116,36 +111,6 @@ def changed(path: str, to: Any) -> str:
     return json.dumps(tree)
 
 
-@pytest.mark.parametrize(
-    ("path", "to", "message"),
-    [
-        ("format", 2, "Input should be 1"),
-        ("judges", [], "at least 1 item"),
-        ("extra", 1, "Extra inputs are not permitted"),
-        ("judges.0.extra", 1, "Extra inputs are not permitted"),
-        ("judges.0.bond.extra", 1, "Extra inputs are not permitted"),
-        ("judges.0.bond.votes", 0, "greater than or equal to 1"),
-        ("judges.0.bond.reading", "tea leaves", "'structured' or 'probability'"),
-        ("judges.0.bond.temperature", math.nan, "finite number"),
-        ("judges.0.sure_at", math.nan, "finite number"),
-        ("judges.0.sure_at", 1.1, "less than or equal to 1"),
-        ("judges.0.rates.passed", 101, "more verdicts are right than there are labels"),
-        ("judges.0.rates.failed", 101, "more verdicts are right than there are labels"),
-        ("judges.0.rates.fails", -1, "greater than or equal to 0"),
-        ("judges.0.rates.design_effect", 0.5, "greater than or equal to 1"),
-        ("judges.0.rates.design_effect", math.inf, "finite number"),
-        ("judges.0.labels", {"00": "perhaps"}, "valid boolean"),
-        ("judges.0.combination.weights", [[math.nan], [0]], "finite number"),
-        ("judges.0.combination.kind", "forest", "expected tags"),
-        ("cascades", {"relevance": WHOLE["judges"][0]["rates"]}, "same two models"),
-    ],
-)
-def test_what_is_no_profile(path: str, to: Any, message: str) -> None:
-    Profile.model_validate_json(json.dumps(WHOLE))
-    with pytest.raises(ValidationError, match=message):
-        Profile.model_validate_json(changed(path, to))
-
-
 def test_a_cascade_is_of_two_models_the_same_for_all_checks() -> None:
     def judges(check: str, *models: str) -> list[JudgeProfile]:
         return [judge_profile(bond(check=check, model=model)) for model in models]
@@ -164,31 +129,6 @@ def test_a_cascade_is_of_two_models_the_same_for_all_checks() -> None:
 
 
 # ---------------------------------------------------------------- labelled items
-
-
-def test_an_item_is_known_by_its_texts_and_its_value() -> None:
-    values = (
-        Value.parse("Debts--Agree"),
-        Value.parse("Jokes--Agree"),
-    )
-
-    def story(id: str, text: str, **more: Any) -> Subject:
-        return Subject(id, "story", {"story": text, **more}, "abcd1234", values)
-
-    first = story("s1", "An left.")
-    known = item_key(first, "Debts--Agree")
-    # Neither its name nor its mark nor a field that is blank makes it another item.
-    assert item_key(
-        Subject("x", "story", {"story": "An left.", "setting": ""}, "ff"), "Debts--Agree"
-    )
-    assert known == item_key(story("s2", "An left.", setting=""), "Debts--Agree")
-    others = [
-        item_key(first, "Jokes--Agree"),
-        item_key(first, None),
-        item_key(story("s1", "An left. "), "Debts--Agree"),
-        item_key(story("s1", "An left.", setting="multiple"), "Debts--Agree"),
-    ]
-    assert len({known, *others}) == 5
 
 
 # ---------------------------------------------------------------- finding one
@@ -215,15 +155,6 @@ def test_another_judge_of_the_check_is_refused_by_the_users_own_profile() -> Non
 
 
 # ---------------------------------------------------------------- files
-
-
-def test_a_file_is_read_whole(tmp_path: Path) -> None:
-    path = tmp_path / "p.json"
-    path.write_text(profile(*PAIR, cascades={"relevance": GOOD}).model_dump_json(indent=1))
-    found = named(path)
-    assert found.source == str(path)
-    assert list(found.judges["relevance"]) == list(PAIR)
-    assert found.cascades == {"relevance": GOOD}
 
 
 TEXT = profile(*PAIR).model_dump_json()

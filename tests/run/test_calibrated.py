@@ -98,22 +98,6 @@ def test_the_models_of_a_profile(
     assert profiled_models(found, profiles) == found, "looked at again, it is the same"
 
 
-@pytest.mark.parametrize(
-    ("profiles", "given", "message"),
-    [
-        (BOTH, {}, "knows a:1, b:1: name one with --model"),
-        (CASCADE, {"model": ("a:1",)}, "is for a:1 before b:1; leave out --model"),
-        (CASCADE, {"model": ("b:1", "a:1")}, "is for a:1 before b:1"),
-        (CASCADE, {"cheap_model": "b:1"}, "is for a:1 before b:1"),
-    ],
-)
-def test_models_that_the_profile_is_not_for(
-    profiles: Profiles, given: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UsageError, match=rf"--profile p\.json {message}"):
-        profiled_models(settings(**given), profiles)
-
-
 # ---------------------------------------------------------------- bonds
 
 
@@ -193,13 +177,6 @@ def test_a_cascades_errors_are_those_of_the_whole() -> None:
     assert errors(profile=name, cheap_margin=0.5) == (GOOD, {})
     for given in ({"margin": 0.3}, {"thresholds": {"relevance": (0.6,)}}):
         assert errors(profile=name, **given) is None
-
-
-def test_steering_and_accepting_judges_err_each_in_their_own_way() -> None:
-    name = saved(known("relevance", CHEAP), known("relevance", STRONG, rates=EDITED))
-    found = setup(profile=name, model=(CHEAP,), accept_model=(STRONG,)).bound("norm").errors
-    assert found["relevance", "steering"].rates == GOOD
-    assert found["relevance", "accepting"].rates == EDITED
 
 
 # ---------------------------------------------------------------- refusals

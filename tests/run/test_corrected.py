@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from judge.run.calibrated import bond_of
 from judge.run.corrected import CorrectedRate, Corrections
 from judge.run.setup import Bound, Setup
 from judge.settings import resolve
-from judge.stats.corrected_rate import rogan_gladen
 from judge.subject import Subject
 
 SPEC = "scripted:judge.yaml"
@@ -78,24 +76,6 @@ def only(corrections: Corrections) -> CorrectedRate:
 # ---------------------------------------------------------------- one check, by hand
 
 
-def test_rogan_gladen_by_hand() -> None:
-    # TPR 0.9 and TNR 0.8: (0.55 + 0.8 - 1) / (0.9 + 0.8 - 1) = 0.5
-    corrections = Corrections()
-    relevance(corrections, bound("norm", "relevance"), 55, 45)
-    rate = only(corrections)
-    assert (rate.check, rate.undecided) == ("relevance", 0)
-    raw, estimate = rate.corrected.raw, rate.corrected.estimate
-    assert (raw.value, raw.n) == (pytest.approx(0.55), 100)
-    assert estimate.value == pytest.approx(0.5)
-    assert (estimate.n, estimate.of) == (200, 300)
-    assert rate.powered is None
-    # The delta method, for large samples: the judged sample and both labelled ones have a part.
-    parts = (0.55 * 0.45 / 100, 0.5**2 * 0.9 * 0.1 / 100, 0.5**2 * 0.8 * 0.2 / 100)
-    half = 1.96 * math.sqrt(sum(parts)) / 0.7
-    assert estimate.low is not None and estimate.high is not None
-    assert (estimate.low, estimate.high) == pytest.approx((0.5 - half, 0.5 + half), abs=0.02)
-
-
 def test_a_judge_that_may_be_no_better_than_chance_is_not_corrected() -> None:
     corrections = Corrections()
     coin = Rates(passed=33, passes=60, failed=33, fails=60)
@@ -142,27 +122,6 @@ def test_checks_about_values_count_values() -> None:
     rate = only(corrections)
     assert (rate.corrected.raw.n, rate.corrected.raw.value) == (20, pytest.approx(0.55))
     assert rate.corrected.estimate.value == pytest.approx(0.5)
-
-
-def test_values_of_one_story_go_together() -> None:
-    # Whatever one value gets the other gets too: 20 values are worth 10.
-    made, corrections = bound("story", "incorporation"), Corrections()
-    for number in range(10):
-        verdict = "pass" if number < 6 else "fail"
-        add(
-            corrections,
-            made,
-            story(number),
-            check("incorporation", verdict, One=verdict, Two=verdict),
-        )
-    found = only(corrections).corrected.estimate
-    apart = rogan_gladen(12, 20, 90, 100, 80, 100).estimate
-    together = rogan_gladen(12, 20, 90, 100, 80, 100, deff_judged=2).estimate
-    assert found.low is not None and apart.low is not None
-    assert (found.value, found.low, found.high) == pytest.approx(
-        (together.value, together.low, together.high), abs=1e-3
-    )
-    assert found.low < apart.low
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Where output lines go when OUT and the disk give out."""
+"""Where output lines go when OUT, the disk and other runs give trouble."""
 
 from __future__ import annotations
 
@@ -7,26 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from judge.errors import JudgeError
+from judge.errors import Exit, JudgeError, UsageError
 from judge.run import output
-from judge.run.lines import reread
-from judge.run.output import FileSink
-from judge.run.shelf import LineShelf
+from judge.run.output import FileSink, open_new, write_whole
 
 LINE = b'{"id": %d, "judge": {"verdict": "pass"}}\n'
 
 
-def test_a_line_that_finds_no_room_takes_none_from_the_side_file(
+def test_a_line_that_finds_no_room_leaves_no_part_of_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OUT is deleted, and then the disk is full: what the shelf has put beside it stays."""
-    out, aside = tmp_path / "out", tmp_path / "out.resume"
-    sink, shelf = FileSink(out, aside), LineShelf(aside)
+    sink = FileSink(tmp_path / "out")
     sink.write(LINE % 1)
-    out.unlink()
-    sink.look()
-    sink.write(LINE % 2)
-    shelf.put(3, reread(LINE % 4, kept=False))
     write = os.write
 
     def full(descriptor: int, text: bytes) -> int:
@@ -35,9 +27,45 @@ def test_a_line_that_finds_no_room_takes_none_from_the_side_file(
         return write(descriptor, text[:9])
 
     monkeypatch.setattr(output.os, "write", full)
-    with pytest.raises(JudgeError, match="No space left"):
+    with pytest.raises(JudgeError, match="No space left") as caught:
         sink.write(LINE % 3)
     monkeypatch.undo()
     sink.close()
-    shelf.close()
-    assert aside.read_bytes() == LINE % 1 + LINE % 2 + LINE % 4
+    assert caught.value.exit_code == Exit.UNAVAILABLE
+    assert (tmp_path / "out").read_bytes() == LINE % 1
+
+
+def test_what_another_run_has_finished_meanwhile_is_seen_under_the_lock(tmp_path: Path) -> None:
+    """The file was empty when this run looked, and is not when it has the lock."""
+    out = tmp_path / "out"
+    out.write_bytes(LINE % 1)
+    with pytest.raises(UsageError, match="exists"):
+        FileSink(out, fresh=True)
+    assert out.read_bytes() == LINE % 1
+    FileSink(out).close()
+
+
+def test_a_lock_on_a_file_that_was_replaced_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run puts OUT in order, and so another file in its place, between open and lock."""
+    out = tmp_path / "out"
+    out.write_bytes(LINE % 1)
+
+    def replaced(_: int) -> bool:
+        write_whole(out, LINE % 2)
+        return True
+
+    monkeypatch.setattr(output, "lock", replaced)
+    with pytest.raises(UsageError, match="another run is writing to"):
+        FileSink(out)
+    assert out.read_bytes() == LINE % 2
+
+
+def test_no_link_is_followed_to_a_new_file(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("precious")
+    (tmp_path / "out.new").symlink_to(tmp_path / "theirs")
+    with open_new(tmp_path / "out.new") as file:
+        file.write(b"ours")
+    assert (tmp_path / "theirs").read_text() == "precious"
+    assert not (tmp_path / "out.new").is_symlink()

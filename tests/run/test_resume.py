@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from judge.errors import UsageError
 from judge.run.job import Job
 from judge.run.lines import earlier
-from judge.run.resume import Kept, side_file, whole_lines
-from judge.run.running import Report, Watcher
+from judge.run.output import description_file
+from judge.run.resume import unmatched_file, whole_lines
+from judge.run.task import Report, Watcher
 from judge.run.validate import validate
 from judge.settings import resolve
 
@@ -50,7 +51,7 @@ class Told(Watcher):
     def left_out(self, count: int) -> None:
         self.foreign = count
 
-    def set_aside(self, count: int, out: Path, aside: Path) -> None:
+    def unmatched(self, count: int, out: Path) -> None:
         self.aside = count
 
 
@@ -81,7 +82,8 @@ class Room:
         (self.folder / "in.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
 
     def run(self, out: Path, *, resume: bool, **flags: Any) -> Report:
-        job = Job(["in.jsonl"], out=out, resume=resume, overwrite=not resume)
+        redo = flags.pop("redo", ())
+        job = Job(["in.jsonl"], out=out, resume=resume, overwrite=not resume, redo=redo)
         chosen = {"model": ["scripted:yes.yaml"], "check": ["relevance"], "rounds": 0} | flags
         self.watcher = Told()
         return validate(job, resolve({"cache": False, **chosen}), self.watcher)
@@ -91,28 +93,33 @@ class Room:
         self.run(self.folder / "whole.jsonl", resume=False)
         return (self.folder / "whole.jsonl").read_bytes()
 
-    def resumed(self, out: bytes, side: bytes | None = None) -> tuple[bytes, Report]:
-        """What stands in OUT after a resume of OUT and side file with these contents."""
+    def resumed(self, out: bytes, **flags: Any) -> tuple[bytes, Report]:
+        """What stands in OUT after a resume of an OUT with this content."""
         self.out.write_bytes(out)
-        side_file(self.out).unlink(missing_ok=True)
-        if side is not None:
-            side_file(self.out).write_bytes(side)
-        report = self.run(self.out, resume=True)
-        self.check_that_nothing_is_lost(out, side or b"", report=report)
+        unmatched_file(self.out).unlink(missing_ok=True)
+        whole = description_file(self.folder / "whole.jsonl")
+        if whole.exists():
+            description_file(self.out).write_bytes(whole.read_bytes())
+        report = self.run(self.out, resume=True, **flags)
+        self.check_that_nothing_is_lost(out, report)
         return self.out.read_bytes(), report
 
-    def check_that_nothing_is_lost(self, *before: bytes, report: Report) -> None:
-        """Beside OUT lie, once, the finished lines whose record does not stand in it; no others."""
+    def check_that_nothing_is_lost(self, before: bytes, report: Report) -> None:
+        """Finished lines whose record does not stand in OUT lie beside it; no others."""
         found = [earlier(line) for line in self.out.read_bytes().splitlines(keepends=True)]
-        stands = {line.key for line in found if line and line.finished}
-        old = {line for content in before for line in content.splitlines(keepends=True)}
-        told = [(line, earlier(line)) for line in old if line.endswith(b"\n")]
-        wanted = [line for line, one in told if one and one.finished and one.key not in stands]
-        side = side_file(self.out)
+        stands = [line.key for line in found if line and line.finished]
+        wanted = []
+        for line in before.splitlines(keepends=True):
+            one = earlier(line) if line.endswith(b"\n") else None
+            if one and one.key in stands:
+                stands.remove(one.key)
+            elif one and one.finished:
+                wanted.append(line)
+        side = unmatched_file(self.out)
         assert side.exists() == bool(wanted)
         left = side.read_bytes().splitlines(keepends=True) if wanted else []
         assert sorted(left) == sorted(wanted)
-        assert report.set_aside == self.watcher.aside == len(wanted)
+        assert report.unmatched == self.watcher.aside == len(wanted)
 
 
 @contextmanager
@@ -141,11 +148,10 @@ def test_any_lines_any_cut(
             old.insert(shuffled.randrange(1, len(old) + 1), line)
         content = b"".join(old)
         end = len(content) if data.draw(st.booleans()) else data.draw(st.integers(0, len(content)))
-        side = content if data.draw(st.booleans()) else None
 
         records = [POOL[i] for i in numbers]
         wanted = room.undisturbed(records)
-        found, report = room.resumed(content[:end], side)
+        found, report = room.resumed(content[:end])
     assert report.finished and report.summary.records == len(records)
     assert found == wanted
 
@@ -226,9 +232,6 @@ def test_another_script_behind_the_same_name_is_refused(room: Room) -> None:
 
 def test_what_judge_did_not_write_is_refused_or_told(room: Room) -> None:
     room.write(POOL[:2])
-    # Also beside lines of ours that an earlier run has left.
-    side_file(room.out).write_bytes(room.undisturbed(POOL[2:3]))
-    room.write(POOL[:2])
     for mine in (b"dear diary\n", b"PNG\x00\x01", b'{"id": 1}\n{"id": 2}\n'):
         room.out.write_bytes(mine)
         with pytest.raises(UsageError, match="was not written by judge"):
@@ -240,19 +243,17 @@ def test_what_judge_did_not_write_is_refused_or_told(room: Room) -> None:
     assert found == whole and room.watcher.foreign == 1
 
 
-def test_a_kill_while_lines_are_set_aside_loses_none(
+def test_a_kill_while_out_is_put_in_order_loses_nothing(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = room.undisturbed([POOL[i] for i in (0, 1, 2, 5)])
-    parts = whole.splitlines(keepends=True)
-    reordered = b"".join(parts[::-1])
+    reordered = b"".join(whole.splitlines(keepends=True)[::-1])
 
     def killed(*_: object) -> None:
         raise RuntimeError("killed")
 
-    for step in ("os.fsync", "pathlib.Path.replace", "os.truncate"):
+    for step in ("os.fsync", "pathlib.Path.replace", "shutil.copymode"):
         room.out.write_bytes(reordered)
-        side_file(room.out).unlink(missing_ok=True)
         with monkeypatch.context() as patch:
             patch.setattr(step, killed)
             with pytest.raises(RuntimeError, match="killed"):
@@ -261,34 +262,36 @@ def test_a_kill_while_lines_are_set_aside_loses_none(
         assert room.out.read_bytes() == whole, step
         assert report.summary.kept == 4, f"a finished line was lost in {step}"
     leftovers = {path.name for path in room.folder.glob("out.jsonl*")}
-    assert leftovers == {"out.jsonl"}
+    assert leftovers == {"out.jsonl", "out.jsonl.run.json"}
 
 
-def test_finished_lines_without_a_record_wait_for_one(room: Room) -> None:
-    whole = room.undisturbed([POOL[i] for i in (0, 1, 2, 5)])
-    room.write(POOL[:1])
-    first, _ = room.resumed(whole)
-    aside = side_file(room.out).read_bytes()
-    assert first + aside == whole
-    # An input without them again: they wait on.
-    room.write(POOL[1:2])
-    second, _ = room.resumed(first, aside)
-    room.write([POOL[i] for i in (0, 1, 2, 5)])
-    found, report = room.resumed(second, side_file(room.out).read_bytes())
-    assert found == whole and report.summary.kept == 4
+def test_redo_judges_the_named_verdicts_again_by_another_model(room: Room) -> None:
+    records = [POOL[i] for i in (0, 4, 5)]
+    old = room.undisturbed(records)
+    found, report = room.resumed(old, redo=("fail",), model=["scripted:other.yaml"])
+    before, after = (list(map(json.loads, text.splitlines())) for text in (old, found))
+    assert [line["judge"]["verdict"] for line in before] == ["pass", "fail", "pass"]
+    assert [line["judge"]["verdict"] for line in after] == ["pass"] * 3
+    assert report.summary.kept == 2 and [after[0], after[2]] == [before[0], before[2]]
+    known = json.loads(description_file(room.out).read_bytes())
+    models = [known[line["judge"]["fingerprint"]]["judge"] for line in after]
+    assert models == [["scripted:yes.yaml"], ["scripted:other.yaml"], ["scripted:yes.yaml"]]
+    # What is to be redone and finds no record is kept, too.
+    room.write(records[:1])
+    _, report = room.resumed(old, redo=("fail",), model=["scripted:other.yaml"])
+    assert report.unmatched == 2
 
 
-def test_each_kept_line_is_given_once(tmp_path: Path) -> None:
-    judgement = {"verdict": "pass", "workflow": "norm", "fingerprint": "f"}
-    texts = [json.dumps({"id": 1, "note": n, "judge": judgement}).encode() + b"\n" for n in "aab"]
-    (tmp_path / "k").write_bytes(b"".join(texts) + b'{"torn')
-    kept = Kept(tmp_path / "k")
-    kept.load()
-    found = [earlier(text) for text in texts]
-    keys = [one.key for one in found if one]
-    assert [kept.take(key) for key in keys] == texts
-    assert [kept.take(key) for key in keys] == [None] * 3
-    kept.close()
+def test_a_rewritten_record_is_found_by_what_it_was(room: Room) -> None:
+    room.write([{**POOL[0], "story": "Now another story."}, POOL[1]])
+    room.run(room.folder / "whole.jsonl", resume=False)
+    lines = [json.loads(line) for line in (room.folder / "whole.jsonl").open()]
+    # As a workflow that rewrites writes it: the new text outside, the original one inside.
+    lines[0]["judge"]["original"] = {"story": lines[0]["story"]}
+    lines[0]["story"] = "Rewritten."
+    old = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    found, report = room.resumed(old)
+    assert found == old and report.summary.kept == 2
 
 
 @given(st.lists(st.binary(max_size=6).map(lambda b: b.replace(b"\n", b"")), max_size=6), st.data())

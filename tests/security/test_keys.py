@@ -154,17 +154,6 @@ def test_a_server_that_refuses_the_key_and_repeats_it(
     assert_clean(left(typed.folder, done.stdout, done.stderr))
 
 
-def test_replies_through_langchain(
-    typed: Typed, echo: Loopback, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", echo.url)
-    done = typed(*JUDGE[:2], "-m", "langchain:openai:m", *JUDGE[4:], "-o", "out.jsonl")
-    assert done.returncode == 0, done.stderr
-    trail = left(typed.folder, done.stdout, done.stderr)
-    assert b"[secret]" in trail
-    assert_clean(trail)
-
-
 @pytest.mark.parametrize(
     "written",
     ["http://ann:{password}@{place}", "http://{place}?api_key={password}&v=1"],
@@ -209,30 +198,6 @@ def test_an_address_that_cannot_be_used_is_not_told(
     assert_clean(left(typed.folder, done.stdout, done.stderr), (PASSWORD,))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        (*JUDGE, "--dry-run"),
-        ("plan", *JUDGE[1:]),
-        ("calibrate", "labels.jsonl", *JUDGE[2:], "-o", "calibrated", "--draws", "20"),
-        ("evaluate", "normad", "rows.jsonl", "-m", "openai:m", "-o", "a.jsonl", "--tables", "t"),
-    ],
-    ids=lambda words: words[0] + ("" if len(words) < 10 else " -o"),
-)
-def test_other_commands(
-    typed: Typed, echo: Loopback, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", echo.url)
-    typed.write(
-        "labels.jsonl",
-        [{**norm(n), "labels": {"polite": "yes" if n % 2 else "no"}} for n in range(12)],
-    )
-    typed.write("rows.jsonl", [{**norm(n), "country": "Egypt", "value": "Re"} for n in range(3)])
-    done = typed(*words)
-    assert done.returncode in (0, 3), done.stderr
-    assert_clean(left(typed.folder, done.stdout, done.stderr))
-
-
 # ---------------------------------------------------------------- other hosts
 
 
@@ -250,27 +215,6 @@ def test_neither_key_nor_records_follow_a_redirection_to_another_server(
         assert f"sends its callers on to {echo.url} (HTTP {status})".encode() in done.stderr
         assert_clean(done.stdout + done.stderr)
     assert echo.count == 0
-
-
-def test_a_redirection_within_the_server_is_followed(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def script(asked: Asked) -> Answer:
-        if asked.number == 1:
-            again = {"Location": "/v1/chat/completions?where=here"}
-            return Answer(status=307, headers=again, body=b"")
-        return says('{"ready": "yes"}') if asked.probe else echoing(asked)
-
-    with Loopback(script, scripted_probe=True) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        assert typed(*JUDGE).returncode == 0
-    with Loopback(
-        lambda asked: Answer(status=307, headers={"Location": "/v1/chat/completions"}, body=b""),
-        scripted_probe=True,
-    ) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        done = typed(*JUDGE, "--no-cache")
-    assert done.returncode == 4 and b"from one address to the next" in done.stderr
 
 
 @pytest.mark.parametrize(

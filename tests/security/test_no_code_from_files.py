@@ -61,7 +61,7 @@ def test_a_run_over_a_cache_full_of_pickles(typed: Typed) -> None:
     target, cache = typed.folder / "boom", typed.folder / "cache"
     bomb = pickle.dumps(Bomb(target))
     keys = [key for (key,) in sql(cache, "SELECT key FROM Cache")]
-    assert len(keys) >= 4
+    assert len(keys) >= 2
     for mode, raw, name in ((4, 1, None), (4, 0, None), (4, 1, "bomb.val"), (3, 1, "../bomb.val")):
         change = "UPDATE Cache SET mode = ?, raw = ?, filename = ?, value = ?"
         sql(cache, change, mode, raw, name, None if name else bomb)
@@ -105,34 +105,6 @@ def test_planted_settings_do_not_count(tmp_path: Path, key: str, value: object) 
     assert again.stats().entries == 2 and again.clear() == 2
     again.close()
     assert not list(tmp_path.rglob("*.val"))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"verdict": ["pass"]},
-        {"verdict": "nonsense"},
-        {"checks": [5]},
-        {"checks": [{"check": "polite"}]},
-        {"usage": 5},
-        {"edits": [{}]},
-        None,
-    ],
-    ids=str,
-)
-def test_a_forged_record_of_no_known_shape_is_judged_again(
-    typed: Typed, change: dict[str, Any] | None
-) -> None:
-    whole = typed(*RUN)
-    cache = typed.folder / "cache"
-    rows = sql(cache, "SELECT key, value FROM Cache WHERE tag = 'record'")
-    assert len(rows) == 2
-    for key, text in rows:
-        told = json.loads(text)
-        told["judgement"] = {} if change is None else {**told["judgement"], **change}
-        sql(cache, "UPDATE Cache SET value = ? WHERE key = ?", json.dumps(told), key)
-    again = typed(*RUN)
-    assert (again.returncode, again.stdout) == (0, whole.stdout), again.stderr
 
 
 # ---------------------------------------------------------------- rubrics, tasks, scripts

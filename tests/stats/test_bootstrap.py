@@ -108,19 +108,6 @@ def test_nothing_to_draw_from_and_draws_that_do_not_differ() -> None:
     assert found == Estimate(0.0, n=2, of=2)
 
 
-def test_more_clusters_than_blocks() -> None:
-    """The acceleration of 1,000 clusters comes from 400 blocks; scipy's leaves out one by one."""
-    values = np.random.default_rng(3).exponential(size=1000)
-    resamples = Resamples(range(1000), draws=2000)
-    assert resamples.weights().shape == (1 + 2000 + 400, 1000)
-    ours = bootstrap(mean, values.tolist(), range(1000), draws=2000)
-    theirs = scipy_bootstrap(
-        (values,), np.mean, n_resamples=2000, method="BCa", rng=np.random.default_rng(1)
-    ).confidence_interval
-    assert ours.low == pytest.approx(theirs.low, abs=0.01)
-    assert ours.high == pytest.approx(theirs.high, abs=0.01)
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.floats(-5, 5), st.integers(0, 6)), min_size=1, max_size=30))
 def test_sums_are_weighted_sums(items: list[tuple[float, int]]) -> None:
@@ -178,21 +165,3 @@ def test_a_cluster_that_the_mean_leaves_out_is_none() -> None:
 
 
 # ---------------------------------------------------------------- paired differences
-
-FIRST = [1.0, 0.0, 1.0, 0.0, 0.5, None, 1.0, 0.0, 0.0, 1.0]
-SECOND = [1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0, None, 1.0]
-
-
-def test_by_hand_and_against_a_bootstrap_of_pairs() -> None:
-    pairs = list(zip(FIRST, SECOND, strict=True))
-
-    def difference(drawn: object) -> float | None:
-        both = [(a, b) for a, b in drawn if a is not None and b is not None]  # type: ignore[attr-defined]
-        return sum(b for _, b in both) / len(both) - sum(a for a, _ in both) / len(both)
-
-    plain = bootstrap(difference, pairs, CLUSTERS, seed=3)
-    found = paired_difference(FIRST, SECOND, Resamples(CLUSTERS, seed=3))
-    # 0, 1, 0, 0, 0.5, -, -1, 1, -, 0 over eight.
-    assert found.value == pytest.approx(1.5 / 8)
-    assert (found.n, found.of) == (8, 10)
-    assert (found.low, found.high) == (pytest.approx(plain.low), pytest.approx(plain.high))

@@ -13,7 +13,7 @@ from scipy.stats import kendalltau
 from statsmodels.stats.contingency_tables import mcnemar as reference
 from statsmodels.stats.multitest import multipletests
 
-from judge.stats.significance import Anova, McNemar, holm, kendall_tau_c, mcnemar, one_way_anova
+from judge.stats.significance import McNemar, holm, kendall_tau_c, mcnemar, one_way_anova
 
 # ---------------------------------------------------------------- mcnemar
 
@@ -23,15 +23,6 @@ def test_mcnemar_by_hand() -> None:
     first, second = [1, 0, 0, 0, 0, 0, 1, 1, 0], [0, 1, 1, 1, 1, 1, 1, 1, 0]
     assert mcnemar(first, second) == McNemar(1, 5, pytest.approx(14 / 64))
     assert mcnemar(second, first) == McNemar(5, 1, pytest.approx(14 / 64))
-
-
-def test_mcnemar_all_to_one_side() -> None:
-    assert mcnemar([0] * 10, [1] * 10).p == pytest.approx(2 / 2**10)
-
-
-@pytest.mark.parametrize("scores", [[], [1, 0, 1]])
-def test_nothing_differs(scores: list[float]) -> None:
-    assert mcnemar(scores, scores) == McNemar(0, 0, 1.0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), max_size=60))
@@ -51,14 +42,6 @@ def test_mcnemar_what_it_cannot_take() -> None:
 
 
 # ---------------------------------------------------------------- anova
-
-
-def test_anova_by_hand() -> None:
-    # Means 2 and 5 about 3.5: B = 6 * 1.5^2 = 13.5; W = 2 + 2 = 4 with 4 degrees of freedom.
-    found = one_way_anova([[1, 2, 3], [4, 5, 6]])
-    assert found.f == pytest.approx(13.5)
-    assert (found.between, found.within) == (1, 4)
-    assert found.p == pytest.approx(0.021311641)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +71,6 @@ def test_the_papers_p_values_follow_from_its_f_and_its_concepts(
 def test_anova_undefined(groups: list[list[float]]) -> None:
     found = one_way_anova(groups)
     assert found.f is None and found.p is None
-
-
-def test_empty_groups_are_left_out() -> None:
-    assert one_way_anova([[1, 2, 3], [], [4, 5, 6]]) == one_way_anova([[1, 2, 3], [4, 5, 6]])
-    assert one_way_anova([[], [1.0, 2.0]]) == Anova(None, None, 0, 1)
 
 
 # ---------------------------------------------------------------- holm
@@ -137,26 +115,9 @@ def test_the_papers_example() -> None:
     assert found == pytest.approx((1 - 2) / 3)
 
 
-def test_kendall_limits() -> None:
-    assert kendall_tau_c([1, 2, 3, 4], [10, 20, 30, 40]) == 1
-    assert kendall_tau_c([1, 2, 3, 4], [4, 3, 2, 1]) == -1
-
-
-def test_ties_by_hand() -> None:
-    # P = 4, Q = 0 of four things, two values in the first: 2 * 4 / (16 * 1/2).
-    assert kendall_tau_c([1, 1, 2, 2], [1, 2, 3, 4]) == 1
-
-
 @pytest.mark.parametrize("values", [([], []), ([1], [2]), ([1, 1, 1], [1, 2, 3])])
 def test_kendall_undefined(values: tuple[list[float], list[float]]) -> None:
     assert kendall_tau_c(*values) is None
-
-
-def test_kendall_bad_values() -> None:
-    with pytest.raises(ValueError, match="one length"):
-        kendall_tau_c([1, 2], [1, 2, 3])
-    with pytest.raises(ValueError, match="nan"):
-        kendall_tau_c([1, np.nan], [1, 2])
 
 
 @settings(deadline=None, max_examples=50)

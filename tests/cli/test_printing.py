@@ -1,0 +1,67 @@
+"""Tables on a terminal: in the columns there are, with every word and number whole."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from judge.cli.printing import print_table, shortened, width
+
+WORD = st.text("abcdefgh漢", min_size=1, max_size=14)
+WORDS = st.lists(WORD, min_size=1, max_size=12).map(" ".join)
+NUMBER = st.sampled_from(["", "7", "0.71 (0.65 to 0.77)", "0.71 (0.65 to 0.77), 30 of 40"])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data(), st.integers(1, 12))
+def test_a_table_of_any_content_fits_and_breaks_no_word(data: st.DataObject, many: int) -> None:
+    heads = ["judge", *(f"head {n}" for n in range(many)), "about"]
+    cells = st.tuples(WORDS, *[NUMBER] * many, WORDS)
+    rows = data.draw(st.lists(cells, min_size=1, max_size=4))
+    with pytest.MonkeyPatch.context() as patch:
+        printed: list[str] = []
+        patch.setattr("rich.console.Console.file", _Sink(printed), raising=False)
+        print_table(heads, rows, text=("about",))
+    lines = "".join(printed).splitlines()
+    assert all(cell_len(line.rstrip()) <= width() for line in lines)
+    shown = "\n".join(lines)
+    for row in rows:
+        for cell in row[1:-1]:
+            assert cell in shown, "numbers stay on one line"
+        assert all(word in shown for word in (*row[0].split(), *row[-1].split()))
+    assert all(head.split()[-1] in shown for head in heads)
+
+
+class _Sink:
+    encoding = "utf-8"
+
+    def __init__(self, into: list[str]) -> None:
+        self.write, self._into = into.append, into
+
+    def flush(self) -> None: ...
+
+    def isatty(self) -> bool:
+        return False
+
+
+def test_columns_that_have_no_room_come_below_with_their_labels(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [("relevance", "x" * 30, "y" * 30, "z" * 30)]
+    print_table(("check", "one", "two", "three"), rows, title="A title", notes=["a note"])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == "A title" and lines[-1] == "a note"
+    assert [line for line in lines if line.startswith("relevance")] == [
+        f"relevance  {'x' * 30}  {'y' * 30}",
+        f"relevance  {'z' * 30}",
+    ]
+
+
+def test_text_of_records_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("check", "n"), [("\x1b[2Jred \u202eabc [bold]", "1")])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and "\u202e" not in out
+    assert "\\u001b[2Jred" in out and "\\u202eabc [bold]" in out
+    assert shortened("a\n b" * 9, 3) == "a b…"

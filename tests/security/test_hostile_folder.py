@@ -1,0 +1,162 @@
+"""A folder that somebody else has filled, and packages that somebody else has written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import EntryPoints, distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.conftest import norm
+from cli.typed import Typed
+
+from judge import plugins
+from judge.errors import UsageError
+from judge.run.fingerprint import fingerprint
+
+RUN = ("validate", "n.jsonl", "--check", "relevance", "-q")
+
+
+@pytest.fixture
+def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
+    made = Typed(tmp_path, monkeypatch, capfd)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    made.write("n.jsonl", [norm(0)])
+    for name, chance in (("no", 0.1), ("yes", 0.9)):
+        script = {"reading": "probability", "replies": [{"p_yes": chance}]}
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(script))
+    return made
+
+
+def test_a_planted_cache_turns_no_verdict(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The attack: verdicts made with another judge lie in the cache that judge.toml names."""
+    run = (*RUN, "-m", "scripted:no.yaml", "--rounds", "0")
+    (tmp_path / "judge.toml").write_text('cache_dir = "planted"\n')
+    monkeypatch.delenv("JUDGE_CACHE_DIR")
+    done = typed(*run)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"judge.toml sets cache_dir, which" in done.stderr
+    assert not (tmp_path / "planted").exists()
+
+
+def test_code_is_not_imported_from_a_folder_unasked(typed: Typed, tmp_path: Path) -> None:
+    (tmp_path / "evil.py").write_text("open('boom', 'w')\nclass C: ...\n")
+    (tmp_path / "judge.toml").write_text('model = "langchain:evil.C"\n')
+    for words in (RUN, ("plan", "n.jsonl"), ("audit", "--list"), ("cache", "stats")):
+        done = typed(*words)
+        assert done.returncode == 2 and b"--trust-config" in done.stderr, words
+    assert not (tmp_path / "boom").exists()
+
+
+def test_settings_from_a_file_are_named(typed: Typed, tmp_path: Path) -> None:
+    (tmp_path / "judge.toml").write_text("timeout = 5\nfail_fast = true\n")
+    done = typed(*RUN, "-m", "scripted:yes.yaml", "--summary", "s.json")
+    assert (done.returncode, done.stderr) == (0, b"judge: from judge.toml: fail_fast, timeout\n")
+    told = json.loads((tmp_path / "s.json").read_text())
+    assert told["settings_from"] == {"judge.toml": ["fail_fast", "timeout"]}
+    assert typed(*RUN, "-m", "scripted:yes.yaml", "--no-fail-fast").stderr == (
+        b"judge: from judge.toml: timeout\n"
+    )
+
+
+def test_trust_is_given_by_flag_and_variable(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "judge.toml").write_text('model = "scripted:yes.yaml"\n')
+    assert typed(*RUN).returncode == 2
+    assert typed(*RUN, "--trust-config").returncode == 0
+    monkeypatch.setenv("JUDGE_TRUST_CONFIG", "1")
+    assert typed(*RUN).returncode == 0
+    assert typed(*RUN, "--no-trust-config").returncode == 2
+
+
+@pytest.mark.parametrize("provider", ["vllm", "openai", "local", "transformers", "langchain"])
+def test_the_name_of_a_model_is_no_option(typed: Typed, provider: str) -> None:
+    done = typed(*RUN, "-m", f"{provider}:--config=./x.yaml")
+    assert done.returncode == 2
+    assert b"the name of a model cannot begin with -" in done.stderr
+
+
+# ---------------------------------------------------------------- packages
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a package with one entry point found beside those that are installed."""
+    installed = plugins._installed()
+
+    def put(package: str, version: str, group: str, name: str) -> None:
+        place = tmp_path / "site" / f"{package}-{version}.dist-info"
+        place.mkdir(parents=True)
+        (place / "METADATA").write_text(f"Name: {package}\nVersion: {version}\n")
+        (place / "entry_points.txt").write_text(f"[{group}]\n{name} = evil:C\n")
+        found = [p for d in distributions(path=[str(tmp_path / "site")]) for p in d.entry_points]
+        points = EntryPoints((*installed.select(group=group), *found))
+        monkeypatch.setattr(plugins, "_installed", lambda: points)
+
+    return put
+
+
+@pytest.mark.parametrize(
+    ("group", "name"), [("judge.backends", "openai"), ("judge.workflows", "norm")]
+)
+def test_a_plug_in_cannot_take_the_name_of_ours(install: Any, group: str, name: str) -> None:
+    install("evil", "1.0", group, name)
+    with pytest.raises(UsageError, match=r"several packages .* \(evil, judge-text\): uninstall"):
+        plugins.load(group, name)
+
+
+def test_a_plug_in_and_its_version_are_in_the_fingerprint(install: Any, tmp_path: Path) -> None:
+    described: dict[str, Any] = {"workflow": "norm"}
+    models: dict[str, Any] = {"mine:m": {}, "openai:m": {}}
+    marks = [fingerprint(described, models)]
+    for version in ("1.0", "1.1"):
+        install("mine", version, "judge.backends", "mine")
+        assert plugins.packages("judge.backends", ["mine", "openai"]) == {"mine": f"mine {version}"}
+        marks.append(fingerprint(described, models))
+        (tmp_path / "site" / f"mine-{version}.dist-info").rename(tmp_path / version)
+    assert len(set(marks)) == 3
+
+
+BASE = """
+from importlib.machinery import PathFinder
+found = PathFinder.find_spec
+def find(name, path=None, target=None):
+    return None if name.partition(".")[0] in {absent} else found(name, path, target)
+PathFinder.find_spec = find
+from judge.cli import main
+main()
+"""
+"""The command line in an installation without any extra."""
+
+
+def test_the_base_install_runs_and_names_the_extra_that_is_missing(
+    typed: Typed, tmp_path: Path
+) -> None:
+    absent = {"langchain", "langchain_community", "langchain_openai", "matplotlib", "numpy"}
+    absent |= {"pyarrow", "pydantic_settings", "ray", "scipy", "sklearn", "torch", "xllamacpp"}
+    program = BASE.replace("{absent}", repr(absent))
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", program, *words], cwd=tmp_path, capture_output=True, text=True
+        )
+
+    done = run(*RUN, "-m", "scripted:yes.yaml", "--rounds", "0")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "n.parquet").write_bytes(b"PAR1")
+    for words, extra in (
+        (("validate", "n.parquet", "-m", "scripted:yes.yaml"), "parquet"),
+        ((*RUN, "-m", "langchain:openai:gpt-4o"), "langchain"),
+        (RUN, "local"),
+        (("calibrate", "n.jsonl", "-m", "scripted:yes.yaml"), "calibrate"),
+    ):
+        done = run(*words)
+        assert done.returncode == 2, (words, done.stderr)
+        assert "pip install '" in done.stderr and f"[{extra}]'" in done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
