@@ -24,6 +24,7 @@ from judge.evaluation.benchmark import (
 from judge.evaluation.cali_rows import (
     CONDITIONS,
     ENTAIL,
+    ENTAILED,
     EQUAL,
     FIRST,
     GROUPS,
@@ -38,7 +39,6 @@ from judge.evaluation.cali_rows import (
 from judge.evaluation.cali_tables import GRADED, tables
 from judge.evaluation.rows import asked, each_row, read_sources
 from judge.records import Item
-from judge.stats.annotators import ENTAILMENT
 
 COUNTRIES = {"us": "the United States", "in": "India"}
 
@@ -122,7 +122,7 @@ def _questions(task: str, pair: Pair, indicated: str) -> Iterator[tuple[str, dic
                 yield f"{pair.id}/{group}", {**texts, **told}
     elif task in ("entailment", "percentage") and pair.ratings is not None:
         golds = {
-            name: label and (ENTAIL if label == ENTAILMENT else NOT_ENTAIL)
+            name: label and (ENTAIL if label == ENTAILED else NOT_ENTAIL)
             for name, label in pair.labels.items()
         }
         yield pair.id, {**texts, **_golds(golds, indicated), "kept": pair.kept}

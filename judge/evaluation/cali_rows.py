@@ -22,8 +22,6 @@ from judge.evaluation.rows import Row
 from judge.records import Item
 from judge.records.fields import ENTAILMENT, LabelError, listed, literal, one_of, text_of
 from judge.records.values import clip
-from judge.stats.annotators import CONTRADICTION, NEUTRAL, ScaleMap
-from judge.stats.annotators import ENTAILMENT as ENTAILED
 from judge.stats.votes import Threshold, majority
 
 GROUPS = ("us", "in")
@@ -51,8 +49,9 @@ CONDITIONS = (
     *("knowledge", "context", "inference"),
 )
 
-_RANK = {CONTRADICTION: 0, NEUTRAL: 1, ENTAILED: 2}
-_SCALE = ScaleMap()
+ENTAILED = "entailment"
+_RANK = {"contradiction": 0, "neutral": 1, ENTAILED: 2}
+_SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", "5": ENTAILED}
 
 
 @dataclass(frozen=True)
@@ -120,8 +119,8 @@ def label_of(rating: object, column: str) -> str:
         LabelError: none of these.
     """
     text = str(rating).strip()
-    if not isinstance(rating, bool) and text in ("1", "2", "3", "4", "5"):
-        return _SCALE.label(int(text))
+    if not isinstance(rating, bool) and text in _SCALE:
+        return _SCALE[text]
     return one_of(rating, ENTAILMENT, column)
 
 

@@ -134,5 +134,5 @@ class Validation:
         report.summary.note_failure(line.text, line.judgement)
         judgement = line.judgement
         if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
-            bound = self.setup.bound_workflow(judgement["workflow"])
-            report.corrections.add(line.text, judgement, bound)
+            chosen = self.setup.settings.workflow or judgement["workflow"]
+            report.corrections.add(line.text, judgement, self.setup.bound_workflow(chosen))
