@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from judge.backends.base import parse_model
 from judge.cache import ReplyCache
@@ -11,9 +10,6 @@ from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget, Price
 from judge.settings import Settings
-
-if TYPE_CHECKING:
-    from judge.backends.batch import BatchBackend
 
 IN_FLIGHT = 5_000
 """Records under way where the user names no number: each of a record's waves takes as long as a
@@ -83,20 +79,10 @@ def records_in_flight(settings: Settings) -> int:
 
 
 def left_at_provider(settings: Settings, clients: Iterable[Client]) -> int:
-    """How many batches go on at the provider."""
-    return sum(backend.under_way for backend in _backends(settings, clients))
-
-
-def batches_told(settings: Settings, clients: Iterable[Client]) -> str:
-    """How the batches stand, for people; empty where there are none."""
-    return "; ".join(filter(None, (backend.told() for backend in _backends(settings, clients))))
-
-
-def _backends(settings: Settings, clients: Iterable[Client]) -> Iterator[BatchBackend]:
+    """How many batches the provider works on."""
     if settings.engine != "batch":
-        return
+        return 0
     from judge.backends.batch import BatchBackend
 
-    for client in clients:
-        if isinstance(client.backend, BatchBackend):
-            yield client.backend
+    backends = [client.backend for client in clients]
+    return sum(backend.under_way for backend in backends if isinstance(backend, BatchBackend))

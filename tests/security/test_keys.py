@@ -338,9 +338,9 @@ def test_langchain_with_its_debug_log(typed: Typed, echo: Loopback) -> None:
 
 
 @pytest.mark.slow
-def test_a_batch_that_waits(typed: Typed, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_batch_that_waits(typed: Typed) -> None:
     """What is noted of a batch, seen while the provider works."""
-    with BatchServer(tmp_path_factory.mktemp("server")) as server:
+    with BatchServer() as server:
         server.plan(delay=600.0)
         env = {
             "OPENAI_API_KEY": BATCH_KEY,
