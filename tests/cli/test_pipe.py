@@ -118,7 +118,7 @@ def test_a_record_that_takes_long_shows_signs_of_life(monkeypatch: pytest.Monkey
     from types import SimpleNamespace
 
     from judge.cli import progress
-    from judge.judging.client import Counters
+    from judge.judging.calls import Counters
     from judge.run.summary import SpeechStatistics, Summary
     from judge.settings import Settings
 
