@@ -103,7 +103,7 @@ class Judge:
             usage=sum((part.usage for part in parts), Usage()),
         )
 
-    async def _part(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> _Part:
+    async def _part(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Part:
         """What one reply says of the values asked about, or of the record (0)."""
         try:
             if self.probabilistic:
@@ -144,7 +144,7 @@ class Judge:
 
     # ------------------------------------------------------------ structured
 
-    async def _structured(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> _Part:
+    async def _structured(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Part:
         assert self.rubric.verdict is not None
         rubric, evidence = self.rubric, self.rubric.evidence
         numbers = asked if rubric.about == "values" else ()
@@ -164,11 +164,11 @@ class Judge:
         expected = self.rubric.verdict.expected(subject.label)
         answers = result.reply.answers()
         found = [_findings(subject.about(n), answers[n], expected) for n in asked]
-        return _Part(tuple(one for findings in found for one in findings), result.usage)
+        return Part(tuple(one for findings in found for one in findings), result.usage)
 
     # ------------------------------------------------------------ log-probabilities
 
-    async def _read(self, subject: Subject, call: Call, number: int) -> _Part:
+    async def _read(self, subject: Subject, call: Call, number: int) -> Part:
         """What is read of one value, or of the record (0), with P(pass).
 
         Every question that the reader wants is asked, so that P(pass) is always the probability of
@@ -186,7 +186,7 @@ class Judge:
             answer=decided.answer,
             probability=round(decided.probabilities.get(expected, 0.0), 6),
         )
-        return _Part((finding,), usage)
+        return Part((finding,), usage)
 
     async def chances(
         self, subject: Subject, number: int, questions: Sequence[int]
@@ -222,7 +222,7 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """What one reply brought: the whole vote, or its part about one value."""
 
     evidence: tuple[Finding, ...]
@@ -232,9 +232,9 @@ class _Part:
 
 def _lost(
     subject: Subject, asked: tuple[int, ...], verdict: Verdict, reason: str, usage: Usage
-) -> _Part:
+) -> Part:
     evidence = tuple(Finding(value=subject.about(n), verdict=verdict) for n in asked)
-    return _Part(evidence, usage, reason)
+    return Part(evidence, usage, reason)
 
 
 def _verdict(passes: bool) -> Verdict:
