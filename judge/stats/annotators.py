@@ -1,41 +1,18 @@
-"""Annotators one by one: quality, their use of a scale, and whether a judge may replace them."""
+"""The alternative annotator test: may a judge stand in for one of the people?
+
+Calderon, Reichart and Dror (2025), "The Alternative Annotator Test for LLM-as-a-Judge: How to
+Statistically Justify Replacing Human Annotators with LLMs", ACL 2025, arXiv 2501.10970, section 3.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-ENTAILMENT, NEUTRAL, CONTRADICTION = "entailment", "neutral", "contradiction"
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleMap:
-    """What one annotator's ratings 2 and 4 stand for; 1, 3 and 5 mean the same for everybody.
-
-    `two` is contradiction or neutral, `four` neutral or entailment; `support` tells for each of
-    the two how many calibration items it rests on (0: nothing was known, so it is neutral).
-    """
-
-    two: str = NEUTRAL
-    four: str = NEUTRAL
-    support: Mapping[int, int] = field(default_factory=lambda: {2: 0, 4: 0})
-
-    def label(self, rating: int) -> str:
-        """The rating as a label.
-
-        Raises:
-            ValueError: it is not a whole number from 1 to 5.
-        """
-        labels = {1: CONTRADICTION, 2: self.two, 3: NEUTRAL, 4: self.four, 5: ENTAILMENT}
-        if rating not in labels:
-            raise ValueError(f"{rating} is no rating from 1 to 5")
-        return labels[rating]
 
 
 Item = TypeVar("Item", bound=Hashable)
