@@ -49,7 +49,7 @@ _NEEDS = {
     "alternatives": "a premise, hypothesis and ratings, with another hypothesis to the premise",
     "knowledge": "question and norms",
     "context": "premise and norms",
-    "inference": "premise, hypothesis, norms, and ratings or effect",
+    "inference": "premise, hypothesis, norms and ratings",
 }
 
 # ------------------------------------------------------------ items
@@ -117,7 +117,7 @@ def _questions(task: str, pair: Pair, indicated: str) -> Iterator[tuple[str, dic
             yield f"{pair.id}/{group}", question
     elif task == "inference" and pair.hypothesis is not None:
         for group in GROUPS:
-            if group in pair.norms and (pair.ratings is not None or group in pair.effects):
+            if group in pair.norms:
                 told = {"norm": pair.norms[group], "country": group, "gold": pair.effect(group)}
                 yield f"{pair.id}/{group}", {**texts, **told}
     elif task in ("entailment", "percentage") and pair.ratings is not None:

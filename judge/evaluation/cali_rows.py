@@ -8,8 +8,6 @@ JSON lines or in further columns, in a form of our own:
 - `question`: asks for a custom, with `{country}` where the country's name belongs
 - `behavior`: what the norm is about (the rows of table 3)
 - `category`: the linguistic phenomenon (the rows of table 4)
-- `effect`: in place of ratings, what each country's norm does to the hypothesis:
-  `{"us": "more likely true"}`, or "less likely true", or "does not change"
 """
 
 from __future__ import annotations
@@ -68,7 +66,6 @@ class Pair:
     question: str | None = None
     ratings: Mapping[str, Sequence[str]] | None = None
     norms: Mapping[str, str] = field(default_factory=dict)
-    effects: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def labels(self) -> dict[str, str | None]:
@@ -92,8 +89,6 @@ class Pair:
         D.2 takes the difference between the groups' ratings: with its own norm in mind a group
         finds the hypothesis more likely, less likely or as likely as the other group does.
         """
-        if self.effects:
-            return self.effects.get(group)
         (other,) = (name for name in GROUPS if name != group)
         order = compared(self.labels[group], self.labels[other])
         return None if order is None else (SAME, MORE, LESS)[order]
@@ -151,16 +146,7 @@ def _rated(folded: Mapping[str, Any], norms: Mapping[str, str]) -> dict[str, Any
         if not norms:
             raise LabelError("field 'hypothesis' is missing, and 'norms' too", "hypothesis")
         return {}
-    pair: dict[str, Any] = {"hypothesis": text_of(folded, "hypothesis")}
-    if "effect" in folded:
-        given = _by_group(folded, "effect")
-        effects = {
-            name: one_of(text, {e: e for e in EFFECTS}, "effect") for name, text in given.items()
-        }
-        if stray := sorted(set(effects) - set(norms)):
-            raise LabelError(f"field 'effect' names {stray[0]!r}, which 'norms' does not", "effect")
-        return {**pair, "effects": effects}
-    return {**pair, "ratings": _ratings(folded)}
+    return {"hypothesis": text_of(folded, "hypothesis"), "ratings": _ratings(folded)}
 
 
 def _ratings(folded: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
