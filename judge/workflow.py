@@ -217,11 +217,6 @@ class State(TypedDict):
     work: Work
 
 
-def _each_once(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int, int]]:
-    made = [n for n in context.steering if not skip_reason(n, subject, context)]
-    return {(name, "steering"): (1, 1) for name in made}
-
-
 @dataclass(frozen=True, slots=True)
 class Workflow:
     """A workflow as the rest of the program sees it; found through `judge.workflows` entry points.
@@ -245,7 +240,6 @@ class Workflow:
     steering_votes: int = 1
     accepting_votes: int = 1
     voted: tuple[By, ...] = ("steering", "accepting")
-    calls: Callable[[Subject, Context], Mapping[tuple[str, By], tuple[int, int]]] = _each_once
 
     async def run(self, subject: Subject, context: Context) -> Outcome:
         """Take one subject through the workflow.

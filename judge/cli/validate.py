@@ -29,7 +29,7 @@ EPILOG = """**Examples**
 `judge validate stories.jsonl -o judged.jsonl --resume` — go on after an interruption
 
 **Exit codes**: 0 all judged; 1 the gate does not hold; 2 bad usage; 3 some records have no verdict;
-4 the model is out of reach, or disk, cache or OUT cannot be written to; 130 interrupted.
+4 a resource ended (model, budget, disk, cache or OUT), and --resume goes on; 130 interrupted.
 """
 
 

@@ -117,7 +117,6 @@ class _Maker:
             **shared,
             "topics": [category] if category in CATEGORIES else list(topics),
             "gold": [value.display for value in story.values],
-            "gold_topics": [known and known.topic(value.statement) for value in story.values],
         }
         for condition in self._of("extraction"):
             yield self._put(row, row.id, extracting, condition)

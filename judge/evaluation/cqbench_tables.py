@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from judge.evaluation.benchmark import Choices, Result
-from judge.evaluation.cqbench_values import as_released, folded, hits, is_neutral, merged
+from judge.evaluation.cqbench_values import folded, hits, is_neutral, merged
 from judge.evaluation.measuring import NOTE, Sample, class_scores, field, label_scores
 from judge.evaluation.tables import Cell, Table, bars, grouped
-from judge.stats.bootstrap import mean_estimate
 from judge.stats.classification import ratio
 
 TASKS = {
@@ -52,7 +51,7 @@ _RELEASED = (
 _EXTRACTION = (
     "recall: the mean credit (1, 0.5, 0) over gold values; story recall: the mean of the stories' "
     "own. unsettled: gold values that no judge settled, left out of both. At most ten predictions "
-    "a story are graded: cut is how many were given beyond them."
+    "a story are graded."
 )
 
 
@@ -161,23 +160,19 @@ def _binary(attitude: Sequence[Result]) -> Table:
 
 
 def _extractions(extraction: Sequence[Result]) -> Table:
-    """Value extraction: recall over all values, by category of the story and by topic."""
-    groups: list[tuple[tuple[str, str, str], tuple[list[Result], str | None]]] = []
+    """Value extraction: recall over all values, and by category of the story."""
+    groups: list[tuple[tuple[str, str, str], list[Result]]] = []
     for (condition,), own in grouped(extraction, _CONDITION, known=[CONDITIONS]):
-        groups.append((("all", "", condition), (own, None)))
+        groups.append((("all", "", condition), own))
         known = [result for result in own if result.fields.get("category")]
         for (category,), here in grouped(known, field("category")):
-            groups.append((("category", category, condition), (here, None)))
-        topics = (topic for r in own for topic in r.fields.get("gold_topics") or ())
-        for topic in dict.fromkeys(topic for topic in topics if topic):
-            here = [r for r in own if topic in (r.fields.get("gold_topics") or ())]
-            groups.append((("topic", topic, condition), (here, topic)))
+            groups.append((("category", category, condition), here))
     return bars(
         "cqbench-extraction",
         "Value extraction: recall",
         ("by", "group", "condition"),
         groups,
-        lambda part: _extraction(*part),
+        _extraction,
         drawn=("recall",),
         notes=(_EXTRACTION, NOTE),
     )
@@ -216,12 +211,7 @@ def _selection(results: Sequence[Result]) -> dict[str, Cell]:
 def _selection_released(results: Sequence[Result]) -> dict[str, Cell]:
     """The released script's figures: means over items with a readable answer, and F1 of the two."""
 
-    def read(result: Result) -> Result:
-        options = result.fields.get("options") or result.fields["gold"]
-        return replace(result, answer=as_released(result.answer, options))
-
-    answered = [read(one) for one in results if one.outcome == "answered" and one.fields["gold"]]
-    taken = Sample([result for result in answered if result.answer is not None])
+    taken = Sample([result for result in results if result.outcome == "answered"])
     left_out = len(results) - len(taken.results)
 
     def means(result: Result) -> tuple[float, float, float]:
@@ -244,19 +234,22 @@ def _selection_released(results: Sequence[Result]) -> dict[str, Cell]:
     }
 
 
-def _extraction(results: Sequence[Result], topic: str | None = None) -> dict[str, Cell]:
-    """Recall over gold values, those of one topic where it is named, and its mean over stories.
+def _extraction(results: Sequence[Result]) -> dict[str, Cell]:
+    """Recall over gold values, and its mean over stories.
 
     A refused or unreadable answer finds no value; an answer that was not graded is left out.
     """
     sample = Sample(results)
 
     def settled(result: Result) -> list[float]:
-        return [credit for credit in _credits(result, topic) if credit is not None]
+        gold: Sequence[str] = result.fields["gold"]
+        if result.outcome != "answered":
+            return [0.0] * len(gold)
+        return [credit for credit in result.steps.get("credits") or () if credit is not None]
 
-    gold = sum(len(_credits(one, topic)) for one in sample.there)
+    gold = sum(len(one.fields["gold"]) for one in sample.there)
     n = sum(len(settled(one)) for one in sample.there)
-    cells: dict[str, Cell] = {
+    return {
         **sample.counts(),
         "stories": sample.rows(),
         "gold values": gold,
@@ -268,30 +261,10 @@ def _extraction(results: Sequence[Result], topic: str | None = None) -> dict[str
             lambda one: sum(settled(one)) / len(settled(one)) if settled(one) else None
         ),
     }
-    if topic is None:
-        answered = [result for result in sample.there if result.outcome == "answered"]
-        cut = [int(result.steps.get("cut", 0)) for result in answered]
-        numbers = [float(len(result.answer)) for result in answered]
-        predictions = mean_estimate(numbers, Sample(answered).resamples)
-        cells["predictions"] = replace(predictions, of=len(results))
-        cells |= {"cut": sum(cut), "stories cut": sum(one > 0 for one in cut)}
-    return cells
 
 
 def _hits(result: Result) -> tuple[int, int, int]:
     return hits(result.answer if result.outcome == "answered" else [], result.fields["gold"])
-
-
-def _credits(result: Result, topic: str | None) -> list[float | None]:
-    """A credit for each gold value of the topic; None for one that was not settled."""
-    gold: Sequence[str] = result.fields["gold"]
-    credits: Sequence[float | None] = [0.0] * len(gold)
-    if result.outcome == "answered":
-        credits = result.steps.get("credits") or [None] * len(gold)
-    if topic is None:
-        return list(credits)
-    topics: Sequence[str | None] = result.fields["gold_topics"]
-    return [credit for credit, own in zip(credits, topics, strict=True) if own == topic]
 
 
 def _with_merged(results: Sequence[Result], slice: str) -> Iterator[Result]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Literal
 
 from judge.errors import UsageError
@@ -47,7 +46,6 @@ scale of World Values Survey questions 122 to 129.
 """
 
 _GROUP = {attitude: " / ".join(group) for group in SEVERITY for attitude in group}
-_ALIKE = 15
 
 Rule = Literal["paper", "released"]
 Pair = tuple[str, str]
@@ -203,27 +201,3 @@ def hits(given: Sequence[str], gold: Sequence[str]) -> tuple[int, int, int]:
     """
     found, right = {folded(text) for text in given}, {folded(text) for text in gold}
     return len(found & right), len(found), len(right)
-
-
-def as_released(given: Sequence[str], options: Sequence[str]) -> list[str] | None:
-    """The entries of a selection as CQ-Bench's released script reads them.
-
-    An entry counts if it has `--`, as the option that shares its longest stretch of more than 15
-    characters (the first of equals), else as itself: a wrong one. Repetitions are dropped. None
-    where there are entries and none counts: the script leaves such an item out.
-    """
-    read = [entry for entry in given if entry.strip()]
-    counted = [_nearest(entry, options) for entry in read if "--" in entry]
-    if read and not counted:
-        return None
-    return list(dict.fromkeys(counted))
-
-
-def _nearest(entry: str, options: Sequence[str]) -> str:
-    text, longest, found = entry.lower(), _ALIKE, entry
-    for option in options:
-        other = option.lower()
-        match = SequenceMatcher(None, text, other, autojunk=False).find_longest_match()
-        if match.size > longest:
-            longest, found = match.size, option
-    return found

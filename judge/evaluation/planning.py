@@ -14,9 +14,9 @@ from typing import Any
 from judge.backends.base import Prompt, Reading
 from judge.evaluation.asking import MOST_ENTRIES
 from judge.evaluation.benchmark import Benchmark, Choices, Graded, Result
-from judge.evaluation.evaluating import BASELINE, items_of, problem_of, setup_of
+from judge.evaluation.evaluating import BASELINE, items_of, setup_of
 from judge.judging.client import Client
-from judge.records import Item, Record, SeenIds, build
+from judge.records import Item, Problem, Record, build
 from judge.run.job import Job
 from judge.run.lines import bad_input
 from judge.run.plan import (
@@ -116,7 +116,7 @@ class _RehearsedGrader:
             record = build(Item("<answers>", 1, fields), "extraction")
             if isinstance(record, Record):
                 bound = self.setup.bound_workflow("extraction")
-                for name, _, most in costs(Subject.of(record), bound):
+                for name, (_, most) in (await costs(Subject.of(record), bound)).items():
                     self.made.add(name, most)
         credit, named = (1.0, (0,)) if predicted else (0.0, ())
         return Graded((credit,) * len(gold), (named,) * len(gold), (None,) * len(gold), Usage())
@@ -147,14 +147,14 @@ def plan_evaluation(
                 await benchmark.grade(result, _RehearsedGrader(setup, made))
 
     async def all_items() -> None:
-        with SeenIds() as ids:
-            for item in items_of(job, benchmark, choices):
-                if (problem := problem_of(item, ids)) is not None:
-                    found.bad.add(bad_input(item, problem).judgement)
-                    continue
-                found.records += 1
-                if not settings.model[0].startswith(BASELINE):
-                    await rehearse(item.fields or {})
+        for item in items_of(job, benchmark, choices):
+            if item.fields is None:
+                problem = item.problem or Problem("there is no item")
+                found.bad.add(bad_input(item, problem).judgement)
+                continue
+            found.records += 1
+            if not settings.model[0].startswith(BASELINE):
+                await rehearse(item.fields)
 
     asyncio.run(all_items())
     for name in high.costs:

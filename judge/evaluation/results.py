@@ -50,7 +50,6 @@ class Answered(BaseModel):
     probabilities: dict[str, float] | None = None
     steps: dict[str, Any] = Field(default_factory=dict)
     usage: dict[str, Any] = Field(default_factory=dict)
-    models: dict[str, Any] = Field(default_factory=dict)
     fingerprint: str = ""
     error: dict[str, Any] | None = None
 
@@ -80,7 +79,6 @@ def line_of(result: Result, mark: Mark, error: Mapping[str, Any] | None = None) 
         probabilities=chances and {name: round(p, 6) for name, p in chances.items()},
         steps=dict(result.steps),
         usage=result.usage.as_json(),
-        models=dict(mark.models),
         fingerprint=mark.fingerprint,
         error=None if error is None else dict(error),
     ).model_dump()

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from judge.errors import Exit, JudgeError
-from judge.judging.client import Counters
+from judge.judging.calls import Counters
 from judge.judging.limits import Budget, BudgetReached
 from judge.records import Item, Problem, SeenIds, build
 from judge.redact import guard_process

@@ -160,12 +160,6 @@ def test_limit_sample_and_unordered(
     assert sorted(judge.read("d").splitlines()) == sorted(judge.read("all").splitlines())
 
 
-def test_check_restricts(judge: Shell, typed: Any) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    assert typed("validate", "n.jsonl", *ONE, "-o", "o") == 0
-    assert [c["check"] for c in lines(judge.read("o"))[0]["judge"]["checks"]] == ["relevance"]
-
-
 def test_names_that_do_not_exist(judge: Shell, typed: Any, capfd: Any) -> None:
     judge.write("n.jsonl", [norm(0)])
     run = ("validate", "n.jsonl", "-q", "-o", "o")

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from judge.evaluation.benchmark import Result
 from judge.evaluation.cqbench import benchmark
-from judge.evaluation.cqbench_values import as_released, hits, is_neutral, merged
+from judge.evaluation.cqbench_values import hits, is_neutral, merged
 from judge.stats.intervals import Estimate
-from judge.task import load_task
 
 from .examinee import Credits, Examined, ask, asked, items, table, value
 from .test_cqbench_items import STORIES, VALUES
@@ -114,12 +113,6 @@ async def test_a_step_that_is_refused_ends_the_item(id: str, task: str, left: in
     assert got.usage.replies == len(model.asked)
 
 
-def test_tasks_are_there_and_an_attitude_may_be_about_a_character() -> None:
-    assert [load_task(task).name for task in benchmark.tasks if isinstance(task, str)] == [
-        *benchmark.tasks
-    ]
-
-
 # ------------------------------------------------------------ scoring
 
 
@@ -142,17 +135,6 @@ def test_f1_is_that_of_scikit_learn(given_: set[int], gold: set[int]) -> None:
     own = benchmark.score(fields, [OPTIONS[n] for n in given_])
     there = f1_score([n in gold for n in range(15)], [n in given_ for n in range(15)])
     assert own == pytest.approx(there)
-
-
-def test_the_released_script_takes_the_nearest_option() -> None:
-    told = ["2. Statement number 1 of the list--agree.", "STATEMENT NUMBER 3 OF THE LIST--NO"]
-    assert as_released(told, OPTIONS) == [OPTIONS[3], OPTIONS[10]]
-    # Repetitions and entries without dashes are dropped; what is like no option is a wrong one.
-    assert as_released([OPTIONS[0], "reasoning", OPTIONS[0].upper()], OPTIONS) == [OPTIONS[0]]
-    assert as_released(["work--agree"], OPTIONS) == ["work--agree"]
-    # It leaves out what it cannot read, but not silence.
-    assert as_released(["I cannot say", "none"], OPTIONS) is None
-    assert as_released([], OPTIONS) == []
 
 
 @pytest.mark.parametrize(
@@ -324,16 +306,15 @@ def extraction(
         "setting": "single",
         "category": "social",
         "gold": ["v--1", "w--1"],
-        "gold_topics": ["social", "ethical"],
         **more,
     }
-    steps = {} if credits is None else {"credits": credits, "cut": more.get("cut", 0)}
+    steps = {} if credits is None else {"credits": credits}
     return Result(fields, outcome, ["x", "y"] if outcome == "answered" else None, steps=steps)
 
 
-def test_extraction_recall_over_values_stories_categories_and_topics() -> None:
+def test_extraction_recall_over_values_stories_and_categories() -> None:
     results = [
-        extraction("a", [1.0, 0.5], cut=3),
+        extraction("a", [1.0, 0.5]),
         extraction("b", [0.0, None], category="ethical"),
         extraction("c", None, "refused"),
         extraction("d", None),
@@ -346,12 +327,8 @@ def test_extraction_recall_over_values_stories_categories_and_topics() -> None:
     assert recall.value == pytest.approx(0.3) and (recall.n, recall.of) == (5, 8)
     # Stories: 0.75, 0, 0; the last was not graded.
     assert value(every["story recall"]) == 0.25
-    assert (every["unsettled"], every["cut"], every["stories cut"]) == (3, 3, 1)
-    assert value(every["predictions"]) == 2.0
+    assert every["unsettled"] == 3
     assert value(found["category", "ethical", "extraction+steps"]["recall"]) == 0.0
-    # 1, 0 and the refusal's 0.
-    social = found["topic", "social", "extraction+steps"]
-    assert (value(social["recall"]), social["gold values"]) == (pytest.approx(1 / 3), 4)
 
 
 async def test_a_whole_run_makes_every_table() -> None:

@@ -114,9 +114,10 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
         real_write(log, f"paid {key}\n".encode())
         return await first(self, key, *rest)
 
-    async def stored(self: Any, key: str, *rest: Any, **more: Any) -> None:
-        await store(self, key, *rest, **more)
-        real_write(log, f"stored {key}\n".encode())
+    async def stored(self: Any, *entries: tuple[str, str, str]) -> None:
+        await store(self, *entries)
+        for key, *_ in entries:
+            real_write(log, f"stored {key}\n".encode())
 
     ScriptedBackend.complete = completed  # type: ignore[method-assign]
     Client._first = paid  # type: ignore[method-assign]

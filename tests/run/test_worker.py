@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judge.errors import Denied, Exit, JudgeError, UsageError
-from judge.judging.client import Counters
+from judge.judging.calls import Counters
 from judge.judging.limits import BudgetReached
 from judge.records import Item
 from judge.run.worker import MOST_LEASED, Done, LeasedBudget, Purse, Worker, less
