@@ -22,7 +22,7 @@ from judge.backends.unasked import ELSEWHERE, Unasked
 from judge.cache import ReplyCache
 from judge.errors import UsageError
 from judge.judging.client import Asked, Client
-from judge.judging.judge import Judge, Sampling
+from judge.judging.judge import Judge, Part
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
@@ -36,7 +36,7 @@ from judge.run.summary import SpeechStatistics, Summary
 from judge.run.validate import Validation
 from judge.settings import Settings
 from judge.subject import Subject
-from judge.verdict import Finding, Usage, Verdict, Vote
+from judge.verdict import Finding, Usage, Verdict
 from judge.workflow import Context
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -197,21 +197,18 @@ class _CountingJudge(Judge):
     count: _Count
     verdict: Verdict
 
-    async def _one_vote(
-        self, subject: Subject, vote: int, round: int, asked: tuple[int, ...], drawn: Sampling
-    ) -> Vote:
-        call = self._call(subject, vote, round, asked, drawn)
+    async def _part(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Part:
+        numbers = asked if self.rubric.about == "values" else ()
         usage, most = Usage(), self.rubric.readings.structured.max_tokens
         if not self.probabilistic:
-            usage += self.count.price(self.client, call, most)
+            put = replace(call, messages=self._question(subject, numbers=numbers))
+            usage += self.count.price(self.client, put, most)
         else:
             for step in self.reader.wanted(self.rubric):
-                for n in asked:
-                    prompt = self._question(subject, step=step, numbers=(n,) if n else ())
-                    put = replace(call, messages=prompt, logprobs=1)
-                    usage += self.count.price(self.client, put, 1)
-        evidence = tuple(self._finding(subject, n) for n in asked)
-        return self._cast(call, evidence, usage)
+                prompt = self._question(subject, step=step, numbers=numbers)
+                put = replace(call, messages=prompt, logprobs=1)
+                usage += self.count.price(self.client, put, 1)
+        return Part(tuple(self._finding(subject, n) for n in asked), usage)
 
     def _finding(self, subject: Subject, number: int) -> Finding:
         assert self.rubric.verdict is not None

@@ -23,10 +23,10 @@ from judge.voting import Rule, decide
 
 from .conftest import Entry, entry
 
-STORY = "An shook her head. Bo left."
+STORY = "An shook her head. Bo left the room."
 VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two"))
 SUBJECT = Subject("s", "story", {"story": STORY}, "abcd1234", VALUES)
-LEAK = {"leaks": [{"quote": "Bo left.", "kind": "place"}]}
+LEAK = {"leaks": [{"quote": "Bo left the room.", "kind": "place"}]}
 CLEAN: dict[str, Any] = {"leaks": []}
 LOST = {"leaks": "none"}
 
@@ -164,7 +164,7 @@ async def test_models_take_turns_and_votes_differ_in_their_seed(models: Models) 
 
 
 def opposed(*numbers: int) -> dict[str, Any]:
-    found = [{"character": "Bo", "quote": "Bo left."}]
+    found = [{"character": "Bo", "quote": "Bo left the room."}]
     return {
         "values": [
             {"value": n, "reason": "", "speeches": found if n in numbers else []} for n in (1, 2)
@@ -183,7 +183,7 @@ async def test_each_value_is_voted_on_by_itself(models: Models) -> None:
     assert list(check.verdicts().values()) == [Verdict.FAIL, Verdict.PASS]
     # One finding a value and quote, and only those that say what the vote came to.
     assert [(f.value, f.verdict, f.quote) for f in check.bearing()] == [
-        (VALUES[0].text, Verdict.FAIL, "Bo left."),
+        (VALUES[0].text, Verdict.FAIL, "Bo left the room."),
         (VALUES[1].text, Verdict.PASS, None),
     ]
 
