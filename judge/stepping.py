@@ -4,7 +4,7 @@ LangGraph's own runtime schedules nodes that run side by side, writes checkpoint
 traces. Our workflows take one record from node to node and need none of that, yet would pay for it
 with every judgement (figures: docs/decisions/0010-stepping.md). So a graph whose nodes are plain
 `async (state) -> None` functions with one way out each is stepped through here, by its own nodes,
-edges and branches; any other graph is run by LangGraph, and every graph while LangSmith's tracing or
+edges and branches. LangGraph runs any other graph, and every graph while LangSmith's tracing or
 JUDGE_LANGGRAPH_RUNTIME is on.
 """
 
