@@ -15,7 +15,7 @@ from judge.records import (
     build,
     recognise,
 )
-from judge.records.names import Kind
+from judge.records.kinds import Kind
 
 NORM = {"story": "Ann waited.", "rule_of_thumb": "One waits."}
 STORY = {"story": "Ann waited.", "values": ["Waiting is good--agree"]}

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from judge.errors import UsageError
 from judge.records import Item
 from judge.records.labels import Annotation, LabelledItem, read_labels
-from judge.records.labels.items import Place
-from judge.records.labels.moral_stories import MoralStories
+from judge.records.labels.public import MoralStories
 
 from .conftest import Written
 from .found import answers, faults, lines, sound
@@ -311,7 +310,7 @@ def test_no_action_is_paired_with_its_own_norm_as_another(norms: list[int]) -> N
         for at, norm in enumerate(norms)
     ]
     items = [Item("a", at, one) for at, one in enumerate(fields, 1)]
-    found = sound(list(MoralStories.read(items, Place())))
+    found = sound(list(MoralStories().read(items)))
     others = [one for one in found if one.gold == "no"]
     assert all(
         one.fields["story"].split(" of ")[1] != one.fields["rule_of_thumb"] for one in others
