@@ -121,10 +121,10 @@ def test_cali_majorities_of_two_groups() -> None:
         "entailment": {"entailment": 1, "contradiction": 1},
         "contradiction": {"contradiction": 1},
     }
-    assert across.same.value == pytest.approx(2 / 3)
-    assert across.same.n == 3
+    assert across.measures["same"].value == pytest.approx(2 / 3)
+    assert across.measures["same"].n == 3
     # Pairs of one from each: a 2/3 * 3/4 + 1/3 * 1/4, b 1, c 1/4.
-    assert across.pairwise.value == pytest.approx((7 / 12 + 1 + 1 / 4) / 3)
+    assert across.measures["pairwise"].value == pytest.approx((7 / 12 + 1 + 1 / 4) / 3)
 
 
 def test_culturalbench_step_3() -> None:
