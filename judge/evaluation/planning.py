@@ -116,7 +116,7 @@ class _RehearsedGrader:
             record = build(Item("<answers>", 1, fields), "extraction")
             if isinstance(record, Record):
                 bound = self.setup.bound_workflow("extraction")
-                for name, _, most in costs(Subject.of(record), bound):
+                for name, (_, most) in (await costs(Subject.of(record), bound)).items():
                     self.made.add(name, most)
         credit, named = (1.0, (0,)) if predicted else (0.0, ())
         return Graded((credit,) * len(gold), (named,) * len(gold), (None,) * len(gold), Usage())

@@ -42,7 +42,7 @@ def test_finished_records_that_the_input_lacks_are_kept_beside_out(judge: Typed)
         whole = (judge.folder / "out").read_bytes()
         done = judge(*run, "--limit", "1", "--resume")
         assert done.returncode == 0
-        told = b"judge: 2 finished lines of out for which this input has no record: put into"
+        told = b" finished lines of out for which this input has no record: put into out.unmatched"
         assert told in done.stderr
         aside = judge.folder / "out.unmatched.jsonl"
         assert (judge.folder / "out").read_bytes() + aside.read_bytes() == whole
