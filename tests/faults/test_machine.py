@@ -145,7 +145,7 @@ DISKS = [
         PLAIN,
         again=OUT,
     ),
-    Fault("disk full under the cache", 4, {"pages": 16}, mended=move_cache_away),
+    Fault("disk full under the cache", 4, {"pages": 8}, mended=move_cache_away),
     Fault(
         "`-o` in a folder that cannot be written",
         2,
