@@ -19,7 +19,7 @@ from typing import Literal
 from langgraph.graph import END, START, StateGraph
 
 from judge.replies import Regeneration
-from judge.verdict import Check, Edit, Verdict
+from judge.verdict import Check, Verdict
 from judge.workflow import By, State, Work, Workflow, last_of_each
 
 EXAMINED = ("relevance", "leakage")
@@ -44,14 +44,9 @@ async def regeneration(state: State) -> None:
     told = [_told(check) for check in failed]
     reply = await work.ask_rewriter("story_regeneration", Regeneration, findings=told)
     if reply is not None:
-        edit = Edit(
-            round=work.round,
-            check=", ".join(check.name for check in failed),
-            before=work.subject.story,
-            after=reply.story.strip(),
-            model=work.context.rewriters["story_regeneration"].client.spec,
-        )
-        work.rewrite(edit.after, [edit])
+        story, named = reply.story.strip(), ", ".join(check.name for check in failed)
+        edit = work.edit(named, "story_regeneration")(before=work.subject.story, after=story)
+        work.rewrite(story, [edit])
 
 
 async def acceptance(state: State) -> None:

@@ -52,14 +52,8 @@ async def insertion(state: State) -> None:
     missing = work.flagged(work.checks[-1])
     reply = await work.ask_rewriter("insertion", Insertions, numbers=missing)
     if reply is not None:
-        story, edits = apply_insertions(
-            work.subject,
-            reply,
-            check="incorporation",
-            round=work.round,
-            model=work.context.rewriters["insertion"].client.spec,
-        )
-        work.rewrite(story, edits)
+        edit = work.edit("incorporation", "insertion")
+        work.rewrite(*apply_insertions(work.subject, reply, edit))
 
 
 async def consistency(state: State) -> None:
@@ -143,15 +137,8 @@ async def _rewrite(work: Work, rubric: str, how: str) -> None:
         passages=[place.described(subject.story, how) for place in places],
     )
     if reply is not None:
-        story, edits = apply_rewrites(
-            subject,
-            places,
-            reply,
-            check=check.name,
-            round=work.round,
-            model=work.context.rewriters[rubric].client.spec,
-        )
-        work.rewrite(story, edits)
+        edit = work.edit(check.name, rubric)
+        work.rewrite(*apply_rewrites(subject, places, reply, edit))
 
 
 def _after_length(state: State) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from judge.errors import BackendError
@@ -176,6 +176,11 @@ class Work:
             self.give_up(rubric, f"{asked.trouble}: {asked.detail}")
             return None
         return asked.reply
+
+    def edit(self, check: str, rubric: str) -> Callable[..., Edit]:
+        """What makes this round's edits for a check, in the name of the rubric's rewriter."""
+        model = self.context.rewriters[rubric].client.spec
+        return partial(Edit, round=self.round, check=check, model=model)
 
     def rewrite(self, story: str, edits: Iterable[Edit]) -> None:
         """Put a rewritten story in the record's place, and begin the loop's next round."""

@@ -9,10 +9,9 @@ from typing import Literal
 
 from judge.calibration.labels import subject_of
 from judge.errors import BackendError
-from judge.judging.combining import Chances
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
 from judge.judging.limits import BudgetReached
-from judge.judging.reading import Reader
+from judge.judging.reading import Chances, Reader
 from judge.records.labels import LabelledItem
 from judge.subject import Subject
 from judge.verdict import Finding, Verdict, Vote

@@ -110,7 +110,7 @@ def _row(measures: Measures) -> dict[str, str]:
         "accuracy": measures.accuracy,
         "kappa": measures.kappa,
         "weighted kappa": measures.weighted_kappa,
-        "F1": classes[0].f1 if len(classes) == 2 else measures.macro.f1,
+        "F1": classes[0].f1 if len(classes) == 2 else measures.macro_f1,
         "AUC": measures.auc,
         "calibration error": measures.calibration_error,
         "by chance alone": Estimate(measures.error_if_calibrated),

@@ -331,7 +331,7 @@ def test_a_dry_run_asks_nothing_and_bounds_what_is_asked(
 def test_a_plan_needs_neither_key_nor_server_nor_card(
     judge: Shell, typed: Any, capfd: Any, caplog: Any, monkeypatch: Any, spec: str
 ) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_BASE_URL", "JUDGE_SERVER"):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     judge.write("n.jsonl", [norm(0), norm(1)])
     run = ("n.jsonl", "-m", spec, "--check", "relevance", "--rounds", "0")
