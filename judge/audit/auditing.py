@@ -231,7 +231,6 @@ class _Audit:
             "prompts": {name: pair.as_json(case.wanted) for name, pair in pairs.items()},
             "reason": reason,
             "usage": sum((check.usage for check in asked), Usage()).as_json(),
-            "models": dict(mark.models),
             "fingerprint": mark.fingerprint,
             "error": told,
         }

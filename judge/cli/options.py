@@ -74,7 +74,7 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
         def command(context: typer.Context, **given: Any) -> None:
             settings = _settings({name: given.pop(name) for name in names})
             if "engine" not in names:
-                from judge.run.engines import refuse_validation_only
+                from judge.run.clients import refuse_validation_only
 
                 refuse_validation_only(settings, context.info_name or "this command")
             if "context" in own:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from judge.cli.printing import counted, tell
-from judge.run.batching import left_at_provider
+from judge.run.clients import left_at_provider
 from judge.run.resume import unmatched_file
 from judge.run.task import Watcher
 

@@ -81,7 +81,7 @@ def command(
     # Imports make a million objects that all stay; the collector would look through them again and
     # again. The run turns it on.
     gc.disable()
-    from judge.run.engines import refuse_stray
+    from judge.run.clients import refuse_stray
     from judge.run.job import Job, refuse_unusable
     from judge.run.validate import validate
 

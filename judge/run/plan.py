@@ -1,10 +1,10 @@
 """What a run will ask, estimated without asking: the same run with judges that only count.
 
-Each record is taken through its workflow twice: once every judge passes everything at once, once
-every judge fails everything, every vote is asked, a cascade's cheap judge is sure of nothing and
-every loop goes to its end. The run with fewer calls is the least (with `--fail-fast` that is the
-second), the other the most. A question that is put in identical words is counted once. Re-asking of
-invalid replies is left out.
+Each record is taken through its workflow three times: every judge passes everything, every judge
+fails everything, and, as it takes longest, every judge fails everything, every vote is asked and a
+cascade's cheap judge is sure of nothing. The run with the fewest calls is the least (with
+`--fail-fast` a failing one), that with the most calls the most. A question that is put in identical
+words is counted once. Re-asking of invalid replies is left out.
 """
 
 from __future__ import annotations
@@ -112,15 +112,15 @@ def plan(job: Job, setup: Setup) -> Plan:
 
 async def costs(subject: Subject, bound: Bound) -> dict[str, tuple[Usage, Usage]]:
     """(least, most) of one record, by check and for all rewriting."""
-    runs = [await _run(subject, bound, passes=passes) for passes in (True, False)]
-    least, most = sorted(runs, key=lambda run: sum(usage.replies for usage in run.values()))
+    ways = ((Verdict.PASS, False), (Verdict.FAIL, False), (Verdict.FAIL, True))
+    runs = [await _run(subject, bound, _Count(*way)) for way in ways]
+    least, _, most = sorted(runs, key=lambda run: sum(usage.replies for usage in run.values()))
     names = dict.fromkeys((*most, *least))
     return {name: (least.get(name, Usage()), most.get(name, Usage())) for name in names}
 
 
-async def _run(subject: Subject, bound: Bound, *, passes: bool) -> dict[str, Usage]:
+async def _run(subject: Subject, bound: Bound, count: _Count) -> dict[str, Usage]:
     """What one run of a record asks, by check, the rewriting last."""
-    count = _Count(passes)
     outcome = await bound.workflow.run(subject, count.context(bound.context))
     found: dict[str, Usage] = {}
     for check in outcome.judgement.checks:
@@ -140,9 +140,13 @@ def prompt_usage(client: Client, prompt: Sequence[Mapping[str, Any]], output_tok
 
 @dataclass(slots=True)
 class _Count:
-    """One run of a record: what its judges say, and what they were asked already."""
+    """One run of a record: what its judges say, and what they were asked already.
 
-    passes: bool
+    `thorough`: every vote is asked, the cheap judge is unsure, and replies are as long as they may.
+    """
+
+    verdict: Verdict
+    thorough: bool
     rewriting: Usage = field(default_factory=Usage)
     _asked: set[object] = field(default_factory=set)
 
@@ -159,14 +163,13 @@ class _Count:
         )
 
     def _panel(self, panel: Panel) -> Panel:
-        verdict = Verdict.PASS if self.passes else Verdict.FAIL
-        cheap = Verdict.PASS if self.passes else Verdict.ABSTAIN
+        cheap = Verdict.ABSTAIN if self.thorough else self.verdict
         return replace(
             panel,
-            judges=tuple(self._judge(judge, verdict) for judge in panel.judges),
-            all_votes=panel.all_votes or not self.passes,
+            judges=tuple(self._judge(judge, self.verdict) for judge in panel.judges),
+            all_votes=panel.all_votes or self.thorough,
             screen=self._judge(panel.screen, cheap) if panel.screen else None,
-            locator=self._judge(panel.locator, verdict) if panel.locator else None,
+            locator=self._judge(panel.locator, self.verdict) if panel.locator else None,
         )
 
     def _judge(self, judge: Judge, verdict: Verdict) -> Judge:
@@ -180,7 +183,7 @@ class _Count:
             return Usage()
         self._asked.add(key)
         least = max(1, int(most_tokens * REPLY_SHARE))
-        return prompt_usage(client, call.messages, least if self.passes else most_tokens)
+        return prompt_usage(client, call.messages, most_tokens if self.thorough else least)
 
 
 def _parts(one: Judge | Rewriter, kind: type[Any]) -> dict[str, Any]:

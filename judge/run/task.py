@@ -20,7 +20,7 @@ from judge.judging.limits import Budget, record_turn
 from judge.records import Item, content_hash
 from judge.redact import redacted
 from judge.run import lines
-from judge.run.batching import left_at_provider
+from judge.run.clients import left_at_provider
 from judge.run.corrected import Corrections
 from judge.run.fingerprint import Mark
 from judge.run.job import Job

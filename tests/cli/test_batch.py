@@ -254,4 +254,4 @@ def test_plain_runs_do_not_load_the_batch_engine() -> None:
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert "judge.run.batching" in loaded and "judge.backends.batch" not in loaded
+    assert "judge.run.clients" in loaded and "judge.backends.batch" not in loaded

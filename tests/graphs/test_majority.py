@@ -106,20 +106,6 @@ def by_vote(*replies: dict[str, Any]) -> list[Entry]:
     return [entry("leakage", reply, vote=n) for n, reply in enumerate(replies)]
 
 
-async def test_three_votes_stop_after_two_that_agree(models: Models) -> None:
-    panel = models.panel(models.client(*by_vote(CLEAN, CLEAN, LEAK)), votes=3)
-    check = await take_votes(panel, SUBJECT, by="accepting", round=2)
-    assert (check.verdict, len(check.votes)) == (Verdict.PASS, 2)
-    assert (check.by, check.round, check.name) == ("accepting", 2, "leakage")
-    assert check.rubric == builtin()["leakage"].digest
-
-
-async def test_all_votes_asks_all(models: Models) -> None:
-    panel = models.panel(models.client(*by_vote(CLEAN, CLEAN, LEAK)), votes=3, all_votes=True)
-    check = await take_votes(panel, SUBJECT, by="steering")
-    assert (check.verdict, len(check.votes)) == (Verdict.PASS, 3)
-
-
 @pytest.mark.parametrize(
     ("replies", "rule", "verdict", "asked"),
     [
@@ -224,10 +210,3 @@ async def test_probabilities_are_averaged_over_judges_and_the_weakest_value_coun
     assert check.verdict is Verdict.PASS
     assert check.probability == pytest.approx(1 - (0.4 + 0.45) / 2)
     assert check.usage.replies == 4
-
-
-async def test_only_some_of_the_values_can_be_asked_about(models: Models) -> None:
-    one = {"values": [{"value": 2, "reason": "", "speeches": []}]}
-    panel = models.panel(models.client(entry("consistency", one)), rubric="consistency")
-    check = await take_votes(panel, SUBJECT, by="steering", numbers=(2,))
-    assert check.verdicts() == {VALUES[1].text: Verdict.PASS}
