@@ -54,7 +54,7 @@ def validate_items(
 
 def _encoder() -> Any:
     """What compares rewritten speech; None where it is not installed."""
-    from judge.stats.similarity import SentenceEncoder
+    from judge.weights.encoder import SentenceEncoder
 
     return SentenceEncoder() if SentenceEncoder.available() else None
 
