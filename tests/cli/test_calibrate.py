@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
 import signal
@@ -311,6 +312,26 @@ def test_a_folder_that_is_not_empty_is_refused_before_any_call(typed: Typed) -> 
     judge = script("judge.yaml", SENSIBLE)
     assert typed("labels.jsonl", "-m", judge, *CHECK, "-o", "done", "--overwrite")[0] == 0
     assert Path("done/mine.txt").read_text() == "kept"
+
+
+def test_a_full_disk_leaves_the_earlier_report_and_profile_whole(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = script("judge.yaml", YES_SAYER)
+    write("labels.jsonl", seeming(80))
+    words = ("labels.jsonl", "-m", judge, *CHECK, "-o", "done", "--overwrite")
+    assert typed(*words)[0] == 0
+    before = {path.name: path.read_bytes() for path in Path("done").iterdir()}
+    write("labels.jsonl", seeming(90))
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    code, _, told = typed(*words, "--no-cache")
+    assert code == 4
+    assert told == ("judge: -o done: cannot be written: No space left on device; make room there\n")
+    assert {path.name: path.read_bytes() for path in Path("done").iterdir()} == before
 
 
 MORE = ("-m", "scripted:b.yaml", "-m", "scripted:c.yaml")

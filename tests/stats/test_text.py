@@ -76,11 +76,6 @@ def test_top_words_by_hand() -> None:
     assert found["German"] == [("hans", math.log(3)), ("lily", math.log(3 / 2))]
 
 
-def test_counts_do_for_words() -> None:
-    counted = {"a": {"x": 3, "y": 1}, "b": {"y": 9}}
-    assert top_words(counted) == {"a": [("x", 3 * math.log(2))], "b": []}
-
-
 # ---------------------------------------------------------------- word_edit_distance
 
 
