@@ -501,6 +501,14 @@ async def test_never_more_calls_than_the_budget(most: int) -> None:
     assert all(isinstance(r, BudgetReached | Asked) for r in results)
 
 
+async def test_a_budget_of_no_money_stops_paid_models_alone() -> None:
+    budget, backend = Budget(max_cost=0), Fake(script=one_by_one(GOOD))
+    with pytest.raises(BudgetReached):
+        await ask(client(one_by_one(GOOD), budget=budget)[0])
+    own = Client("local:m", backend, cache=None, budget=budget, limit=1, price=Price(1.0, 1.0))
+    assert (await ask(own)).usage.cost_usd == 0.0 and len(backend.calls) == 1
+
+
 async def test_a_server_that_reports_no_tokens_is_stopped_all_the_same(cache: ReplyCache) -> None:
     said = Completion(GOOD)
     asker, backend = client(one_by_one(said), budget=Budget(max_cost=1e-3), cache=cache)
