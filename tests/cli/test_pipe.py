@@ -119,7 +119,7 @@ def test_a_record_that_takes_long_shows_signs_of_life(monkeypatch: pytest.Monkey
 
     from judge.cli import progress
     from judge.judging.calls import Counters
-    from judge.run.summary import SpeechStatistics, Summary
+    from judge.run.summary import Summary
     from judge.settings import Settings
 
     now = [0.0]
@@ -129,7 +129,7 @@ def test_a_record_that_takes_long_shows_signs_of_life(monkeypatch: pytest.Monkey
     client = SimpleNamespace(counters=Counters(calls=7))
     budget = SimpleNamespace(cost=0.0)
     setup: Any = SimpleNamespace(settings=Settings(), clients={"m": client}, budget=budget)
-    lines, summary = progress.LogLines(4), Summary(SpeechStatistics(None))
+    lines, summary = progress.LogLines(4), Summary()
     for now[0] in (1.0, 9.0, 11.0, 12.0, 25.0):
         lines.tick(summary, setup)
     assert len(said) == 2
