@@ -176,6 +176,14 @@ def test_a_first_token_is_read_where_the_model_is_asked_to(asked: Typed) -> None
     assert line["judge"]["probabilities"] == {"yes": 0.5, "no": 0.25, "neutral": 0.25}
 
 
+def test_limit_and_sample_take_rows_with_all_their_conditions(asked: Typed) -> None:
+    words = ("--condition", "none", "--condition", "country")
+    limited = written(asked(*ASK, *words, "--limit", "2").stdout)
+    assert [line["row"] for line in limited] == ["1", "1", "2", "2"]
+    sampled = written(asked(*ASK, *words, "--sample", "2", "--seed", "3").stdout)
+    assert len(sampled) == 4 and len({line["row"] for line in sampled}) == 2
+
+
 def test_why_items_fail_is_said_with_the_file_where_there_are_several(asked: Typed) -> None:
     asked.write("more.jsonl", [{"id": "9", "story": "Eve left."}, ROWS[0], ROWS[0]])
     ran = asked(*ASK[:3], "more.jsonl", *ASK[3:], "--condition", "none", "-o", "out.jsonl")

@@ -282,15 +282,3 @@ def test_runs_that_cannot_be_compared(
 ) -> None:
     with pytest.raises(UsageError, match=says):
         compared(a, b)
-
-
-def test_files_that_are_not_there_or_torn(tmp_path: Path) -> None:
-    there = write(tmp_path / "a.jsonl", scores(1))
-    with pytest.raises(UsageError, match="does not exist"):
-        compare(there, str(tmp_path / "b.jsonl"))
-    torn = tmp_path / "torn.jsonl"
-    torn.write_text(json.dumps(scores(1)[0]) + "\n{torn\n")
-    with pytest.raises(UsageError, match=r"torn\.jsonl, line 2"):
-        compare(there, str(torn))
-    with pytest.raises(UsageError, match="one run, not both"):
-        compare("-", "-")

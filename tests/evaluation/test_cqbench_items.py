@@ -193,25 +193,6 @@ def test_released_questions_are_asked_as_they_are(tmp_path: Path) -> None:
     ]
 
 
-def test_each_story_takes_the_value_file_that_knows_its_statements(tmp_path: Path) -> None:
-    first = write(tmp_path / "a.jsonl", *(statement(f"A{n}", "Yes", "No") for n in range(9)))
-    second = write(
-        tmp_path / "b.jsonl",
-        *(statement(f"B{n}", "Yes", "No", topic="  RELIGIOUS_VALUES") for n in range(9)),
-    )
-    stories = write(
-        tmp_path / "s.jsonl",
-        {"id": 1, "story": "A talk.", "values": ["B1--yes", "B2--no"]},
-        {"id": 2, "story": "A talk.", "values": ["A1--yes"]},
-    )
-    one, two = asked(first, second, stories, condition="selection")
-    assert {option[0] for option in one["options"]} == {"B"}
-    assert {option[0] for option in two["options"]} == {"A"}
-    assert (one["category"], two["category"]) == ("religious", "social")
-    (extraction, _) = asked(first, second, stories, condition="extraction+steps")
-    assert extraction["topics"] == ["religious"]
-
-
 def test_extraction_needs_no_value_file_and_the_other_tasks_do(tmp_path: Path) -> None:
     stories = write(tmp_path / "s.jsonl", {"story": "A talk.", "values": "Work--agree\nGod--no"})
     (one,) = asked(stories, condition="extraction+steps")

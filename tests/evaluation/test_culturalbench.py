@@ -18,7 +18,7 @@ from judge.evaluation.countries import REGIONS, region_of
 from judge.evaluation.culturalbench import benchmark, embedding_guesser
 from judge.evaluation.culturalbench_rows import Easy, Question, hard_of, questions
 from judge.records.fields import LabelError
-from judge.stats.similarity import SentenceEncoder
+from judge.weights.encoder import SentenceEncoder
 
 from .examinee import Examined, ask, asked, items, problems, public, table, value, written
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from judge.errors import UsageError
 from judge.evaluation.benchmark import Result, choices_of
-from judge.evaluation.eecc import article, benchmark, read_outputs
+from judge.evaluation.eecc import benchmark, read_outputs
 from judge.evaluation.eecc_analysis import (
     FILES,
     Culture,
@@ -75,24 +74,6 @@ def test_items_are_every_concept_identity_and_draw(tmp_path: Path) -> None:
     }
     assert len({one.fields["id"] for one in read if one.fields}) == len(read)
     assert [one.fields["id"] for one in read if one.fields][-1] == "qa/elections/Ugandan/4"
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("Indian", "an"),
-        ("Uzbek", "an"),
-        ("I-Kiribati", "an"),
-        ("German", "a"),
-        ("Ugandan", "a"),
-        ("Ukrainian", "a"),
-        ("Uruguayan", "a"),
-        ("European", "a"),
-        ("São Toméan", "a"),
-    ],
-)
-def test_article(word: str, expected: str) -> None:
-    assert article(word) == expected
 
 
 def test_a_concept_is_asked_about_once_and_not_looked_into(tmp_path: Path) -> None:
@@ -357,23 +338,6 @@ def cells(table: Table, *labels: str) -> Mapping[str, Cell]:
     return row.cells
 
 
-def test_tables(folder: Path) -> None:
-    found = named(tables(results_in(folder)))
-    assert found["eecc-replies"].rows[0].cells == {
-        "asked": 16,
-        "answered": 14,
-        "refused": 2,
-        "unreadable": 0,
-        "error": 0,
-        "nationalities": 4,
-        "concepts": 2,
-    }
-    words = cells(found["eecc-words"], "all", "Indian")["words"]
-    assert isinstance(words, str) and words.split(", ")[0] == "raj"
-    assert found["eecc-variance"].figure == "boxes"
-    assert found["eecc-tau-countries"].figure == "bars"
-
-
 def test_variance_across_and_within(folder: Path) -> None:
     found = named(tables(results_in(folder)))
     row = cells(found["eecc-concepts"], "moral_values", "honesty")
@@ -416,17 +380,6 @@ def test_tau_by_country(folder: Path) -> None:
     assert any("no WVS values" in note for note in countries.notes)
     row = cells(found["eecc-concepts"], "moral_values", "honesty")["Hofstede WED"]
     assert (estimate(row).n, estimate(row).of) == (2, 3)
-
-
-def test_without_the_folder_everything_but_tau_is_there(folder: Path) -> None:
-    moved = [
-        replace(result, fields={**result.fields, "data": "elsewhere"})
-        for result in results_in(folder)
-    ]
-    found = named(tables(moved))
-    assert not found["eecc-tau"].rows and not found["eecc-tau-countries"].rows
-    assert any("elsewhere" in note for note in found["eecc-tau"].notes)
-    assert estimate(found["eecc-variance"].rows[0].cells["mean"]).value is not None
 
 
 def test_outputs_of_others_have_the_same_tables(folder: Path) -> None:

@@ -63,14 +63,6 @@ def test_a_class_that_is_never_answered_leaves_no_mean_precision() -> None:
     assert (own["asked"], value(own["recall"]), value(own["precision"])) == (1, 0.0, None)
 
 
-def test_items_of_one_cluster_are_drawn_together() -> None:
-    results = [result(number, "yes", "yes" if number % 4 < 2 else "no") for number in range(40)]
-    alone = Sample(results).accuracy()
-    paired = Sample(results, cluster=lambda one: int(one.id) // 2).accuracy()
-    assert alone.low is not None and paired.low is not None
-    assert paired.low < alone.low
-
-
 def test_few_rows_bear_no_bootstrapped_interval_and_the_exact_one_where_all_are_alike() -> None:
     def accuracy(rows: int, right: int) -> Estimate:
         """Of `rows` rows with four items each, the first `right` items of each answered right."""
