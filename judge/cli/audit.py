@@ -76,8 +76,8 @@ def command(
         heads = ("case", "rubric", "attack", "wanted", "injection")
         rows = [(c.id, c.check, c.family, c.wanted, c.injection) for c in picked.cases]
         if as_json:
-            told = [dict(zip(heads, row, strict=True)) for row in rows]
-            say(json.dumps(told, ensure_ascii=False, indent=1))
+            found = [dict(zip(heads, row, strict=True)) for row in rows]
+            say(json.dumps(found, ensure_ascii=False, indent=1))
             return
         for row in (heads, *rows):
             shown = row[-1].encode("unicode_escape").decode()
@@ -98,8 +98,8 @@ def command(
         report, results = audit(job, settings, watching, picked)
     if report.finished and results:
         judges = ", ".join(settings.model)
-        found = made(results, seed=settings.seed)
-        hand_over(found, tables, as_json=as_json, benchmark="audit", model=judges)
+        drawn = made(results, seed=settings.seed)
+        hand_over(drawn, tables, as_json=as_json, benchmark="audit", model=judges)
     if report.fatal is not None:
         tell(report.fatal)
     if not quiet:
