@@ -185,3 +185,18 @@ def test_a_reason_is_one_line_of_at_most_300_characters() -> None:
     long = check_of((Verdict.FAIL, "I hate\ntea " * 200), value="x y " * 100)
     told = reason_of([long] * 2 + [check_of(FAIL, name=f"own_{n}") for n in range(30)])
     assert told is not None and len(told) == 300 and "\n" not in told
+
+
+def test_where_answers_are_counted_only_those_that_stand_bear_the_verdict_out() -> None:
+    votes = tuple(
+        Vote(
+            model="m:x",
+            verdict=Verdict.FAIL,
+            evidence=(Finding(value="Tea", verdict=Verdict.FAIL, answer=answer, reason=answer),),
+        )
+        for answer in ("absent", "partially", "partially")
+    )
+    grades = ("fully", "partially", "absent")
+    check = Check(name="value_extraction", verdict=Verdict.FAIL, counted=grades, votes=votes)
+    assert check.outcomes() == {"Tea": (Verdict.FAIL, "partially")}
+    assert [finding.reason for finding in check.bearing()] == ["partially"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from judge.evaluation.benchmark import Choices, Result
 from judge.evaluation.cqbench_values import folded, hits, is_neutral, merged
@@ -23,12 +22,10 @@ TASKS = {
 }
 CONDITIONS = (
     *("attitude", "attitude+steps", "attitude:binary", "attitude:binary+steps"),
-    *("selection", "selection+steps", "selection:released", "selection:released+steps"),
-    "extraction+steps",
+    *("selection", "selection+steps", "extraction+steps"),
 )
 """`+steps`: the model first summarises, then analyses (section 3.1). `:binary`: questions whose
-right answer is not neutral, asked without the neutral option (appendix B.1). `:released`: the other
-options of a selection are drawn as in the authors' script."""
+right answer is not neutral, asked without the neutral option (appendix B.1)."""
 
 _CONDITION = field("condition")
 _MEANING = (
@@ -43,10 +40,6 @@ _MERGED = (
 _SELECTION = (
     "precision, recall, F1: means over items, 0 for an item without an answer. pooled F1: over all "
     "options given and right ones together."
-)
-_RELEASED = (
-    "F1 is the harmonic mean of mean precision and mean recall. Items without a readable answer "
-    "are left out of all three, as that script does."
 )
 _EXTRACTION = (
     "recall: the mean credit (1, 0.5, 0) over gold values; story recall: the mean of the stories' "
@@ -79,17 +72,6 @@ def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
         heads, notes = ("task", slice, "condition"), (_MEANING, _MERGED, NOTE)
         return bars(name, title, heads, groups, _scores, drawn=("score",), notes=notes)
 
-    def by_condition(
-        name: str,
-        title: str,
-        some: Sequence[Result],
-        cells: Callable[[list[Result]], dict[str, Cell]],
-        notes: tuple[str, ...],
-        drawn: tuple[str, ...] = (),
-    ) -> Table:
-        groups = grouped(some, _CONDITION, known=[CONDITIONS])
-        return bars(name, title, ("condition",), groups, cells, drawn=drawn, notes=notes)
-
     return [
         overview("cqbench", "setting", "CQ-Bench by task and setting (table 1)", full),
         overview(
@@ -100,20 +82,14 @@ def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
         ),
         _options([result for result in plain if ":binary" not in result.condition]),
         _binary(plain),
-        by_condition(
+        bars(
             "cqbench-selection",
             "Value selection",
-            selection,
+            ("condition",),
+            grouped(selection, _CONDITION, known=[CONDITIONS]),
             _selection,
-            (_SELECTION, NOTE),
-            ("F1", "pooled F1"),
-        ),
-        by_condition(
-            "cqbench-selection-released",
-            "Value selection as CQ-Bench's released script scores it",
-            selection,
-            _selection_released,
-            (_RELEASED,),
+            drawn=("F1", "pooled F1"),
+            notes=(_SELECTION, NOTE),
         ),
         _extractions(extraction),
     ]
@@ -205,32 +181,6 @@ def _selection(results: Sequence[Result]) -> dict[str, Cell]:
         "recall": sample.share(lambda one: _ratio(_hits(one)[0], _hits(one)[2])),
         "F1": sample.share(lambda one: _ratio(2 * _hits(one)[0], sum(_hits(one)[1:]))),
         "pooled F1": sample.measure(_hits, lambda hit, given, right: ratio(2 * hit, given + right)),
-    }
-
-
-def _selection_released(results: Sequence[Result]) -> dict[str, Cell]:
-    """The released script's figures: means over items with a readable answer, and F1 of the two."""
-
-    taken = Sample([result for result in results if result.outcome == "answered"])
-    left_out = len(results) - len(taken.results)
-
-    def means(result: Result) -> tuple[float, float, float]:
-        hit, given, right = _hits(result)
-        return _ratio(hit, given), _ratio(hit, right), 1.0
-
-    def f1(precision: Any, recall: Any, items: Any) -> Any:
-        # Where both are 0 the script divides by 0; the limit of F1 there is 0.
-        found = ratio(2 * precision * recall, (precision + recall) * items)
-        found[(precision + recall == 0) & (items > 0)] = 0.0
-        return found
-
-    of = len(results)
-    return {
-        **Sample(results).counts(),
-        "left out": left_out,
-        "precision": taken.measure(means, lambda p, _, items: ratio(p, items), of=of),
-        "recall": taken.measure(means, lambda _, r, items: ratio(r, items), of=of),
-        "F1": taken.measure(means, f1, of=of),
     }
 
 

@@ -30,7 +30,7 @@ from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, among, refuse_outputs
 from judge.run.lines import Line
 from judge.run.setup import Setup
-from judge.run.summary import SpeechStatistics, Summary
+from judge.run.summary import Summary
 from judge.run.task import Report, Watcher, run
 from judge.settings import Settings
 from judge.task import load_task
@@ -72,7 +72,7 @@ def evaluate(
     refuse_outputs(job)
     setup = setup_of(settings, benchmark, judges, measured=given is None)
     task = _Evaluation(job, setup, settings, benchmark, choices, tuple(judges), given)
-    report = run(job, task, Summary(SpeechStatistics(None)), watcher)
+    report = run(job, task, Summary(), watcher)
     return Evaluated(report, task.results)
 
 

@@ -32,7 +32,7 @@ from judge.replies import Insertion, Insertions, Regeneration, Rewrite, Rewrites
 from judge.run.clients import build_client, calls_at_once, price_of
 from judge.run.job import Job, select
 from judge.run.setup import Bound, Setup
-from judge.run.summary import SpeechStatistics, Summary
+from judge.run.summary import Summary
 from judge.run.validate import Validation
 from judge.settings import Settings
 from judge.subject import Subject
@@ -53,7 +53,7 @@ class Plan:
     """Estimates by check, and in total as (least, most); `bad`: what cannot be asked about."""
 
     records: int = 0
-    bad: Summary = field(default_factory=lambda: Summary(SpeechStatistics(None)))
+    bad: Summary = field(default_factory=Summary)
     least: Usage = field(default_factory=Usage)
     most: Usage = field(default_factory=Usage)
     by_check: dict[str, Counter[str]] = field(default_factory=dict)

@@ -443,6 +443,9 @@ class _Run:
         """
         job, fresh = self.job, not (self.job.resume or self.job.overwrite)
         if job.out is not None:
+            cache = self.setup.cache
+            if cache is not None and job.out.resolve().parent == cache.folder.resolve():
+                raise UsageError(f"-o {job.out} is in the cache folder in use: name another file")
             self.sink = FileSink(job.out, fresh=fresh)
         elif not job.silent:
             self.sink = StreamSink()

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from judge.audit.suite import cases, subject_of
-from judge.audit.undefended import UNDEFENDED
+from judge.audit.suite import UNDEFENDED, cases, subject_of
 from judge.prompts import messages, without_controls
 from judge.rubric import builtin
 

@@ -251,6 +251,21 @@ async def test_a_run_killed_with_replies_in_its_hands_gets_them_again(
     assert sizes(server) == [2, 1] and set(server.paid().values()) == {1}
 
 
+async def test_an_interrupted_run_keeps_what_it_took(server: BatchServer, tmp_path: Path) -> None:
+    """A reply is in the cache only when what follows it in its conversation is there too."""
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(1)])))
+        server.plan(delay=600.0)
+        asking = asyncio.ensure_future(asked(backend, [call(2)]))
+        await until(lambda: len(server.batches) == 2)
+        asking.cancel()
+        await asyncio.wait((asking,))
+    server.finish()
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(1), call(2)])))
+    assert sizes(server) == [1, 1] and set(server.paid().values()) == {1}
+
+
 async def test_what_is_asked_again_after_a_run_has_ended_is_a_new_request(
     server: BatchServer, tmp_path: Path
 ) -> None:

@@ -249,13 +249,6 @@ async def test_inference_shows_the_norm_and_knowledge_names_the_country() -> Non
     assert "a home in India?" in model.asked[0][1]
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
-async def test_no_answer_is_told_as_such(condition: str) -> None:
-    fields = items(condition, sources=(DATA, NORMS))[-1]
-    got = await ask(benchmark, fields, lambda *_: "refused")
-    assert (got.outcome, got.answer, got.score) == ("refused", None, None)
-
-
 @pytest.mark.parametrize(
     ("credits", "score"),
     [((1.0, 1.0), 1.0), ((1.0, 0.5), 0.5), ((0.5, 0.0), 0.0), ((1.0, None), None)],
@@ -335,15 +328,6 @@ def test_table_2_by_hand(tmp_path: Path) -> None:
     assert estimate(category["US"])[1:] == (4, 6)
 
 
-def test_an_indicator_that_is_followed_shows_in_its_own_column() -> None:
-    found = items("entailment", "entailment+us", "entailment+in")
-    made = results(lambda fields: fields[f"gold_{fields['country'] or 'us'}"], found)
-    cells = table(benchmark, made, "cali-labels")
-    assert value(cells["entailment+us", "F1"]["US"]) == 1.0
-    assert value(cells["entailment+in", "F1"]["IN"]) == 1.0
-    assert (value(cells["entailment+us", "F1"]["IN"]) or 1.0) < 0.6
-
-
 def test_alternatives_are_scored_by_accuracy() -> None:
     found = items("alternatives")
     made = results(lambda fields: "same", found)
@@ -356,17 +340,6 @@ def test_alternatives_are_scored_by_accuracy() -> None:
     assert value(every["US"]) == pytest.approx(
         sum(one["gold_us"] in ("same", None) for one in found) / 24
     )
-
-
-def test_refusals_count_as_not_right_and_errors_not_at_all(tmp_path: Path) -> None:
-    source = pairs(tmp_path, ("EEEE", "EEEE"), ("EEEE", "EEEE"), ("NNNN", "NNNN"), ("EEEE", "EEEE"))
-    found = items("entailment", sources=(source,))
-    made = results(lambda fields: fields["gold"] if fields["pair"] != "p2" else None, found)
-    made[3] = Result(found[3], "error")
-    cells = table(benchmark, made, "cali-labels")["entailment", "F1"]
-    assert (cells["answered"], cells["refused"], cells["error"]) == (2, 1, 1)
-    # entail: one hit of two; not entail: one of one. The refusal is no false alarm.
-    assert estimate(cells["All"]) == (pytest.approx((2 / 3 + 1) / 2, abs=1e-6), 3, 4)
 
 
 def test_table_3_by_hand() -> None:

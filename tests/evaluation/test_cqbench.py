@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from judge.evaluation.benchmark import Result
 from judge.evaluation.cqbench import benchmark
-from judge.evaluation.cqbench_values import hits, is_neutral, merged
+from judge.evaluation.cqbench_values import hits, merged
 from judge.stats.intervals import Estimate
 
 from .examinee import Credits, Examined, ask, asked, items, table, value
@@ -152,12 +152,6 @@ def test_merged_options(one: str, other: str, same: bool) -> None:
     assert (merged(one) == merged(other)) is same
 
 
-def test_neutral_in_every_spelling_of_the_value_files() -> None:
-    spelt = ["Neither agree nor disagree", " neither agree or disagree ", "Hard to say"]
-    assert all(map(is_neutral, [*spelt, "neither agree/disagree"]))
-    assert not any(map(is_neutral, ["Agree", "Disagree", "Not often", "Not important"]))
-
-
 @pytest.mark.parametrize(
     ("credits", "score"),
     [
@@ -268,7 +262,7 @@ def selection(row: str, gold: list[str], answer: list[str] | None) -> Result:
     return Result(fields, "unreadable" if answer is None else "answered", answer)
 
 
-def test_selection_per_item_pooled_and_as_released() -> None:
+def test_selection_per_item_and_pooled() -> None:
     results = [
         selection("a", ["p--1", "q--1"], ["p--1", "r--1"]),  # P 1/2, R 1/2, F1 1/2
         selection("b", ["p--1", "q--1", "s--1"], ["p--1"]),  # P 1, R 1/3, F1 1/2
@@ -279,21 +273,8 @@ def test_selection_per_item_pooled_and_as_released() -> None:
     assert value(own["precision"]) == 0.5
     # 2 hits, 3 given, 7 right in all.
     assert (value(own["pooled F1"]), own["unreadable"]) == (0.4, 1)
-    released = cells(results, "cqbench-selection-released", "selection")
-    # Mean precision 3/4, mean recall 5/12 over the two readable: F1 = 2 * 5/16 / (7/6) = 15/28.
-    assert value(released["F1"]) == pytest.approx(15 / 28)
-    assert released["left out"] == 1
     overview = cells(results, "cqbench", "value selection", "single", "selection")
     assert (value(overview["score"]), value(overview["pooled"])) == (pytest.approx(1 / 3), 0.4)
-    wrong = [selection("b", ["p--1"], ["else--no"])]
-    assert value(cells(wrong, "cqbench-selection-released", "selection")["F1"]) == 0.0
-
-
-def test_items_without_a_reply_are_counted_and_in_no_mean() -> None:
-    lost = Result(selection("c", ["p--1"], []).fields, "error")
-    results = [selection("a", ["p--1"], ["p--1"]), lost]
-    own = cells(results, "cqbench-selection", "selection")
-    assert (value(own["F1"]), own["asked"], own["error"]) == (1.0, 2, 1)
 
 
 def extraction(
@@ -336,4 +317,4 @@ async def test_a_whole_run_makes_every_table() -> None:
     results = [await ask(benchmark, fields, first) for fields in every.values()]
     found = table(benchmark, results, "cqbench")
     assert ("attitude detection", "multiple", "attitude+steps") in found
-    assert ("value selection", "single", "selection:released") in found
+    assert ("value selection", "single", "selection+steps") in found

@@ -180,13 +180,10 @@ def warm(folder: Path) -> None:
     from judge import cli
     from judge.backends import scripted
     from judge.cli import main
-    from judge.run import validate
 
     os.chdir(folder)
     cli.app = typer.main.get_command(cli.app)  # type: ignore[assignment]
     scripted.read_plain = lru_cache(scripted.read_plain)
-    # The encoder only compares speech for the summary, and takes longer than the run.
-    validate._encoder = lambda: None  # type: ignore[assignment]
     for name in ("norms.jsonl", "stories.jsonl"):
         sys.argv = ["judge", "validate", name, "-m", "scripted:judge.yaml", "--limit", "2"]
         sys.argv += ["--cache-dir", "warmed", "-q", "-o", os.devnull]

@@ -125,7 +125,6 @@ class Room:
 @contextmanager
 def no_backoff() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judge.run.validate._encoder", lambda: None)
         patch.setattr("judge.judging.calls.MAX_TRIES", 1)
         yield
 

@@ -15,8 +15,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from batchserver import KEY as BATCH_KEY
-from batchserver import BatchServer
 from cli.conftest import COMMAND, norm
 from cli.typed import Typed
 from hypothesis import given
@@ -24,7 +22,7 @@ from hypothesis import strategies as st
 from loopback import Answer, Asked, Loopback, fails, says
 from serving import made_vllm
 
-from judge.redact import Redactor, redacted, reply_redactor
+from judge.redact import Redactor, printable, redacted, reply_redactor
 
 from .trail import KEY, assert_clean, left
 
@@ -338,35 +336,6 @@ def test_langchain_with_its_debug_log(typed: Typed, echo: Loopback) -> None:
 
 
 @pytest.mark.slow
-def test_a_batch_that_waits(typed: Typed) -> None:
-    """What is noted of a batch, seen while the provider works."""
-    with BatchServer() as server:
-        server.plan(delay=600.0)
-        env = {
-            "OPENAI_API_KEY": BATCH_KEY,
-            "OPENAI_BASE_URL": server.url,
-            "JUDGE_BATCH_QUIET": "0.2",
-            "JUDGE_BATCH_POLL": "0.1",
-        }
-        words = (*COMMAND, *JUDGE, "--engine", "batch", "-o", "out.jsonl")
-        process = started(typed.folder, *words, **env)
-        server.wait_for(lambda: server.requests("poll") > 0, "no batch is looked at")
-        # Held while its files are read: it makes and removes some of them as it works.
-        process.send_signal(signal.SIGSTOP)
-        os.waitpid(process.pid, os.WUNTRACED)
-        command_line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-        trail = left(typed.folder, command_line)
-        process.send_signal(signal.SIGCONT)
-        process.send_signal(signal.SIGINT)
-        out, told = process.communicate(timeout=100)
-        refused = started(typed.folder, *words, "--resume", **(env | {"OPENAI_API_KEY": KEY}))
-        out_refused, told_refused = refused.communicate(timeout=100)
-    assert b"batch_1" in trail, "the batch is noted"
-    assert refused.returncode == 4, told_refused
-    assert_clean(left(typed.folder, trail, out, told, out_refused, told_refused), (BATCH_KEY, KEY))
-
-
-@pytest.mark.slow
 def test_a_served_model(typed: Typed) -> None:
     """Command lines of judge and the server; the log is the server's own affair."""
     path = f"{made_vllm.put(typed.folder / 'bin')}{os.pathsep}{os.environ['PATH']}"
@@ -407,6 +376,15 @@ def test_what_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert redacted("at http://ann:pw@h.test/v1 and https://bob@h.test") == (
         "at http://h.test/v1 and https://h.test"
     )
+
+
+def test_nothing_that_steers_a_terminal_is_printed() -> None:
+    steering = [*range(0x20), 0x7F, *range(0x80, 0xA0), 0x2028, 0x2029]
+    steering += [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+    for code in set(steering) - {0x09, 0x0A}:
+        assert printable(f"a{chr(code)}b") == f"a\\u{code:04x}b"
+    fine = "tab\t line\n \u05e9\u05dc \u0645\u06cc\u200c\u062e \U0001f600"
+    assert printable(fine) == fine
 
 
 def test_of_secrets_that_begin_alike_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from judge.errors import UsageError
-from judge.stats.similarity import SentenceEncoder
 from judge.weights.catalog import EMBEDDING
+from judge.weights.encoder import SentenceEncoder
 from judge.weights.fetch import pull
 from judge.weights.sources import SourceUnreachable
 
