@@ -143,7 +143,12 @@ class Setup:
 
     @property
     def slots(self) -> int:
-        """Records worked on at once: the user's wish, within what every engine can hold.
+        """Records worked on at once."""
+        return self.own_slots
+
+    @property
+    def own_slots(self) -> int:
+        """Records that one process works on at once: the user's wish, within what engines hold.
 
         Without a wish, as many as the engines in this process ask for, to fill their batches.
         """
