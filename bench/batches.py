@@ -2,7 +2,7 @@
 
     python bench/batches.py [--records 5000] [--quiet 5]
 
-The batch server is the tests' own (tests/batchserver.py), a process of its own on loopback, which
+The batch server is the tests' own (tests/batchserver.py), on a thread of this program, which
 answers a batch as soon as it is looked at. So the seconds are those of the program, of the server's
 work and of waiting for quiet; a provider's batches take hours. Each norm record of 2 kB is put
 three questions one after another. Peak and CPU time are those of judge alone. Beside it, in the
@@ -50,7 +50,7 @@ def measure(engine: str, records: int, quiet: float) -> str:
     Raises:
         RuntimeError: the run did not end as it should.
     """
-    with tempfile.TemporaryDirectory() as name, BatchServer(Path(name) / "server") as server:
+    with tempfile.TemporaryDirectory() as name, BatchServer() as server:
         folder = Path(name)
         lines = (json.dumps(norm(number)) + "\n" for number in range(records))
         (folder / "in.jsonl").write_text("".join(lines))

@@ -20,9 +20,8 @@ from typing import Literal
 
 from langgraph.graph import END, START, StateGraph
 
-from judge.subject import Subject
 from judge.verdict import Check, Extraction, Finding, Verdict
-from judge.workflow import By, Context, Outcome, State, Work, Workflow, skip_reason
+from judge.workflow import Outcome, State, Work, Workflow
 
 CHECK = "value_extraction"
 MOST_PREDICTED = 10
@@ -86,22 +85,6 @@ def finish(work: Work) -> Outcome:
     return Outcome(judgement.model_copy(update={"extraction": extraction}))
 
 
-def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int, int]]:
-    """Least and most asks by rubric: one for each check, and none where nothing was predicted.
-
-    With `fail_fast` the least is a record whose values are not all found.
-    """
-    if context.fail_fast and CHECK in context.wanted and not subject.predicted:
-        return {}
-    planned: dict[tuple[str, By], tuple[int, int]] = {}
-    if CHECK in context.wanted and not skip_reason(CHECK, subject, context):
-        planned[CHECK, "steering"] = (1, 1)
-    for name in context.additional:
-        if not skip_reason(name, subject, context):
-            planned[name, "accepting"] = (0 if context.fail_fast and planned else 1, 1)
-    return planned
-
-
 _builder = StateGraph(State)
 for _node in (matching, nothing_predicted, additional):
     _builder.add_node(_node.__name__, _node)
@@ -118,5 +101,4 @@ workflow = Workflow(
     graph=graph,
     finish=finish,
     checks=(CHECK,),
-    calls=calls,
 )

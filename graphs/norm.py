@@ -19,9 +19,8 @@ from typing import Literal
 from langgraph.graph import END, START, StateGraph
 
 from judge.replies import Regeneration
-from judge.subject import Subject
-from judge.verdict import Check, Edit, Verdict
-from judge.workflow import By, Context, State, Work, Workflow, last_of_each, skip_reason
+from judge.verdict import Check, Verdict
+from judge.workflow import By, State, Work, Workflow, last_of_each
 
 EXAMINED = ("relevance", "leakage")
 ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctness")
@@ -45,14 +44,9 @@ async def regeneration(state: State) -> None:
     told = [_told(check) for check in failed]
     reply = await work.ask_rewriter("story_regeneration", Regeneration, findings=told)
     if reply is not None:
-        edit = Edit(
-            round=work.round,
-            check=", ".join(check.name for check in failed),
-            before=work.subject.story,
-            after=reply.story.strip(),
-            model=work.context.rewriters["story_regeneration"].client.spec,
-        )
-        work.rewrite(edit.after, [edit])
+        story, named = reply.story.strip(), ", ".join(check.name for check in failed)
+        edit = work.edit(named, "story_regeneration")(before=work.subject.story, after=story)
+        work.rewrite(story, [edit])
 
 
 async def acceptance(state: State) -> None:
@@ -108,26 +102,6 @@ def after_regeneration(
     return "acceptance" if work.edits else "holding_together"
 
 
-def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int, int]]:
-    """Least and most asks by rubric: fine at once, or every round of regeneration used.
-
-    With `fail_fast` the least is a record whose first check fails for good.
-    """
-    planned: dict[tuple[str, By], tuple[int, int]] = {}
-    for name in (*EXAMINED, *ASKED_ONCE):
-        if name not in context.wanted or skip_reason(name, subject, context):
-            continue
-        looped = name in EXAMINED and context.rounds > 0
-        least = 0 if context.fail_fast and planned and not looped else 1
-        planned[name, "steering"] = (least, 1 + context.rounds if looped else 1)
-        if looped:
-            planned[name, "accepting"] = (0, 1)
-    for name in context.additional:
-        if not skip_reason(name, subject, context):
-            planned[name, "accepting"] = (0 if context.fail_fast and planned else 1, 1)
-    return planned
-
-
 _builder = StateGraph(State)
 for _node in (examination, regeneration, acceptance, holding_together):
     _builder.add_node(_node.__name__, _node)
@@ -146,5 +120,4 @@ workflow = Workflow(
     checks=(*EXAMINED, *ASKED_ONCE),
     accepted=EXAMINED,
     rewrites=("story_regeneration",),
-    calls=calls,
 )

@@ -22,9 +22,8 @@ from langgraph.graph import END, START, StateGraph
 
 from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
 from judge.replies import Insertions, Rewrites
-from judge.subject import Subject
 from judge.verdict import Check, Finding, Verdict
-from judge.workflow import By, Context, Outcome, State, Work, Workflow, last_of_each, skip_reason
+from judge.workflow import By, Outcome, State, Work, Workflow, last_of_each
 
 ACCEPTED = ("incorporation", "consistency")
 MULTIPLE = "not made in the multiple setting, where characters differ on purpose"
@@ -53,14 +52,8 @@ async def insertion(state: State) -> None:
     missing = work.flagged(work.checks[-1])
     reply = await work.ask_rewriter("insertion", Insertions, numbers=missing)
     if reply is not None:
-        story, edits = apply_insertions(
-            work.subject,
-            reply,
-            check="incorporation",
-            round=work.round,
-            model=work.context.rewriters["insertion"].client.spec,
-        )
-        work.rewrite(story, edits)
+        edit = work.edit("incorporation", "insertion")
+        work.rewrite(*apply_insertions(work.subject, reply, edit))
 
 
 async def consistency(state: State) -> None:
@@ -144,15 +137,8 @@ async def _rewrite(work: Work, rubric: str, how: str) -> None:
         passages=[place.described(subject.story, how) for place in places],
     )
     if reply is not None:
-        story, edits = apply_rewrites(
-            subject,
-            places,
-            reply,
-            check=check.name,
-            round=work.round,
-            model=work.context.rewriters[rubric].client.spec,
-        )
-        work.rewrite(story, edits)
+        edit = work.edit(check.name, rubric)
+        work.rewrite(*apply_rewrites(subject, places, reply, edit))
 
 
 def _after_length(state: State) -> str:
@@ -206,31 +192,6 @@ def _contradictions(check: Check | None) -> tuple[Finding, ...]:
     return tuple(f for f in failed if f.quote or f.value not in quoted)
 
 
-def calls(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int, int]]:
-    """Least and most asks by rubric: clean at once, or every loop to its end.
-
-    With `fail_fast` the least is a story that fails as early as it can.
-    """
-    asked = [
-        name
-        for name in ("incorporation", "consistency", "implicitness", *context.additional)
-        if name in context.wanted and not skip_reason(name, subject, context)
-        if not (name == "consistency" and subject.multiple)
-    ]
-    steering = [name for name in asked if name not in context.additional]
-    accepting = [name for name in asked if name != "implicitness"]
-    short = "length" in context.wanted and len(subject.story.split()) < context.min_words
-    if short:
-        return {}
-    lost = context.fail_fast and "implicitness" in steering
-    sure = 0 if lost else 1 if context.fail_fast else len(accepting)
-    planned: dict[tuple[str, By], tuple[int, int]] = {}
-    planned |= {(name, "steering"): (1, 1 + context.rounds) for name in steering}
-    return planned | {
-        (name, "accepting"): (1 if place < sure else 0, 1) for place, name in enumerate(accepting)
-    }
-
-
 _builder = StateGraph(State)
 for _node in (
     length,
@@ -267,7 +228,6 @@ workflow = Workflow(
     accepted=ACCEPTED,
     counted=("length",),
     rewrites=("insertion", "contradiction_rewriting", "explicit_rewriting"),
-    calls=calls,
     accepting_votes=3,
     voted=("accepting",),
 )

@@ -114,7 +114,7 @@ class Probability(Section):
     """A short decision list of yes/no questions read from log-probabilities.
 
     The list alone gives an answer. A profile may go by any of its questions and of those in
-    `also`, weighed as calibration found best (judge/judging/combining.py). Questions are numbered
+    `also`, weighed as calibration found best (judge/judging/reading.py). Questions are numbered
     through: the steps first, from 0.
     """
 

@@ -10,7 +10,6 @@ import asyncio
 import ctypes
 import logging
 import os
-import random
 import shlex
 import shutil
 import signal
@@ -48,8 +47,6 @@ _LOOK_SECONDS = 0.25
 _HEALTH_SECONDS = 10.0
 _READY_SECONDS = 1800.0
 _TOLD_LINES, _TOLD_BYTES = 20, 16_384
-# Below the ports that Linux gives to outgoing connections, which would come and go on ours.
-_PORTS = (20_000, 32_000)
 _SET_PARENT_DEATH_SIGNAL = 1
 
 
@@ -313,17 +310,12 @@ def _healthy(address: str) -> bool:
 
 
 def _free_port(host: str) -> int:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    refused: OSError | None = None
-    for port in random.sample(range(*_PORTS), 50):
-        with socket.socket(family) as tried:
-            try:
-                tried.bind((host, port))
-            except OSError as error:
-                refused = error
-                continue
-            return port
-    raise UsageError(f"no port of {host} can be listened on: {refused}")
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as tried:
+        try:
+            tried.bind((host, 0))
+        except OSError as error:
+            raise UsageError(f"no port of {host} can be listened on: {error}") from error
+        return int(tried.getsockname()[1])
 
 
 def _gives_key(option: str) -> bool:

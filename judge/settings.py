@@ -119,7 +119,11 @@ class Settings(BaseModel):
     ] = 0.3
     workflow: Annotated[
         str | None,
-        Judging("extraction, norm or story.", "by the record's fields", decides=False),
+        Judging(
+            "extraction, norm, story, or file.py:variable for one of your own.",
+            "by the record's fields",
+            decides=False,
+        ),
     ] = None
     check: Annotated[Words, Judging("Make only this check; may be repeated.", decides=False)] = ()
     rubric: Annotated[

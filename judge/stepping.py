@@ -4,8 +4,8 @@ LangGraph's own runtime schedules nodes that run side by side, writes checkpoint
 traces. Our workflows take one record from node to node and need none of that, yet would pay for it
 with every judgement (figures: docs/decisions/0010-stepping.md). So a graph whose nodes are plain
 `async (state) -> None` functions with one way out each is stepped through here, by its own nodes,
-edges and branches; any other graph, and every graph while LangSmith's tracing is on, is run by
-LangGraph.
+edges and branches. LangGraph runs any other graph, and every graph while LangSmith's tracing or
+JUDGE_LANGGRAPH_RUNTIME is on.
 """
 
 from __future__ import annotations
@@ -20,18 +20,13 @@ from langgraph.channels.last_value import LastValue
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START
 
+from judge.tracing import guard_tracing
+
 STEP_LIMIT = 1000
 """Nodes that one run may pass before it is stopped."""
 
 OWN_RUNTIME = "JUDGE_LANGGRAPH_RUNTIME"
 """Environment variable that leaves every graph to LangGraph's runtime when it is set."""
-
-_TRACING = (
-    "LANGSMITH_TRACING",
-    "LANGSMITH_TRACING_V2",
-    "LANGCHAIN_TRACING",
-    "LANGCHAIN_TRACING_V2",
-)
 
 _Node = Callable[[Any], Awaitable[None]]
 _Branch = Callable[[Any], str]
@@ -61,8 +56,8 @@ class Stepper:
 
     def __init__(self, graph: Any) -> None:
         self._graph = graph
-        traced = any(os.environ.get(name, "").lower() == "true" for name in _TRACING)
-        self._plan = None if traced or os.environ.get(OWN_RUNTIME) else _plan(graph)
+        left = os.environ.get(OWN_RUNTIME) or guard_tracing()
+        self._plan = None if left else _plan(graph)
 
     @property
     def steps(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -72,12 +72,7 @@ class Usage:
 
     def as_json(self) -> dict[str, Any]:
         cost = None if self.cost_usd is None else round(self.cost_usd, 8)
-        return {
-            "replies": self.replies,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cost_usd": cost,
-        }
+        return {**asdict(self), "cost_usd": cost}
 
 
 def _empty(content: object) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from judge.errors import BackendError
@@ -177,6 +177,11 @@ class Work:
             return None
         return asked.reply
 
+    def edit(self, check: str, rubric: str) -> Callable[..., Edit]:
+        """What makes this round's edits for a check, in the name of the rubric's rewriter."""
+        model = self.context.rewriters[rubric].client.spec
+        return partial(Edit, round=self.round, check=check, model=model)
+
     def rewrite(self, story: str, edits: Iterable[Edit]) -> None:
         """Put a rewritten story in the record's place, and begin the loop's next round."""
         self.subject = self.subject.with_story(story)
@@ -217,11 +222,6 @@ class State(TypedDict):
     work: Work
 
 
-def _each_once(subject: Subject, context: Context) -> dict[tuple[str, By], tuple[int, int]]:
-    made = [n for n in context.steering if not skip_reason(n, subject, context)]
-    return {(name, "steering"): (1, 1) for name in made}
-
-
 @dataclass(frozen=True, slots=True)
 class Workflow:
     """A workflow as the rest of the program sees it; found through `judge.workflows` entry points.
@@ -245,7 +245,6 @@ class Workflow:
     steering_votes: int = 1
     accepting_votes: int = 1
     voted: tuple[By, ...] = ("steering", "accepting")
-    calls: Callable[[Subject, Context], Mapping[tuple[str, By], tuple[int, int]]] = _each_once
 
     async def run(self, subject: Subject, context: Context) -> Outcome:
         """Take one subject through the workflow.

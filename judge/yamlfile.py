@@ -72,7 +72,7 @@ def _problems(error: ValidationError, keys: tuple[str, ...]) -> list[tuple[Place
         place = tuple(str(part) for part in one["loc"])
         told = one["msg"].removeprefix("Value error, ")
         if one["type"] == "extra_forbidden":
-            near = get_close_matches(place[-1], keys, 1)
+            near = get_close_matches(place[-1], {*keys} - {place[-1]}, 1)
             told = "there is no such key" + (f"; did you mean {near[0]!r}?" if near else "")
         found += [(place, problem) for problem in told.split("\n")]
     return found

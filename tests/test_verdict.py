@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.reasons import reason_of
 from judge.verdict import (
     Check,
     Edit,
@@ -137,3 +138,65 @@ def test_a_recall_is_over_what_is_settled() -> None:
     assert (found.recall, found.settled) == (0.5, (1.0, 0.5, 0.0))
     assert Extraction.of((None,)).recall is None
     assert Extraction.of((1.0, 1.0, 0.0)).recall == 0.666667
+
+
+# ---------------------------------------------------------------- the reason
+
+
+def check_of(
+    *said: tuple[Verdict, str], name: str = "consistency", value: str = "Tea is good"
+) -> Check:
+    votes = tuple(
+        Vote(
+            model="m:x",
+            verdict=verdict,
+            evidence=(
+                Finding(
+                    value=value, verdict=verdict, character="Tomo", quote=quote, reason="a lie"
+                ),
+            ),
+        )
+        for verdict, quote in said
+    )
+    made = Check(name=name, verdict=Verdict.FAIL, votes=votes)
+    return made.model_copy(update={"verdict": gravest(made.verdicts().values())})
+
+
+FAIL, PASS = (Verdict.FAIL, "I hate tea"), (Verdict.PASS, "I like tea")
+
+
+def test_the_reason_names_the_deciding_check_with_value_quote_and_why() -> None:
+    undecided = check_of(PASS, FAIL, name="incorporation")
+    failed = check_of(FAIL, PASS, FAIL)
+    told = reason_of([PASSED, undecided, failed], ["insertion gave up: no"])
+    assert told == (
+        'consistency: 1 of 1 values failed: Tea is good: Tomo says "I hate tea" (a lie); '
+        "incorporation: 1 of 1 values undecided; insertion gave up: no"
+    )
+    assert reason_of([undecided]) == (
+        'incorporation: 1 of 1 values undecided: Tea is good: Tomo says "I hate tea" (a lie)'
+    ), "an abstention keeps what was said against it"
+    assert reason_of([PASSED]) is None
+    skipped = Check(name="consistency", verdict=Verdict.SKIPPED)
+    assert reason_of([skipped]) == "no check could be made"
+
+
+def test_a_reason_is_one_line_of_at_most_300_characters() -> None:
+    long = check_of((Verdict.FAIL, "I hate\ntea " * 200), value="x y " * 100)
+    told = reason_of([long] * 2 + [check_of(FAIL, name=f"own_{n}") for n in range(30)])
+    assert told is not None and len(told) == 300 and "\n" not in told
+
+
+def test_where_answers_are_counted_only_those_that_stand_bear_the_verdict_out() -> None:
+    votes = tuple(
+        Vote(
+            model="m:x",
+            verdict=Verdict.FAIL,
+            evidence=(Finding(value="Tea", verdict=Verdict.FAIL, answer=answer, reason=answer),),
+        )
+        for answer in ("absent", "partially", "partially")
+    )
+    grades = ("fully", "partially", "absent")
+    check = Check(name="value_extraction", verdict=Verdict.FAIL, counted=grades, votes=votes)
+    assert check.outcomes() == {"Tea": (Verdict.FAIL, "partially")}
+    assert [finding.reason for finding in check.bearing()] == ["partially"]

@@ -32,7 +32,7 @@ from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, refuse_outputs
 from judge.run.lines import Line, written
 from judge.run.setup import Setup
-from judge.run.summary import SpeechStatistics, Summary
+from judge.run.summary import Summary
 from judge.run.task import Report, Watcher, run
 from judge.settings import Settings
 from judge.verdict import Check, Unfinished, Usage, Verdict
@@ -120,7 +120,7 @@ def audit(
     }
     setup = Setup.of(settings.model_copy(update=own))
     work = _Audit(job, setup, picked)
-    report = run(job, work, Summary(SpeechStatistics(None)), watcher)
+    report = run(job, work, Summary(), watcher)
     return Audited(report, work.results)
 
 
@@ -231,7 +231,6 @@ class _Audit:
             "prompts": {name: pair.as_json(case.wanted) for name, pair in pairs.items()},
             "reason": reason,
             "usage": sum((check.usage for check in asked), Usage()).as_json(),
-            "models": dict(mark.models),
             "fingerprint": mark.fingerprint,
             "error": told,
         }

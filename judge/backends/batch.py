@@ -43,12 +43,6 @@ _ENDED = frozenset(("completed", "failed", "expired", "cancelled"))
 T = TypeVar("T")
 
 
-class _QueueFull(errors.BackendError):
-    """The provider holds as many requests for this account as it will."""
-
-    kind = "queue-full"
-
-
 @dataclass(eq=False)
 class _Wave:
     """Requests that go out together; `done` has the answers of those that were answered, by key."""
@@ -139,17 +133,6 @@ class BatchBackend(OpenAIBackend):
             )
         raise errors.ServerFault(f"batch {name} ({how}) ended without an answer to the request")
 
-    def told(self) -> str:
-        """What is waited for, for people; empty if it is nothing."""
-        waiting = [wave.batch for wave in self._waves if wave.under_way]
-        if not waiting:
-            return f"{len(self._forming.requests)} requests collected" if self._forming else ""
-        counts = [batch.get("request_counts") or {} for batch in waiting]
-        done = sum((one.get("completed") or 0) + (one.get("failed") or 0) for one in counts)
-        total = sum(one.get("total") or 0 for one in counts)
-        name = f"batch {waiting[0]['id']}" if len(waiting) == 1 else f"{len(waiting)} batches"
-        return f"{name}: {done:,} of {total:,} requests done"
-
     @property
     def under_way(self) -> int:
         """How many batches the provider works on."""
@@ -223,31 +206,13 @@ class BatchBackend(OpenAIBackend):
         file = await self._patiently(lambda: self._api.upload(requests))
         # Before the batch is made: a kill must not leave one that is not known of.
         await self._note({self._entry(key): {"file": file} for key in requests})
-        while True:
-            wave.batch = await self._patiently(self._creation(file))
-            await self._note({self._entry(file): {"batch": wave.batch["id"]}})
-            try:
-                return await self._followed(wave)
-            except _QueueFull as error:
-                others = [one.done for one in self._waves if one is not wave and one.under_way]
-                if not others:
-                    raise errors.Denied(
-                        f"{error}; wait until other batches of the account have ended, or send "
-                        "smaller ones with JUDGE_BATCH_REQUESTS"
-                    ) from error
-                await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+        wave.batch = await self._patiently(lambda: self._created(file))
+        await self._note({self._entry(file): {"batch": wave.batch["id"]}})
+        return await self._followed(wave)
 
-    def _creation(self, file: str) -> Callable[[], Awaitable[Mapping[str, Any]]]:
-        """What creates a file's batch; where the answer was lost, it is looked for first."""
-        tried = False
-
-        async def create() -> Mapping[str, Any]:
-            nonlocal tried
-            found = await self._api.find(file) if tried else None
-            tried = True
-            return found or await self._api.create(file)
-
-        return create
+    async def _created(self, file: str) -> Mapping[str, Any]:
+        """The batch of a file, unless an earlier try has made it, whose answer was lost."""
+        return await self._api.find(file, pages=1) or await self._api.create(file)
 
     async def _found(self, wave: _Wave, file: str) -> dict[str, Answered]:
         """The results of an earlier process' batch; none where it was never made, or is gone."""
@@ -271,7 +236,7 @@ class BatchBackend(OpenAIBackend):
             listed = (wave.batch.get("errors") or {}).get("data") or ()
             told = "; ".join(f"{e.get('code')}: {scrubbed(e.get('message') or '')}" for e in listed)
             if any(error.get("code") == "token_limit_exceeded" for error in listed):
-                raise _QueueFull(f"the provider's queue is full ({told})")
+                told += "; wait until other batches have ended, or lower JUDGE_BATCH_REQUESTS"
             raise errors.Denied(f"the provider refuses batch {name}: {told or 'it says no more'}")
         files = [wave.batch.get("output_file_id"), wave.batch.get("error_file_id")]
         return await self._patiently(lambda: self._api.results(filter(None, files)))

@@ -76,13 +76,13 @@ class BatchAPI:
         answered = await self._wire.fetch("GET", f"/batches/{batch}")
         return None if answered.status == 404 else self._read(answered)
 
-    async def find(self, file: str) -> Mapping[str, Any] | None:
-        """The batch made of a file, newest first, at most 10,000 batches far.
+    async def find(self, file: str, *, pages: int = _MOST_PAGES) -> Mapping[str, Any] | None:
+        """The batch made of a file, newest first, at most so many pages of 100 batches far.
 
         A batch that failed as a whole is passed over: none of its requests was answered.
         """
         query = {"limit": str(_PAGE)}
-        for _ in range(_MOST_PAGES):
+        for _ in range(pages):
             told = self._read(await self._wire.fetch("GET", "/batches", query=query), of_one=False)
             page = told.get("data") or []
             for batch in page:

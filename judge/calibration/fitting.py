@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from judge.judging.combining import LEAST_CHANCE, Chances, Isotonic, Logistic, features
-from judge.judging.reading import Reader
+from judge.judging.reading import LEAST_CHANCE, Chances, Isotonic, Logistic, Reader, features
 from judge.rubric import Rubric
 
 if TYPE_CHECKING:

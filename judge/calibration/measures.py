@@ -26,8 +26,6 @@ from judge.stats.classification import (
     kappas,
     macro_aucs,
     macro_f1s,
-    macro_precisions,
-    macro_recalls,
 )
 from judge.stats.intervals import Estimate
 
@@ -49,7 +47,7 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class ClassMeasures:
-    """Precision, recall and F1 of one class, or their unweighted means over classes."""
+    """Precision, recall and F1 of one class."""
 
     precision: Estimate
     recall: Estimate
@@ -69,7 +67,7 @@ class Measures:
     - `outcomes`: how many items ended in each outcome
     - `coverage`: the share of items that was answered
     - `classes`: scores of each class; in a check of yes and no the first class is the positive one
-    - `macro`: their means, each over the classes it can speak of (`stats.precision_recall`)
+    - `macro_f1`: the mean F1 of the classes that it can speak of
     - `weighted_kappa`: quadratic weights by the order of the classes; None for a check without one
     - `auc`: over items with probabilities, answered or not; more than two classes: mean of each
       against the rest
@@ -89,7 +87,7 @@ class Measures:
     confusion: Confusion
     accuracy: Estimate
     classes: Mapping[str, ClassMeasures]
-    macro: ClassMeasures
+    macro_f1: Estimate
     kappa: Estimate
     weighted_kappa: Estimate | None
     auc: Estimate
@@ -132,9 +130,7 @@ def measure(
         confusion=table.matrix,
         accuracy=table.share(lambda true, given: None if given is None else given == true),
         classes=table.by_class(),
-        macro=ClassMeasures(
-            table.counted(macro_precisions), table.counted(macro_recalls), table.counted(macro_f1s)
-        ),
+        macro_f1=table.counted(macro_f1s),
         kappa=table.counted(kappas),
         weighted_kappa=(
             table.counted(lambda counts: kappas(counts, "quadratic")) if ordinal else None

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from judge.calibration.labels import subject_of
 from judge.errors import BackendError
-from judge.judging.combining import Chances
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
-from judge.judging.limits import BudgetReached
-from judge.judging.reading import Reader
+from judge.judging.reading import Chances, Reader
 from judge.records.labels import LabelledItem
+from judge.run.runner import run
 from judge.subject import Subject
 from judge.verdict import Finding, Verdict, Vote
 
@@ -118,22 +116,17 @@ async def observe(
     for place, item in enumerate(items):
         places.setdefault(item.record, []).append(place)
     found: dict[int, Observation] = {}
-    gate = asyncio.Semaphore(at_once)
 
-    async def one_record(wanted: Sequence[int]) -> None:
-        async with gate:
-            asked: _Asked = {}
-            for place in wanted:
-                found[place] = await _one(judge, items[place], votes, sampling or Sampling(), asked)
-                told(len(found))
+    async def one_record(wanted: Sequence[int]) -> dict[int, Observation]:
+        asked: _Asked = {}
+        drawn = sampling or Sampling()
+        return {n: await _one(judge, items[n], votes, drawn, asked) for n in wanted}
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for wanted in places.values():
-                group.create_task(one_record(wanted))
-    except ExceptionGroup as failed:
-        # One model out of reach fails every record under way, all for the same reason.
-        raise failed.exceptions[0] from None
+    def keep(seen: Mapping[int, Observation]) -> None:
+        found.update(seen)
+        told(len(found))
+
+    await run(places.values(), one_record, keep, room=lambda: at_once, ordered=False)
     return [found[place] for place in range(len(items))]
 
 
@@ -148,7 +141,7 @@ async def _one(
             return await _read(judge, item, subject)
         return await _ask(judge, item, subject, votes, sampling, asked)
     except BackendError as error:
-        if error.kind in ("unreachable", "denied") or isinstance(error, BudgetReached):
+        if error.ends_run:
             raise
         said = Judged(item, "error", evidence=f"{error.kind}: {error}")
         return Observation(item, subject, said)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from judge.calibration.observations import Judged
-from judge.calibration.plain import plain
 from judge.stats.annotators import AlternativeAnnotator, alternative_annotator
-from judge.stats.bootstrap import Resamples, mean_estimate, share_estimate
+from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import kappas
 from judge.stats.intervals import Estimate
 
@@ -29,7 +28,6 @@ class AgainstPeople:
 
     - `human_human`: the mean over items of the share of pairs of annotators who agree
     - `human_judge`: the mean over items of the share of annotators who agree with the judge
-    - `difference`: the judge's less the people's, paired
     - `human_kappa`, `judge_kappa`: the same beyond chance, pairs pooled over annotators, each item
       counting once. Two people are in no order, so chance among people is by their common
       frequencies of answers (as in Scott's pi), chance with the judge by each side's own
@@ -39,22 +37,15 @@ class AgainstPeople:
     annotators: int
     human_human: Estimate
     human_judge: Estimate
-    difference: Estimate
     human_kappa: Estimate
     judge_kappa: Estimate
     test: AlternativeAnnotator | None
-
-    def as_json(self) -> dict[str, Any]:
-        """The fields as plain JSON values, numbers rounded to 6 places."""
-        values: dict[str, Any] = plain(self)
-        return values
 
 
 def against_people(
     judged: Sequence[Judged],
     *,
     epsilon: float = 0.1,
-    items_at_least: int = 1,
     seed: int = 0,
     draws: int = 1000,
 ) -> AgainstPeople:
@@ -64,12 +55,11 @@ def against_people(
         judged: one judge's answers on one check; the items' gold answers play no part.
         epsilon: what the alternative annotator test forgives the judge (0.1 where the people are
             crowd workers, 0.15 skilled, 0.2 experts).
-        items_at_least: annotators of fewer items are left out of that test.
         seed: of the bootstrap.
         draws: resamples of the bootstrap, which draws whole records.
 
     Raises:
-        ValueError: epsilon outside [0, 1], items_at_least or draws below 1.
+        ValueError: epsilon outside [0, 1], or draws below 1.
     """
     used = [one for one in judged if one.answer is not None and len(one.item.annotations) > 1]
     resamples = Resamples([one.item.record for one in used], seed=seed, draws=draws)
@@ -79,17 +69,15 @@ def against_people(
     with_judge = [
         counts[answer] / counts.total() for counts, answer in zip(votes, answers, strict=True)
     ]
-    gaps = [judge - people for judge, people in zip(with_judge, among_people, strict=True)]
     people_cells, judge_cells = _cells(votes, answers)
     of = len(judged)
     return AgainstPeople(
         annotators=len({vote.annotator for one in used for vote in one.item.annotations}),
         human_human=replace(share_estimate(among_people, resamples), of=of),
         human_judge=replace(share_estimate(with_judge, resamples), of=of),
-        difference=replace(mean_estimate(gaps, resamples), of=of),
         human_kappa=_kappa(people_cells, resamples, of),
         judge_kappa=_kappa(judge_cells, resamples, of),
-        test=_alternative_annotator(used, epsilon, items_at_least),
+        test=_alternative_annotator(used, epsilon),
     )
 
 
@@ -121,12 +109,10 @@ def _kappa(cells: NDArray[np.float64], resamples: Resamples, of: int) -> Estimat
     return resamples.estimate(kappas(sums.reshape(len(sums), size, size)), n=items, of=of)
 
 
-def _alternative_annotator(
-    judged: Sequence[Judged], epsilon: float, items_at_least: int
-) -> AlternativeAnnotator | None:
+def _alternative_annotator(judged: Sequence[Judged], epsilon: float) -> AlternativeAnnotator | None:
     people: dict[str, dict[int, str]] = defaultdict(dict)
     for number, one in enumerate(judged):
         for vote in one.item.annotations:
             people[vote.annotator][number] = vote.answer
     answers = {number: str(one.answer) for number, one in enumerate(judged)}
-    return alternative_annotator(answers, people, epsilon=epsilon, items_at_least=items_at_least)
+    return alternative_annotator(answers, people, epsilon=epsilon)

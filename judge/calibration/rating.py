@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from judge.calibration.observations import Judged
@@ -41,16 +40,7 @@ def rates(rubric: Rubric, held_out: Sequence[Rated]) -> Rates:
         if truth == verdict:
             counts["passed" if truth else "failed"] += 1
         right.append((one.item.record, truth == verdict))
-    return Rates(**counts, design_effect=round(max(1.0, _design_effect(right)), 4))
-
-
-def _design_effect(right: Sequence[tuple[str, bool]]) -> float:
-    """Where the data cannot tell it, the most that clusters of this size could bring."""
-    found = design_effect(right)
-    if found is not None or not right:
-        return found or 1.0
-    sizes = Counter(record for record, _ in right).values()
-    return sum(size**2 for size in sizes) / len(right)
+    return Rates(**counts, design_effect=round(design_effect(right), 4))
 
 
 def edited(item: LabelledItem) -> bool:

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -64,16 +65,7 @@ def stats(
     with _opened(settings, context) as cache:
         told = cache.stats()
     if as_json:
-        typer.echo(
-            json.dumps(
-                {
-                    "folder": told.folder,
-                    "entries": told.entries,
-                    "size_bytes": told.size_bytes,
-                    "oldest_seconds": told.oldest_seconds,
-                }
-            )
-        )
+        typer.echo(json.dumps(asdict(told)))
         return
     oldest = "-" if told.oldest_seconds is None else f"{told.oldest_seconds / 86400:.1f} days"
     typer.echo(f"folder   {told.folder}\nentries  {told.entries}")

@@ -11,7 +11,7 @@ import typer
 from judge.cli import options as opt
 from judge.cli.options import need_calibrate
 from judge.cli.printing import say, tell
-from judge.errors import BackendError, Exit, JudgeError, UsageError
+from judge.errors import Exit, UsageError
 from judge.settings import CACHE, LIMITS, Settings
 
 if TYPE_CHECKING:
@@ -148,10 +148,6 @@ def _run(job: Job, settings: Settings, quiet: bool) -> Calibration:
         kept = "replies in the cache are not asked again" if settings.cache else "nothing is kept"
         tell(f"interrupted; {kept}")
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
-    except BackendError as error:
-        told_why = JudgeError(f"the model cannot be used: {error}")
-        told_why.exit_code = Exit.UNAVAILABLE
-        raise told_why from error
 
 
 def _refuse_existing(out: Path, overwrite: bool) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from judge.cli.printing import WIDEST, plain_console
+from judge.cli.printing import print_table, say, shortened
 from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -20,32 +16,43 @@ UNDEFINED = "–"
 _SHOWN = 400
 
 
+def number(estimate: Estimate | None) -> str:
+    """Value and interval to two places; a dash where it is undefined or there is none."""
+    return UNDEFINED if estimate is None else str(estimate)
+
+
 def print_tables(found: Calibration, show: int) -> None:
     """Every check: disagreements first, then measures, confusion, slices, people, policy.
 
     Args:
         show: so many disagreements a judge.
     """
-    # Rich cuts cells to the terminal's width, or to 80 in a pipe; these are the data.
-    console = plain_console(soft_wrap=True, width=WIDEST)
     for check in found.checks:
-        console.print(Text(f"\n{check.check}", style="bold"))
-        for line in _labels(check):
-            console.print(line, markup=False)
+        say("\n".join(["", check.check, *_labels(check), *_disagreements(check, show)]))
+        rows = [(name, _row(one)) for judge in check.judges for name, one in _readings(judge)]
+        print_table(["judge", *rows[0][1]], [[name, *row.values()] for name, row in rows])
         for judge in check.judges:
-            _disagreements(console, check, judge, show)
-        console.print(_measures(check))
-        for judge in check.judges:
-            console.print(_confusion(judge))
+            confusion = judge.final.confusion
+            print_table(
+                ["label", *confusion.columns],
+                [
+                    [name, *map(str, counts)]
+                    for name, counts in zip(confusion.rows, confusion.counts, strict=True)
+                ],
+                title=f"answers of {_final(judge)}",
+            )
             for name, parts in judge.by.items():
-                console.print(_slices(judge, name, parts))
+                by_size = sorted(parts.items(), key=lambda pair: (-pair[1].items, pair[0]))
+                print_table(
+                    [name, "items", "answered", "accuracy", "kappa"],
+                    [
+                        [value, str(m.items), str(m.accuracy.n), str(m.accuracy), str(m.kappa)]
+                        for value, m in by_size
+                    ],
+                    title=f"{_final(judge)} by {name}",
+                )
         for line in (*_people(check), *_policy(check)):
-            console.print(line, markup=False)
-
-
-def number(estimate: Estimate | None) -> str:
-    """Value and interval to two places; a dash where it is undefined or there is none."""
-    return UNDEFINED if estimate is None else str(estimate)
+            say(line)
 
 
 def _labels(check: CheckReport) -> Iterator[str]:
@@ -61,20 +68,32 @@ def _labels(check: CheckReport) -> Iterator[str]:
             yield f"  {judge.model}: {count} items could not be put to it: {reason}"
 
 
-def _measures(check: CheckReport) -> Table:
-    table = Table(box=None, pad_edge=False, title_justify="left")
-    table.add_column("judge")
-    rows = [
-        (name, dict(_row(measures))) for judge in check.judges for name, measures in _named(judge)
-    ]
-    for name in rows[0][1] if rows else ():
-        table.add_column(name, justify="right")
-    for judge, cells in rows:
-        table.add_row(judge, *cells.values())
-    return table
+def _disagreements(check: CheckReport, show: int) -> Iterator[str]:
+    for judge in check.judges:
+        found = [one for one in judge.disagreements if one.held_out]
+        if not found or not show:
+            continue
+        who = f"{_final(judge)}," if judge.calibrated else judge.model
+        apart = " kept apart" if check.held_out < check.items else ""
+        told = f"{who} disagrees with {len(found)} of the {judge.final.items} labels{apart}"
+        yield f"{told}; the surest {min(show, len(found))}:"
+        for one in found[:show]:
+            yield from _disagreement(one)
 
 
-def _named(judge: JudgeReport) -> Iterator[tuple[str, Measures]]:
+def _disagreement(one: Disagreement) -> Iterator[str]:
+    number = f", value {one.number}" if one.number else ""
+    sure = "" if one.confidence is None else f" ({one.confidence:.2f})"
+    votes = ", ".join(f"{n} {answer}" for answer, n in one.votes.items())
+    said = f"  {one.record}{number}: says {one.answer}{sure}, the label is {one.reference}"
+    yield f"{said} ({votes})" if votes else said
+    shown = {**one.fields, "evidence": one.evidence}
+    yield from (
+        f"    {name}: {shortened(str(text), _SHOWN)}" for name, text in shown.items() if text
+    )
+
+
+def _readings(judge: JudgeReport) -> Iterator[tuple[str, Measures]]:
     if judge.calibrated is not None:
         yield f"{judge.model}, as it stands", judge.stands
     yield _final(judge), judge.final
@@ -85,78 +104,24 @@ def _final(judge: JudgeReport) -> str:
     return f"{judge.model}, calibrated" if judge.calibrated else judge.model
 
 
-def _row(measures: Measures) -> Iterator[tuple[str, str]]:
+def _row(measures: Measures) -> dict[str, str]:
     classes = list(measures.classes.values())
-    yield "answered", f"{measures.accuracy.n} of {measures.items}"
-    yield "accuracy", str(measures.accuracy)
-    yield "kappa", str(measures.kappa)
-    if measures.weighted_kappa is not None:
-        yield "weighted kappa", str(measures.weighted_kappa)
-    yield "F1", str(classes[0].f1 if len(classes) == 2 else measures.macro.f1)
-    yield "AUC", str(measures.auc)
-    yield "calibration error", str(measures.calibration_error)
-    yield "by chance alone", str(Estimate(measures.error_if_calibrated))
-
-
-def _confusion(judge: JudgeReport) -> Table:
-    confusion = judge.final.confusion
-    table = Table(box=None, pad_edge=False, title_justify="left")
-    table.add_column(f"label \\ {_final(judge)}")
-    for name in confusion.columns:
-        table.add_column(name, justify="right")
-    for name, counts in zip(confusion.rows, confusion.counts, strict=True):
-        table.add_row(name, *(str(count) for count in counts))
-    return table
-
-
-def _slices(judge: JudgeReport, name: str, parts: Mapping[str, Measures]) -> Table:
-    table = Table(box=None, pad_edge=False, title_justify="left")
-    table.add_column(f"{name}, {_final(judge)}")
-    for column in ("items", "answered", "accuracy", "kappa"):
-        table.add_column(column, justify="right")
-    for value, measures in sorted(parts.items(), key=lambda pair: (-pair[1].items, pair[0])):
-        table.add_row(
-            Text(value),
-            str(measures.items),
-            str(measures.accuracy.n),
-            str(measures.accuracy),
-            str(measures.kappa),
-        )
-    return table
-
-
-def _disagreements(console: Console, check: CheckReport, judge: JudgeReport, show: int) -> None:
-    found = [one for one in judge.disagreements if one.held_out]
-    if not found or not show:
-        return
-    who = f"{_final(judge)}," if judge.calibrated else judge.model
-    apart = " kept apart" if check.held_out < check.items else ""
-    told = f"{who} disagrees with {len(found)} of the {judge.final.items} labels{apart}"
-    console.print(f"{told}; the surest {min(show, len(found))}:", markup=False)
-    for one in found[:show]:
-        console.print(_disagreement(one), markup=False)
-
-
-def _disagreement(one: Disagreement) -> str:
-    number = f", value {one.number}" if one.number else ""
-    sure = "" if one.confidence is None else f" ({one.confidence:.2f})"
-    lines = [f"  {one.record}{number}: says {one.answer}{sure}, the label is {one.reference}"]
-    if one.votes:
-        lines[0] += f" ({', '.join(f'{n} {answer}' for answer, n in one.votes.items())})"
-    lines += [f"    {name}: {_short(text)}" for name, text in one.fields.items() if text]
-    if one.evidence:
-        lines.append(f"    evidence: {_short(one.evidence)}")
-    return "\n".join(lines)
-
-
-def _short(content: Any) -> str:
-    text = " ".join(str(content).split())
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    shown = {
+        "accuracy": measures.accuracy,
+        "kappa": measures.kappa,
+        "weighted kappa": measures.weighted_kappa,
+        "F1": classes[0].f1 if len(classes) == 2 else measures.macro_f1,
+        "AUC": measures.auc,
+        "calibration error": measures.calibration_error,
+        "by chance alone": Estimate(measures.error_if_calibrated),
+    }
+    answered = {"answered": f"{measures.accuracy.n} of {measures.items}"}
+    return answered | {name: str(one) for name, one in shown.items() if one is not None}
 
 
 def _people(check: CheckReport) -> Iterator[str]:
     for judge in check.judges:
-        people = judge.people
+        people, position = judge.people, judge.position
         if people is not None:
             yield (
                 f"{judge.model} beside {people.annotators} people on {people.human_human.n} items: "
@@ -164,28 +129,23 @@ def _people(check: CheckReport) -> Iterator[str]:
                 f"{people.human_judge}; beyond chance {people.human_kappa} and "
                 f"{people.judge_kappa}"
             )
-            yield from _test(judge)
-        if judge.position is not None:
+            test = people.test
+            if test is None:
+                told = "no alternative annotator test, which needs three people on an item"
+            else:
+                won = sum(one.wins for one in test.annotators)
+                as_good = "as good" if test.passes else "not shown to be as good"
+                told = (
+                    f"{as_good} as a person by the alternative annotator test: winning rate "
+                    f"{test.winning_rate:.2f} ({won} of {len(test.annotators)} people, "
+                    f"epsilon {test.epsilon}), advantage probability {test.advantage:.2f}"
+                )
+            yield f"{judge.model}: {told}"
+        if position is not None:
             yield (
-                f"{judge.model} changes its answer with the order: {judge.position.changed}; "
-                f"prefers the first place: {judge.position.first}"
+                f"{judge.model} changes its answer with the order: {position.changed}; "
+                f"prefers the first place: {position.first}"
             )
-
-
-def _test(judge: JudgeReport) -> Iterator[str]:
-    test = judge.people.test if judge.people else None
-    if test is None:
-        yield f"{judge.model}: no alternative annotator test, which needs three people on an item"
-        return
-    won = sum(one.wins for one in test.annotators)
-    told = "as good as a person" if test.passes else "not shown to be as good as a person"
-    p = ", ".join(f"{one.p_value:.3g}" for one in test.annotators[:8])
-    more = ", …" if len(test.annotators) > 8 else ""
-    yield (
-        f"{judge.model}: {told} by the alternative annotator test: winning rate "
-        f"{test.winning_rate:.2f} ({won} of {len(test.annotators)} people, "
-        f"epsilon {test.epsilon}), advantage probability {test.advantage:.2f}, p {p}{more}"
-    )
 
 
 def _policy(check: CheckReport) -> Iterator[str]:
@@ -199,7 +159,6 @@ def _policy(check: CheckReport) -> Iterator[str]:
         else:
             yield (
                 f"{judge.model} decides from {stage.threshold:.3f} on: {share:.0%} of all; agrees "
-                f"{stage.agreement} of {stage.agreement.n}, at least "
-                f"{stage.agreement.low:.3f}"
+                f"{stage.agreement} of {stage.agreement.n}, at least {stage.agreement.low:.3f}"
             )
     yield f"passed on to people: {check.policy.passed_on:.0%}"

@@ -74,7 +74,7 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
         def command(context: typer.Context, **given: Any) -> None:
             settings = _settings({name: given.pop(name) for name in names})
             if "engine" not in names:
-                from judge.run.engines import refuse_validation_only
+                from judge.run.clients import refuse_validation_only
 
                 refuse_validation_only(settings, context.info_name or "this command")
             if "context" in own:
@@ -103,19 +103,18 @@ def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[st
     raise typer.Exit(int(Exit.USAGE))
 
 
-def need_libraries(command: str, extra: str, *libraries: str) -> None:
-    """See that libraries are installed, before anything is read or asked.
+def need_calibrate(command: str, *libraries: str) -> None:
+    """See that the statistics libraries are installed, before anything is read or asked.
+
+    Args:
+        command: what needs them.
+        libraries: those that it needs; all of the extra `calibrate` where none is named.
 
     Raises:
-        UsageError: naming what is missing, and how to install the extra that brings it.
+        UsageError: naming what is missing, and how to install it.
     """
-    if missing := [name for name in libraries if find_spec(name) is None]:
-        raise missing_extra(f"{command} needs {', '.join(missing)}", extra)
-
-
-def need_calibrate(command: str, *libraries: str) -> None:
-    """`need_libraries` for the statistics libraries; all of them where none is named."""
-    need_libraries(command, "calibrate", *(libraries or _STATISTICS))
+    if missing := [name for name in libraries or _STATISTICS if find_spec(name) is None]:
+        raise missing_extra(f"{command} needs {', '.join(missing)}", "calibrate")
 
 
 def refuse_both(resume: bool, overwrite: bool) -> None:

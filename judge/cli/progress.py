@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from judge.cli.printing import counted, tell
-from judge.run.batching import batches_told
+from judge.run.clients import left_at_provider
 from judge.run.resume import unmatched_file
 from judge.run.task import Watcher
 
@@ -30,18 +29,7 @@ BATCH_SECONDS = 600.0
 
 
 class Watching(Watcher):
-    """A watcher that is used as a context manager; this one says nothing but warnings."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        return None
+    """Says nothing but warnings."""
 
     def left_out(self, count: int) -> None:
         typer.echo(
@@ -68,20 +56,28 @@ def _stopping(now: bool) -> str:
     return "finishing what is under way; Ctrl-C again stops at once"
 
 
-def watcher(job: Job, *, quiet: bool, items: bool = False, of: int | None = None) -> Watching:
+@contextmanager
+def watcher(
+    job: Job, *, quiet: bool, items: bool = False, of: int | None = None
+) -> Iterator[Watching]:
     """Bars on a terminal, a line every few seconds elsewhere, nothing when quiet.
 
     Args:
-        items: what is counted are items that the inputs' records are made into, one of them or
-            many, and not records: `of` how many, None where that is not known.
+        items: what is counted are items that the inputs' records are made into, and not records:
+            `of` how many, None where that is not known.
     """
     if quiet:
-        return Watching()
+        yield Watching()
+        return
     total = of if items else _total(job)
-    what = "items" if items else "records"
-    # Lines of data that run down the same terminal would tear the bar to pieces.
+    # Lines of data on the same terminal would tear the bar to pieces.
     beside_data = job.out is None and sys.stdout.isatty()
-    return Bars(total) if sys.stderr.isatty() and not beside_data else LogLines(total, what)
+    if beside_data or not sys.stderr.isatty():
+        yield LogLines(total, "items" if items else "records")
+        return
+    bars = Bars(total)
+    with bars.progress:
+        yield bars
 
 
 def _total(job: Job) -> int | None:
@@ -112,8 +108,8 @@ def _told(summary: Summary, setup: Setup) -> str:
     calls = sum(c.calls for c in counters)
     hits = sum(c.cache_hits for c in counters)
     cost = f", {setup.budget.cost:.4f} USD" if setup.budget.cost else ""
-    batches = batches_told(setup.settings, setup.clients.values())
-    more = f" | {batches}" if batches else ""
+    batches = left_at_provider(setup.settings, setup.clients.values())
+    more = f" | {counted(batches, 'batch', 'batches')} at the provider" if batches else ""
     return f"{verdicts or 'nothing yet'} | {calls} calls, {hits} from cache{cost}{more}"
 
 
@@ -166,7 +162,7 @@ class Bars(Watching):
                 for task in self.tasks:
                     yield Text(task.fields["told"], overflow="ellipsis", no_wrap=True)
 
-        self._progress = TwoLines(
+        self.progress = TwoLines(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
@@ -177,31 +173,19 @@ class Bars(Watching):
             transient=True,
             expand=True,
         )
-        self._task: Any = self._progress.add_task("loading", total=total, told="")
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
+        self._task: Any = self.progress.add_task("loading", total=total, told="")
 
     def began(self, setup: Setup) -> None:
-        self._progress.update(self._task, description="judging")
+        self.progress.update(self._task, description="judging")
 
     def wrote(self, summary: Summary, setup: Setup) -> None:
-        self._progress.update(self._task, completed=summary.records, told=_told(summary, setup))
+        self.progress.update(self._task, completed=summary.records, told=_told(summary, setup))
 
     def tick(self, summary: Summary, setup: Setup) -> None:
-        self._progress.update(self._task, told=_told(summary, setup))
+        self.progress.update(self._task, told=_told(summary, setup))
 
     def stopping(self, now: bool) -> None:
-        self._progress.update(self._task, description="stopping")
+        self.progress.update(self._task, description="stopping")
         tell(_stopping(now))
 
 

@@ -94,7 +94,6 @@ def print_summary(
     told = [*_rates(summary), *_gate(summary, fail_under, held), *_failures(summary)]
     told += troubles(summary)
     told += [_corrected(rate) for rate in report.corrections.rates()]
-    told += _speech(summary.speech.as_json())
     told += [*_effort(report), *_where(summary, out)]
     for line in told:
         say(_folded(line), err=True)
@@ -202,18 +201,6 @@ def _share(estimate: Estimate) -> str:
     if estimate.low is None or estimate.high is None:
         return f"{estimate.value:.1%}"
     return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
-
-
-def _speech(speech: dict[str, Any]) -> Iterator[str]:
-    """Means before and after rewriting (CQ-Bench, table 3)."""
-    told = []
-    for name, sides in speech.items():
-        means = [sides[side]["mean"] for side in ("before", "after")]
-        if None not in means:
-            told.append(f"{name} {means[0]:.2f} → {means[1]:.2f}")
-    if told:
-        count = max(sides["before"]["of"] for sides in speech.values())
-        yield f"{counted(count, 'rewritten speech', 'rewritten speeches')}: {', '.join(told)}"
 
 
 def _effort(report: Report) -> Iterator[str]:

@@ -29,7 +29,7 @@ EPILOG = """**Examples**
 `judge validate stories.jsonl -o judged.jsonl --resume` — go on after an interruption
 
 **Exit codes**: 0 all judged; 1 the gate does not hold; 2 bad usage; 3 some records have no verdict;
-4 the model is out of reach, or disk, cache or OUT cannot be written to; 130 interrupted.
+4 a resource ended (model, budget, disk, cache or OUT), and --resume goes on; 130 interrupted.
 """
 
 
@@ -81,7 +81,7 @@ def command(
     # Imports make a million objects that all stay; the collector would look through them again and
     # again. The run turns it on.
     gc.disable()
-    from judge.run.engines import refuse_stray
+    from judge.run.clients import refuse_stray
     from judge.run.job import Job, refuse_unusable
     from judge.run.validate import validate
 

@@ -24,6 +24,7 @@ from judge.evaluation.benchmark import (
 from judge.evaluation.cali_rows import (
     CONDITIONS,
     ENTAIL,
+    ENTAILED,
     EQUAL,
     FIRST,
     GROUPS,
@@ -38,7 +39,6 @@ from judge.evaluation.cali_rows import (
 from judge.evaluation.cali_tables import GRADED, tables
 from judge.evaluation.rows import asked, each_row, read_sources
 from judge.records import Item
-from judge.stats.annotators import ENTAILMENT
 
 COUNTRIES = {"us": "the United States", "in": "India"}
 
@@ -49,7 +49,7 @@ _NEEDS = {
     "alternatives": "a premise, hypothesis and ratings, with another hypothesis to the premise",
     "knowledge": "question and norms",
     "context": "premise and norms",
-    "inference": "premise, hypothesis, norms, and ratings or effect",
+    "inference": "premise, hypothesis, norms and ratings",
 }
 
 # ------------------------------------------------------------ items
@@ -117,12 +117,12 @@ def _questions(task: str, pair: Pair, indicated: str) -> Iterator[tuple[str, dic
             yield f"{pair.id}/{group}", question
     elif task == "inference" and pair.hypothesis is not None:
         for group in GROUPS:
-            if group in pair.norms and (pair.ratings is not None or group in pair.effects):
+            if group in pair.norms:
                 told = {"norm": pair.norms[group], "country": group, "gold": pair.effect(group)}
                 yield f"{pair.id}/{group}", {**texts, **told}
     elif task in ("entailment", "percentage") and pair.ratings is not None:
         golds = {
-            name: label and (ENTAIL if label == ENTAILMENT else NOT_ENTAIL)
+            name: label and (ENTAIL if label == ENTAILED else NOT_ENTAIL)
             for name, label in pair.labels.items()
         }
         yield pair.id, {**texts, **_golds(golds, indicated), "kept": pair.kept}

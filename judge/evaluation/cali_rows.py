@@ -8,8 +8,6 @@ JSON lines or in further columns, in a form of our own:
 - `question`: asks for a custom, with `{country}` where the country's name belongs
 - `behavior`: what the norm is about (the rows of table 3)
 - `category`: the linguistic phenomenon (the rows of table 4)
-- `effect`: in place of ratings, what each country's norm does to the hypothesis:
-  `{"us": "more likely true"}`, or "less likely true", or "does not change"
 """
 
 from __future__ import annotations
@@ -24,8 +22,6 @@ from judge.evaluation.rows import Row
 from judge.records import Item
 from judge.records.fields import ENTAILMENT, LabelError, listed, literal, one_of, text_of
 from judge.records.values import clip
-from judge.stats.annotators import CONTRADICTION, NEUTRAL, ScaleMap
-from judge.stats.annotators import ENTAILMENT as ENTAILED
 from judge.stats.votes import Threshold, majority
 
 GROUPS = ("us", "in")
@@ -53,8 +49,9 @@ CONDITIONS = (
     *("knowledge", "context", "inference"),
 )
 
-_RANK = {CONTRADICTION: 0, NEUTRAL: 1, ENTAILED: 2}
-_SCALE = ScaleMap()
+ENTAILED = "entailment"
+_RANK = {"contradiction": 0, "neutral": 1, ENTAILED: 2}
+_SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", "5": ENTAILED}
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,6 @@ class Pair:
     question: str | None = None
     ratings: Mapping[str, Sequence[str]] | None = None
     norms: Mapping[str, str] = field(default_factory=dict)
-    effects: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def labels(self) -> dict[str, str | None]:
@@ -93,8 +89,6 @@ class Pair:
         D.2 takes the difference between the groups' ratings: with its own norm in mind a group
         finds the hypothesis more likely, less likely or as likely as the other group does.
         """
-        if self.effects:
-            return self.effects.get(group)
         (other,) = (name for name in GROUPS if name != group)
         order = compared(self.labels[group], self.labels[other])
         return None if order is None else (SAME, MORE, LESS)[order]
@@ -125,8 +119,8 @@ def label_of(rating: object, column: str) -> str:
         LabelError: none of these.
     """
     text = str(rating).strip()
-    if not isinstance(rating, bool) and text in ("1", "2", "3", "4", "5"):
-        return _SCALE.label(int(text))
+    if not isinstance(rating, bool) and text in _SCALE:
+        return _SCALE[text]
     return one_of(rating, ENTAILMENT, column)
 
 
@@ -152,16 +146,7 @@ def _rated(folded: Mapping[str, Any], norms: Mapping[str, str]) -> dict[str, Any
         if not norms:
             raise LabelError("field 'hypothesis' is missing, and 'norms' too", "hypothesis")
         return {}
-    pair: dict[str, Any] = {"hypothesis": text_of(folded, "hypothesis")}
-    if "effect" in folded:
-        given = _by_group(folded, "effect")
-        effects = {
-            name: one_of(text, {e: e for e in EFFECTS}, "effect") for name, text in given.items()
-        }
-        if stray := sorted(set(effects) - set(norms)):
-            raise LabelError(f"field 'effect' names {stray[0]!r}, which 'norms' does not", "effect")
-        return {**pair, "effects": effects}
-    return {**pair, "ratings": _ratings(folded)}
+    return {"hypothesis": text_of(folded, "hypothesis"), "ratings": _ratings(folded)}
 
 
 def _ratings(folded: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:

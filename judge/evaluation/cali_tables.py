@@ -50,15 +50,12 @@ GoldRule = Callable[[Result, str], str | None]
 
 
 def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
-    """Table 2 on the paper's pairs, and on all pairs; its scores by class; tables 3 and 4."""
+    """Table 2 on the paper's pairs, and on all pairs; tables 3 and 4."""
     by_condition = grouped(results, field("condition"), known=[CONDITIONS])
     compared = [
         ((condition, _MEASURES[_task(here)]), here)
         for (condition,), here in by_condition
         if _task(here) in _MEASURES
-    ]
-    diagnostic = [
-        (labels, here) for labels, here in by_condition if _task(here) in (*GRADED, "inference")
     ]
 
     def labels_table(name: str, title: str, rule: GoldRule, note: str) -> Table:
@@ -83,23 +80,7 @@ def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
             any_gold,
             _EVERY_PAIR,
         ),
-        bars(
-            "cali-classes",
-            "Accuracy, and macro means over the answers",
-            ("condition", "labels"),
-            _classes([here for _, here in by_condition]),
-            lambda here: {**class_scores(here, classes_of(_task(here))), **_premises(here)},
-            notes=("Of the pairs of the first table; of inference, all that have a label.", NOTE),
-        ),
-        _diagnostics([one for _, here in diagnostic for one in here]),
-        bars(
-            "cali-diagnostic-counts",
-            "The diagnostic tasks: what came of the questions",
-            ("condition",),
-            diagnostic,
-            lambda here: {**_counted(here), "score": _share(here, _behavior)},
-            notes=(_GRADING, _TOGETHER, NOTE),
-        ),
+        _diagnostics([one for one in results if one.condition in (*GRADED, "inference")]),
         _categories(results),
     ]
 
@@ -134,22 +115,6 @@ def _measure(results: Sequence[Result], labels: str, rule: GoldRule) -> Cell:
     return replace(cell, of=len(results)) if isinstance(cell, Estimate) else None
 
 
-def _classes(
-    groups: Sequence[Sequence[Result]],
-) -> list[tuple[tuple[str, str], Sequence[Result]]]:
-    found: list[tuple[tuple[str, str], Sequence[Result]]] = []
-    for here in groups:
-        condition, task = here[0].condition, _task(here)
-        if task == "inference":
-            told = [result for result in here if result.fields["gold"] is not None]
-            found.append(((condition, "norm's own"), told))
-        elif task in _MEASURES:
-            for labels in LABEL_SETS:
-                held = _against(here, labels, papers_gold)
-                found.append(((condition, _HEADS[labels]), held))
-    return [(labels, some) for labels, some in found if some]
-
-
 def _diagnostics(results: Sequence[Result]) -> Table:
     """Table 3: a row a behavior; the mean over behaviors, as the paper's last row; all items."""
     named = [result for result in results if result.fields.get("behavior")]
@@ -161,12 +126,13 @@ def _diagnostics(results: Sequence[Result]) -> Table:
     if len(rows) > 1:
         rows.append(Row(("mean over behaviors",), {name: _mean(rows, name) for name in _LEVELS}))
     if results:
-        rows.append(Row(("all items",), _levels(results, _behavior)))
+        counts = Sample(results).counts()
+        rows.append(Row(("all items",), {**_levels(results, _behavior), **counts}))
     return Table(
         "cali-diagnostics",
         "Knowledge and inference (accuracy), context (recall) by behavior (CALI, table 3)",
         ("behavior",),
-        _LEVELS,
+        (*_LEVELS, "asked", "answered", "refused", "unreadable", "error"),
         rows,
         figure="bars",
         drawn=_LEVELS,

@@ -42,7 +42,6 @@ class Entry:
     cluster: str
     part: str
     gold: str | None
-    content: str
 
 
 @dataclass(slots=True)
@@ -114,18 +113,14 @@ def compare(
     if first == second == "-":
         raise UsageError("standard input can be one run, not both")
     a, b = read_run(first, by), read_run(second, by)
-    _refuse_unlike(a, b)
     pairs = [(entry, b.entries[key]) for key, entry in a.entries.items() if key in b.entries]
-    if not pairs:
-        raise UsageError(f"no item is in both {first} and {second}: nothing can be compared")
+    _refuse_unlike(a, b, pairs)
     if by is not None and all(one.part == other.part == NOT_SAID for one, other in pairs):
         raise UsageError(f"--by {by}: no item has this field")
-    if a.kind == "evaluate":
-        for one, other in pairs:
-            _refuse_other_gold(a, b, one, other)
     there = {"A": a.series(), "B": b.series()}
     shared = [name for name in there["A"] if name in there["B"]]
-    rows = _adjusted(list(_rows(pairs, shared, a.kind, by, draws, seed)))
+    rows = list(_rows(pairs, shared, a.kind, by, draws, seed))
+    _adjust(rows)
     return Comparison(
         kind=a.kind,
         names=sorted(a.names & b.names),
@@ -134,26 +129,25 @@ def compare(
         only_a=len(a.entries) - len(pairs),
         only_b=len(b.entries) - len(pairs),
         table=_table(rows, a.kind, by),
-        notes=list(_notes(a, b, pairs, rows)),
+        notes=list(_notes(a, b, rows)),
     )
 
 
-def _refuse_unlike(a: Run, b: Run) -> None:
+def _refuse_unlike(a: Run, b: Run, pairs: Sequence[tuple[Entry, Entry]]) -> None:
     if a.kind != b.kind:
         raise UsageError(f"{a.source} is of judge {a.kind}, {b.source} of judge {b.kind}")
     if not a.names & b.names:
         what = "benchmark" if a.kind == "evaluate" else "workflow"
         names = " and ".join(", ".join(sorted(run.names)) for run in (a, b))
         raise UsageError(f"{a.source} and {b.source} are of another {what} each: {names}")
-
-
-def _refuse_other_gold(a: Run, b: Run, one: Entry, other: Entry) -> None:
-    if one.gold != other.gold:
-        told = [clip(entry.gold if entry.gold is not None else "none") for entry in (one, other)]
-        raise UsageError(
-            f"item {one.name}: gold is {told[0]} in {a.source}, line {one.line}, and {told[1]} in "
-            f"{b.source}, line {other.line}: these runs were not asked the same"
-        )
+    if not pairs:
+        raise UsageError(f"no item is in both {a.source} and {b.source}: nothing can be compared")
+    for one, other in pairs if a.kind == "evaluate" else ():
+        if one.gold != other.gold:
+            raise UsageError(
+                f"item {one.name}: gold is {clip(one.gold)} in {a.source}, line {one.line}, and "
+                f"{clip(other.gold)} in {b.source}, line {other.line}: not asked the same"
+            )
 
 
 # ------------------------------------------------------------ reading
@@ -250,7 +244,7 @@ def _entry(
     row = scalar_text(fields.get("row"))
     gold = _plain(fields["gold"]) if "gold" in fields else None
     cluster = name if row is None else f"row {row}"
-    return Entry(name, line, marks, cluster, part, gold, content_hash(dict(fields)))
+    return Entry(name, line, marks, cluster, part, gold)
 
 
 def _plain(content: object) -> str:
@@ -260,29 +254,6 @@ def _plain(content: object) -> str:
 # ------------------------------------------------------------ rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two marks of one item; `part` and `cluster` are the item's."""
-
-    first: Mark
-    second: Mark
-    part: str
-    cluster: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """A series, or a slice (`part`) of one: its cells, p-value and pairs that are left out."""
-
-    series: str
-    part: str | None
-    cells: Mapping[str, Cell]
-    pairs: int
-    clusters: int
-    left_out: Mapping[str, int]
-    p: float | None
-
-
 def _rows(
     pairs: Sequence[tuple[Entry, Entry]],
     shared: Sequence[str],
@@ -290,31 +261,27 @@ def _rows(
     by: str | None,
     draws: int,
     seed: int,
-) -> Iterator[_Compared]:
+) -> Iterator[dict[str, Any]]:
+    """A row of each series and of its slices: `series`, `part`, `cells`, `p`, `left_out`."""
     series = {name: _in_series(pairs, name) for name in shared}
     if kind == "evaluate" and len(shared) > 1:
         series[OVERALL] = [pair for found in series.values() for pair in found]
     for name, found in series.items():
-        yield _row(name, None, found, draws, seed)
-        if by is not None:
-            for part in sorted({pair.part for pair in found}):
-                some = [pair for pair in found if pair.part == part]
-                yield _row(name, part, some, draws, seed)
+        parts = sorted({entry.part for entry, _, _ in found}) if by is not None else []
+        for part in (None, *parts):
+            some = [pair for pair in found if part in (None, pair[0].part)]
+            yield {"series": name, "part": part, **_row(some, draws, seed)}
 
 
-def _in_series(pairs: Sequence[tuple[Entry, Entry]], name: str) -> list[_Pair]:
-    """The items that either run has in the series. Missing answers are not right, but in a series
-    of which a run scored no answer, they have no score either."""
-    found = [
-        (a.marks.get(name, ABSENT), b.marks.get(name, ABSENT), a)
-        for a, b in pairs
-        if name in a.marks or name in b.marks
-    ]
-    first, second = _scored([one for one, _, _ in found]), _scored([two for _, two, _ in found])
-    return [
-        _Pair(one, two, a.part, a.cluster)
-        for one, two, (_, _, a) in zip(first, second, found, strict=True)
-    ]
+def _in_series(pairs: Sequence[tuple[Entry, Entry]], name: str) -> list[tuple[Entry, Mark, Mark]]:
+    """The items that either run has in the series, with both marks.
+
+    Missing answers are not right; in a series of which a run scored no answer, they have no score.
+    """
+    held = [(a, b) for a, b in pairs if name in a.marks or name in b.marks]
+    first = _scored([a.marks.get(name, ABSENT) for a, _ in held])
+    second = _scored([b.marks.get(name, ABSENT) for _, b in held])
+    return [(a, one, two) for (a, _), one, two in zip(held, first, second, strict=True)]
 
 
 def _scored(marks: Sequence[Mark]) -> list[Mark]:
@@ -323,20 +290,20 @@ def _scored(marks: Sequence[Mark]) -> list[Mark]:
     return [missing if mark == MISSING else mark for mark in marks]
 
 
-def _row(series: str, part: str | None, pairs: Sequence[_Pair], draws: int, seed: int) -> _Compared:
+def _row(pairs: Sequence[tuple[Entry, Mark, Mark]], draws: int, seed: int) -> dict[str, Any]:
     first: list[float] = []
     second: list[float] = []
     clusters: list[str] = []
     left_out: Counter[str] = Counter()
-    for pair in pairs:
-        if isinstance(pair.first, str) or isinstance(pair.second, str):
-            sides = (("A", pair.first), ("B", pair.second))
+    for entry, one, two in pairs:
+        if isinstance(one, str) or isinstance(two, str):
+            sides = zip("AB", (one, two), strict=True)
             why = [f"{mark} in {run}" for run, mark in sides if isinstance(mark, str)]
             left_out[" and ".join(why)] += 1
             continue
-        first.append(pair.first)
-        second.append(pair.second)
-        clusters.append(pair.cluster)
+        first.append(one)
+        second.append(two)
+        clusters.append(entry.cluster)
     resamples = Resamples(clusters, draws=draws, seed=seed)
     cells: dict[str, Cell] = {
         "pairs": len(first),
@@ -351,55 +318,52 @@ def _row(series: str, part: str | None, pairs: Sequence[_Pair], draws: int, seed
         p = test.p
         cells |= {"A, not B": test.only_first, "B, not A": test.only_second}
         cells["McNemar p"] = f"{p:.3g}"
-    return _Compared(series, part, cells, len(pairs), resamples.clusters, left_out, p)
+    together = resamples.clusters < len(first)
+    return {"cells": cells, "p": p, "left_out": left_out, "together": together}
 
 
-def _adjusted(rows: list[_Compared]) -> list[_Compared]:
-    """The rows with Holm's p-values: over the conditions or checks, and over their slices.
+def _adjust(rows: Sequence[dict[str, Any]]) -> None:
+    """Give rows Holm's p-values: over the conditions or checks, and over their slices.
 
     The rows over all conditions, and over records, sum the others up and are families of their
     own: their slices are adjusted, the row itself is one test.
     """
-    families: dict[tuple[bool, bool], list[int]] = defaultdict(list)
-    for place, row in enumerate(rows):
-        whole = row.series in (OVERALL, RECORD)
-        if row.p is not None and not (whole and row.part is None):
-            families[whole, row.part is None].append(place)
-    made = list(rows)
-    for places in families.values():
-        p_values = [p for place in places if (p := rows[place].p) is not None]
-        for place, p in zip(places, holm(p_values), strict=True):
-            made[place] = replace(made[place], cells={**made[place].cells, "Holm p": f"{p:.3g}"})
-    return made
+    families: dict[tuple[bool, bool], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        whole = row["series"] in (OVERALL, RECORD)
+        if row["p"] is not None and not (whole and row["part"] is None):
+            families[whole, row["part"] is None].append(row)
+    for family in families.values():
+        adjusted = holm([row["p"] for row in family])
+        for row, p in zip(family, adjusted, strict=True):
+            row["cells"]["Holm p"] = f"{p:.3g}"
 
 
-def _table(rows: Sequence[_Compared], kind: Kind, by: str | None) -> Table:
+def _table(rows: Sequence[dict[str, Any]], kind: Kind, by: str | None) -> Table:
     head = "condition" if kind == "evaluate" else "verdict of"
     return Table(
         "comparison",
         "A and B on the same items (95 % intervals)",
         (head, *([by] if by else [])),
-        rows=[Row((row.series, *([row.part or "all"] if by else [])), row.cells) for row in rows],
+        rows=[
+            Row((row["series"], *([row["part"] or "all"] if by else [])), row["cells"])
+            for row in rows
+        ],
     )
 
 
-def _notes(
-    a: Run, b: Run, pairs: Sequence[tuple[Entry, Entry]], rows: Sequence[_Compared]
-) -> Iterator[str]:
+def _notes(a: Run, b: Run, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     for run, faulty in (("A", a.faulty), ("B", b.faulty)):
         if faulty:
             yield f"{faulty} lines of {run} are about input that could not be read: no items"
-    changed = sum(one.content != other.content for one, other in pairs)
-    if changed and a.kind == "validate":
-        yield f"{changed} records have the same id in A and B, and different content"
     for run, own, other in (("A", a.series(), b.series()), ("B", b.series(), a.series())):
         yield from (f"{name} is only in {run}" for name in own if name not in other)
     for row in rows:
-        if row.left_out and row.part is None:
-            reasons = ", ".join(f"{count} {reason}" for reason, count in row.left_out.items())
-            left = sum(row.left_out.values())
-            yield f"{row.series}: {left} of {row.pairs} pairs are left out: {reasons}"
-    if any(row.p is not None and row.clusters < int(str(row.cells["pairs"])) for row in rows):
+        if row["left_out"] and row["part"] is None:
+            told = ", ".join(f"{count} {reason}" for reason, count in row["left_out"].items())
+            left, of = row["left_out"].total(), row["cells"]["of"]
+            yield f"{row['series']}: {left} of {of} pairs are left out: {told}"
+    if any(row["p"] is not None and row["together"] for row in rows):
         yield (
             "some items share a row of the source: the intervals draw them together, McNemar's "
             "test takes each for itself"

@@ -21,7 +21,6 @@ from judge.evaluation.cqbench_stories import (
 from judge.evaluation.cqbench_tables import task_of
 from judge.evaluation.cqbench_values import (
     Pair,
-    Rule,
     ValueList,
     distractors,
     folded,
@@ -52,10 +51,9 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     A source is known by its first record: a value file (`q_content`, `option`), or lines that are
     each a validated story (output of `judge validate`), a released story, or released questions.
     Stories need a value file for attitudes and options; of several, each story takes the one that
-    knows its statements. Questions that are already made are asked as they are, selections in the
-    conditions `selection` and `selection+steps` only. In the multiple setting there is attitude
-    detection alone (section 3.1). A line or value that no question can be made of is an item with
-    its problem.
+    knows its statements. Questions that are already made are asked as they are. In the multiple
+    setting there is attitude detection alone (section 3.1). A line or value that no question can
+    be made of is an item with its problem.
 
     Raises:
         UsageError: a source that cannot be read, stories whose chosen conditions need a value file
@@ -92,8 +90,7 @@ class _Maker:
         elif is_selection(row.fields):
             fields = {"category": setting, **selection(row.fields)}
             for condition in self._of("selection"):
-                if ":released" not in condition:
-                    yield self._put(row, row.id, fields, condition)
+                yield self._put(row, row.id, fields, condition)
         else:
             yield from self._story(row, story_of(row))
 
@@ -117,7 +114,6 @@ class _Maker:
             **shared,
             "topics": [category] if category in CATEGORIES else list(topics),
             "gold": [value.display for value in story.values],
-            "gold_topics": [known and known.topic(value.statement) for value in story.values],
         }
         for condition in self._of("extraction"):
             yield self._put(row, row.id, extracting, condition)
@@ -154,16 +150,13 @@ class _Maker:
                 yield from self._attitude(row, f"{row.id}/{number}", fields)
         if len(gold) < len(story.values):
             return
-        rules = dict.fromkeys(_rule(condition) for condition in selecting)
-        options: dict[Rule, dict[str, Any]] = {}
-        for rule in rules:
-            try:
-                options[rule] = self._selection(row, story, gold, known, rule)
-            except LabelError as error:
-                yield refused(row.item, error.problem)
+        try:
+            options = self._selection(row, story, gold, known) if selecting else {}
+        except LabelError as error:
+            yield refused(row.item, error.problem)
+            return
         for condition in selecting:
-            if _rule(condition) in options:
-                yield self._put(row, row.id, {**shared, **options[_rule(condition)]}, condition)
+            yield self._put(row, row.id, {**shared, **options}, condition)
 
     def _attitude(self, row: Row, key: str, fields: Mapping[str, Any]) -> Iterator[Item]:
         options, gold = fields["options"], fields["gold"]
@@ -175,13 +168,11 @@ class _Maker:
                 yield self._put(row, key, {**fields, "options": sided}, condition)
 
     def _selection(
-        self, row: Row, story: Story, pairs: Sequence[Pair], known: ValueList, rule: Rule
+        self, row: Row, story: Story, pairs: Sequence[Pair], known: ValueList
     ) -> dict[str, Any]:
         gold = list(dict.fromkeys(pairs))
         rng = random.Random(f"{self.choices.seed}/{row.id}")
-        others = distractors(
-            known, gold, rule, rng, original=story.original, contradicted=story.contradicted
-        )
+        others = distractors(known, gold, rng, story.contradicted)
         options = [shown(pair) for pair in chain(gold, others)]
         rng.shuffle(options)
         return {"options": options, "gold": [shown(pair) for pair in gold]}
@@ -191,10 +182,6 @@ class _Maker:
 
     def _of(self, task: str) -> list[str]:
         return [name for name in self.choices.conditions if task_of(name) == task]
-
-
-def _rule(condition: str) -> Rule:
-    return "released" if ":released" in condition else "paper"
 
 
 def _category(story: Story, known: ValueList | None) -> str | None:

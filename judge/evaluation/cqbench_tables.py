@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from judge.evaluation.benchmark import Choices, Result
-from judge.evaluation.cqbench_values import as_released, folded, hits, is_neutral, merged
+from judge.evaluation.cqbench_values import folded, hits, is_neutral, merged
 from judge.evaluation.measuring import NOTE, Sample, class_scores, field, label_scores
 from judge.evaluation.tables import Cell, Table, bars, grouped
-from judge.stats.bootstrap import mean_estimate
 from judge.stats.classification import ratio
 
 TASKS = {
@@ -24,12 +22,10 @@ TASKS = {
 }
 CONDITIONS = (
     *("attitude", "attitude+steps", "attitude:binary", "attitude:binary+steps"),
-    *("selection", "selection+steps", "selection:released", "selection:released+steps"),
-    "extraction+steps",
+    *("selection", "selection+steps", "extraction+steps"),
 )
 """`+steps`: the model first summarises, then analyses (section 3.1). `:binary`: questions whose
-right answer is not neutral, asked without the neutral option (appendix B.1). `:released`: the other
-options of a selection are drawn as in the authors' script."""
+right answer is not neutral, asked without the neutral option (appendix B.1)."""
 
 _CONDITION = field("condition")
 _MEANING = (
@@ -45,14 +41,10 @@ _SELECTION = (
     "precision, recall, F1: means over items, 0 for an item without an answer. pooled F1: over all "
     "options given and right ones together."
 )
-_RELEASED = (
-    "F1 is the harmonic mean of mean precision and mean recall. Items without a readable answer "
-    "are left out of all three, as that script does."
-)
 _EXTRACTION = (
     "recall: the mean credit (1, 0.5, 0) over gold values; story recall: the mean of the stories' "
     "own. unsettled: gold values that no judge settled, left out of both. At most ten predictions "
-    "a story are graded: cut is how many were given beyond them."
+    "a story are graded."
 )
 
 
@@ -80,17 +72,6 @@ def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
         heads, notes = ("task", slice, "condition"), (_MEANING, _MERGED, NOTE)
         return bars(name, title, heads, groups, _scores, drawn=("score",), notes=notes)
 
-    def by_condition(
-        name: str,
-        title: str,
-        some: Sequence[Result],
-        cells: Callable[[list[Result]], dict[str, Cell]],
-        notes: tuple[str, ...],
-        drawn: tuple[str, ...] = (),
-    ) -> Table:
-        groups = grouped(some, _CONDITION, known=[CONDITIONS])
-        return bars(name, title, ("condition",), groups, cells, drawn=drawn, notes=notes)
-
     return [
         overview("cqbench", "setting", "CQ-Bench by task and setting (table 1)", full),
         overview(
@@ -101,20 +82,14 @@ def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
         ),
         _options([result for result in plain if ":binary" not in result.condition]),
         _binary(plain),
-        by_condition(
+        bars(
             "cqbench-selection",
             "Value selection",
-            selection,
+            ("condition",),
+            grouped(selection, _CONDITION, known=[CONDITIONS]),
             _selection,
-            (_SELECTION, NOTE),
-            ("F1", "pooled F1"),
-        ),
-        by_condition(
-            "cqbench-selection-released",
-            "Value selection as CQ-Bench's released script scores it",
-            selection,
-            _selection_released,
-            (_RELEASED,),
+            drawn=("F1", "pooled F1"),
+            notes=(_SELECTION, NOTE),
         ),
         _extractions(extraction),
     ]
@@ -161,23 +136,19 @@ def _binary(attitude: Sequence[Result]) -> Table:
 
 
 def _extractions(extraction: Sequence[Result]) -> Table:
-    """Value extraction: recall over all values, by category of the story and by topic."""
-    groups: list[tuple[tuple[str, str, str], tuple[list[Result], str | None]]] = []
+    """Value extraction: recall over all values, and by category of the story."""
+    groups: list[tuple[tuple[str, str, str], list[Result]]] = []
     for (condition,), own in grouped(extraction, _CONDITION, known=[CONDITIONS]):
-        groups.append((("all", "", condition), (own, None)))
+        groups.append((("all", "", condition), own))
         known = [result for result in own if result.fields.get("category")]
         for (category,), here in grouped(known, field("category")):
-            groups.append((("category", category, condition), (here, None)))
-        topics = (topic for r in own for topic in r.fields.get("gold_topics") or ())
-        for topic in dict.fromkeys(topic for topic in topics if topic):
-            here = [r for r in own if topic in (r.fields.get("gold_topics") or ())]
-            groups.append((("topic", topic, condition), (here, topic)))
+            groups.append((("category", category, condition), here))
     return bars(
         "cqbench-extraction",
         "Value extraction: recall",
         ("by", "group", "condition"),
         groups,
-        lambda part: _extraction(*part),
+        _extraction,
         drawn=("recall",),
         notes=(_EXTRACTION, NOTE),
     )
@@ -213,50 +184,22 @@ def _selection(results: Sequence[Result]) -> dict[str, Cell]:
     }
 
 
-def _selection_released(results: Sequence[Result]) -> dict[str, Cell]:
-    """The released script's figures: means over items with a readable answer, and F1 of the two."""
-
-    def read(result: Result) -> Result:
-        options = result.fields.get("options") or result.fields["gold"]
-        return replace(result, answer=as_released(result.answer, options))
-
-    answered = [read(one) for one in results if one.outcome == "answered" and one.fields["gold"]]
-    taken = Sample([result for result in answered if result.answer is not None])
-    left_out = len(results) - len(taken.results)
-
-    def means(result: Result) -> tuple[float, float, float]:
-        hit, given, right = _hits(result)
-        return _ratio(hit, given), _ratio(hit, right), 1.0
-
-    def f1(precision: Any, recall: Any, items: Any) -> Any:
-        # Where both are 0 the script divides by 0; the limit of F1 there is 0.
-        found = ratio(2 * precision * recall, (precision + recall) * items)
-        found[(precision + recall == 0) & (items > 0)] = 0.0
-        return found
-
-    of = len(results)
-    return {
-        **Sample(results).counts(),
-        "left out": left_out,
-        "precision": taken.measure(means, lambda p, _, items: ratio(p, items), of=of),
-        "recall": taken.measure(means, lambda _, r, items: ratio(r, items), of=of),
-        "F1": taken.measure(means, f1, of=of),
-    }
-
-
-def _extraction(results: Sequence[Result], topic: str | None = None) -> dict[str, Cell]:
-    """Recall over gold values, those of one topic where it is named, and its mean over stories.
+def _extraction(results: Sequence[Result]) -> dict[str, Cell]:
+    """Recall over gold values, and its mean over stories.
 
     A refused or unreadable answer finds no value; an answer that was not graded is left out.
     """
     sample = Sample(results)
 
     def settled(result: Result) -> list[float]:
-        return [credit for credit in _credits(result, topic) if credit is not None]
+        gold: Sequence[str] = result.fields["gold"]
+        if result.outcome != "answered":
+            return [0.0] * len(gold)
+        return [credit for credit in result.steps.get("credits") or () if credit is not None]
 
-    gold = sum(len(_credits(one, topic)) for one in sample.there)
+    gold = sum(len(one.fields["gold"]) for one in sample.there)
     n = sum(len(settled(one)) for one in sample.there)
-    cells: dict[str, Cell] = {
+    return {
         **sample.counts(),
         "stories": sample.rows(),
         "gold values": gold,
@@ -268,30 +211,10 @@ def _extraction(results: Sequence[Result], topic: str | None = None) -> dict[str
             lambda one: sum(settled(one)) / len(settled(one)) if settled(one) else None
         ),
     }
-    if topic is None:
-        answered = [result for result in sample.there if result.outcome == "answered"]
-        cut = [int(result.steps.get("cut", 0)) for result in answered]
-        numbers = [float(len(result.answer)) for result in answered]
-        predictions = mean_estimate(numbers, Sample(answered).resamples)
-        cells["predictions"] = replace(predictions, of=len(results))
-        cells |= {"cut": sum(cut), "stories cut": sum(one > 0 for one in cut)}
-    return cells
 
 
 def _hits(result: Result) -> tuple[int, int, int]:
     return hits(result.answer if result.outcome == "answered" else [], result.fields["gold"])
-
-
-def _credits(result: Result, topic: str | None) -> list[float | None]:
-    """A credit for each gold value of the topic; None for one that was not settled."""
-    gold: Sequence[str] = result.fields["gold"]
-    credits: Sequence[float | None] = [0.0] * len(gold)
-    if result.outcome == "answered":
-        credits = result.steps.get("credits") or [None] * len(gold)
-    if topic is None:
-        return list(credits)
-    topics: Sequence[str | None] = result.fields["gold_topics"]
-    return [credit for credit, own in zip(credits, topics, strict=True) if own == topic]
 
 
 def _with_merged(results: Sequence[Result], slice: str) -> Iterator[Result]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
-from typing import Literal
 
 from judge.errors import UsageError
 from judge.evaluation.cqbench_statements import ValueStatement, value_statement
@@ -47,9 +45,7 @@ scale of World Values Survey questions 122 to 129.
 """
 
 _GROUP = {attitude: " / ".join(group) for group in SEVERITY for attitude in group}
-_ALIKE = 15
 
-Rule = Literal["paper", "released"]
 Pair = tuple[str, str]
 """A statement and an attitude to it."""
 
@@ -148,30 +144,23 @@ def list_of(lists: Sequence[ValueList], statements: Iterable[str]) -> ValueList 
 def distractors(
     pool: ValueList,
     gold: Sequence[Pair],
-    rule: Rule,
     rng: random.Random,
-    *,
-    original: Sequence[Value] = (),
     contradicted: Sequence[Value] = (),
 ) -> list[Pair]:
     """As many pairs beside the gold ones as make `OPTIONS`, drawn at random without repetition.
 
     Never a gold value (CQ-Bench, section 2.2), and no attitude to a statement that a speaker in the
-    story contradicts (appendix A.3). Rule `released`, that of the authors' script, leaves out the
-    values that the story was written for and that validation dropped, too; by the paper's rule
-    they are values that the story does not carry, like any other.
+    story contradicts (appendix A.3). Values that validation dropped are values that the story does
+    not carry, like any other.
 
     Args:
         gold: the right options.
-        original: the values that the story was written for; read under `released` alone.
         contradicted: the values that a speaker in the story contradicts.
 
     Raises:
         LabelError: the list has too few pairs; how many there are and are needed.
     """
     barred = {_key(pair) for pair in gold}
-    if rule == "released":
-        barred |= {_key((value.statement, value.attitude or "")) for value in original}
     statements = {folded(value.statement) for value in contradicted}
     free = [p for p in pool.pairs if _key(p) not in barred and folded(p[0]) not in statements]
     needed = OPTIONS - len(gold)
@@ -203,27 +192,3 @@ def hits(given: Sequence[str], gold: Sequence[str]) -> tuple[int, int, int]:
     """
     found, right = {folded(text) for text in given}, {folded(text) for text in gold}
     return len(found & right), len(found), len(right)
-
-
-def as_released(given: Sequence[str], options: Sequence[str]) -> list[str] | None:
-    """The entries of a selection as CQ-Bench's released script reads them.
-
-    An entry counts if it has `--`, as the option that shares its longest stretch of more than 15
-    characters (the first of equals), else as itself: a wrong one. Repetitions are dropped. None
-    where there are entries and none counts: the script leaves such an item out.
-    """
-    read = [entry for entry in given if entry.strip()]
-    counted = [_nearest(entry, options) for entry in read if "--" in entry]
-    if read and not counted:
-        return None
-    return list(dict.fromkeys(counted))
-
-
-def _nearest(entry: str, options: Sequence[str]) -> str:
-    text, longest, found = entry.lower(), _ALIKE, entry
-    for option in options:
-        other = option.lower()
-        match = SequenceMatcher(None, text, other, autojunk=False).find_longest_match()
-        if match.size > longest:
-            longest, found = match.size, option
-    return found

@@ -28,7 +28,7 @@ from judge.evaluation.culturalbench_tables import EASY, HARD, tables
 from judge.evaluation.rows import asked
 from judge.records import Item, Problem
 from judge.records.fields import refused
-from judge.stats.similarity import SentenceEncoder
+from judge.weights.encoder import SentenceEncoder
 
 EASY_TASK, HARD_TASK = "culturalbench_easy", "culturalbench_hard"
 

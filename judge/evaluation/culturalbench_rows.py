@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Literal
 
 from judge.evaluation.rows import Row, each_row, read_sources
 from judge.records import Item
-from judge.records.fields import LabelError, id_text, one_of, refused, text_of
+from judge.records.fields import LabelError, one_of, refused, text_of
 from judge.records.names import normalise
 from judge.records.values import clip
 
@@ -71,19 +70,6 @@ class Question:
     topic: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """A Hard row: one answer to a question."""
-
-    row: str
-    item: Item
-    question: str
-    option: str
-    true: bool
-    country: str | None
-    topic: str | None
-
-
 def questions(sources: Sequence[str]) -> Iterator[Question | Item]:
     """Every question of the sources, those of Easy rows first; rows with a problem come before.
 
@@ -95,28 +81,26 @@ def questions(sources: Sequence[str]) -> Iterator[Question | Item]:
         UsageError: a source cannot be read at all.
     """
     easy: dict[str, Question] = {}
-    options: list[_Option] = []
-    # All four Hard rows of a question have its id: they are no rows of their own.
-    lines = list(read_sources(sources))
-    single = [item for item in lines if "prompt_option" not in (item.fields or {})]
+    hard: dict[str, list[Item]] = {}
+    single: list[Item] = []
+    for item in read_sources(sources):
+        if "prompt_option" in (item.fields or {}):
+            # All four Hard rows of a question have its id: they are no rows of their own.
+            index = (item.fields or {}).get("question_idx") or f"{item.source}#{item.line}"
+            hard.setdefault(str(index), []).append(item)
+        else:
+            single.append(item)
     for found in each_row(single, lambda row: [_easy(row)], "question_idx"):
         if isinstance(found, Item):
             yield found
         else:
             easy[found.row] = found
-    for item in lines:
-        if item.fields is not None and "prompt_option" in item.fields:
-            try:
-                options.append(_option(item, item.fields))
-            except LabelError as error:
-                yield refused(item, error.problem)
     released: dict[str, Question] = {}
-    for row, group in groupby(sorted(options, key=lambda one: one.row), lambda one: one.row):
-        rows = list(group)
+    for row, items in hard.items():
         try:
-            released[row] = _released(rows)
+            released[row] = _released(row, items)
         except LabelError as error:
-            yield refused(rows[0].item, error.problem)
+            yield refused(items[0], error.problem)
     for row, question in easy.items():
         other = released.pop(row, None)
         yield replace(question, hard=other.hard) if other else question
@@ -165,34 +149,25 @@ def _easy(row: Row) -> Question:
     return Question(row.id, row.item, "multi" if multi else "single", hard_of(easy), easy, *about)
 
 
-def _option(item: Item, fields: dict[str, object]) -> _Option:
-    return _Option(
-        id_text(fields.get("question_idx"), "question_idx") or f"{item.source}#{item.line}",
-        item,
-        text_of(fields, "prompt_question"),
-        text_of(fields, "prompt_option"),
-        one_of(fields.get("answer"), _TRUTHS, "answer") == "true",
-        _text(fields, "country"),
-        _text(fields, "topic"),
-    )
-
-
-def _released(rows: Sequence[_Option]) -> Question:
+def _released(row: str, items: Sequence[Item]) -> Question:
     """The question of Hard rows, one for each of its four options."""
-    first = rows[0]
-    name = clip(first.row)
-    if other := [row.item for row in rows if row.question != first.question]:
-        message = f"question {name} reads otherwise on line {other[0].line} of {other[0].source}"
-        raise LabelError(message, "prompt_question")
-    if len(rows) != len(LETTERS):
-        message = f"question {name} has {len(rows)} rows, one for each option makes 4"
+    fields = [item.fields or {} for item in items]
+    texts = [text_of(one, "prompt_question") for one in fields]
+    options = tuple(text_of(one, "prompt_option") for one in fields)
+    truths = tuple(one_of(one.get("answer"), _TRUTHS, "answer") == "true" for one in fields)
+    name = f"question {clip(row)}"
+    for item, text in zip(items, texts, strict=True):
+        if text != texts[0]:
+            message = f"{name} reads otherwise on line {item.line} of {item.source}"
+            raise LabelError(message, "prompt_question")
+    if len(items) != len(LETTERS):
+        message = f"{name} has {len(items)} rows, one for each option makes 4"
         raise LabelError(message, "question_idx")
-    truths = tuple(row.true for row in rows)
     if not any(truths):
-        raise LabelError(f"question {name} has no option that is true", "answer")
-    hard = Hard(first.question, tuple(row.option for row in rows), truths)
+        raise LabelError(f"{name} has no option that is true", "answer")
     mode: Literal["single", "multi"] = "multi" if sum(truths) > 1 else "single"
-    return Question(first.row, first.item, mode, hard, None, first.country, first.topic)
+    about = _text(fields[0], "country"), _text(fields[0], "topic")
+    return Question(row, items[0], mode, Hard(texts[0], options, truths), None, *about)
 
 
 def _text(fields: dict[str, object], name: str) -> str | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from judge.evaluation.benchmark import (
     Result,
 )
 from judge.evaluation.eecc_tables import Variance, tables
-from judge.records import Item, Problem
+from judge.records import Item
 
 CONDITIONS = ("stories", "qa")
 
@@ -41,34 +41,12 @@ _CONSONANT_SOUND = re.compile(r"eu|ugand|ukrain|urugu", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a file without a header: where it stands and its cells."""
-
-    source: str
-    number: int
-    cells: tuple[str, ...]
-
-    def refused(self, message: str, field: str | None = None) -> Item:
-        return Item(self.source, self.number, None, "\t".join(self.cells), Problem(message, field))
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A name in its group: a concept in its topic, an identity in its kind."""
-
-    group: str
-    name: str
-    line: Line
-
-
-@dataclass(frozen=True, slots=True)
 class Setting:
-    """What a condition asks about: its template and its concepts."""
+    """What a condition asks about: its template, and the topic of each of its concepts."""
 
     condition: str
     template: str
-    concepts: tuple[Pair, ...]
-    problems: tuple[Item, ...]
+    topics: Mapping[str, str]
     folder: Path
 
     def fields(self, topic: str, concept: str, kind: str, identity: str) -> dict[str, Any]:
@@ -98,26 +76,25 @@ def article(word: str) -> str:
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     """One item for each condition, concept, identity and draw, in this order.
 
-    A line of the folder's files that cannot be read comes first, as an item with its problem. A
-    concept that is listed twice in one topic is asked about once, as the paper counts (345 topics
+    A concept that is listed twice in one topic is asked about once, as the paper counts (345 topics
     of the 347 lines).
 
     Raises:
-        UsageError: not one source, or it is no folder, or a file of it is not there or is no UTF-8,
-            or a condition has not just one template that names {concept} and {identity}.
+        UsageError: not one source, or it is no folder, or a file of it is not there, is no UTF-8 or
+            has a faulty line, or a condition has not just one template that names {concept} and
+            {identity}.
     """
     folder = _folder(sources)
-    identities, problems = _pairs(folder / "identities.tsv", "kind", "identity")
+    kinds = _groups(folder / "identities.tsv", "kind", "identity")
     settings = [read_setting(folder, condition) for condition in choices.conditions]
-    yield from problems
+    number = 0
     for setting in settings:
-        yield from setting.problems
-    for setting in settings:
-        for concept in setting.concepts:
-            for identity in identities:
-                fields = setting.fields(concept.group, concept.name, identity.group, identity.name)
+        for concept, topic in setting.topics.items():
+            for identity, kind in kinds.items():
+                fields = setting.fields(topic, concept, kind, identity)
                 for draw in range(choices.draws):
-                    yield Item(concept.line.source, concept.line.number, _drawn(fields, draw))
+                    number += 1
+                    yield Item(str(folder), number, _drawn(fields, draw))
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:
@@ -132,12 +109,12 @@ def read_setting(folder: Path, condition: str) -> Setting:
     lines = list(_lines(path))
     if len(lines) != 1:
         raise UsageError(f"{path}: {len(lines)} templates, eecc asks by exactly one")
-    template = lines[0].cells[-1].strip()
+    template = lines[0][1][-1].strip()
     for name in ("{concept}", "{identity}"):
         if name not in template:
             raise UsageError(f"{path}:1: the template does not name {name}")
-    concepts, problems = _pairs(folder / condition / "concepts.tsv", "topic", "concept")
-    return Setting(condition, template, tuple(concepts), tuple(problems), folder)
+    topics = _groups(folder / condition / "concepts.tsv", "topic", "concept")
+    return Setting(condition, template, topics, folder)
 
 
 def read_outputs(outputs: str, sources: Sequence[str]) -> tuple[list[Result], list[str]]:
@@ -158,24 +135,19 @@ def read_outputs(outputs: str, sources: Sequence[str]) -> tuple[list[Result], li
     path, folder = Path(outputs), _folder(sources)
     there = [condition for condition in CONDITIONS if (folder / condition).is_dir()]
     settings = {one.template: one for one in (read_setting(folder, name) for name in there)}
-    topics = {
-        (setting.condition, concept.name): concept.group
-        for setting in settings.values()
-        for concept in setting.concepts
-    }
     results: list[Result] = []
     faults: list[str] = []
     draws: dict[str, int] = defaultdict(int)
-    for line in _lines(path):
-        cells = [_unquoted(cell) for cell in line.cells]
+    for number, line in _lines(path):
+        cells = [_unquoted(cell) for cell in line]
         if cells[2:7] == ["template", "topic", "concept", "granularity", "identity"]:
             continue
         if problem := _fault(cells, settings):
-            faults.append(f"{line.source}:{line.number}: {problem}")
+            faults.append(f"{path}:{number}: {problem}")
             continue
         template, topic, concept, kind, identity = (cell.strip() for cell in cells[2:7])
         setting = settings[template]
-        topic = topics.get((setting.condition, concept), topic)
+        topic = setting.topics.get(concept, topic)
         fields = setting.fields(topic, concept, kind, identity) | {"prompt": cells[7].strip()}
         for cell in cells[_CELLS_BEFORE_OUTPUTS:]:
             text = cell.replace(NEW_LINE, "\n").strip()
@@ -214,27 +186,21 @@ def _drawn(fields: dict[str, Any], draw: int) -> dict[str, Any]:
     return {"id": f"{fields['row']}/{draw}", **fields, "draw": draw}
 
 
-def _pairs(path: Path, group: str, name: str) -> tuple[list[Pair], list[Item]]:
-    """The lines of two cells, each name once, and those that are something else."""
-    found: dict[str, Pair] = {}
-    problems = []
-    for line in _lines(path):
-        cells = [cell.strip() for cell in line.cells]
+def _groups(path: Path, group: str, name: str) -> dict[str, str]:
+    """The lines of two cells, a group and a name: each name with its group."""
+    found: dict[str, str] = {}
+    for number, line in _lines(path):
+        cells = [cell.strip() for cell in line]
         if len(cells) != 2 or not all(cells):
-            problems.append(line.refused(f"not two cells, {group} and {name}", name))
-            continue
-        first = found.setdefault(cells[1], Pair(cells[0], cells[1], line))
-        if first.group != cells[0]:
-            message = (
-                f"{name} {cells[1]!r} is of {group} {cells[0]!r} here and of {first.group!r} on "
-                f"line {first.line.number}"
-            )
-            problems.append(line.refused(message, name))
-    return list(found.values()), problems
+            raise UsageError(f"{path}:{number}: not two cells, {group} and {name}")
+        if found.setdefault(cells[1], cells[0]) != cells[0]:
+            message = f"{name} {cells[1]!r} is of {group} {cells[0]!r} here, and of another before"
+            raise UsageError(f"{path}:{number}: {message}")
+    return found
 
 
-def _lines(path: Path) -> Iterator[Line]:
-    """The lines that are not blank; they end at a line feed and nowhere else.
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and cells of the lines that are not blank; they end at a line feed and nowhere else.
 
     Raises:
         UsageError: the file cannot be read.
@@ -243,7 +209,7 @@ def _lines(path: Path) -> Iterator[Line]:
         with path.open(encoding="utf-8-sig", newline="\n") as file:
             for number, text in enumerate(file, start=1):
                 if text.strip():
-                    yield Line(str(path), number, tuple(text.rstrip("\r\n").split("\t")))
+                    yield number, text.rstrip("\r\n").split("\t")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {why_unread(error)}") from error
 

@@ -7,18 +7,18 @@ a similarity, becomes the distance 1 - BLEU.
 
 Countries are as far apart in culture as the vectors of their values (section 4.3.2): Hofstede's
 dimensions and the World Values Survey. Many countries lack values (`#NULL!`), of which the paper
-says nothing. By the rule `paper` the sum of squares over the dimensions that both have is scaled up
-to all dimensions, so that missing values do not make countries alike; `released` leaves it as it
-is, as the authors' scripts do.
+says nothing. Here the sum of squares over the dimensions that both have is scaled up to all
+dimensions, so that missing values do not make countries alike.
 """
 
 from __future__ import annotations
 
 import csv
+import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 
 from judge.errors import UsageError, why_unread
 from judge.evaluation.benchmark import Result
-from judge.stats.bleu import corpus_bleu, symmetric_bleu
+from judge.stats.bleu import symmetric_bleu
 from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.intervals import Estimate
 from judge.stats.significance import kendall_tau_c
@@ -58,7 +58,6 @@ The released file has 259 questions, the paper 249: it leaves out those without 
 not name them. The questionnaire has these ten whose answers are neither ordered nor two. Q223, the
 party, is the mean of codes that begin with the country's own number, up to 804,188 where no other
 question goes beyond 10: with it the distance between two countries is that of their numbers.
-`released` keeps all ten, the other rules leave them out.
 """
 
 MISSING = "#NULL!"
@@ -102,66 +101,50 @@ class Culture:
     distances: NDArray[np.float64]
 
 
-def read_cultures(folder: Path, *, rule: Rule = "paper") -> dict[str, Culture]:
+def read_cultures(folder: Path) -> dict[str, Culture]:
     """The measures whose files are in the folder. Raises UsageError as `read_vectors`."""
-    without = {"WVS": NOMINAL if rule != "released" else frozenset[str]()}
     return {
-        name: culture(read_vectors(folder / file, without=without.get(name, ())), rule=rule)
+        name: culture(read_vectors(folder / file))
         for name, file in FILES.items()
         if (folder / file).is_file()
     }
 
 
-def read_vectors(path: Path, *, without: Collection[str] = ()) -> dict[str, list[float]]:
-    """Each country's values by its demonym, nan for what is missing.
+def read_vectors(path: Path) -> dict[str, list[float]]:
+    """Each country's values by its demonym, nan for what is missing; `NOMINAL` ones left out.
 
     Args:
         path: a CSV file with a header.
-        without: columns that are not read.
 
     Raises:
-        UsageError: no column Demonym, a line of another length, a demonym that is empty or was
-            there before, or a value that is neither a number nor `#NULL!`; with file, line, column.
+        UsageError: a demonym that is missing or was there before, or a value that is neither a
+            number nor `#NULL!`; with file and line.
     """
     vectors: dict[str, list[float]] = {}
+    place = str(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.reader(file)
-            head = next(rows, [])
-            if _DEMONYM not in head:
-                raise UsageError(f"{path}:1: no column {_DEMONYM!r}")
+            rows = csv.DictReader(file)
             for row in rows:
                 place = f"{path}:{rows.line_num}"
-                if len(row) != len(head):
-                    raise UsageError(f"{place}: {len(row)} cells, the header has {len(head)}")
-                cells = dict(zip(head, row, strict=True))
-                demonym = cells[_DEMONYM].strip()
+                demonym = (row.get(_DEMONYM) or "").strip()
                 if not demonym or demonym in vectors:
-                    problem = "was there before" if demonym else "is empty"
-                    raise UsageError(f"{place}: column {_DEMONYM!r}: {demonym!r} {problem}")
+                    raise ValueError(f"{_DEMONYM} {demonym!r} is missing, or was there before")
                 vectors[demonym] = [
-                    _value(text, f"{place}: column {name!r}")
-                    for name, text in cells.items()
-                    if name not in _BESIDE_VALUES and name not in without
+                    float("nan") if text.strip() == MISSING else float(text)
+                    for name, text in row.items()
+                    if name not in _BESIDE_VALUES and name not in NOMINAL
                 ]
+                if any(map(math.isinf, vectors[demonym])):
+                    raise ValueError("a value is infinite")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {why_unread(error)}") from error
+    except (ValueError, AttributeError) as error:
+        raise UsageError(f"{place}: no line of numbers and {MISSING}: {error}") from error
     return vectors
 
 
-def _value(text: str, place: str) -> float:
-    if text.strip() == MISSING:
-        return float("nan")
-    try:
-        value = float(text)
-    except ValueError:
-        raise UsageError(f"{place}: {text!r} is neither a number nor {MISSING}") from None
-    if not abs(value) < float("inf"):
-        raise UsageError(f"{place}: {text!r} is no finite number")
-    return value
-
-
-def culture(vectors: Mapping[str, Sequence[float]], *, rule: Rule = "paper") -> Culture:
+def culture(vectors: Mapping[str, Sequence[float]]) -> Culture:
     """The distances between countries; nan for two that share no dimension."""
     import numpy as np
 
@@ -176,8 +159,7 @@ def culture(vectors: Mapping[str, Sequence[float]], *, rule: Rule = "paper") -> 
         ]
     )
     with np.errstate(invalid="ignore", divide="ignore"):
-        scale = 1.0 if rule == "released" else values.shape[1] / common
-        distances = np.sqrt(squares * scale)
+        distances = np.sqrt(squares * values.shape[1] / common)
     distances[common == 0] = np.nan
     return Culture(tuple(vectors), distances)
 
@@ -240,7 +222,7 @@ def studies(results: Sequence[Result], *, rule: Rule = "paper") -> list[Study]:
 
 
 def _study(condition: str, kind: str, data: str, results: Sequence[Result], rule: Rule) -> Study:
-    cultures = read_cultures(Path(data), rule=rule)
+    cultures = read_cultures(Path(data))
     identities = tuple(dict.fromkeys(result.fields["identity"] for result in results))
     by_concept: dict[str, list[Result]] = defaultdict(list)
     for result in results:
@@ -283,28 +265,21 @@ def _measured(
     flat = list(chain.from_iterable(texts.values()))
     found: dict[str, Measured] = {}
     for metric in METRICS:
-        across, blocks = distances(flat, owners, metric, rule=rule)
+        across, blocks = distances(flat, owners, metric)
         # Over nationalities that have two outputs or more.
         own = [lexical_variance(block, rule=rule) for block in blocks]
         found[metric] = Measured(
             lexical_variance_estimate(across, of=of, rule=rule),
             replace(mean_estimate(own, Resamples(range(len(own)))), of=of),
-            {
-                name: taus(identities, across, one, metric, rule=rule)
-                for name, one in cultures.items()
-            },
+            {name: taus(identities, across, one) for name, one in cultures.items()},
         )
     return found
 
 
 def distances(
-    texts: Sequence[Words], owners: Sequence[int], metric: Metric, *, rule: Rule = "paper"
+    texts: Sequence[Words], owners: Sequence[int], metric: Metric
 ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
     """Between identities, (identities, identities); and between each identity's own texts.
-
-    By the rule `released`, BLEU is the authors' scripts': all outputs of one identity are the
-    candidates and all of another its references, and of the two directions only the one with the
-    earlier as candidate is taken.
 
     Args:
         texts: as words, none empty.
@@ -314,36 +289,18 @@ def distances(
 
     count = max(owners, default=-1) + 1
     owner = np.array(owners, dtype=np.intp)
-    pairs: NDArray[np.float64]
-    if metric == "WED":
-        pairs = word_edit_distances(texts)
-    elif rule == "released":
-        pairs = 1 - _one_direction(corpus_bleu(texts, range(len(texts))))
-    else:
-        pairs = 1 - symmetric_bleu(texts)
-    if metric == "BLEU" and rule == "released":
-        across = 1 - _one_direction(corpus_bleu(texts, owners))
-    else:
-        share = (owner == np.arange(count)[:, None]) / np.bincount(owner, minlength=count)[:, None]
-        across = share @ pairs @ share.T
+    pairs = word_edit_distances(texts) if metric == "WED" else 1 - symmetric_bleu(texts)
+    share = (owner == np.arange(count)[:, None]) / np.bincount(owner, minlength=count)[:, None]
+    across: NDArray[np.float64] = share @ pairs @ share.T
     np.fill_diagonal(across, 0.0)
     starts = np.searchsorted(owner, np.arange(count + 1))
     return across, [pairs[a:b, a:b] for a, b in pairwise(starts)]
-
-
-def _one_direction(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    import numpy as np
-
-    return np.triu(scores) + np.triu(scores, 1).T
 
 
 def taus(
     identities: Sequence[str],
     across: NDArray[np.float64],
     culture: Culture,
-    metric: Metric,
-    *,
-    rule: Rule = "paper",
 ) -> dict[str, float | None]:
     """tau-c of each identity that the culture knows, as the anchor (section 3.1, appendix C.2).
 
@@ -362,33 +319,5 @@ def taus(
     for place, name in enumerate(names):
         others = ~np.isnan(by_values[place])
         others[place] = False
-        text, values = by_text[place][others], by_values[place][others]
-        if rule == "released":
-            left = [other for other, there in zip(names, others, strict=True) if there]
-            found[name] = listed_tau(left, text, values, metric)
-        else:
-            found[name] = kendall_tau_c(text, values)
+        found[name] = kendall_tau_c(by_text[place][others], by_values[place][others])
     return found
-
-
-def listed_tau(
-    names: Sequence[str],
-    text: NDArray[np.float64],
-    values: NDArray[np.float64],
-    metric: Metric,
-) -> float | None:
-    """What the authors' script computes in place of a rank correlation.
-
-    It gives `scipy.stats.kendalltau` the two lists of names, each in its own order and without its
-    first name, and so correlates the alphabet's ranks of names that stand in the same place.
-    Farthest first for BLEU, nearest first for WED.
-    """
-    order = sorted(names)
-    sign = -1 if metric == "BLEU" else 1
-    by_text = sorted(range(len(names)), key=lambda place: (sign * text[place], names[place]))
-    by_values = sorted(range(len(names)), key=lambda place: sign * values[place])
-    first, second = (
-        [float(order.index(names[place])) for place in places[1:]]
-        for places in (by_values, by_text)
-    )
-    return kendall_tau_c(first, second)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from judge.evaluation.benchmark import Choices, Options, Result
 from judge.evaluation.eecc_analysis import FILES, METRICS, Concept, Study, studies
 from judge.evaluation.measuring import Sample
-from judge.evaluation.tables import Cell, Row, Table, bars, grouped
+from judge.evaluation.tables import Cell, Row, Table, bars
 from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.intervals import Estimate
 from judge.stats.significance import one_way_anova
@@ -22,10 +22,6 @@ _RULES: Mapping[Rule, str] = {
     "paper": (
         "Rule `paper`: variance by appendix B.1; BLEU between two outputs, in both directions; "
         "tau-c of the two orders, countries' distances over the values that both have, scaled up."
-    ),
-    "released": (
-        "Rule `released`, as the authors' scripts: variance without the 1/2; BLEU of all outputs "
-        "against all, in one direction; tau-c of two lists of names; all columns of the WVS."
     ),
     "distinct": (
         "Rule `distinct`: as `paper`, but variance over pairs of different outputs only, so that "
@@ -47,7 +43,7 @@ _WORDS = (
 
 
 class Variance(Options):
-    """The paper's definitions, the authors' scripts', or variance over distinct pairs."""
+    """The paper's definition of variance, or the same over pairs of different texts only."""
 
     rule: Rule = "paper"
 
@@ -58,16 +54,6 @@ def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
     found = studies(results, rule=rule)
     head, culture = _RULES[rule], tuple(note for study in found for note in _culture_notes(study))
     over_concepts = (head, _OVER_CONCEPTS)
-    concepts = [
-        ((*_of(study), concept.topic, concept.name), concept)
-        for study in found
-        for concept in study.concepts
-    ]
-    topics = [
-        ((*_of(study), *topic), some)
-        for study in found
-        for topic, some in grouped(study.concepts, lambda concept: concept.topic)
-    ]
     variance = [
         _spread((*_of(study), metric, side), [_side(one, metric, side) for one in study.concepts])
         for study in found
@@ -104,22 +90,16 @@ def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
             notes=(*over_concepts, _BOX),
         ),
         bars(
-            "eecc-variance-topics",
-            "EECC: lexical variance by topic",
-            (*_HEADS, "topic"),
-            topics,
-            lambda some: _both(
-                lambda metric, side: _mean([_side(one, metric, side) for one in some])
-            ),
-            notes=over_concepts,
-        ),
-        bars(
-            "eecc-variance-concepts",
-            "EECC: lexical variance by concept",
+            "eecc-concepts",
+            "EECC: lexical variance, and mean tau-c over countries, by concept",
             (*_HEADS, "topic", "concept"),
-            concepts,
-            lambda concept: _both(lambda metric, side: _estimate(concept, metric, side)),
-            notes=(head, _OVER_IDENTITIES),
+            [
+                ((*_of(study), concept.topic, concept.name), concept)
+                for study in found
+                for concept in study.concepts
+            ],
+            _by_concept,
+            notes=(head, _OVER_IDENTITIES, *culture),
         ),
         bars(
             "eecc-anova",
@@ -144,14 +124,6 @@ def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
             rows=tau,
             figure="boxes",
             notes=(*over_concepts, _ABOVE, f"{_BOX} It is the mean over countries.", *culture),
-        ),
-        bars(
-            "eecc-tau-concepts",
-            "EECC: Kendall's tau-c by concept, mean over countries",
-            (*_HEADS, "topic", "concept"),
-            concepts,
-            _taus,
-            notes=(head, _OVER_IDENTITIES, *culture),
         ),
         Table(
             "eecc-tau-countries",
@@ -179,10 +151,6 @@ def _side(concept: Concept, metric: str, side: str) -> float | None:
     return _estimate(concept, metric, side).value
 
 
-def _both(cell: Callable[[str, str], Cell]) -> dict[str, Cell]:
-    return {f"{side} {metric}": cell(metric, side) for metric in METRICS for side in _SIDES}
-
-
 def _anova(study: Study, metric: str) -> dict[str, Cell]:
     values = [[_side(one, metric, side) for one in study.concepts] for side in _SIDES]
     groups = [[value for value in group if value is not None] for group in values]
@@ -206,8 +174,13 @@ def _anchors(concept: Concept, culture: str, metric: str) -> Estimate:
     return _mean(list(concept.measured[metric].taus[culture].values()))
 
 
-def _taus(concept: Concept) -> dict[str, Cell]:
-    return {
+def _by_concept(concept: Concept) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {
+        f"{side} {metric}": _estimate(concept, metric, side)
+        for metric in METRICS
+        for side in _SIDES
+    }
+    return cells | {
         f"{culture} {metric}": _anchors(concept, culture, metric)
         for metric in METRICS
         for culture in concept.measured[metric].taus

@@ -23,14 +23,14 @@ from judge.evaluation.tables import Table
 from judge.judging.capabilities import prove_logprobs
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
-from judge.records import Item, Problem, SeenIds
+from judge.records import Item, Problem
 from judge.run import lines
 from judge.run.clients import ClientBuilder, build_client
 from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, among, refuse_outputs
 from judge.run.lines import Line
 from judge.run.setup import Setup
-from judge.run.summary import SpeechStatistics, Summary
+from judge.run.summary import Summary
 from judge.run.task import Report, Watcher, run
 from judge.settings import Settings
 from judge.task import load_task
@@ -71,10 +71,9 @@ def evaluate(
     """
     refuse_outputs(job)
     setup = setup_of(settings, benchmark, judges, measured=given is None)
-    with SeenIds() as ids:
-        work = _Evaluation(job, setup, ids, settings, benchmark, choices, tuple(judges), given)
-        report = run(job, work, Summary(SpeechStatistics(None)), watcher)
-    return Evaluated(report, work.results)
+    task = _Evaluation(job, setup, settings, benchmark, choices, tuple(judges), given)
+    report = run(job, task, Summary(), watcher)
+    return Evaluated(report, task.results)
 
 
 def tables_of(benchmark: Benchmark, results: Sequence[Result], choices: Choices) -> list[Table]:
@@ -120,17 +119,6 @@ def items_of(job: Job, benchmark: Benchmark, choices: Choices) -> Iterator[Item]
     return found if job.limit is None else first_rows(found, job.limit)
 
 
-def problem_of(item: Item, ids: SeenIds) -> Problem | None:
-    """Why an item cannot be asked about; None where it can, and its id is remembered then."""
-    if item.problem is not None:
-        return item.problem
-    id = str((item.fields or {}).get("id"))
-    first = ids.already(id, item)
-    if first is None:
-        return None
-    return Problem(f"id {id} was already on {first}", "id", "duplicate-id")
-
-
 def sampling_of(settings: Settings, benchmark: Benchmark, choices: Choices) -> Sampling:
     """Temperature and seed of the measured model.
 
@@ -147,18 +135,16 @@ def sampling_of(settings: Settings, benchmark: Benchmark, choices: Choices) -> S
 
 @dataclass
 class _Evaluation:
-    """What an evaluation does with each item."""
+    """An evaluation as a task of the runner."""
 
     job: Job
     setup: Setup
-    ids: SeenIds
     settings: Settings
     benchmark: Benchmark
     choices: Choices
     judges: tuple[str, ...]
     given: Sequence[Result] | None
     results: list[Result] = field(default_factory=list)
-    replayed: int = 0
 
     def items(self) -> Iterator[Item]:
         if self.given is None:
@@ -184,16 +170,16 @@ class _Evaluation:
         return self._mark
 
     def read(self, item: Item) -> Item | Line:
-        problem = problem_of(item, self.ids)
-        if problem is not None or item.fields is None:
-            return lines.bad_input(item, problem or Problem("there is no item"))
+        if item.fields is None:
+            return lines.bad_input(item, item.problem or Problem("there is no item"))
         return item
 
     async def step(self, item: Item) -> Line:
         return line_of(await self._result(item.fields or {}), self._mark)
 
     def failed(self, item: Item, kind: str, message: str, unfinished: Unfinished | None) -> Line:
-        return self._failed(item, kind, message)
+        told = {"type": kind, **item.found_at, "message": message}
+        return line_of(Result(item.fields or {}, "error", reason=message), self._mark, told)
 
     def count(self, line: Line, report: Report) -> None:
         found = result_of(json.loads(line.text))
@@ -224,10 +210,6 @@ class _Evaluation:
             return rated(self.benchmark, Result(fields, "answered", guess(fields)))
         except NoAnswer as no:
             return Result(fields, no.outcome, no.answer, reason=no.detail)
-
-    def _failed(self, item: Item, kind: str, message: str) -> Line:
-        told = {"type": kind, **item.found_at, "message": message}
-        return line_of(Result(item.fields or {}, "error", reason=message), self._mark, told)
 
     # ------------------------------------------------------------ made once
 

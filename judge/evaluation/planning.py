@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judge.backends.base import Prompt, Reading
-from judge.evaluation.asking import MOST_ENTRIES
+from judge.evaluation.asking import MOST_ENTRIES, Examinee, R
 from judge.evaluation.benchmark import Benchmark, Choices, Graded, Result
-from judge.evaluation.evaluating import BASELINE, items_of, problem_of, setup_of
-from judge.judging.client import Client
-from judge.records import Item, Record, SeenIds, build
+from judge.evaluation.evaluating import BASELINE, items_of, setup_of
+from judge.judging.judge import Sampling
+from judge.records import Item, Problem, Record, build
 from judge.run.job import Job
 from judge.run.lines import bad_input
 from judge.run.plan import (
@@ -51,50 +51,31 @@ class _Made:
         return most if self.full else int(most * REPLY_SHARE)
 
 
-@dataclass(slots=True)
-class _Rehearsed:
-    """A measured model that is asked nothing and replies at once; fulfils `MeasuredModel`."""
+@dataclass
+class _Rehearsed(Examinee):
+    """A measured model that is asked nothing and replies at once: the first options, full lists."""
 
-    client: Client
-    reading: Reading
-    made: _Made
-    steps: dict[str, Any] = field(default_factory=dict)
-    probabilities: dict[str, float] | None = None
-    usage: Usage = field(default_factory=Usage)
-    note: str | None = None
-
-    async def choose(
-        self,
-        task: str | Task,
-        texts: Mapping[str, str],
-        options: Sequence[str],
-        answers: Sequence[str] = (),
-    ) -> str:
-        """The first option."""
-        found = load_task(task)
-        prompt = found.prompt(texts, options)
-        self._cost(found, prompt, 1 if self.reading == "probability" else None)
-        return (answers or options)[0]
-
-    async def select(
-        self, task: str | Task, texts: Mapping[str, str], options: Sequence[str], count: int
-    ) -> list[str]:
-        """The first options."""
-        found = load_task(task)
-        self._cost(found, found.prompt(texts, options))
-        return list(options[:count])
-
-    async def list_texts(self, task: str | Task, texts: Mapping[str, str]) -> list[str]:
-        """As many entries as a list may have, or none."""
-        found = load_task(task)
-        self._cost(found, found.prompt(texts))
-        return [_ENTRY] * MOST_ENTRIES if self.made.full else []
+    made: _Made = field(default_factory=lambda: _Made(full=True))
 
     async def write(self, task: str | Task, texts: Mapping[str, str], *, draw: int = 0) -> str:
         """As many words as fit."""
         found = load_task(task)
         tokens = self._cost(found, found.prompt(texts))
         return "word" * round(tokens * CHARACTERS_PER_TOKEN / len("word"))
+
+    async def _chances(self, task: Task, prompt: Prompt, marks: Sequence[str]) -> tuple[float, ...]:
+        self._cost(task, prompt, 1)
+        return (1.0, *(0.0 for _ in marks[1:]))
+
+    async def _reply(self, task: Task, prompt: Prompt, reply: type[R]) -> R:
+        self._cost(task, prompt)
+        ((name, told),) = reply.model_json_schema()["properties"].items()
+        each = told.get("items", {})
+        if told["type"] == "string":
+            return reply(**{name: told.get("const") or told["enum"][0]})
+        if "minItems" in told:
+            return reply(**{name: (each.get("enum") or [each["const"]])[: told["minItems"]]})
+        return reply(**{name: [_ENTRY] * MOST_ENTRIES if self.made.full else []})
 
     def _cost(self, task: Task, prompt: Prompt, tokens: int | None = None) -> int:
         tokens = self.made.tokens(task.max_tokens) if tokens is None else tokens
@@ -116,7 +97,7 @@ class _RehearsedGrader:
             record = build(Item("<answers>", 1, fields), "extraction")
             if isinstance(record, Record):
                 bound = self.setup.bound_workflow("extraction")
-                for name, _, most in costs(Subject.of(record), bound):
+                for name, (_, most) in (await costs(Subject.of(record), bound)).items():
                     self.made.add(name, most)
         credit, named = (1.0, (0,)) if predicted else (0.0, ())
         return Graded((credit,) * len(gold), (named,) * len(gold), (None,) * len(gold), Usage())
@@ -141,20 +122,21 @@ def plan_evaluation(
         client = setup.client(settings.model[0])
         reading: Reading = settings.reading or client.backend.reading
         for made in (low, high):
-            answer = await benchmark.ask(fields, _Rehearsed(client, reading, made))
+            model = _Rehearsed(client, reading, Sampling(0.0, 0), fields, made=made)
+            answer = await benchmark.ask(fields, model)
             if judges and benchmark.grade is not None:
                 result = Result(fields, "answered", answer)
                 await benchmark.grade(result, _RehearsedGrader(setup, made))
 
     async def all_items() -> None:
-        with SeenIds() as ids:
-            for item in items_of(job, benchmark, choices):
-                if (problem := problem_of(item, ids)) is not None:
-                    found.bad.add(bad_input(item, problem).judgement)
-                    continue
-                found.records += 1
-                if not settings.model[0].startswith(BASELINE):
-                    await rehearse(item.fields or {})
+        for item in items_of(job, benchmark, choices):
+            if item.fields is None:
+                problem = item.problem or Problem("there is no item")
+                found.bad.add(bad_input(item, problem).judgement)
+                continue
+            found.records += 1
+            if not settings.model[0].startswith(BASELINE):
+                await rehearse(item.fields)
 
     asyncio.run(all_items())
     for name in high.costs:

@@ -22,8 +22,8 @@ from judge.evaluation.benchmark import (
     Outcome,
     Result,
 )
-from judge.evaluation.rows import Names, read_sources
-from judge.evaluation.tables import Row, Table
+from judge.evaluation.rows import Row, asked, each_row, read_sources
+from judge.evaluation.tables import Table, bars
 from judge.records import RESERVED, Item, read
 from judge.records.fields import LabelError, id_text
 from judge.records.values import clip
@@ -50,7 +50,6 @@ class Answered(BaseModel):
     probabilities: dict[str, float] | None = None
     steps: dict[str, Any] = Field(default_factory=dict)
     usage: dict[str, Any] = Field(default_factory=dict)
-    models: dict[str, Any] = Field(default_factory=dict)
     fingerprint: str = ""
     error: dict[str, Any] | None = None
 
@@ -80,7 +79,6 @@ def line_of(result: Result, mark: Mark, error: Mapping[str, Any] | None = None) 
         probabilities=chances and {name: round(p, 6) for name, p in chances.items()},
         steps=dict(result.steps),
         usage=result.usage.as_json(),
-        models=dict(mark.models),
         fingerprint=mark.fingerprint,
         error=None if error is None else dict(error),
     ).model_dump()
@@ -147,10 +145,14 @@ class Scored:
             for name, ids in named
             if ids
         ]
-        rows = [Row((name,), {"count": count}) for name, count in counts.items()]
-        title = "Answers and gold, joined by id"
-        notes += self.faults[:_NAMED]
-        return Table("joined", title, ("lines",), rows=rows, notes=tuple(notes))
+        return bars(
+            "joined",
+            "Answers and gold, joined by id",
+            ("lines",),
+            [((name,), count) for name, count in counts.items()],
+            lambda count: {"count": count},
+            notes=(*notes, *self.faults[:_NAMED]),
+        )
 
 
 def scored(benchmark: Benchmark, answers: str, gold: Sequence[str], choices: Choices) -> Scored:
@@ -172,7 +174,7 @@ def scored(benchmark: Benchmark, answers: str, gold: Sequence[str], choices: Cho
             common.
     """
     found = Scored()
-    told = _read(answers, found, own_gold=not gold)
+    told = _read(benchmark, answers, found, not gold)
     if not gold:
         found.results = [rated(benchmark, one) for one in told.values()]
         if not told:
@@ -233,28 +235,22 @@ def rated(benchmark: Benchmark, result: Result) -> Result:
     return result if score is None else replace(result, score=score)
 
 
-def _read(path: str, found: Scored, *, own_gold: bool) -> dict[str, Result]:
+def _read(benchmark: Benchmark, path: str, found: Scored, own_gold: bool) -> dict[str, Result]:
     """The answers of a file by id; lines at fault are noted."""
     told: dict[str, Result] = {}
-    benchmarks = set()
     for item in read(path):
         try:
-            one = _told(item, own_gold=own_gold)
+            one = _told(benchmark, item, own_gold)
             if one.id in told:
                 raise LabelError(f"id {clip(one.id)} stood there before", "id")
         except LabelError as error:
             found.faults.append(f"{Path(path).name}, line {item.line}: {error.problem.message}")
-            continue
-        told[one.id] = one
-        line = answered_of(item.fields or {})
-        benchmarks.add(line.benchmark if line else "")
-    if len(benchmarks) > 1:
-        names = ", ".join(sorted(name or "no benchmark" for name in benchmarks))
-        raise UsageError(f"{path}: holds answers to {names}; keep them apart")
+        else:
+            told[one.id] = one
     return told
 
 
-def _told(item: Item, *, own_gold: bool) -> Result:
+def _told(benchmark: Benchmark, item: Item, own_gold: bool) -> Result:
     if item.fields is None:
         raise LabelError(item.problem.message if item.problem else "there is no record")
     id = id_text(item.fields.get("id"), "id")
@@ -262,9 +258,9 @@ def _told(item: Item, *, own_gold: bool) -> Result:
         raise LabelError("field 'id' is missing", "id")
     fields = {**item.fields, "id": id}
     if RESERVED in fields:
-        result = result_of(fields)
-        if result is None:
-            raise LabelError("no answer: this line could not be asked about", RESERVED)
+        line, result = answered_of(fields), result_of(fields)
+        if line is None or result is None or line.benchmark != benchmark.name:
+            raise LabelError(f"no answer of judge evaluate {benchmark.name}", RESERVED)
         return result
     if own_gold:
         raise LabelError("this line has no gold: name the benchmark's sources as well", "gold")
@@ -282,33 +278,27 @@ def _gold(
     benchmark: Benchmark, sources: Sequence[str], choices: Choices
 ) -> Iterator[Mapping[str, Any]]:
     """The fields of the gold items. Raises UsageError for a line at fault."""
+    only = choices.conditions[0] if len(choices.conditions) == 1 else None
+
+    def of_line(row: Row) -> Iterator[Item]:
+        fields = row.own
+        if fields.get("condition") is not None:
+            yield Item(row.item.source, row.item.line, {"row": row.id, **fields, "id": row.id})
+        elif only is not None and "gold" in fields:
+            yield asked(row.item, only, fields, row=row.id)
+        else:
+            missing = "condition" if "gold" in fields else "gold"
+            hint = ": choose one with --condition" if missing == "condition" else ""
+            raise LabelError(f"field {missing!r} is missing{hint}", missing)
+
     first = next((item.fields for item in read_sources(sources) if item.fields is not None), None)
     if first is not None and {"id", "gold"} <= set(first):
-        yield from _gold_lines(sources, choices)
-        return
-    for item in benchmark.items(sources, choices):
+        found = each_row(read_sources(sources), of_line)
+    else:
+        found = benchmark.items(sources, choices)
+    for item in found:
         if item.fields is None:
             message = item.problem.message if item.problem else "there is no record"
             raise UsageError(f"{item.source}, line {item.line}: {message}")
-        yield item.fields
-
-
-def _gold_lines(sources: Sequence[str], choices: Choices) -> Iterator[Mapping[str, Any]]:
-    names = Names()
-    for item in read_sources(sources):
-        place = f"{item.source}, line {item.line}"
-        if item.fields is None or "gold" not in item.fields:
-            raise UsageError(f"{place}: field 'gold' is missing")
-        fields = {name: content for name, content in item.fields.items() if name != RESERVED}
-        try:
-            id = names.name(item, fields.get("id"))
-        except LabelError as error:
-            raise UsageError(f"{place}: {error}") from error
-        if "condition" in fields:
-            if fields["condition"] in choices.conditions or not choices.chosen:
-                yield {"row": id, **fields, "id": id}
-        elif len(choices.conditions) == 1:
-            (condition,) = choices.conditions
-            yield {"row": id, **fields, "id": f"{id}/{condition}", "condition": condition}
-        else:
-            raise UsageError(f"{place}: field 'condition' is missing: choose one with --condition")
+        if item.fields["condition"] in choices.conditions or not choices.chosen:
+            yield item.fields

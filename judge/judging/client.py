@@ -1,7 +1,6 @@
-"""One model, asked properly: cached, limited, retried within bounds, its replies validated.
+"""One model, asked properly: its replies are validated, re-asked within bounds, and cached.
 
-Each attempt goes through the cache, then the budget, the limit and the retries, then the backend. A
-reply is stored once it has proved valid, together with the attempts that led to it, so a replay
+A reply is stored once it has proved valid, together with the attempts that led to it, so a replay
 goes the same way and costs nothing; an ask that ends without a valid reply leaves nothing behind.
 
 Only a reply that is not valid at once is handed to instructor, which says what is wrong and asks
@@ -11,48 +10,23 @@ again (docs/decisions/0011-valid-at-once.md).
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt, Starting
+from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
-from judge.errors import (
-    BackendError,
-    BadRequest,
-    ContextExceeded,
-    GivenUp,
-    JudgeError,
-    ServerFault,
-    UsageError,
-)
-from judge.judging.capabilities import PROBE, probe
-from judge.judging.limits import AdaptiveLimit, Budget, Outages, Price, pause
+from judge.errors import BadRequest, ContextExceeded, JudgeError, UsageError
+from judge.judging.calls import Calls
+from judge.judging.capabilities import probe
 from judge.replies import About, Reply, about
-from judge.tracing import guard_tracing
 from judge.verdict import Usage
 
-MAX_TRIES = 6
-"""Attempts at one call that fails with a retryable error."""
-
-MAX_TRIES_UNREACHABLE = 3
-"""Attempts where no server answers at all."""
-
-LONGEST_WAIT = 120.0
-"""Seconds; a server that asks for a longer pause ends the run (`GivenUp`)."""
-
-CHARACTERS_A_TOKEN = 4
-"""What tokens are estimated by where a server reports none."""
-
 Trouble = Literal["truncated", "refused", "invalid"]
-
-_NO_PRICE = Price(0.0, 0.0)
-_OWN_ENGINES = ("local:", "scripted:", "transformers:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +37,6 @@ class Asked:
     usage: Usage
     trouble: Trouble | None = None
     detail: str | None = None
-
-
-@dataclass(slots=True)
-class Counters:
-    """What a client did in this run; differs from run to run and never reaches the output."""
-
-    calls: int = 0
-    cache_hits: int = 0
-    retries: int = 0
-    reasks: int = 0
-    refusals: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
 
 
 class _Attempts:
@@ -94,18 +54,13 @@ class _Attempts:
         self.cached: list[str] = []
 
 
-class Client:
-    """A backend with everything around it.
+class Client(Calls):
+    """One model: what it is asked is cached and validated.
 
     Args:
-        spec: the model as the user named it, `provider:model`.
-        backend: the way to reach it.
-        cache: None for no cache.
-        limit: most calls under way at once.
+        spec, backend, options: as `Calls`.
+        cache: None for no cache beyond this run.
         reasks: how often an invalid reply is sent back with what is wrong with it.
-        timeout: seconds until a call is given up; an engine in this process has none.
-
-    `remote` says whether calls go to a server, each by a connection of its own.
     """
 
     def __init__(
@@ -114,31 +69,13 @@ class Client:
         backend: Backend,
         *,
         cache: ReplyCache | None,
-        budget: Budget,
-        limit: int,
-        price: Price | None = None,
         reasks: int = 2,
-        backoff: float = 0.5,
-        timeout: float | None = None,
+        **options: Any,
     ) -> None:
-        guard_tracing()
-        self.spec = spec
-        self.backend = backend
-        self.counters = Counters()
-        self.limit = AdaptiveLimit(limit)
+        super().__init__(spec, backend, **options)
         self._cache = cache if cache is not None else MemoryCache()
-        self._budget = budget
-        self._starting = backend if isinstance(backend, Starting) else None
         self._reasks = reasks
-        self._backoff = backoff
-        self._timeout = timeout if backend.slots is None else None
-        self._identity = dict(backend.identity())
-        self._price = _NO_PRICE if _of_ours(spec, self._identity) else price
-        self._free = self._price is not None and self._price.of(1, 1) == 0
         self._mode = backend.modes[0] if len(backend.modes) == 1 else None
-        self.remote = not spec.startswith(_OWN_ENGINES)
-        server = self._timeout is not None and self.remote
-        self._outages = Outages(self._canary if server else None, backoff)
         self._preparing = asyncio.Lock()
         self._probed_again = False
         self._key_parts = getattr(backend, "key_parts", None)
@@ -284,7 +221,7 @@ class Client:
         return next((m for m in self.backend.modes if found and found.get("mode") == m), None)
 
     def _mode_key(self) -> str:
-        return digest({"kind": "mode", "identity": self._identity})
+        return digest({"kind": "mode", "identity": self.identity})
 
     async def _probe(self) -> Mode:
         mode = await probe(self.spec, self.backend.modes, self._paid)
@@ -300,7 +237,7 @@ class Client:
         steady = call.temperature == 0 or call.logprobs is not None
         return digest(
             {
-                "identity": self._identity,
+                "identity": self.identity,
                 "mode": str(mode),
                 "messages": prompt.digest,
                 "schema": call.schema,
@@ -328,7 +265,14 @@ class Client:
                 continue
             attempts.made[key] = completion
             return completion
-        flight = asyncio.get_running_loop().create_future()
+        completion = await self._first(key, call, mode)
+        attempts.made[key] = completion
+        attempts.own.append(key)
+        return completion
+
+    async def _first(self, key: str, call: Call, mode: Mode) -> Completion:
+        """Make a call that others, who want the very same, can wait for until it is settled."""
+        flight: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._flights[key] = flight
         try:
             completion = await self._paid(call, mode)
@@ -338,8 +282,6 @@ class Client:
             flight.exception()
             raise
         flight.set_result(completion)
-        attempts.made[key] = completion
-        attempts.own.append(key)
         return completion
 
     def _cached(self, key: str, call: Call) -> Completion | None:
@@ -364,84 +306,6 @@ class Client:
         for key in attempts.own:
             del self._flights[key]
 
-    async def _paid(self, call: Call, mode: Mode) -> Completion:
-        """The backend's completion, after waiting for a place and with bounded retries."""
-        tried, failing, again = 0, 0.0, False
-        while True:
-            tried += 1
-            try:
-                return await self._tried(call, mode)
-            except BackendError as error:
-                last = MAX_TRIES_UNREACHABLE if error.kind == "unreachable" else MAX_TRIES
-                if not error.retryable:
-                    raise
-                if tried >= last:
-                    if again or not await self._outages.passed(failing, error):
-                        raise
-                    tried, again = 0, True
-                failing = time.monotonic()
-                self.counters.retries += 1
-                self.counters.refusals += error.kind == "rate-limited"
-                if tried:
-                    await asyncio.sleep(pause(self._backoff, tried - 1))
-
-    async def _tried(self, call: Call, mode: Mode) -> Completion:
-        """One try."""
-        era = 0
-        try:
-            if self._starting is not None:
-                await self._starting.ready()
-            async with self.limit.slot() as era:
-                self._budget.take(free=self._free)
-                self.counters.calls += 1
-                completion = _counted(call, await self._in_time(call, mode))
-        except BackendError as error:
-            self._outages.answered(error)
-            if _too_long(error.retry_after):
-                raise GivenUp(
-                    f"the server asks for a pause of {error.retry_after:.0f} s: {error}"
-                ) from error
-            if error.kind in ("rate-limited", "server-fault"):
-                self.limit.refused(error.retry_after, era)
-            raise
-        self._outages.answered()
-        self.limit.succeeded()
-        self._spend(completion)
-        return completion
-
-    async def _canary(self) -> None:
-        await self._tried(PROBE, self._mode or self.backend.modes[0])
-
-    async def _in_time(self, call: Call, mode: Mode) -> Completion:
-        try:
-            async with asyncio.timeout(self._timeout):
-                return await self.backend.complete(call, mode)
-        except TimeoutError as error:
-            raise ServerFault(f"no answer within {self._timeout:g} s (--timeout)") from error
-
-    # ------------------------------------------------------------ counting
-
-    @property
-    def priced(self) -> bool:
-        """Whether the cost of a call is known."""
-        return self._price is not None
-
-    def estimate(self, input_tokens: int, output_tokens: int) -> Usage:
-        """The usage of one reply with so many tokens."""
-        price = self._price
-        cost = None if price is None else price.of(input_tokens, output_tokens)
-        return Usage(1, input_tokens, output_tokens, cost)
-
-    def _usage(self, completion: Completion) -> Usage:
-        return self.estimate(completion.input_tokens, completion.output_tokens)
-
-    def _spend(self, completion: Completion) -> None:
-        self._budget.spent(self._usage(completion))
-        counters = self.counters
-        counters.input_tokens += completion.input_tokens
-        counters.output_tokens += completion.output_tokens
-        counters.cached_tokens += completion.cached_tokens or 0
-
 
 class _Abandoned(Exception):
     """The call that this one waited for was cancelled; those that wait make it themselves."""
@@ -462,18 +326,6 @@ def _whole(completion: Completion) -> bool:
     return completion.finish_reason == "stop" and bool(completion.text.strip())
 
 
-def _counted(call: Call, completion: Completion) -> Completion:
-    """The completion with an estimate for the tokens that the server did not report."""
-    if completion.input_tokens and (completion.output_tokens or not completion.text):
-        return completion
-    asked = sum(len(message["content"]) for message in call.messages)
-    return replace(
-        completion,
-        input_tokens=completion.input_tokens or asked // CHARACTERS_A_TOKEN + 1,
-        output_tokens=completion.output_tokens or -(-len(completion.text) // CHARACTERS_A_TOKEN),
-    )
-
-
 def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
     """Why a completion that did not end as it should holds no reply."""
     if completion.finish_reason == "refusal":
@@ -481,13 +333,3 @@ def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
         return Asked(None, usage, "refused", said)
     detail = f"the reply was cut off at {call.max_tokens} tokens"
     return Asked(None, usage, "truncated", detail)
-
-
-def _of_ours(spec: str, identity: Mapping[str, str]) -> bool:
-    """Whether a call costs nothing; a `vllm:` server at an address may be anyone's."""
-    own_server = spec.startswith("vllm:") and "server" not in identity
-    return own_server or spec.startswith(_OWN_ENGINES)
-
-
-def _too_long(seconds: float | None) -> bool:
-    return seconds is not None and seconds > LONGEST_WAIT

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from judge.backends.base import Call, Origin, Prompt, Reading
 from judge.errors import BackendError, Denied, NotHere, Unreachable
 from judge.judging.client import Client
-from judge.judging.combining import Chances
 from judge.judging.limits import BudgetReached
-from judge.judging.reading import TOP_TOKENS, Reader, word_chances
+from judge.judging.reading import TOP_TOKENS, Chances, Reader, word_chances
 from judge.prompts import DEFENDED, Framing, question
 from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply
 from judge.rubric import Rubric
@@ -71,7 +70,7 @@ class Judge:
     ) -> Vote:
         """One vote. A model that gives no reply makes it an `error` vote, never an exception.
 
-        Of a vote taken apart only the values whose own reply was lost are `error` or `unreadable`.
+        Where each value has a reply of its own, one that is lost loses that value alone.
 
         Args:
             vote: its index; votes with different indexes never share a cache entry.
@@ -84,34 +83,41 @@ class Judge:
         """
         drawn = sampling or Sampling()
         asked = self.subjects(subject) if numbers is None else tuple(numbers)
-        if not self.one_by_one or len(asked) < 2:
-            return await self._one_vote(subject, vote, round, asked, drawn)
-        parts = [self._one_vote(subject, vote, round, (number,), drawn) for number in asked]
-        if self.client.backend.slots == 1:
-            return _merged([await part for part in parts])
-        return _merged(await asyncio.gather(*parts))
+        split = self.one_by_one or self.probabilistic
+        call = self._call(subject, vote, round, drawn)
+        groups = [(n,) for n in asked] if split else [asked]
+        coming = [self._part(subject, call, group) for group in groups]
+        if len(coming) == 1 or self.client.backend.slots == 1:
+            parts = [await one for one in coming]
+        else:
+            parts = await asyncio.gather(*coming)
+        evidence = tuple(finding for part in parts for finding in part.evidence)
+        return Vote(
+            model=self.client.spec,
+            seed=call.seed,
+            temperature=call.temperature,
+            method="logprobs" if self.probabilistic else "structured",
+            verdict=gravest(finding.verdict for finding in evidence),
+            evidence=evidence,
+            reason=next((part.reason for part in parts if part.reason), None),
+            usage=sum((part.usage for part in parts), Usage()),
+        )
 
-    async def _one_vote(
-        self, subject: Subject, vote: int, round: int, asked: tuple[int, ...], drawn: Sampling
-    ) -> Vote:
-        call = self._call(subject, vote, round, asked, drawn)
+    async def _part(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Part:
+        """What one reply says of the values asked about, or of the record (0)."""
         try:
             if self.probabilistic:
-                return await self._probability_vote(subject, call, asked)
-            return await self._structured_vote(subject, call, asked)
+                return await self._read(subject, call, asked[0])
+            return await self._structured(subject, call, asked)
         except BackendError as error:
             if error.kind in _NO_VOTE_LOST or isinstance(error, BudgetReached):
                 raise
-            reason = f"{error.kind}: {error}"
-            return self._lost(subject, call, asked, Verdict.ERROR, reason, Usage())
+            return _lost(subject, asked, Verdict.ERROR, f"{error.kind}: {error}", Usage())
 
-    def _call(
-        self, subject: Subject, vote: int, round: int, asked: tuple[int, ...], drawn: Sampling
-    ) -> Call:
-        numbers = asked if self.rubric.about == "values" else ()
-        prompt = () if self.probabilistic else self._question(subject, numbers=numbers)
+    def _call(self, subject: Subject, vote: int, round: int, drawn: Sampling) -> Call:
+        """The call without its question."""
         return Call(
-            messages=prompt,
+            messages=(),
             temperature=0.0 if self.probabilistic else drawn.temperature,
             seed=drawn.seed + vote if self.client.backend.seeded else None,
             max_tokens=self.rubric.readings.structured.max_tokens,
@@ -138,44 +144,31 @@ class Judge:
 
     # ------------------------------------------------------------ structured
 
-    async def _structured_vote(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Vote:
+    async def _structured(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Part:
         assert self.rubric.verdict is not None
-        values = asked if self.rubric.about == "values" else ()
-        model = JUDGING_REPLIES[self.rubric.reply].sized(len(values))
-        result = await self.client.ask(call, model, self._about(subject, values))
-        if not isinstance(result.reply, JudgingReply):
-            reason = f"{result.trouble}: {result.detail}"
-            return self._lost(subject, call, asked, Verdict.UNREADABLE, reason, result.usage)
-        expected = self.rubric.verdict.expected(subject.label)
-        answers = result.reply.answers()
-        evidence = tuple(
-            finding for n in asked for finding in _findings(subject.about(n), answers[n], expected)
-        )
-        return self._cast(call, evidence, result.usage)
-
-    def _about(self, subject: Subject, values: tuple[int, ...]) -> About:
-        evidence = self.rubric.evidence
-        return About(
-            texts={name: subject.texts[name] for name in self.rubric.fields},
-            numbers=values,
+        rubric, evidence = self.rubric, self.rubric.evidence
+        numbers = asked if rubric.about == "values" else ()
+        record = About(
+            texts={name: subject.texts[name] for name in rubric.fields},
+            numbers=numbers,
             characters=subject.characters,
             evidence=(evidence.field, evidence.answers) if evidence else None,
             predicted=len(subject.predicted),
         )
+        ask = replace(call, messages=self._question(subject, numbers=numbers))
+        model = JUDGING_REPLIES[rubric.reply].sized(len(numbers))
+        result = await self.client.ask(ask, model, record)
+        if not isinstance(result.reply, JudgingReply):
+            reason = f"{result.trouble}: {result.detail}"
+            return _lost(subject, asked, Verdict.UNREADABLE, reason, result.usage)
+        expected = self.rubric.verdict.expected(subject.label)
+        answers = result.reply.answers()
+        found = [_findings(subject.about(n), answers[n], expected) for n in asked]
+        return Part(tuple(one for findings in found for one in findings), result.usage)
 
-    # ------------------------------------------------------------ probability
+    # ------------------------------------------------------------ log-probabilities
 
-    async def _probability_vote(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Vote:
-        if self.client.backend.slots == 1:
-            read = [await self._read(subject, call, number) for number in asked]
-        else:
-            read = list(await asyncio.gather(*(self._read(subject, call, n) for n in asked)))
-        evidence = tuple(finding for finding, _ in read)
-        lost = any(finding.verdict is Verdict.UNREADABLE for finding in evidence)
-        usage = sum((usage for _, usage in read), Usage())
-        return self._cast(call, evidence, usage, NOTHING_READ if lost else None)
-
-    async def _read(self, subject: Subject, call: Call, number: int) -> tuple[Finding, Usage]:
+    async def _read(self, subject: Subject, call: Call, number: int) -> Part:
         """What is read of one value, or of the record (0), with P(pass).
 
         Every question that the reader wants is asked, so that P(pass) is always the probability of
@@ -183,18 +176,17 @@ class Judge:
         """
         assert self.rubric.verdict is not None
         read, usage = await self._chances(subject, call, number, self.reader.wanted(self.rubric))
-        value = subject.about(number)
         if read is None:
-            return Finding(value=value, verdict=Verdict.UNREADABLE), usage
+            return _lost(subject, (number,), Verdict.UNREADABLE, NOTHING_READ, usage)
         decided = self.reader.decide(self.rubric, read)
         expected = self.rubric.verdict.expected(subject.label)
         finding = Finding(
-            value=value,
+            value=subject.about(number),
             verdict=_verdict(decided.answer == expected) if decided.sure else Verdict.ABSTAIN,
             answer=decided.answer,
             probability=round(decided.probabilities.get(expected, 0.0), 6),
         )
-        return finding, usage
+        return Part((finding,), usage)
 
     async def chances(
         self, subject: Subject, number: int, questions: Sequence[int]
@@ -207,7 +199,7 @@ class Judge:
         Raises:
             BackendError: the model gave no reply.
         """
-        call = self._call(subject, 0, 1, (number,), Sampling())
+        call = self._call(subject, 0, 1, Sampling())
         return await self._chances(subject, call, number, questions)
 
     async def _chances(
@@ -228,48 +220,21 @@ class Judge:
             read[place] = chances
         return read, usage
 
-    def _lost(
-        self,
-        subject: Subject,
-        call: Call,
-        asked: tuple[int, ...],
-        verdict: Verdict,
-        reason: str,
-        usage: Usage,
-    ) -> Vote:
-        evidence = tuple(Finding(value=subject.about(n), verdict=verdict) for n in asked)
-        return self._cast(call, evidence, usage, reason)
 
-    def _cast(
-        self,
-        call: Call,
-        evidence: tuple[Finding, ...],
-        usage: Usage,
-        reason: str | None = None,
-    ) -> Vote:
-        return Vote(
-            model=self.client.spec,
-            seed=call.seed,
-            temperature=call.temperature,
-            method="logprobs" if self.probabilistic else "structured",
-            verdict=gravest(finding.verdict for finding in evidence),
-            evidence=evidence,
-            reason=reason,
-            usage=usage,
-        )
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one reply brought: the whole vote, or its part about one value."""
+
+    evidence: tuple[Finding, ...]
+    usage: Usage
+    reason: str | None = None
 
 
-def _merged(parts: Sequence[Vote]) -> Vote:
-    """One vote out of one for each value: it says of each what its own part says."""
-    evidence = tuple(finding for part in parts for finding in part.evidence)
-    return parts[0].model_copy(
-        update={
-            "verdict": gravest(finding.verdict for finding in evidence),
-            "evidence": evidence,
-            "reason": next((part.reason for part in parts if part.reason), None),
-            "usage": sum((part.usage for part in parts), Usage()),
-        }
-    )
+def _lost(
+    subject: Subject, asked: tuple[int, ...], verdict: Verdict, reason: str, usage: Usage
+) -> Part:
+    evidence = tuple(Finding(value=subject.about(n), verdict=verdict) for n in asked)
+    return Part(evidence, usage, reason)
 
 
 def _verdict(passes: bool) -> Verdict:

@@ -7,7 +7,7 @@ so nothing else of the text can be lost.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from judge.backends.base import Call, Origin
@@ -117,15 +117,13 @@ def passages(subject: Subject, findings: Sequence[Finding]) -> list[Passage]:
 
 
 def apply_rewrites(
-    subject: Subject,
-    places: Sequence[Passage],
-    reply: Rewrites,
-    *,
-    check: str,
-    round: int,
-    model: str,
+    subject: Subject, places: Sequence[Passage], reply: Rewrites, edit: Callable[..., Edit]
 ) -> tuple[str, list[Edit]]:
-    """The story with each passage replaced, and the edits in story order."""
+    """The story with each passage replaced, and the edits in story order.
+
+    Args:
+        edit: makes an edit of `character`, `values`, `before` and `after`.
+    """
     story, edits = subject.story, []
     texts = {part.passage: part.text for part in reply.rewrites}
     for number, place in reversed(list(enumerate(places, 1))):
@@ -133,22 +131,12 @@ def apply_rewrites(
         after = _fitted(texts[number].strip(), story, place)
         story = story[: place.start] + after + story[place.end :]
         values = tuple(subject.value(n) for n in place.numbers)
-        edits.append(
-            Edit(
-                round=round,
-                check=check,
-                character=place.character,
-                values=values,
-                before=before,
-                after=after,
-                model=model,
-            )
-        )
+        edits.append(edit(character=place.character, values=values, before=before, after=after))
     return story, edits[::-1]
 
 
 def apply_insertions(
-    subject: Subject, reply: Insertions, *, check: str, round: int, model: str
+    subject: Subject, reply: Insertions, edit: Callable[..., Edit]
 ) -> tuple[str, list[Edit]]:
     """The story with the new dialogue put in, and the edits in story order.
 
@@ -169,17 +157,7 @@ def apply_insertions(
         gap = _paragraph_gap(subject.story) if closes else " "
         story = story[:place] + gap + new + story[place:]
         values = (subject.value(part.value),)
-        edits.append(
-            Edit(
-                round=round,
-                check=check,
-                character=part.character,
-                values=values,
-                before="",
-                after=new,
-                model=model,
-            )
-        )
+        edits.append(edit(character=part.character, values=values, before="", after=new))
     return story, edits[::-1]
 
 

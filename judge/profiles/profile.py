@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from judge.backends.base import Reading
 from judge.digest import digest
 from judge.errors import UsageError, why_unread
-from judge.judging.combining import Combination
+from judge.judging.reading import Combination
 from judge.subject import Subject
 
 _UNBOUND = frozenset({"engine"})

@@ -154,4 +154,5 @@ class _Text:
         self._ended = not data
         text = self._decoder.decode(data, final=self._ended)
         self._buffer, self._at = self._buffer[self._at :] + text, 0
-        return not self._ended
+        # The end can bring text, too: bytes of a character that is cut off.
+        return bool(text) or not self._ended

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from judge.calibration.plain import plain
-from judge.errors import UsageError
+from judge.errors import unwritable
 from judge.report.plots import draw
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def write(found: Calibration, folder: Path) -> None:
     stands beside an old report.
 
     Raises:
-        UsageError: the folder cannot be written to.
+        JudgeError: the folder cannot be written to (exit code 4).
     """
     lines = [
         json.dumps({"model": judge.model, **plain(one)}, ensure_ascii=False)
@@ -43,7 +43,7 @@ def write(found: Calibration, folder: Path) -> None:
         if found.profile is not None:
             _write(profile, found.profile.model_dump_json(indent=1) + "\n")
     except OSError as error:
-        raise UsageError(f"-o {folder}: cannot be written: {error.strerror or error}") from error
+        raise unwritable(f"-o {folder}: cannot be written", error) from error
 
 
 def _write(path: Path, text: str) -> None:

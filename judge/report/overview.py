@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from judge.run.summary import SpeechStatistics, Summary
+from judge.run.summary import Summary
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Judgement, Verdict
 
@@ -63,7 +63,7 @@ class Overview:
     """
 
     described: Mapping[str, Any] = field(default_factory=dict)
-    summary: Summary = field(default_factory=lambda: Summary(SpeechStatistics(None)))
+    summary: Summary = field(default_factory=Summary)
     runs: dict[tuple[str | None, str | None], Run] = field(default_factory=dict)
     other_runs: int = 0
     split: int = 0

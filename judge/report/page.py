@@ -197,8 +197,8 @@ def parsed(item: Item) -> Line:
         raise Foreign("has no verdict under 'judge'")
     if "benchmark" in told:
         raise Foreign(
-            "is a case of judge audit, or an answer of judge evaluate: judge score answers makes "
-            "tables of those"
+            "is a case of judge audit, or an answer of judge evaluate, which judge score makes "
+            "tables of"
         )
     try:
         judged = Judgement.model_validate(told)

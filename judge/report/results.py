@@ -87,26 +87,44 @@ def draw(table: Table, heading: Heading) -> Figure | None:
     """
     if table.figure == "boxes":
         rows = [row for row in table.rows if row.spread]
-        return _boxes(table, rows, heading) if rows else None
-    if table.figure == "bars":
+    else:
         drawn = table.drawn
         rows = [row for row in table.rows if any(_value(row, name) is not None for name in drawn)]
-        return _bars(table, rows, heading) if rows else None
-    return None
-
-
-def _bars(table: Table, rows: Sequence[Row], heading: Heading) -> Figure:
-    kept = rows[:MOST]
-    figure = _sheet(table, rows, heading)
-    panels: Any = figure.subplots(1, len(table.drawn), sharey=True, squeeze=False)
-    for axes, name in zip(panels[0], table.drawn, strict=True):
-        for place, row in enumerate(kept):
-            _bar(axes, place, row.cells.get(name))
-        axes.set_xlabel(drawable(name))
-        axes.axvline(0, color=GREY, linewidth=0.8)
+    if not rows or table.figure is None:
+        return None
+    kept, note = rows[:MOST], " ".join(table.notes)
+    if len(rows) > MOST:
+        note = f"{note} {len(rows) - MOST} further rows are in the table only.".strip()
+    panels = max(len(table.drawn), 1)
+    figure = sheet(
+        heading,
+        f"by {', '.join(table.heads)}",
+        width=8.0 if panels < 3 else 3.0 * panels,
+        height=0.26 * len(kept) + 0.9,
+        note=note or None,
+    )
+    found: Any = figure.subplots(1, panels, sharey=True, squeeze=False)
+    for axes, name in zip(found[0], table.drawn or ("",), strict=True):
+        if table.figure == "boxes":
+            axes.boxplot(
+                [row.spread for row in kept],
+                positions=range(len(kept)),
+                orientation="horizontal",
+                widths=0.6,
+                medianprops={"color": BLUE},
+                flierprops={"markersize": 3, "markeredgecolor": GREY},
+            )
+        else:
+            for place, row in enumerate(kept):
+                _bar(axes, place, row.cells.get(name))
+            axes.set_xlabel(drawable(name))
+            axes.axvline(0, color=GREY, linewidth=0.8)
         axes.grid(axis="x", color=PALE, linewidth=0.5, alpha=0.6)
         axes.set_axisbelow(True)
-    _rows_named(panels[0][0], kept)
+    names = [short(", ".join(row.labels), 44) for row in kept]
+    found[0][0].set_yticks(range(len(kept)), names)
+    found[0][0].tick_params(axis="y", length=0)
+    found[0][0].set_ylim(len(kept) - 0.4, -0.6)
     return figure
 
 
@@ -118,46 +136,6 @@ def _bar(axes: Axes, place: int, cell: Any) -> None:
     axes.barh(place, cell.value, height=0.7, color=BLUE, alpha=0.55)
     if cell.low is not None and cell.high is not None:
         axes.hlines(place, cell.low, cell.high, color="black", linewidth=1.1)
-
-
-def _boxes(table: Table, rows: Sequence[Row], heading: Heading) -> Figure:
-    kept = rows[:MOST]
-    figure = _sheet(table, rows, heading)
-    axes = figure.subplots()
-    axes.boxplot(
-        [row.spread for row in kept],
-        positions=range(len(kept)),
-        orientation="horizontal",
-        widths=0.6,
-        medianprops={"color": BLUE},
-        flierprops={"markersize": 3, "markeredgecolor": GREY},
-    )
-    axes.grid(axis="x", color=PALE, linewidth=0.5, alpha=0.6)
-    axes.set_axisbelow(True)
-    _rows_named(axes, kept)
-    return figure
-
-
-def _sheet(table: Table, rows: Sequence[Row], heading: Heading) -> Figure:
-    kept = min(len(rows), MOST)
-    note = " ".join(table.notes)
-    if len(rows) > MOST:
-        note = f"{note} {len(rows) - MOST} further rows are in the table only.".strip()
-    width = 8.0 if len(table.drawn) < 3 else 3.0 * len(table.drawn)
-    return sheet(
-        heading,
-        f"by {', '.join(table.heads)}",
-        width=width,
-        height=0.26 * kept + 0.9,
-        note=note or None,
-    )
-
-
-def _rows_named(axes: Axes, rows: Sequence[Row]) -> None:
-    names = [short(", ".join(row.labels), 44) for row in rows]
-    axes.set_yticks(range(len(rows)), names)
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
 
 
 def _value(row: Row, name: str) -> float | None:

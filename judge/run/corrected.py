@@ -103,7 +103,6 @@ class Corrections:
 
 def _rate(name: str, tally: _Tally) -> CorrectedRate:
     sums, known = tally.sums, tally.rates
-    wider = sums.design_effect or max(1.0, sums.largest_effect)
     corrected = rogan_gladen(
         sums.passed,
         sums.n,
@@ -111,7 +110,7 @@ def _rate(name: str, tally: _Tally) -> CorrectedRate:
         known.passes,
         known.failed,
         known.fails,
-        deff_judged=wider,
+        deff_judged=sums.design_effect,
         deff_labelled=known.design_effect,
     )
     powered = None
@@ -120,7 +119,7 @@ def _rate(name: str, tally: _Tally) -> CorrectedRate:
             sums.passed,
             sums.n,
             tally.pairs,
-            deff_judged=wider,
+            deff_judged=sums.design_effect,
             deff_labelled=known.design_effect,
         )
     return CorrectedRate(name, tally.undecided, corrected, powered)

@@ -7,7 +7,7 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 
 from judge.errors import UsageError
@@ -123,53 +123,31 @@ def refuse_outputs(job: Job) -> None:
     if strange := [one for one in job.redo if one not in FINISHED | REDONE]:
         known = ", ".join(sorted(FINISHED | REDONE))
         raise UsageError(f"--redo {strange[0]}: no such verdict; there are {known}")
-    for flag, path in (("-o", job.out), ("--review", job.review), ("--summary", job.summary)):
-        if path is not None:
-            refuse_nameless(flag, path, "" if flag != "-o" or job.silent else "lines")
-    for flag, path in (("-o", job.out), ("--review", job.review)):
-        if path is not None and path.suffix.lower() in _OTHER_FORMS:
+    flags = (("-o", job.out), ("--review", job.review), ("--summary", job.summary))
+    named = [(flag, path) for flag, path in flags if path is not None]
+    beside = [description_file(job.out)] if job.out is not None else []
+    for flag, path in named:
+        refuse_nameless(flag, path, "" if flag != "-o" or job.silent else "lines")
+        if flag != "--summary" and path.suffix.lower() in _OTHER_FORMS:
             raise UsageError(
                 f"{flag} {path}: plain JSON lines are written, not {path.suffix}: name a .jsonl "
                 "file, or pipe standard output into what writes the other form"
             )
+    for path in beside:
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder, and OUT is described there: remove it")
+        for flag, other in named[1:]:
+            refuse_same(other, flag, path, "where OUT is described")
     for source in job.inputs:
-        if job.out is not None:
-            refuse_input(job.out, source)
-    if job.out is not None:
-        _refuse_beside(job, description_file(job.out))
-        if not (job.resume or job.overwrite):
-            refuse_existing(job.out)
-    if job.review is not None:
-        _refuse_review(job, job.review)
-    if job.summary is not None:
-        for source in job.inputs:
-            refuse_input(job.summary, source, "--summary")
-        refuse_same(job.summary, "--summary", job.out, "OUT")
-        refuse_same(job.summary, "--summary", job.review, "the file of --review")
-
-
-def _refuse_beside(job: Job, beside: Path) -> None:
-    """See that the file beside OUT that describes the run may be written."""
-    for source in job.inputs:
-        refuse_input(beside, source)
-    for flag, path in (("--review", job.review), ("--summary", job.summary)):
-        if path is not None:
-            refuse_same(path, flag, beside, "where OUT is described")
-    if beside.is_dir():
-        raise UsageError(
-            f"{beside}, where OUT is described, is a folder: remove it, or name another file "
-            "with -o"
-        )
-
-
-def _refuse_review(job: Job, review: Path) -> None:
-    for source in job.inputs:
-        refuse_input(review, source, "--review")
-    refuse_same(review, "--review", job.out, "OUT")
-    if job.resume and not _of_a_run(review):
-        raise UsageError(f"--review {review} was not written by judge validate: name another file")
-    if not (job.resume or job.overwrite):
-        refuse_existing(review, "--review")
+        for flag, path in (*named, *(("-o", path) for path in beside)):
+            refuse_input(path, source, flag)
+    for (first, path), (second, other) in combinations(named, 2):
+        refuse_same(other, second, path, "OUT" if first == "-o" else f"the file of {first}")
+    for flag, path in named:
+        if flag == "--review" and job.resume and not _of_a_run(path):
+            raise UsageError(f"{flag} {path} was not written by judge validate: name another file")
+        if flag != "--summary" and not (job.resume or job.overwrite):
+            refuse_existing(path, flag)
 
 
 def _of_a_run(path: Path) -> bool:

@@ -55,7 +55,7 @@ def failed(
 
 def _told(judgement: Judgement, bound: Bound) -> dict[str, Any]:
     marked = judgement.model_copy(update={"fingerprint": bound.fingerprint})
-    return {**marked.as_json(), "models": dict(bound.models)}
+    return marked.as_json()
 
 
 def bad_input(item: Item, problem: Problem) -> Line:

@@ -161,6 +161,11 @@ class FileSink(Sink):
             self.size = size
 
     def write(self, line: bytes) -> None:
+        """As `Sink.write`; raises `fault`, too, where the size is not what was written."""
+        if self.regular and os.fstat(self.descriptor).st_size != self.size:
+            self.look()
+        if self.fault is not None:
+            raise self.fault
         try:
             super().write(line)
         except JudgeError:

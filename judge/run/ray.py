@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from judge.errors import Exit, JudgeError, UsageError, missing_extra
-from judge.judging.client import Counters
+from judge.judging.calls import Counters
 from judge.judging.limits import Budget
 from judge.records import RESERVED, Item, Problem, Record, SeenIds, build
 from judge.redact import guard_process

@@ -17,7 +17,6 @@ from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.profiles import JudgeProfile, Profiles
 from judge.rubric import Rubric, collect
-from judge.run.batching import records_in_flight, refuse_unbatched
 from judge.run.calibrated import (
     Errors,
     bond_of,
@@ -28,10 +27,15 @@ from judge.run.calibrated import (
     refuse_misfit,
     refuse_thresholds,
 )
-from judge.run.checks import Checks
-from judge.run.clients import ClientBuilder, build_client, calls_at_once, refuse_unfit
+from judge.run.clients import (
+    ClientBuilder,
+    build_client,
+    records_at_once,
+    refuse_unbatched,
+    refuse_unfit,
+)
 from judge.run.fingerprint import digests, fingerprint, parameters
-from judge.run.workflows import load_workflow, workflow_names
+from judge.run.workflows import Checks, load_workflow, workflow_names
 from judge.settings import Settings
 from judge.weights import catalog
 from judge.workflow import By, Context, Workflow
@@ -58,8 +62,7 @@ class Bound:
 class Setup:
     """A run's clients, built once and shared, and its workflows, bound when first needed.
 
-    `build` makes a client; `idle` names models that do not bound how many records are worked on at
-    once, because this run asks them nothing, or hardly anything.
+    `build` makes a client.
     """
 
     settings: Settings
@@ -67,7 +70,6 @@ class Setup:
     cache: ReplyCache | None
     profiles: Profiles = field(default_factory=Profiles)
     build: ClientBuilder = build_client
-    idle: frozenset[str] = frozenset()
     clients: dict[str, Client] = field(default_factory=dict)
     _profiled: dict[str, dict[str, JudgeProfile]] = field(default_factory=dict)
     _bound: dict[str, Bound] = field(default_factory=dict)
@@ -120,11 +122,6 @@ class Setup:
         return self.settings.rewrite_model or self.judges[0]
 
     @property
-    def prices(self) -> dict[str, Any]:
-        """What a million tokens cost, by model, as the settings have it."""
-        return {spec: price.model_dump() for spec, price in self.settings.prices.items()}
-
-    @property
     def strong(self) -> tuple[str, ...]:
         """The models that judge, accept and rewrite, once each."""
         return tuple(dict.fromkeys((*self.judges, *self.accepting, self.rewriter)))
@@ -148,15 +145,8 @@ class Setup:
 
     @property
     def own_slots(self) -> int:
-        """Records that one process works on at once: the user's wish, within what engines hold.
-
-        Without a wish, as many as the engines in this process ask for, to fill their batches.
-        """
-        if self.settings.engine == "batch":
-            return records_in_flight(self.settings)
-        busy = [client for spec, client in self.clients.items() if spec not in self.idle]
-        own = [c.backend.slots for c in busy if c.backend.slots is not None]
-        return min([calls_at_once(self.settings, max(own, default=None)), *own])
+        """Records that one process works on at once."""
+        return records_at_once(self.settings, self.clients.values())
 
     def client(self, spec: str) -> Client:
         if spec not in self.clients:

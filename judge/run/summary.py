@@ -6,14 +6,10 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from judge.errors import RateLimited, ServerFault
-from judge.stats.text import distinct_n, word_count
 from judge.verdict import Verdict
-
-EXPLICIT = "implicitness"
-"""The check whose edits CQ-Bench's table 3 is about."""
 
 FAILURES_SHOWN = 5
 """Failed records that are kept for the end of a run to be shown."""
@@ -23,65 +19,10 @@ _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 _VERDICTS = tuple(map(str, Verdict))
 
 
-class Similarity(Protocol):
-    """Cosine similarity of two texts, -1 to 1; None where one of them is blank."""
-
-    def similarity(self, a: str, b: str) -> float | None: ...
-
-
-@dataclass(slots=True)
-class Mean:
-    """A running mean that says over how many, and out of how many."""
-
-    total: float = 0.0
-    count: int = 0
-    of: int = 0
-
-    def add(self, value: float | None) -> None:
-        self.of += 1
-        if value is not None:
-            self.total += value
-            self.count += 1
-
-    def as_json(self) -> dict[str, Any]:
-        mean = self.total / self.count if self.count else None
-        return {"mean": None if mean is None else round(mean, 4), "n": self.count, "of": self.of}
-
-
-@dataclass(slots=True)
-class SpeechStatistics:
-    """Rewritten speech before and after (CQ-Bench, table 3): words, distinct-n, similarity to the
-    value. Without an encoder similarity has n = 0."""
-
-    encoder: Similarity | None
-    sums: dict[str, dict[str, Mean]] = field(
-        default_factory=lambda: defaultdict(lambda: {"before": Mean(), "after": Mean()})
-    )
-
-    def add(self, edit: Mapping[str, Any]) -> None:
-        if edit["check"] != EXPLICIT:
-            return
-        value = " ".join(edit["values"])
-        for side in ("before", "after"):
-            text = edit[side]
-            self.sums["words"][side].add(word_count(text))
-            for n in (3, 4, 5):
-                self.sums[f"distinct-{n}"][side].add(distinct_n(text, n))
-            alike = self.encoder.similarity(value, text) if self.encoder and value else None
-            self.sums["similarity"][side].add(alike)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            name: {side: mean.as_json() for side, mean in sides.items()}
-            for name, sides in self.sums.items()
-        }
-
-
 @dataclass(slots=True)
 class Summary:
     """Counts over output lines."""
 
-    speech: SpeechStatistics
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -122,8 +63,6 @@ class Summary:
             self.passed_after_edits += bool(edits)
         self.edits += len(edits)
         self.dropped += len(judgement.get("dropped", ()))
-        for edit in edits:
-            self.speech.add(edit)
         last = {check["check"]: check["verdict"] for check in judgement.get("checks", ())}
         for name, outcome in last.items():
             self.checks[name][outcome] += 1
@@ -147,7 +86,7 @@ class Summary:
 
     def as_json(self) -> dict[str, Any]:
         rate = self.pass_rate
-        shown = {
+        return {
             "records": self.records,
             "kept": self.kept,
             "verdicts": {v: self.verdicts[v] for v in _VERDICTS if self.verdicts[v]},
@@ -164,9 +103,6 @@ class Summary:
             "errors": dict(self.errors),
             "usage": dict(self.usage),
         }
-        if speech := self.speech.as_json():
-            shown["rewritten_speech"] = speech
-        return shown
 
 
 def _cause(judgement: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -20,7 +20,7 @@ from judge.judging.limits import Budget, record_turn
 from judge.records import Item, content_hash
 from judge.redact import redacted
 from judge.run import lines
-from judge.run.batching import left_at_provider
+from judge.run.clients import left_at_provider
 from judge.run.corrected import Corrections
 from judge.run.fingerprint import Mark
 from judge.run.job import Job
@@ -443,6 +443,9 @@ class _Run:
         """
         job, fresh = self.job, not (self.job.resume or self.job.overwrite)
         if job.out is not None:
+            cache = self.setup.cache
+            if cache is not None and job.out.resolve().parent == cache.folder.resolve():
+                raise UsageError(f"-o {job.out} is in the cache folder in use: name another file")
             self.sink = FileSink(job.out, fresh=fresh)
         elif not job.silent:
             self.sink = StreamSink()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Self
 
 from judge.errors import UsageError
 from judge.records import Item, Kind, Problem, Record, SeenIds, build
@@ -12,7 +12,7 @@ from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
 from judge.run.setup import Setup
-from judge.run.summary import SpeechStatistics, Summary
+from judge.run.summary import Summary
 from judge.run.task import Report, Watcher, run
 from judge.run.workflows import load_workflow
 from judge.settings import Settings
@@ -49,14 +49,7 @@ def validate_items(
         task_of = RayValidation.of
     with SeenIds() as ids:
         task = task_of(settings, ids, items, seen)
-        return run(job, task, Summary(SpeechStatistics(_encoder())), watcher)
-
-
-def _encoder() -> Any:
-    """What compares rewritten speech; None where it is not installed."""
-    from judge.stats.similarity import SentenceEncoder
-
-    return SentenceEncoder() if SentenceEncoder.available() else None
+        return run(job, task, Summary(), watcher)
 
 
 class Validation:
@@ -134,5 +127,5 @@ class Validation:
         report.summary.note_failure(line.text, line.judgement)
         judgement = line.judgement
         if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
-            bound = self.setup.bound_workflow(judgement["workflow"])
-            report.corrections.add(line.text, judgement, bound)
+            chosen = self.setup.settings.workflow or judgement["workflow"]
+            report.corrections.add(line.text, judgement, self.setup.bound_workflow(chosen))

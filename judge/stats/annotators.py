@@ -1,9 +1,13 @@
-"""Annotators one by one: quality, their use of a scale, and whether a judge may replace them."""
+"""The alternative annotator test: may a judge stand in for one of the people?
+
+Calderon, Reichart and Dror (2025), "The Alternative Annotator Test for LLM-as-a-Judge: How to
+Statistically Justify Replacing Human Annotators with LLMs", ACL 2025, arXiv 2501.10970, section 3.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
@@ -11,36 +15,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-ENTAILMENT, NEUTRAL, CONTRADICTION = "entailment", "neutral", "contradiction"
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleMap:
-    """What one annotator's ratings 2 and 4 stand for; 1, 3 and 5 mean the same for everybody.
-
-    `two` is contradiction or neutral, `four` neutral or entailment; `support` tells for each of
-    the two how many calibration items it rests on (0: nothing was known, so it is neutral).
-    """
-
-    two: str = NEUTRAL
-    four: str = NEUTRAL
-    support: Mapping[int, int] = field(default_factory=lambda: {2: 0, 4: 0})
-
-    def label(self, rating: int) -> str:
-        """The rating as a label.
-
-        Raises:
-            ValueError: it is not a whole number from 1 to 5.
-        """
-        labels = {1: CONTRADICTION, 2: self.two, 3: NEUTRAL, 4: self.four, 5: ENTAILMENT}
-        if rating not in labels:
-            raise ValueError(f"{rating} is no rating from 1 to 5")
-        return labels[rating]
-
-
 Item = TypeVar("Item", bound=Hashable)
 
 ANNOTATORS_AT_LEAST = 3
+_FALSE_DISCOVERY_RATE = 0.05
 # Below it the paper takes the t-test's normality for broken, and a rank test instead.
 _ITEMS_FOR_T = 30
 
@@ -80,54 +58,41 @@ class AlternativeAnnotator:
     annotators: tuple[AgainstAnnotator, ...]
 
 
-def share_equal(answer: str, others: Sequence[str]) -> float:
-    """The share of the others' answers that are the same, in [0, 1]; the paper's accuracy score."""
-    return sum(other == answer for other in others) / len(others)
-
-
 def alternative_annotator(
     judge: Mapping[Item, str],
     people: Mapping[str, Mapping[Item, str]],
     *,
     epsilon: float = 0.1,
-    false_discovery_rate: float = 0.05,
-    items_at_least: int = 1,
-    score: Callable[[str, Sequence[str]], float] = share_equal,
 ) -> AlternativeAnnotator | None:
     """The test over all items that the judge and at least two annotators answered.
 
     Each annotator in turn is left out. On each of that annotator's items the judge's answer and the
-    annotator's are scored against the answers of the others; W_judge = 1 where the judge's score is
-    at least the annotator's, W_annotator the reverse. With d = W_annotator - W_judge the null
-    hypothesis is mean(d) >= epsilon, tested one-sidedly by Student's t from 30 items on, below by
-    Wilcoxon's signed ranks (exact, ties given their mean rank). The p-values share
-    annotators and are corrected as Benjamini and Yekutieli (2001) do.
+    annotator's are scored by the share of the others who gave the same (the paper's accuracy
+    score); W_judge = 1 where the judge's score is at least the annotator's, W_annotator the
+    reverse. With d = W_annotator - W_judge the null hypothesis is mean(d) >= epsilon, tested
+    one-sidedly by Student's t from 30 items on, below by Wilcoxon's signed ranks (exact, ties given
+    their mean rank). The p-values share annotators and are corrected as Benjamini and Yekutieli
+    (2001) do, at a false discovery rate of 0.05.
 
     Args:
         judge: the judge's answer to each item it answered.
         people: each annotator's answers.
         epsilon: how much worse the judge may be for what it saves, in [0, 1]. The paper: 0.2 where
             people are experts, 0.15 skilled, 0.1 crowd workers.
-        false_discovery_rate: of the rejections, in (0, 1).
-        items_at_least: annotators with fewer items are left out. The paper tests them by ranks; the
-            authors' script leaves out those with fewer than 30.
-        score: how well an answer fits the others' answers, higher is better.
 
     Returns:
         None where fewer than three annotators are left. Items are
         taken as independent, as in the paper.
 
     Raises:
-        ValueError: epsilon outside [0, 1], or items_at_least below 1.
+        ValueError: epsilon outside [0, 1].
     """
     from scipy.stats import false_discovery_control
 
     if not 0 <= epsilon <= 1:
         raise ValueError(f"epsilon is {epsilon}, it lies between 0 and 1")
-    if items_at_least < 1:
-        raise ValueError(f"items_at_least is {items_at_least}, a test needs at least one")
-    wins = {name: _wins(name, judge, people, score) for name in people}
-    compared = {name: pairs for name, pairs in wins.items() if len(pairs) >= items_at_least}
+    wins = {name: _wins(name, judge, people) for name in people}
+    compared = {name: pairs for name, pairs in wins.items() if pairs}
     if len(compared) < ANNOTATORS_AT_LEAST:
         return None
     p_values = [_p_value(pairs, epsilon) for pairs in compared.values()]
@@ -140,7 +105,7 @@ def alternative_annotator(
             annotator_advantage=sum(annotator_wins for _, annotator_wins in pairs) / len(pairs),
             test=_test(len(pairs)),
             p_value=p_value,
-            wins=bool(adjusted <= false_discovery_rate),
+            wins=bool(adjusted <= _FALSE_DISCOVERY_RATE),
         )
         for (name, pairs), p_value, adjusted in zip(
             compared.items(), p_values, corrected, strict=True
@@ -160,7 +125,6 @@ def _wins(
     name: str,
     judge: Mapping[Item, str],
     people: Mapping[str, Mapping[Item, str]],
-    score: Callable[[str, Sequence[str]], float],
 ) -> list[tuple[bool, bool]]:
     """(judge at least as good, annotator at least as good) on each item of the annotator's."""
     pairs = []
@@ -169,8 +133,8 @@ def _wins(
             theirs[item] for other, theirs in people.items() if other != name and item in theirs
         ]
         if item in judge and others:
-            judge_score, own_score = score(judge[item], others), score(answer, others)
-            pairs.append((judge_score >= own_score, own_score >= judge_score))
+            same, own = others.count(judge[item]), others.count(answer)
+            pairs.append((same >= own, own >= same))
     return pairs
 
 

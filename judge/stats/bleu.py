@@ -51,51 +51,6 @@ def symmetric_bleu(texts: Sequence[Sequence[Hashable]]) -> NDArray[np.float64]:
     return both
 
 
-def corpus_bleu(texts: Sequence[Sequence[Hashable]], groups: Sequence[int]) -> NDArray[np.float64]:
-    """BLEU of every group of texts as candidates, with all texts of another group as references.
-
-    Matches and lengths are added up over a group's candidates (Papineni et al. 2002, section
-    2.2.1). An n-gram matches as often as it stands in one of the references at most; the reference
-    is as long as the shortest of them, for each candidate.
-
-    Args:
-        texts: each as its words; those without any are left out.
-        groups: each text's group, from 0.
-
-    Returns:
-        (groups, groups): [a, b] has the candidates of group a and the references of group b. nan
-        where one of the two has no text.
-
-    Raises:
-        ValueError: not one group for each text.
-    """
-    import numpy as np
-    from scipy.sparse import csr_array
-
-    if len(texts) != len(groups):
-        raise ValueError(f"{len(texts)} texts and {len(groups)} groups")
-    count = max(groups, default=-1) + 1
-    kept = [place for place, text in enumerate(texts) if text]
-    owner = np.array([groups[place] for place in kept], dtype=np.intp)
-    lengths = np.array([len(texts[place]) for place in kept], dtype=np.float64)
-    of_group = csr_array(
-        (np.ones(len(kept), dtype=np.float32), (owner, np.arange(len(kept)))),
-        shape=(count, len(kept)),
-    )
-    shortest = np.full(count, np.nan)
-    np.fmin.at(shortest, owner, lengths)
-    candidates = np.bincount(owner, minlength=count).astype(np.float64)
-    words = np.asarray(np.bincount(owner, weights=lengths, minlength=count), np.float64)
-    matches = (
-        (
-            of_group @ _shared(features, _as_flags(of_group @ features)),
-            np.asarray(of_group @ features.sum(axis=1), np.float64)[:, None],
-        )
-        for features in _features([texts[place] for place in kept])
-    )
-    return _bleu(matches, words[:, None], candidates[:, None] * shortest[None, :])
-
-
 def _bleu(
     matches: Iterable[tuple[NDArray[np.float32], NDArray[np.float64]]],
     candidate: NDArray[np.float64],
@@ -149,11 +104,6 @@ def _numbered(texts: NDArray[np.int64], grams: NDArray[np.int64]) -> tuple[NDArr
     before[order] = np.arange(len(order)) - np.repeat(first, np.diff(np.r_[first, len(order)]))
     kinds, features = np.unique(grams * (before.max() + 1) + before, return_inverse=True)
     return features, len(kinds)
-
-
-def _as_flags(features: csr_array) -> csr_array:
-    features.data[:] = 1.0
-    return features
 
 
 def _shared(left: csr_array, right: csr_array) -> NDArray[np.float32]:

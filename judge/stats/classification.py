@@ -102,40 +102,13 @@ def f1s(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     return ratio(2 * _hits(counts), counts.sum(axis=-2) + counts.sum(axis=-1))
 
 
-def macro_precisions(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean precision over the classes that items are of or that are answered.
-
-    nan where one of them is never answered: to leave that class out would reward a judge for never
-    answering it.
-    """
-    import numpy as np
-
-    occurs = counts.sum(axis=-2) + counts.sum(axis=-1) > 0
-    # A sum over nan is nan: a class that occurs and is never answered leaves no mean.
-    return ratio(np.where(occurs, precisions(counts), 0.0).sum(axis=-1), _count(occurs))
-
-
-def macro_recalls(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean recall (balanced accuracy) over the classes that items are of."""
-    return _mean_of_defined(recalls(counts))
-
-
 def macro_f1s(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean F1 over the classes that items are of or that are answered."""
-    return _mean_of_defined(f1s(counts))
-
-
-def _mean_of_defined(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     import numpy as np
 
-    return ratio(np.nansum(scores, axis=-1), _count(~np.isnan(scores)))
-
-
-def _count(flags: NDArray[np.bool_]) -> NDArray[np.float64]:
-    import numpy as np
-
-    count: NDArray[np.float64] = flags.sum(axis=-1).astype(np.float64)
-    return count
+    scores = f1s(counts)
+    known = np.asarray((~np.isnan(scores)).sum(axis=-1), dtype=np.float64)
+    return ratio(np.nansum(scores, axis=-1), known)
 
 
 def _hits(counts: NDArray[np.float64]) -> NDArray[np.float64]:

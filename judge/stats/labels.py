@@ -12,7 +12,7 @@ from judge.stats.corrected_rate import Share, corrected_limits, youden_limits
 from judge.stats.intervals import normal_quantile, score_limits
 
 
-def design_effect(outcomes: Iterable[tuple[Hashable, bool]]) -> float | None:
+def design_effect(outcomes: Iterable[tuple[Hashable, bool]]) -> float:
     """By how much clustering widens the variance of a share, at least 1.
 
     `outcomes` holds (cluster, outcome): the values of one story, say, whose verdicts go together.
@@ -21,8 +21,9 @@ def design_effect(outcomes: Iterable[tuple[Hashable, bool]]) -> float | None:
     from the analysis of variance (Donner & Klar 2000): (MSB - MSW) / (MSB + (m0 - 1) MSW), with
     m0 = (n - m) / (clusters - 1). A negative r counts as 0: an interval is never narrowed by it.
 
-    1 where every cluster holds one outcome. None where r is undefined: no outcome, one cluster
-    only, or all outcomes alike. Such data cannot tell the design effect; between 1 and m all fit.
+    1 where every cluster holds one outcome, and without any. Where r is undefined, for one cluster
+    only or outcomes that are all alike, it is m: the data cannot tell it, and m is the most that
+    clusters of these sizes could bring.
     """
     clusters: dict[Hashable, list[bool]] = defaultdict(list)
     for cluster, outcome in outcomes:
@@ -52,12 +53,12 @@ class ClusterSums:
         self.squared_passes += passed**2 / size
 
     @property
-    def design_effect(self) -> float | None:
-        """See `design_effect`."""
-        if self.n and self.clusters == self.n:
+    def design_effect(self) -> float:
+        """See the function `design_effect`."""
+        if self.clusters == self.n:
             return 1.0
         if self.clusters < 2 or self.passed in (0, self.n):
-            return None
+            return self.squared_sizes / self.n
         mean = self.passed / self.n
         between = self.squared_passes - self.n * mean**2
         within = self.n * mean * (1 - mean) - between
@@ -67,11 +68,6 @@ class ClusterSums:
         usual_size = (self.n - size) / (self.clusters - 1)
         correlation = (mean_between - mean_within) / (mean_between + (usual_size - 1) * mean_within)
         return 1 + (size - 1) * max(0.0, correlation)
-
-    @property
-    def largest_effect(self) -> float:
-        """What clusters of these sizes could bring at most: their mean size, weighted by size."""
-        return self.squared_sizes / self.n if self.n else 1.0
 
 
 Measure = Literal["accuracy", "kappa", "true-positive-rate", "pass-rate"]

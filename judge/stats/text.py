@@ -134,7 +134,7 @@ def word_edit_distances(texts: Sequence[Sequence[Hashable]]) -> NDArray[np.float
     return found
 
 
-Rule = Literal["paper", "released", "distinct"]
+Rule = Literal["paper", "distinct"]
 
 
 def lexical_variance(distances: NDArray[np.float64], *, rule: Rule = "paper") -> float | None:
@@ -187,5 +187,4 @@ def _variances(
     total = ((weights @ squares) * weights).sum(axis=1)
     count = weights.sum(axis=1)
     pairs = count * (count - 1) if rule == "distinct" else count**2
-    halved = total if rule == "released" else total / 2
-    return ratio(halved, np.where(count > 1, pairs, 0.0))
+    return ratio(total / 2, np.where(count > 1, pairs, 0.0))

@@ -21,8 +21,8 @@ Make = Callable[..., Any]
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
-    with BatchServer(tmp_path / "server") as running:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
+    with BatchServer() as running:
         monkeypatch.setenv("OPENAI_BASE_URL", running.url)
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("JUDGE_BATCH_QUIET", "0.1")
@@ -140,41 +140,23 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_refused_batch_says_why_and_leaves_nothing(
-    server: BatchServer, tmp_path: Path
-) -> None:
-    server.plan(refuse=["invalid_model", "m cannot be batched"])
-    async with opened(tmp_path) as backend:
-        (outcome,) = await asked(backend, [call(1)])
-        assert isinstance(outcome, errors.Denied) and not outcome.retryable
-        assert "m cannot be batched" in str(outcome)
-
-
-async def test_what_was_collected_when_a_batch_is_refused_is_not_sent(
+async def test_a_refused_batch_says_why_and_what_was_collected_is_not_sent(
     server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_BATCH_REQUESTS", "2")
     monkeypatch.setenv("JUDGE_BATCH_QUIET", "600")
-    server.plan(refuse=["invalid_model", "m cannot be batched"])
+    server.plan(refuse=["token_limit_exceeded", "Enqueued token limit reached for m."])
     async with opened(tmp_path) as backend:
-        outcomes = await asked(backend, [call(n) for n in range(3)])
-        assert all(isinstance(outcome, errors.Denied) for outcome in outcomes)
-        assert backend.told() == "" and server.requests("create") == 1
-
-
-async def test_a_full_queue_is_waited_for_while_batches_of_ours_fill_it(
-    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JUDGE_BATCH_REQUESTS", "10")
-    server.plan(room=12, delay=0.1)
+        for outcome in await asked(backend, [call(n) for n in range(3)]):
+            assert isinstance(outcome, errors.Denied)
+            assert "limit reached for m." in str(outcome)
+            assert "lower JUDGE_BATCH_REQUESTS" in str(outcome)
+    assert server.requests("create") == 1
+    server.plan()
+    monkeypatch.setenv("JUDGE_BATCH_QUIET", "0.1")
     async with opened(tmp_path) as backend:
-        assert all(good(await asked(backend, [call(n) for n in range(30)])))
-    done = [b["request_counts"]["total"] for b in server.batches if b["status"] == "completed"]
-    assert done == [10, 10, 10] and set(server.paid().values()) == {1}
-    server.plan(room=5)
-    async with opened(tmp_path) as backend:
-        (outcome, *_) = await asked(backend, [call(n) for n in range(100, 110)])
-    assert isinstance(outcome, errors.Denied) and "JUDGE_BATCH_REQUESTS" in str(outcome)
+        assert all(good(await asked(backend, [call(n) for n in range(3)])))
+    assert set(server.paid().values()) == {1}
 
 
 async def test_a_cancelled_batch_ends_the_run_and_keeps_its_replies(
@@ -194,12 +176,14 @@ async def test_a_cancelled_batch_ends_the_run_and_keeps_its_replies(
 async def test_a_server_that_stays_away_is_given_up_and_loses_nothing(
     server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "PATIENCE_SECONDS", 0.5)
     server.plan(delay=600.0)
     async with opened(tmp_path) as backend:
         asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
         await until(lambda: server.requests("poll") > 0)
-        server.kill()
+        assert backend.under_way == 1
+        server.away = True
+        await asyncio.sleep(0.3)
+        monkeypatch.setattr(batch, "PATIENCE_SECONDS", 0.5)
         for outcome in await asking:
             assert isinstance(outcome, errors.Unreachable) and not outcome.retryable
         assert backend.under_way == 1
@@ -214,7 +198,7 @@ async def test_a_server_that_comes_back_is_waited_for(server: BatchServer, tmp_p
     async with opened(tmp_path) as backend:
         asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
         await until(lambda: server.requests("poll") > 0)
-        server.kill()
+        server.away = True
         await asyncio.sleep(0.3)
         server.finish()
         assert all(good(await asking))
@@ -265,6 +249,21 @@ async def test_a_run_killed_with_replies_in_its_hands_gets_them_again(
     async with opened(tmp_path) as backend:
         assert all(good(await asked(backend, [call(1), call(2)])))
     assert sizes(server) == [2, 1] and set(server.paid().values()) == {1}
+
+
+async def test_an_interrupted_run_keeps_what_it_took(server: BatchServer, tmp_path: Path) -> None:
+    """A reply is in the cache only when what follows it in its conversation is there too."""
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(1)])))
+        server.plan(delay=600.0)
+        asking = asyncio.ensure_future(asked(backend, [call(2)]))
+        await until(lambda: len(server.batches) == 2)
+        asking.cancel()
+        await asyncio.wait((asking,))
+    server.finish()
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(1), call(2)])))
+    assert sizes(server) == [1, 1] and set(server.paid().values()) == {1}
 
 
 async def test_what_is_asked_again_after_a_run_has_ended_is_a_new_request(

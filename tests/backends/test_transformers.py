@@ -19,7 +19,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from judge.backends import transformers as backends
-from judge.backends.base import Call, Completion, Mode, Origin
+from judge.backends.base import Call, Completion, HiddenStates, Mode, Origin
 from judge.backends.torch_model import Job, TorchModel
 from judge.backends.transformers import TransformersBackend
 from judge.errors import BackendError, BadRequest, ContextExceeded, UsageError
@@ -88,20 +88,20 @@ def ask(backend: TransformersBackend, *calls: Call) -> list[Completion]:
     return asyncio.run(asked())
 
 
-def plain(folder: Path, one: Call) -> dict[str, float]:
-    """The library's own log-probabilities after one prompt, by token text."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+class Library:
+    """Model and tokenizer of a folder, as the library itself loads them."""
 
-    words = AutoTokenizer.from_pretrained(folder)
-    model: Any = AutoModelForCausalLM.from_pretrained(folder)
-    text = words.apply_chat_template(list(one.messages), add_generation_prompt=True, tokenize=False)
-    tokens = words(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
-    with torch.inference_mode():
-        listed = model(tokens).logits[0, -1].log_softmax(-1).topk(20)
-    return {
-        words.decode([token]): chance
-        for token, chance in zip(listed.indices.tolist(), listed.values.tolist(), strict=True)
-    }
+    def __init__(self, folder: Path) -> None:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        self.words: Any = AutoTokenizer.from_pretrained(folder)
+        self.model: Any = AutoModelForCausalLM.from_pretrained(folder)
+
+    def row(self, one: Call) -> torch.Tensor:
+        """A prompt's tokens."""
+        messages = list(one.messages)
+        text = self.words.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        return torch.tensor([self.words(text, add_special_tokens=False)["input_ids"]])
 
 
 @pytest.mark.parametrize(("kind", "window"), [("llama", None), ("qwen", None), ("qwen", 32)])
@@ -116,9 +116,13 @@ def test_questions_asked_together_are_answered_as_by_the_library_alone(
     asyncio.run(backend.aclose())
     assert passes == [31]
     assert (sum(one.cached_tokens or 0 for one in together) > 0) == (window is None)
+    library = Library(folder)
     for number in (*range(0, 30, 7), 30):
-        known = plain(folder, calls[number])
-        assert dict(together[number].first_token or ()) == pytest.approx(known, abs=1e-4)
+        with torch.inference_mode():
+            known = library.model(library.row(calls[number])).logits[0, -1].log_softmax(-1).topk(20)
+        texts = [library.words.decode([token]) for token in known.indices.tolist()]
+        chances = dict(zip(texts, known.values.tolist(), strict=True))
+        assert dict(together[number].first_token or ()) == pytest.approx(chances, abs=1e-4)
 
 
 def test_a_probability_hardly_depends_on_what_is_asked_beside_it(
@@ -199,17 +203,11 @@ def test_a_seed_draws_the_same_reply_in_any_batch(backend: TransformersBackend) 
 def test_greedy_replies_are_the_librarys_own(backend: TransformersBackend, folder: Path) -> None:
     asked = [call(f"{story} Write.", "r", max_tokens=12) for story in STORIES]
     found = ask(backend, *asked)
-    model, words = tiny.model().eval(), tiny.tokenizer()
-    from transformers import AutoModelForCausalLM
-
-    model = AutoModelForCausalLM.from_pretrained(folder)
+    library = Library(folder)
     for one, completion in zip(asked, found, strict=True):
-        text = words.apply_chat_template(
-            list(one.messages), add_generation_prompt=True, tokenize=False
-        )
-        row = torch.tensor([words(text, add_special_tokens=False)["input_ids"]])
-        known = model.generate(row, do_sample=False, max_new_tokens=12)[0, row.shape[1] :]
-        assert completion.text == words.decode(known, skip_special_tokens=True)
+        row = library.row(one)
+        known = library.model.generate(row, do_sample=False, max_new_tokens=12)[0, row.shape[1] :]
+        assert completion.text == library.words.decode(known, skip_special_tokens=True)
         assert completion.output_tokens == sum(token != 1 for token in known.tolist())
         assert completion.finish_reason == ("stop" if 1 in known.tolist() else "length")
 
@@ -217,31 +215,20 @@ def test_greedy_replies_are_the_librarys_own(backend: TransformersBackend, folde
 def test_hidden_states_are_those_of_the_last_token_alone(
     backend: TransformersBackend, folder: Path
 ) -> None:
-    from transformers import AutoModelForCausalLM
-
+    assert isinstance(backend, HiddenStates)
     calls = [one for one in questions() if one.origin.record in ("s0", "s5")]
 
     async def asked(layer: int) -> list[Any]:
-        beside = [backend.complete(one, Mode.JSON_SCHEMA) for one in calls[1:]]
-        return list(
-            await asyncio.gather(
-                *(backend.hidden(one.messages, layer) for one in calls[:2]), *beside
-            )
-        )
+        states = [backend.hidden(one.messages, layer) for one in calls[:2]]
+        beside = [backend.complete(one, Mode.JSON_SCHEMA) for one in calls[2:]]
+        return list(await asyncio.gather(*states, *beside))
 
-    model: Any = AutoModelForCausalLM.from_pretrained(folder)
-    words = tiny.tokenizer()
+    library = Library(folder)
     for layer in (-1, 1):
-        states = asyncio.run(asked(layer))[:2]
-        for one, state in zip(calls, states, strict=False):
-            text = words.apply_chat_template(
-                list(one.messages), add_generation_prompt=True, tokenize=False
-            )
-            row = torch.tensor([words(text, add_special_tokens=False)["input_ids"]])
+        for one, state in zip(calls, asyncio.run(asked(layer))[:2], strict=False):
             with torch.inference_mode():
-                known = model(row, output_hidden_states=True).hidden_states[layer][0, -1]
-            assert torch.allclose(torch.tensor(state), known, atol=1e-4)
-    assert not torch.allclose(torch.tensor(states[0]), torch.tensor(states[1]), atol=1e-2)
+                known = library.model(library.row(one), output_hidden_states=True).hidden_states
+            assert torch.allclose(torch.tensor(state), known[layer][0, -1], atol=1e-4)
 
 
 def test_identity_names_what_answers_depend_on(

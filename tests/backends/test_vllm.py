@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Loopback, chances, says
+from loopback import Loopback, chances
 from serving.made_vllm import alive, put, starts, wait_for
 
 from judge.backends import build
-from judge.backends.base import Call, Mode, Starting
+from judge.backends.base import Call, Mode
 from judge.backends.vllm import VLLMBackend
 from judge.errors import Denied, ServerFault, UsageError
 from judge.judging.client import Client
@@ -65,14 +65,6 @@ async def test_a_server_at_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked.body["seed"] == 0
     assert asked.body["chat_template_kwargs"] == {"enable_thinking": False}
     assert not any("org-ours" in value for value in asked.headers.values())
-
-
-async def test_json_is_asked_for_by_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Loopback(lambda asked: says({"a": 1})) as server:
-        monkeypatch.setenv("VLLM_BASE_URL", server.url)
-        ready = client(VLLMBackend("m"))
-        assert await ready.prepare() is Mode.JSON_SCHEMA
-        await ready.aclose()
 
 
 @pytest.mark.parametrize(
@@ -135,11 +127,6 @@ async def test_calls_that_are_lost_with_the_server_are_asked_again(
     assert asking.counters.retries > 0
 
 
-def test_its_start_is_not_in_the_time_of_a_call(made: Path) -> None:
-    # What the client makes of that: tests/judging/test_client.py.
-    assert isinstance(VLLMBackend("m"), Starting)
-
-
 async def test_a_server_that_is_lost_for_good_ends_the_run(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,10 +150,3 @@ async def test_a_call_on_a_dead_connection_says_so_without_the_address(made: Pat
         await call
     assert "127.0.0.1" not in str(caught.value)
     await backend.aclose()
-
-
-def test_without_vllm_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr("sys.executable", "/nowhere/python")
-    with pytest.raises(UsageError, match="pip install vllm"):
-        build("vllm:m")

@@ -222,10 +222,12 @@ def test_cohen_is_for_two_annotators() -> None:
 
 def test_what_several_files_say_goes_together() -> None:
     votes, gold = item("a", "yyn"), item("a", gold="yes")
-    report = one_check([votes, gold, item("a", {"1": "no", "2": "yes"}), item("a", gold="no")])
+    report = one_check(
+        [votes, gold, item("a", {"1": "no", "2": "yes", "3": "no"}), item("a", gold="no")]
+    )
     assert report.checks[0].overall.measures["accuracy"].value == 1.0
     assert report.checks[0].overall.labels == 3
-    assert (report.repeated, report.changed, report.conflicting) == (2, 1, 1)
+    assert (report.repeated, report.changed, report.conflicting) == (3, 1, 1)
 
 
 def test_a_record_that_is_given_twice_narrows_no_interval() -> None:

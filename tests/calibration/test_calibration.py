@@ -19,7 +19,7 @@ from judge.backends.base import Call
 from judge.calibration import calibration, fitting
 from judge.calibration.calibration import Job, acalibrate
 from judge.calibration.report import Calibration
-from judge.errors import BadRequest, UsageError
+from judge.errors import BadRequest
 from judge.judging.client import Client
 from judge.judging.reading import Reader
 from judge.profiles import JudgeProfile
@@ -303,33 +303,7 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
     assert run(Job([labels(rows)], agreement=0.9, draws=10), right).profile is not None
 
 
-def test_a_cascade_takes_two_judges_at_most_and_says_so_before_it_asks(labels: Written) -> None:
-    judges = [says({"a": "yes"}, name) for name in ("one", "two", "three")]
-    with pytest.raises(UsageError, match="a cheap and a strong one; 3 given"):
-        run(Job([labels([norm("a", "yes")])], agreement=0.9), *judges)
-    assert all(judge.counters.calls == 0 for judge in judges)
-
-
 # ---------------------------------------------------------------- labels
-
-
-def test_a_check_without_a_rubric_is_refused_before_any_judge_is_asked(labels: Written) -> None:
-    rows = [norm("a", "yes"), norm("b", "yes", "humour")]
-    one = says({"a": "yes"})
-    with pytest.raises(UsageError, match="no rubric is called 'humour'"):
-        run(Job([labels(rows)]), one)
-    assert one.counters.calls == 0
-    found = run(Job([labels(rows)], checks=["plain"], draws=10), one)
-    assert [check.check for check in found.checks] == ["plain"]
-
-
-def test_items_that_cannot_be_put_to_a_judge_are_counted_with_the_reason(labels: Written) -> None:
-    bare = {"id": "x", "story": "Ann greets.", "labels": {"plain": "yes"}}
-    found = run(Job([labels([norm("a", "yes"), bare])], draws=10), says({"a": "yes"}))
-    (judge,) = found.checks[0].judges
-    assert judge.skipped == {"the record has no rule_of_thumb": 1}
-    assert judge.final.outcomes["skipped"] == 1
-    assert len(only(found).labels) == 1
 
 
 # ---------------------------------------------------------------- over many data sets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
 import signal
@@ -133,7 +134,7 @@ def test_the_fixtures_in_one_command_leave_report_and_profile(typed: Typed) -> N
     assert [one["held_out"] for one in wrong] == [n < apart for n in range(len(wrong))]
     told = f"{judge}, calibrated, disagrees with {apart} of the 50 labels kept apart; the surest 5:"
     assert told in out
-    assert cells(out, f"label \\ {judge}, calibrated")
+    assert f"answers of {judge}, calibrated" in out
     profiles = named(Path("done/profile.json"))
     assert profiles.models == (judge,)
     kinds = {path.name.split(".")[-2] for path in Path("done").glob("*.png")}
@@ -206,7 +207,7 @@ def test_disagreements_come_first_with_text_evidence_and_votes(typed: Typed) -> 
     assert at < out.index("accuracy")
     assert "    story: On a bright day Ann came in as number 6." in out
     assert "    evidence: Ann came in — She does." in out
-    assert cells(out, "scripted:yes.yaml")[-1][1] == "7 of 7"
+    assert cells(out, "scripted:yes.yaml")[0][1] == "7 of 7"
     code, out, _ = typed("labels.jsonl", "-m", "scripted:yes.yaml", *CHECK, "--show", "0")
     assert "n6" not in out
 
@@ -230,21 +231,16 @@ def test_json_is_all_that_is_on_standard_output(typed: Typed) -> None:
     assert "items" in told
 
 
-@pytest.mark.parametrize("columns", ["40", "80"])
-def test_nothing_is_cut_in_a_narrow_pipe(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch, columns: str
-) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    name = "a-judge-with-a-rather-long-name-as-servers-have-them-2026-11.yaml"
-    judge = script(name, YES_SAYER)
+def test_tables_fit_80_columns_and_nothing_is_cut(typed: Typed) -> None:
+    judge = script("a-judge-of-2026-11.yaml", YES_SAYER)
     write("labels.jsonl", seeming(160))
-    code, out, told = typed("labels.jsonl", "-m", judge, *CHECK, "--by", "country", "--show", "1")
+    code, out, told = typed("labels.jsonl", "-m", judge, *CHECK, "--by", "country", "--show", "0")
     assert (code, told) == (0, "")
     assert "…" not in out
-    assert cells(out, f"country, {judge}, calibrated")
-    row = cells(out, f"{judge}, calibrated")
-    assert len(row) == 1
-    assert len(row[0]) >= 8
+    assert f"{judge}, calibrated by country" in " ".join(out.split())
+    tables = out[out.index("accuracy") :].splitlines()
+    assert max(map(len, tables)) <= 80
+    assert [row[1:3] for row in cells(out, "India")] == [["40", "40"]]
 
 
 # ---------------------------------------------------------------- refusals and exit codes
@@ -318,6 +314,26 @@ def test_a_folder_that_is_not_empty_is_refused_before_any_call(typed: Typed) -> 
     assert Path("done/mine.txt").read_text() == "kept"
 
 
+def test_a_full_disk_leaves_the_earlier_report_and_profile_whole(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = script("judge.yaml", YES_SAYER)
+    write("labels.jsonl", seeming(80))
+    words = ("labels.jsonl", "-m", judge, *CHECK, "-o", "done", "--overwrite")
+    assert typed(*words)[0] == 0
+    before = {path.name: path.read_bytes() for path in Path("done").iterdir()}
+    write("labels.jsonl", seeming(90))
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    code, _, told = typed(*words, "--no-cache")
+    assert code == 4
+    assert told == ("judge: -o done: cannot be written: No space left on device; make room there\n")
+    assert {path.name: path.read_bytes() for path in Path("done").iterdir()} == before
+
+
 MORE = ("-m", "scripted:b.yaml", "-m", "scripted:c.yaml")
 
 
@@ -357,7 +373,7 @@ def test_a_model_that_is_out_of_reach_is_exit_code_4(typed: Typed, error: str) -
     write("labels.jsonl", seeming(10))
     code, out, told = typed("labels.jsonl", "-m", judge, *CHECK)
     assert (code, out) == (4, "")
-    assert told == f"judge: the model cannot be used: scripted {error}\n"
+    assert told == f"judge: scripted {error}\n"
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -74,24 +73,6 @@ def test_every_answer_is_a_line_with_the_rows_own_fields_and_what_came_of_it(ask
     assert b"accuracy" in done.stderr
 
 
-def test_tables_go_to_standard_output_where_answers_go_to_a_file(asked: Typed) -> None:
-    done = asked(*ASK, "-o", "answers.jsonl", "--tables", "tables", "--json", "-q")
-    assert done.returncode == 3, done.stderr
-    assert done.stderr == b""
-    tables = json.loads(done.stdout)
-    kept = json.loads((asked.folder / "tables" / "tables.json").read_text())
-    assert kept["tables"] == tables
-    assert (kept["benchmark"], kept["model"]) == ("normad", "scripted:model.yaml")
-    by_context = table(asked, "tables", "normad-contexts")
-    row = next(row for row in by_context if row["context"] == "rule-of-thumb")
-    assert [row[name] for name in ("asked", "answered", "refused", "unreadable", "error")] == [
-        *("4", "2", "1", "1", "0")
-    ]
-    assert float(row["accuracy"]) == 0.5
-    assert (row["accuracy n"], row["accuracy of"]) == ("4", "4")
-    assert list((asked.folder / "tables").glob("*.png"))
-
-
 def test_the_tables_can_be_made_again_from_the_answers(asked: Typed) -> None:
     first = asked(*ASK, "-o", "answers.jsonl", "--json", "-q")
     again = asked("score", "normad", "answers.jsonl", "--json")
@@ -124,14 +105,6 @@ def test_a_finished_run_is_not_gone_on_with_under_another_model_or_benchmark(ask
     assert b"--resume" in refused.stderr
 
 
-def test_replies_are_cached(asked: Typed) -> None:
-    asked(*ASK, "-o", "one.jsonl", "-q", "--limit", "2")
-    again = asked(*ASK, "-o", "two.jsonl", "--limit", "2")
-    assert b" 0 calls" in again.stderr
-    one, two = (asked.folder / name for name in ("one.jsonl", "two.jsonl"))
-    assert one.read_bytes() == two.read_bytes()
-
-
 def test_a_row_that_cannot_be_read_becomes_a_line_and_keeps_no_other_from_being_asked(
     asked: Typed,
 ) -> None:
@@ -157,16 +130,6 @@ def test_a_model_without_a_reply_is_an_error_that_counts_in_no_mean(asked: Typed
     (row,) = table(asked, "t", "normad-contexts")
     assert (row["error"], row["accuracy n"], row["accuracy of"]) == ("1", "3", "4")
     assert float(row["accuracy"]) == pytest.approx(1 / 3)
-
-
-def test_limit_and_sample_take_rows_with_all_their_conditions(asked: Typed) -> None:
-    words = ("--condition", "none", "--condition", "country")
-    limited = written(asked(*ASK, *words, "--limit", "2").stdout)
-    assert [line["row"] for line in limited] == ["1", "1", "2", "2"]
-    sampled = written(asked(*ASK, *words, "--sample", "2", "--seed", "3").stdout)
-    rows = [line["row"] for line in sampled]
-    assert len(rows) == 4
-    assert len(set(rows)) == 2
 
 
 @pytest.mark.parametrize(
@@ -211,6 +174,14 @@ def test_a_first_token_is_read_where_the_model_is_asked_to(asked: Typed) -> None
     line = written(asked(*words, "--condition", "none").stdout)[0]
     assert line["judge"]["answer"] == "yes"
     assert line["judge"]["probabilities"] == {"yes": 0.5, "no": 0.25, "neutral": 0.25}
+
+
+def test_limit_and_sample_take_rows_with_all_their_conditions(asked: Typed) -> None:
+    words = ("--condition", "none", "--condition", "country")
+    limited = written(asked(*ASK, *words, "--limit", "2").stdout)
+    assert [line["row"] for line in limited] == ["1", "1", "2", "2"]
+    sampled = written(asked(*ASK, *words, "--sample", "2", "--seed", "3").stdout)
+    assert len(sampled) == 4 and len({line["row"] for line in sampled}) == 2
 
 
 def test_why_items_fail_is_said_with_the_file_where_there_are_several(asked: Typed) -> None:
@@ -258,12 +229,6 @@ def test_a_set_of_norms_is_counted_and_nothing_asked(asked: Typed) -> None:
     assert clusters["rows"][-1] == {"cluster": "Total", "neutral": 1, "no": 1, "yes": 2, "all": 4}
 
 
-def test_a_source_that_is_not_there_is_all_that_is_said(asked: Typed) -> None:
-    ran = asked("evaluate", "normad", "nope", *ASK[3:])
-    assert (ran.returncode, ran.stdout) == (2, b"")
-    assert ran.stderr == b"judge: nope does not exist\n"
-
-
 @pytest.mark.parametrize("flags", [(), ("-o", "out.jsonl")])
 def test_how_to_go_on_after_the_model_was_out_of_reach(asked: Typed, flags: Any) -> None:
     asked.script("model.yaml", [{"error": "unreachable"}])
@@ -271,27 +236,6 @@ def test_how_to_go_on_after_the_model_was_out_of_reach(asked: Typed, flags: Any)
     ran = asked(*ASK, *flags, "--overwrite")
     assert ran.returncode == 4
     assert ran.stderr.decode().splitlines()[-1].endswith("no tables yet; run it again")
-
-
-@pytest.mark.parametrize("of_rows", [(), ("--limit", "2"), ("--sample", "2")])
-def test_progress_counts_items_and_not_the_rows_that_they_are_made_of(
-    asked: Typed, monkeypatch: pytest.MonkeyPatch, of_rows: Any
-) -> None:
-    monkeypatch.setattr("judge.cli.progress.LOG_SECONDS", 0.0)
-    words = ("--condition", "none", "--condition", "country", *of_rows)
-    ran = asked(*ASK, *words, "-o", "out.jsonl")
-    told = [line for line in ran.stderr.decode().splitlines() if "/s | " in line]
-    assert told[-1].startswith(f"judge: {4 if of_rows else 8} items, ")
-    assert all(re.match(r"judge: \d+ items, ", line) for line in told)
-
-
-def test_an_empty_source_is_told(asked: Typed) -> None:
-    (asked.folder / "empty").write_text("")
-    ran = asked("evaluate", "normad", "empty", *ASK[3:])
-    assert ran.returncode == 0
-    assert b"judge: no records in empty\n" in ran.stderr
-    ran = asked(*ASK, "--limit", "0")
-    assert ran.returncode == 0 and b"judge: nothing was done: --limit 0\n" in ran.stderr
 
 
 def bounds(shown: bytes) -> tuple[int, int]:

@@ -87,7 +87,7 @@ def test_nothing_to_do_is_told(judge: Typed) -> None:
         (("--profile", "bad"), b"\xff", "--profile bad: cannot be read: not UTF-8: byte 0xff at"),
         (("--rubric", "bad"), b"\xff", "bad: cannot be read: not UTF-8: byte 0xff at byte 1\n"),
         (("--rubric", "bad"), b"", "bad:1: a mapping of keys is needed, and here is nothing but"),
-        (("--rubric", "bad"), b"name: x y", "bad:1: name: a name is of small letters, digits and"),
+        (("--rubric", "bad"), b"name: x y", "bad:1: name: "),
     ],
 )
 def test_no_exception_is_a_message(judge: Typed, words: Any, file: bytes, told: str) -> None:
@@ -96,7 +96,9 @@ def test_no_exception_is_a_message(judge: Typed, words: Any, file: bytes, told: 
     done = judge("validate", "a.jsonl", "-m", "scripted:yes.yaml", *words)
     assert done.returncode == 2
     assert done.stderr.decode().startswith(f"judge: {told}")
-    assert done.stderr.count(b"\n") == 1 and b"pydantic" not in done.stderr
+    # All mistakes of a rubric are told at once, each with its line.
+    assert all(b"bad:1: " in line for line in done.stderr.splitlines()[1:])
+    assert b"pydantic" not in done.stderr
 
 
 def test_settings_that_are_no_text(judge: Typed) -> None:
@@ -104,17 +106,6 @@ def test_settings_that_are_no_text(judge: Typed) -> None:
     done = judge("validate", "a.jsonl")
     assert done.returncode == 2
     assert done.stderr.startswith(b"judge: judge.toml: cannot be read: not UTF-8: byte 0xff at ")
-
-
-def test_a_set_without_norms_has_no_table(judge: Typed) -> None:
-    (judge.folder / "empty").write_text("")
-    done = judge("score", "norms", "empty")
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == b"judge: empty: holds no norm; judged ones count if they passed\n"
-    (judge.folder / "lists").write_bytes(b"[1]\n")
-    done = judge("score", "norms", "lists")
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.endswith(b"; 1 line(s) could not be read\n")
 
 
 def test_a_cache_that_is_not_there_is_not_made(judge: Typed) -> None:
@@ -166,7 +157,7 @@ def test_a_variable_that_nothing_reads_is_told(
     judge: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_MODLE", "scripted:other.yaml")
-    monkeypatch.setenv("JUDGE_SERVER", "vllm")
+    monkeypatch.setenv("JUDGE_SERVER_LOG", "log")
     judge.write("a.jsonl", [norm(1)])
     done = judge("validate", "a.jsonl", *ONE)
     assert done.returncode == 0

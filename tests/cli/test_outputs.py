@@ -42,7 +42,7 @@ def test_finished_records_that_the_input_lacks_are_kept_beside_out(judge: Typed)
         whole = (judge.folder / "out").read_bytes()
         done = judge(*run, "--limit", "1", "--resume")
         assert done.returncode == 0
-        told = b"judge: 2 finished lines of out for which this input has no record: put into"
+        told = b" finished lines of out for which this input has no record: put into out.unmatched"
         assert told in done.stderr
         aside = judge.folder / "out.unmatched.jsonl"
         assert (judge.folder / "out").read_bytes() + aside.read_bytes() == whole
@@ -102,6 +102,31 @@ def test_no_file_is_called_by_a_dash(judge: Typed) -> None:
         done = judge(*words, "-o", "-")
         assert done.returncode == 2 and told in done.stderr.decode(), words
     assert names(judge) == before
+
+
+def test_the_cache_in_use_is_no_place_for_out(judge: Typed) -> None:
+    run = ("validate", "n.jsonl", *RUN, "--cache-dir", "kept", "--overwrite")
+    assert judge(*run, "-o", "out").returncode == 0
+    before = (judge.folder / "kept" / "cache.db").stat().st_size
+    done = judge(*run, "-o", "kept/cache.db")
+    assert done.returncode == 2 and b"is in the cache folder in use" in done.stderr
+    assert (judge.folder / "kept" / "cache.db").stat().st_size >= before
+
+
+def test_a_small_budget_finishes_some_records(judge: Typed) -> None:
+    records = [{**norm(i), "country": "Egypt", "value": "Respect"} for i in range(6)]
+    judge.write("v.jsonl", records)
+    judge.script("clean.yaml", [{"when": {"rubric": "leakage"}, "p_yes": 0.02}, {"p_yes": 0.98}])
+    run = ("validate", "v.jsonl", "-m", "scripted:clean.yaml", "--no-cache", "-q", "--rounds", "0")
+    run += ("--reading", "probability")
+    assert judge(*run, "-o", "whole").returncode == 0
+    whole = (judge.folder / "whole").read_bytes()
+    stopped = judge(*run, "-o", "out", "--max-calls", "12")
+    assert stopped.returncode == 4 and b"--max-calls 12 is reached" in stopped.stderr
+    some = (judge.folder / "out").read_bytes()
+    assert len(some.splitlines()) >= 2 and whole.startswith(some), "no error lines"
+    assert judge(*run, "-o", "out", "--resume").returncode == 0
+    assert (judge.folder / "out").read_bytes() == whole
 
 
 def test_a_page_that_cannot_be_placed(judge: Typed) -> None:

@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import subprocess
-import time
 from typing import Any
 
 import pytest
@@ -98,31 +97,6 @@ def test_a_terminal_gets_help_and_a_bar(judge: Shell) -> None:
     assert "5 of 5 records pass" in bar
 
 
-def test_lines_instead_of_a_bar_where_there_is_no_terminal(
-    judge: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from types import SimpleNamespace
-    from typing import Any, cast
-
-    from judge.cli.progress import LOG_SECONDS, LogLines
-    from judge.run.summary import SpeechStatistics, Summary
-    from judge.settings import Settings
-
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    watcher = LogLines(total=100)
-    summary = Summary(SpeechStatistics(None))
-    budget = SimpleNamespace(cost=0.0)
-    setup = cast(Any, SimpleNamespace(settings=Settings(), clients={}, budget=budget))
-    for _ in range(40):
-        summary.add({"verdict": "pass"})
-        now[0] += LOG_SECONDS / 10
-        watcher.wrote(summary, setup)
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 4
-    assert told[0].startswith("judge: 10/100 records, 1.00/s | pass 10")
-
-
 def test_a_full_disk_ends_the_run_in_good_order(judge: Shell) -> None:
     judge.write("some.jsonl", map(norm, range(5)))
     with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device, opened for a child
@@ -144,8 +118,8 @@ def test_a_record_that_takes_long_shows_signs_of_life(monkeypatch: pytest.Monkey
     from types import SimpleNamespace
 
     from judge.cli import progress
-    from judge.judging.client import Counters
-    from judge.run.summary import SpeechStatistics, Summary
+    from judge.judging.calls import Counters
+    from judge.run.summary import Summary
     from judge.settings import Settings
 
     now = [0.0]
@@ -155,7 +129,7 @@ def test_a_record_that_takes_long_shows_signs_of_life(monkeypatch: pytest.Monkey
     client = SimpleNamespace(counters=Counters(calls=7))
     budget = SimpleNamespace(cost=0.0)
     setup: Any = SimpleNamespace(settings=Settings(), clients={"m": client}, budget=budget)
-    lines, summary = progress.LogLines(4), Summary(SpeechStatistics(None))
+    lines, summary = progress.LogLines(4), Summary()
     for now[0] in (1.0, 9.0, 11.0, 12.0, 25.0):
         lines.tick(summary, setup)
     assert len(said) == 2

@@ -11,7 +11,7 @@ from made_profiles import GOOD, judge_profile, profile
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.scripted import ScriptedBackend
 from judge.cli import main
-from judge.judging.combining import Isotonic
+from judge.judging.reading import Isotonic
 from judge.profiles import Guarantee, JudgeProfile, Rates
 from judge.run.calibrated import bond_of
 from judge.run.setup import Setup

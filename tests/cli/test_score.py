@@ -72,21 +72,6 @@ def test_answers_made_elsewhere_are_scored_by_the_benchmarks_rule(typed: Typed) 
     assert counts(done.stdout) == [3, 1, 0, 0]
 
 
-def test_conditions_are_told_by_the_line_or_the_id(typed: Typed) -> None:
-    told = [
-        {"id": "0/none", "answer": "yes"},
-        {"id": "1", "condition": "country", "answer": "no"},
-        {"id": "2", "condition": "country", "outcome": "refused"},
-        {"id": "1/none", "answer": "perhaps"},
-    ]
-    typed.write("a.jsonl", told)
-    done = typed("score", "normad", "a.jsonl", "norms.jsonl", "--json", "--tables", "t")
-    assert done.returncode == 0, done.stderr
-    none, country = rows(done.stdout, "normad-contexts")
-    assert (none["answered"], none["unreadable"], country["refused"]) == (1, 2, 1)
-    assert (typed.folder / "t" / "tables.json").exists()
-
-
 def test_an_output_line_without_a_score_is_scored(typed: Typed) -> None:
     judge = {"verdict": "pass", "benchmark": "normad", "outcome": "answered", "answer": "yes"}
     fields = {"condition": "none", "row": "0", "gold": "yes"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import urllib.request
 
 import pytest
@@ -101,16 +100,6 @@ def _healthy(url: str) -> bool:
 
 
 @pytest.mark.slow
-def test_a_run_whose_server_does_not_come_up(made: Shell) -> None:
-    made.write("n.jsonl", map(norm, range(3)))
-    made.env |= {"MADE_EXIT": "3"}
-    run = made(*RUN, "-o", "out")
-    assert run.returncode == 4
-    assert b"exited with 3" in run.stderr and b"CUDA out of memory" in run.stderr
-    assert b"Traceback" not in run.stderr
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_run_that_ends_early_leaves_no_server(made: Shell, number: signal.Signals) -> None:
     process = made.start(*PIPED, "-o", "out")
@@ -138,19 +127,3 @@ def test_a_run_that_ends_early_leaves_no_server(made: Shell, number: signal.Sign
 def test_what_cannot_be_served(made: Shell, words: tuple[str, ...], told: str) -> None:
     refused = made("models", "serve", *words)
     assert refused.returncode == 2 and told in refused.stderr.decode()
-
-
-def test_help_shows_an_example(made: Shell) -> None:
-    told = made("models", "serve", "--help", env={"COLUMNS": "200"})
-    assert told.returncode == 0
-    examples = [line for line in told.stdout.decode().splitlines() if " — " in line]
-    assert all("judge models serve" in line for line in examples) and len(examples) == 2
-
-
-def test_a_server_that_is_not_installed(judge: Shell) -> None:
-    beside = subprocess.run(["/bin/sh", "-c", "command -v vllm"], capture_output=True, check=False)
-    if beside.returncode == 0:
-        pytest.skip("vLLM is here")
-    refused = judge("models", "serve", "some/model")
-    assert refused.returncode == 2
-    assert b"`pip install vllm` on a machine with a GPU" in refused.stderr

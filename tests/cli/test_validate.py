@@ -160,12 +160,6 @@ def test_limit_sample_and_unordered(
     assert sorted(judge.read("d").splitlines()) == sorted(judge.read("all").splitlines())
 
 
-def test_check_restricts(judge: Shell, typed: Any) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    assert typed("validate", "n.jsonl", *ONE, "-o", "o") == 0
-    assert [c["check"] for c in lines(judge.read("o"))[0]["judge"]["checks"]] == ["relevance"]
-
-
 def test_names_that_do_not_exist(judge: Shell, typed: Any, capfd: Any) -> None:
     judge.write("n.jsonl", [norm(0)])
     run = ("validate", "n.jsonl", "-q", "-o", "o")
@@ -337,7 +331,7 @@ def test_a_dry_run_asks_nothing_and_bounds_what_is_asked(
 def test_a_plan_needs_neither_key_nor_server_nor_card(
     judge: Shell, typed: Any, capfd: Any, caplog: Any, monkeypatch: Any, spec: str
 ) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_BASE_URL", "JUDGE_SERVER"):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     judge.write("n.jsonl", [norm(0), norm(1)])
     run = ("n.jsonl", "-m", spec, "--check", "relevance", "--rounds", "0")

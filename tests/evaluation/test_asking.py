@@ -101,14 +101,6 @@ def test_options_without_letters_are_read_by_their_words_and_stand_for_answers(g
     assert given(ask, {"reply": {"answer": "neutral"}})[0] == "0"
 
 
-def test_an_option_of_several_words_cannot_be_read_from_one_token(given: Any) -> None:
-    def ask(examinee: Examinee) -> Coroutine[Any, Any, str]:
-        return examinee.choose(LABEL, TEXTS, ("very good", "bad"))
-
-    with pytest.raises(ValueError, match="letter them"):
-        given(ask, {"words": {"very": 1.0}}, reading="probability")
-
-
 @pytest.mark.parametrize("ask", [choose, select, lists, writes])
 @pytest.mark.parametrize("reading", ["structured", "probability"])
 def test_a_refusal_is_no_answer_and_not_unreadable(given: Any, ask: Ask, reading: Reading) -> None:
@@ -117,11 +109,6 @@ def test_a_refusal_is_no_answer_and_not_unreadable(given: Any, ask: Ask, reading
         refused = {"words": {"a": 1.0}, "finish_reason": "refusal"}  # type: ignore[dict-item]
     found, _ = given(ask, refused, reading=reading)
     assert found.outcome == "refused"
-
-
-def test_no_option_among_the_first_tokens_is_unreadable(given: Any) -> None:
-    words = {"words": {"Well": 0.99, "a": 0.01}}
-    assert given(choose, words, reading="probability")[0].outcome == "unreadable"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -156,7 +155,7 @@ def test_the_diagnostic_tasks_ask_what_the_norms_allow() -> None:
 def test_a_condition_that_no_line_serves_is_refused() -> None:
     with pytest.raises(UsageError, match="'knowledge', which takes question and norms"):
         items("entailment", "knowledge")
-    assert len(items("entailment", "knowledge", sources=(DATA, NORMS))) == 24 + 7 + 7
+    assert len(items("entailment", "knowledge", sources=(DATA, NORMS))) == 24 + 8 + 7
 
 
 @pytest.mark.parametrize(
@@ -170,8 +169,6 @@ def test_a_condition_that_no_line_serves_is_refused() -> None:
         ({**PAIR, "us_ratings": ["Z"]}, "must be one of entailment, neutral, contradiction"),
         ({**PAIR, "norms": {"uk": "Queue."}}, "'norms' must map us, in or both"),
         ({**PAIR, "norms": {"us": ""}}, "'us' is empty"),
-        ({**PAIR, "norms": {"us": "Q."}, "effect": {"in": MORE}}, "'in', which 'norms' does not"),
-        ({**PAIR, "norms": {"us": "Q."}, "effect": {"us": "stronger"}}, "must be one of more"),
         ({"question": "Do people queue?"}, "'norms' is missing"),
         ({"question": "Q?", "norms": {"us": "Y.", "in": "N."}}, "must say {country}"),
     ],
@@ -252,13 +249,6 @@ async def test_inference_shows_the_norm_and_knowledge_names_the_country() -> Non
     assert "a home in India?" in model.asked[0][1]
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
-async def test_no_answer_is_told_as_such(condition: str) -> None:
-    fields = items(condition, sources=(DATA, NORMS))[-1]
-    got = await ask(benchmark, fields, lambda *_: "refused")
-    assert (got.outcome, got.answer, got.score) == ("refused", None, None)
-
-
 @pytest.mark.parametrize(
     ("credits", "score"),
     [((1.0, 1.0), 1.0), ((1.0, 0.5), 0.5), ((0.5, 0.0), 0.0), ((1.0, None), None)],
@@ -331,22 +321,11 @@ def test_table_2_by_hand(tmp_path: Path) -> None:
     assert estimate(every["US"]) == (pytest.approx((2 / 3 + 0) / 2, abs=1e-6), 6, 6)
     # All: E E - - N -, by a majority of 8, 5 of 8, none, none, 5 of 8, and 3 to 3.
     assert value(every["All"]) == pytest.approx((2 * 2 / (6 + 2) + 0) / 2)
-    classes = table(benchmark, made, "cali-classes")
-    assert value(classes["entailment+us", "US"]["accuracy"]) == 0.5
     # Table 4: each indicator against its own labels.
     category = table(benchmark, made, "cali-categories")["other implicatures",]
     assert category["premises"] == cells["premises"] == 6
     assert value(category["IN"]) == pytest.approx(1 / 3)
     assert estimate(category["US"])[1:] == (4, 6)
-
-
-def test_an_indicator_that_is_followed_shows_in_its_own_column() -> None:
-    found = items("entailment", "entailment+us", "entailment+in")
-    made = results(lambda fields: fields[f"gold_{fields['country'] or 'us'}"], found)
-    cells = table(benchmark, made, "cali-labels")
-    assert value(cells["entailment+us", "F1"]["US"]) == 1.0
-    assert value(cells["entailment+in", "F1"]["IN"]) == 1.0
-    assert (value(cells["entailment+us", "F1"]["IN"]) or 1.0) < 0.6
 
 
 def test_alternatives_are_scored_by_accuracy() -> None:
@@ -361,17 +340,6 @@ def test_alternatives_are_scored_by_accuracy() -> None:
     assert value(every["US"]) == pytest.approx(
         sum(one["gold_us"] in ("same", None) for one in found) / 24
     )
-
-
-def test_refusals_count_as_not_right_and_errors_not_at_all(tmp_path: Path) -> None:
-    source = pairs(tmp_path, ("EEEE", "EEEE"), ("EEEE", "EEEE"), ("NNNN", "NNNN"), ("EEEE", "EEEE"))
-    found = items("entailment", sources=(source,))
-    made = results(lambda fields: fields["gold"] if fields["pair"] != "p2" else None, found)
-    made[3] = Result(found[3], "error")
-    cells = table(benchmark, made, "cali-labels")["entailment", "F1"]
-    assert (cells["answered"], cells["refused"], cells["error"]) == (2, 1, 1)
-    # entail: one hit of two; not entail: one of one. The refusal is no false alarm.
-    assert estimate(cells["All"]) == (pytest.approx((2 / 3 + 1) / 2, abs=1e-6), 3, 4)
 
 
 def test_table_3_by_hand() -> None:
@@ -403,13 +371,6 @@ def test_without_judges_there_is_no_score() -> None:
     found = items("knowledge", "context", sources=(NORMS,))
     made = [Result(one, "answered", "…") for one in found[1:]]
     made.append(Result(found[0], "refused"))
-    counts = table(benchmark, made, "cali-diagnostic-counts")["knowledge",]
-    assert value(counts["score"]) is None
-    assert (counts["asked"], counts["refused"]) == (7, 1)
-
-
-def test_every_table_of_a_whole_run_is_well_formed() -> None:
-    found = items(*CONDITIONS, sources=(DATA, NORMS))
-    made = results(lambda fields: fields["gold"], found)
-    assert table(benchmark, made, "cali-classes")["inference", "norm's own"]
-    assert json.dumps([str(one.fields) for one in made])
+    counts = table(benchmark, made, "cali-diagnostics")["all items",]
+    assert value(counts["Knowledge US"]) is None
+    assert (counts["asked"], counts["refused"]) == (11, 1)

@@ -151,16 +151,6 @@ def test_conditions_apart_together_and_adjusted(compared: Any) -> None:
     assert "some items share a row" in found.notes[-1]
 
 
-def test_rows_are_drawn_together(compared: Any) -> None:
-    a = [answer(f"n{n}", 0, row=f"r{n // 5}") for n in range(40)]
-    b = [answer(f"n{n}", n // 5 % 2, row=f"r{n // 5}") for n in range(40)]
-    together = row(compared(a, b), "country")["B - A"]
-    for line in (*a, *b):
-        del line["row"]
-    apart = row(compared(a, b), "country")["B - A"]
-    assert together.high - together.low > 1.5 * (apart.high - apart.low)
-
-
 def test_slices_and_their_own_family(compared: Any) -> None:
     country = {0: "China", 1: "India", 2: None}
 
@@ -179,12 +169,6 @@ def test_slices_and_their_own_family(compared: Any) -> None:
         compared(run("0"), run("0"), by="continent")
 
 
-def test_shares_get_no_mcnemar(compared: Any) -> None:
-    only = row(compared(scores(0.5, 1, 0), scores(1, 1, 0)), "country")
-    assert "McNemar p" not in only
-    assert values(only)[2] == pytest.approx(0.5 / 3)
-
-
 def test_a_condition_that_was_not_graded(compared: Any) -> None:
     """A refusal is not a wrong answer where no answer was held against anything."""
     a = [answer("n0", None), answer("n1", None, outcome="refused")]
@@ -192,13 +176,6 @@ def test_a_condition_that_was_not_graded(compared: Any) -> None:
     only = row(found, "country")
     assert (values(only)[2], only["pairs"]) == (None, 0)
     assert found.notes == ["country: 2 of 2 pairs are left out: 2 no score in A"]
-
-
-def test_a_condition_of_one_run(compared: Any) -> None:
-    a = [*scores(1, 0), *scores(1, 1, condition="value")]
-    found = compared(a, scores(1, 1))
-    assert labels(found) == [("country",)] and (found.both, found.only_a) == (2, 2)
-    assert found.notes == ["value is only in A"]
 
 
 @settings(deadline=None, max_examples=20)
@@ -252,7 +229,6 @@ def test_records_are_known_by_id_else_by_content_before_edits(compared: Any) -> 
     same = [record("pass", story="S."), record("fail", story="S.")]
     found = compared([edited, named[0], *same], [plain, named[1], same[0], same[0], same[0]])
     assert (found.both, found.only_a, found.only_b) == (4, 0, 1)
-    assert found.notes[0] == "1 records have the same id in A and B, and different content"
     assert values(row(found, "record"))[2] == pytest.approx(-1 / 4)
 
 
@@ -306,15 +282,3 @@ def test_runs_that_cannot_be_compared(
 ) -> None:
     with pytest.raises(UsageError, match=says):
         compared(a, b)
-
-
-def test_files_that_are_not_there_or_torn(tmp_path: Path) -> None:
-    there = write(tmp_path / "a.jsonl", scores(1))
-    with pytest.raises(UsageError, match="does not exist"):
-        compare(there, str(tmp_path / "b.jsonl"))
-    torn = tmp_path / "torn.jsonl"
-    torn.write_text(json.dumps(scores(1)[0]) + "\n{torn\n")
-    with pytest.raises(UsageError, match=r"torn\.jsonl, line 2"):
-        compare(there, str(torn))
-    with pytest.raises(UsageError, match="one run, not both"):
-        compare("-", "-")

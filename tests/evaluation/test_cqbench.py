@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from judge.evaluation.benchmark import Result
 from judge.evaluation.cqbench import benchmark
-from judge.evaluation.cqbench_values import as_released, hits, is_neutral, merged
+from judge.evaluation.cqbench_values import hits, merged
 from judge.stats.intervals import Estimate
-from judge.task import load_task
 
 from .examinee import Credits, Examined, ask, asked, items, table, value
 from .test_cqbench_items import STORIES, VALUES
@@ -114,12 +113,6 @@ async def test_a_step_that_is_refused_ends_the_item(id: str, task: str, left: in
     assert got.usage.replies == len(model.asked)
 
 
-def test_tasks_are_there_and_an_attitude_may_be_about_a_character() -> None:
-    assert [load_task(task).name for task in benchmark.tasks if isinstance(task, str)] == [
-        *benchmark.tasks
-    ]
-
-
 # ------------------------------------------------------------ scoring
 
 
@@ -144,17 +137,6 @@ def test_f1_is_that_of_scikit_learn(given_: set[int], gold: set[int]) -> None:
     assert own == pytest.approx(there)
 
 
-def test_the_released_script_takes_the_nearest_option() -> None:
-    told = ["2. Statement number 1 of the list--agree.", "STATEMENT NUMBER 3 OF THE LIST--NO"]
-    assert as_released(told, OPTIONS) == [OPTIONS[3], OPTIONS[10]]
-    # Repetitions and entries without dashes are dropped; what is like no option is a wrong one.
-    assert as_released([OPTIONS[0], "reasoning", OPTIONS[0].upper()], OPTIONS) == [OPTIONS[0]]
-    assert as_released(["work--agree"], OPTIONS) == ["work--agree"]
-    # It leaves out what it cannot read, but not silence.
-    assert as_released(["I cannot say", "none"], OPTIONS) is None
-    assert as_released([], OPTIONS) == []
-
-
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
@@ -168,12 +150,6 @@ def test_the_released_script_takes_the_nearest_option() -> None:
 )
 def test_merged_options(one: str, other: str, same: bool) -> None:
     assert (merged(one) == merged(other)) is same
-
-
-def test_neutral_in_every_spelling_of_the_value_files() -> None:
-    spelt = ["Neither agree nor disagree", " neither agree or disagree ", "Hard to say"]
-    assert all(map(is_neutral, [*spelt, "neither agree/disagree"]))
-    assert not any(map(is_neutral, ["Agree", "Disagree", "Not often", "Not important"]))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +262,7 @@ def selection(row: str, gold: list[str], answer: list[str] | None) -> Result:
     return Result(fields, "unreadable" if answer is None else "answered", answer)
 
 
-def test_selection_per_item_pooled_and_as_released() -> None:
+def test_selection_per_item_and_pooled() -> None:
     results = [
         selection("a", ["p--1", "q--1"], ["p--1", "r--1"]),  # P 1/2, R 1/2, F1 1/2
         selection("b", ["p--1", "q--1", "s--1"], ["p--1"]),  # P 1, R 1/3, F1 1/2
@@ -297,21 +273,8 @@ def test_selection_per_item_pooled_and_as_released() -> None:
     assert value(own["precision"]) == 0.5
     # 2 hits, 3 given, 7 right in all.
     assert (value(own["pooled F1"]), own["unreadable"]) == (0.4, 1)
-    released = cells(results, "cqbench-selection-released", "selection")
-    # Mean precision 3/4, mean recall 5/12 over the two readable: F1 = 2 * 5/16 / (7/6) = 15/28.
-    assert value(released["F1"]) == pytest.approx(15 / 28)
-    assert released["left out"] == 1
     overview = cells(results, "cqbench", "value selection", "single", "selection")
     assert (value(overview["score"]), value(overview["pooled"])) == (pytest.approx(1 / 3), 0.4)
-    wrong = [selection("b", ["p--1"], ["else--no"])]
-    assert value(cells(wrong, "cqbench-selection-released", "selection")["F1"]) == 0.0
-
-
-def test_items_without_a_reply_are_counted_and_in_no_mean() -> None:
-    lost = Result(selection("c", ["p--1"], []).fields, "error")
-    results = [selection("a", ["p--1"], ["p--1"]), lost]
-    own = cells(results, "cqbench-selection", "selection")
-    assert (value(own["F1"]), own["asked"], own["error"]) == (1.0, 2, 1)
 
 
 def extraction(
@@ -324,16 +287,15 @@ def extraction(
         "setting": "single",
         "category": "social",
         "gold": ["v--1", "w--1"],
-        "gold_topics": ["social", "ethical"],
         **more,
     }
-    steps = {} if credits is None else {"credits": credits, "cut": more.get("cut", 0)}
+    steps = {} if credits is None else {"credits": credits}
     return Result(fields, outcome, ["x", "y"] if outcome == "answered" else None, steps=steps)
 
 
-def test_extraction_recall_over_values_stories_categories_and_topics() -> None:
+def test_extraction_recall_over_values_stories_and_categories() -> None:
     results = [
-        extraction("a", [1.0, 0.5], cut=3),
+        extraction("a", [1.0, 0.5]),
         extraction("b", [0.0, None], category="ethical"),
         extraction("c", None, "refused"),
         extraction("d", None),
@@ -346,12 +308,8 @@ def test_extraction_recall_over_values_stories_categories_and_topics() -> None:
     assert recall.value == pytest.approx(0.3) and (recall.n, recall.of) == (5, 8)
     # Stories: 0.75, 0, 0; the last was not graded.
     assert value(every["story recall"]) == 0.25
-    assert (every["unsettled"], every["cut"], every["stories cut"]) == (3, 3, 1)
-    assert value(every["predictions"]) == 2.0
+    assert every["unsettled"] == 3
     assert value(found["category", "ethical", "extraction+steps"]["recall"]) == 0.0
-    # 1, 0 and the refusal's 0.
-    social = found["topic", "social", "extraction+steps"]
-    assert (value(social["recall"]), social["gold values"]) == (pytest.approx(1 / 3), 4)
 
 
 async def test_a_whole_run_makes_every_table() -> None:
@@ -359,4 +317,4 @@ async def test_a_whole_run_makes_every_table() -> None:
     results = [await ask(benchmark, fields, first) for fields in every.values()]
     found = table(benchmark, results, "cqbench")
     assert ("attitude detection", "multiple", "attitude+steps") in found
-    assert ("value selection", "single", "selection:released") in found
+    assert ("value selection", "single", "selection+steps") in found

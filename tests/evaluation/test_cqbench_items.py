@@ -18,7 +18,6 @@ from judge.evaluation.cqbench import benchmark
 from judge.evaluation.cqbench_items import TOPICS
 from judge.evaluation.cqbench_statements import ValueStatement
 from judge.evaluation.cqbench_values import (
-    Rule,
     ValueList,
     distractors,
     folded,
@@ -67,17 +66,6 @@ def test_the_fixtures_are_what_their_readme_says() -> None:
     assert {counts[name] for name in counts if name.startswith(("selection", "extraction"))} == {9}
 
 
-def test_multiple_stories_give_attitudes_of_their_characters_alone() -> None:
-    fields, _ = made(STORIES, VALUES)
-    multiple = [one for one in fields if one["setting"] == "multiple"]
-    assert {one["row"] for one in multiple} == {"cq-10", "cq-11", "cq-12"}
-    assert all(one["condition"].startswith("attitude") for one in multiple)
-    ana, boris = (one for one in multiple if one["id"] in ("cq-10/1/attitude", "cq-10/2/attitude"))
-    assert (ana["character"], ana["gold"]) == ("Ana", "Agree")
-    assert (boris["character"], boris["gold"]) == ("Boris", "Disagree")
-    assert all("character" not in one for one in fields if one["setting"] == "single")
-
-
 def test_contradicted_values_are_not_asked_about_but_stay_right_in_selection() -> None:
     fields, _ = made(STORIES, VALUES)
     about = [one["item"] for one in fields if one["condition"] == "attitude"]
@@ -85,18 +73,6 @@ def test_contradicted_values_are_not_asked_about_but_stay_right_in_selection() -
     assert "cq-04/2" not in about
     (selection,) = (one for one in fields if one["id"] == "cq-04/selection")
     assert "A small lie to spare somebody's feelings is acceptable--Disagree" in selection["gold"]
-
-
-def test_dropped_values_are_asked_about_nowhere() -> None:
-    fields, _ = made(STORIES, VALUES)
-    praying = [
-        one
-        for one in fields
-        if one["row"] == "cq-03" and one.get("statement", "").startswith("Prayer")
-    ]
-    assert not praying
-    (selection,) = (one for one in fields if one["id"] == "cq-03/selection")
-    assert len(selection["gold"]) == 3
 
 
 def test_binary_asks_without_the_neutral_option_what_is_not_neutral() -> None:
@@ -125,35 +101,6 @@ def test_selection_has_15_options_with_the_gold_among_them_in_the_lists_spelling
     assert friends == "Time with friends matters more than a bigger salary--agree"
 
 
-def test_the_right_options_stand_anywhere_among_the_15() -> None:
-    places: Counter[int] = Counter()
-    for seed in range(30):
-        for one in asked(STORIES, VALUES, condition="selection", seed=seed):
-            places.update(one["options"].index(gold) for gold in one["gold"])
-    assert set(places) == set(range(15))
-    assert max(places.values()) < 3 * min(places.values())
-
-
-def test_no_other_attitude_to_a_contradicted_statement_is_offered() -> None:
-    for seed in range(20):
-        for rule in ("selection", "selection:released"):
-            found = asked(STORIES, VALUES, condition=rule, seed=seed)
-            (prayer,) = (one for one in found if one["row"] == "cq-08")
-            offered = [o for o in prayer["options"] if o.startswith("Prayer")]
-            assert offered == ["Prayer belongs in daily life--Disagree"]
-
-
-def test_a_dropped_value_is_offered_by_the_papers_rule_only() -> None:
-    dropped = "Prayer belongs in daily life--Disagree"
-
-    def offered(condition: str) -> int:
-        items = (asked(STORIES, VALUES, condition=condition, seed=seed) for seed in range(40))
-        return sum(dropped in o["options"] for found in items for o in found if o["row"] == "cq-03")
-
-    assert offered("selection") > 5
-    assert offered("selection:released") == 0
-
-
 def test_a_seed_gives_the_same_options_whatever_else_is_run() -> None:
     alone = asked(STORIES, VALUES, condition="selection+steps", seed=3)
     among = made(STORIES, VALUES, seed=3)[0]
@@ -175,43 +122,25 @@ def pool(statements: int) -> ValueList:
 
 
 @settings(deadline=None)
-@given(st.integers(1, 8), st.integers(0, 2**16), st.booleans(), st.integers(0, 3))
+@given(st.integers(1, 8), st.integers(0, 2**16), st.integers(0, 3))
 def test_distractors_are_never_gold_and_never_of_a_contradicted_statement(
-    gold: int, seed: int, released: bool, contradicted: int
+    gold: int, seed: int, contradicted: int
 ) -> None:
     known = pool(14)
     right = [(f"S{n}", "Yes") for n in range(gold)]
     against = [Value.parse(f"s{n}--yes") for n in range(min(contradicted, gold))]
-    written = [Value.parse(f"S{n}--Yes") for n in range(gold + 2)]
-    rule: Rule = "released" if released else "paper"
-    found = distractors(
-        known, right, rule, random.Random(seed), original=written, contradicted=against
-    )
+    found = distractors(known, right, random.Random(seed), against)
     assert len(found) == len(set(found)) == 15 - gold
     assert not set(found) & set(right)
     assert not {s for s, _ in found} & {value.statement.upper() for value in against}
-    if released:
-        assert not {(f"S{gold}", "Yes"), (f"S{gold + 1}", "Yes")} & set(found)
 
 
 def test_a_pool_that_is_too_small_says_what_is_there_and_needed() -> None:
     with pytest.raises(LabelError, match=r"leaves 13 other .* 14 are needed"):
-        distractors(pool(7), [("S1", "Yes")], "paper", random.Random(0))
-    assert len(distractors(pool(8), [("S1", "Yes")], "paper", random.Random(0))) == 14
+        distractors(pool(7), [("S1", "Yes")], random.Random(0))
+    assert len(distractors(pool(8), [("S1", "Yes")], random.Random(0))) == 14
     with pytest.raises(LabelError, match="16 values"):
-        distractors(pool(20), [(f"S{n}", "Yes") for n in range(16)], "paper", random.Random(0))
-
-
-def test_a_short_pool_is_a_problem_of_the_story_and_the_rest_goes_on(tmp_path: Path) -> None:
-    values = write(tmp_path / "v.jsonl", statement("Work first", "Agree", "Disagree"))
-    stories = write(tmp_path / "s.jsonl", {"story": "A talk.", "values": ["Work first--agree"]})
-    fields, problems = made(stories, values)
-    assert [message.split(":")[0] for message in problems] == ["no selection can be made of it"] * 2
-    assert {one["condition"] for one in fields} == {
-        "attitude",
-        "attitude+steps",
-        "extraction+steps",
-    }
+        distractors(pool(20), [(f"S{n}", "Yes") for n in range(16)], random.Random(0))
 
 
 def test_released_stories(tmp_path: Path) -> None:
@@ -235,14 +164,6 @@ def test_released_stories(tmp_path: Path) -> None:
         ("dataset_random_original.json#12/1", "Disagree", "random"),
         ("dataset_random_original.json#12/2", "Important", "random"),
     ]
-
-
-def test_nothing_is_contradicted_where_characters_differ_on_purpose(tmp_path: Path) -> None:
-    values = write(tmp_path / "v.jsonl", statement("Work first", "Agree", "Disagree"))
-    held = ["Ann:Work first--agree", "Bo:Work first--disagree"]
-    story = {"story": "Ann and Bo talk.", "values": held, "contradiction": held[:1]}
-    found = asked(write(tmp_path / "s.jsonl", story), values, condition="attitude")
-    assert [(o["character"], o["gold"]) for o in found] == [("Ann", "Agree"), ("Bo", "Disagree")]
 
 
 def test_released_questions_are_asked_as_they_are(tmp_path: Path) -> None:
@@ -270,25 +191,6 @@ def test_released_questions_are_asked_as_they_are(tmp_path: Path) -> None:
         ("s.jsonl#1/selection", "single", None, ["b--no"]),
         ("s.jsonl#1/selection+steps", "single", None, ["b--no"]),
     ]
-
-
-def test_each_story_takes_the_value_file_that_knows_its_statements(tmp_path: Path) -> None:
-    first = write(tmp_path / "a.jsonl", *(statement(f"A{n}", "Yes", "No") for n in range(9)))
-    second = write(
-        tmp_path / "b.jsonl",
-        *(statement(f"B{n}", "Yes", "No", topic="  RELIGIOUS_VALUES") for n in range(9)),
-    )
-    stories = write(
-        tmp_path / "s.jsonl",
-        {"id": 1, "story": "A talk.", "values": ["B1--yes", "B2--no"]},
-        {"id": 2, "story": "A talk.", "values": ["A1--yes"]},
-    )
-    one, two = asked(first, second, stories, condition="selection")
-    assert {option[0] for option in one["options"]} == {"B"}
-    assert {option[0] for option in two["options"]} == {"A"}
-    assert (one["category"], two["category"]) == ("religious", "social")
-    (extraction, _) = asked(first, second, stories, condition="extraction+steps")
-    assert extraction["topics"] == ["religious"]
 
 
 def test_extraction_needs_no_value_file_and_the_other_tasks_do(tmp_path: Path) -> None:
@@ -347,18 +249,3 @@ def test_value_files_alone_and_faulty_ones_are_refused(tmp_path: Path) -> None:
         value_list("v.jsonl", items)
     with pytest.raises(UsageError, match=r"v\.jsonl, line 1: .*q_content"):
         value_list("v.jsonl", [Item("v.jsonl", 1, {"topic": "x"})])
-
-
-def test_the_same_id_twice_is_a_problem(tmp_path: Path) -> None:
-    line = {"id": "a", "story": "x", "values": ["Prayer belongs in daily life--Agree"]}
-    _, problems = made(write(tmp_path / "s.jsonl", line, line), VALUES, conditions=("attitude",))
-    assert problems == ["id 'a' was already on line 1 of s.jsonl"]
-
-
-def test_files_of_one_name_keep_their_rows_apart(tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-    line = {"story": "x", "values": ["Prayer belongs in daily life--Agree"]}
-    sources = [write(tmp_path / folder / "s.jsonl", line) for folder in ("a", "b")]
-    found = asked(*sources, VALUES, condition="attitude")
-    assert len({one["id"] for one in found}) == 2

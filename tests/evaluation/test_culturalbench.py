@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.errors import UsageError
 from judge.evaluation.benchmark import NoAnswer, Outcome, Result
 from judge.evaluation.countries import REGIONS, region_of
 from judge.evaluation.culturalbench import benchmark, embedding_guesser
 from judge.evaluation.culturalbench_rows import Easy, Question, hard_of, questions
 from judge.records.fields import LabelError
-from judge.stats.similarity import SentenceEncoder
+from judge.weights.encoder import SentenceEncoder
 
 from .examinee import Examined, ask, asked, items, problems, public, table, value, written
 
@@ -59,15 +58,6 @@ def hard_rows(index: str, question: str, **options: bool) -> list[dict[str, obje
 
 
 # ------------------------------------------------------------ Hard from Easy
-
-
-def test_multi_mode_statements_become_four_answers() -> None:
-    hard = hard_of(MULTI)
-    assert hard.question == "How is a seat kept free at a food stall in Singapore?"
-    assert hard.options == ("A packet of tissues", "An umbrella", "A wallet", "A name card")
-    assert hard.truths == (True, True, False, True)
-    bare = "What keeps a seat?\n(i) a\n(ii) b\n(iii) c\n(iv) d"
-    assert hard_of(Easy(bare, MULTI.options, "C")).question == "What keeps a seat?"
 
 
 @pytest.mark.parametrize(
@@ -266,14 +256,6 @@ def test_the_guesser_takes_the_option_most_like_the_country(tmp_path: Path) -> N
     assert guess(found["1/hard"]) == [False, False, True, False]
     with pytest.raises(NoAnswer, match="the row names no country"):
         guess(found["2/easy"])
-
-
-def test_missing_weights_say_how_to_get_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JUDGE_MODELS_DIR", str(tmp_path))
-    with pytest.raises(UsageError, match="judge models pull all-minilm-l6-v2"):
-        embedding_guesser()
 
 
 @pytest.mark.slow

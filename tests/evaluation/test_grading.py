@@ -64,14 +64,6 @@ async def test_votes_that_settle_nothing_are_none(grader: Make) -> None:
     assert graded.usage.replies == 3
 
 
-async def test_without_a_prediction_nobody_is_asked(grader: Make) -> None:
-    for nothing in ([], [" "]):
-        graded = await grader([]).extraction("a", nothing, GOLD)
-        assert (graded.credits, graded.usage.replies) == ((0.0, 0.0), 0)
-    nothing_wanted = await grader([]).extraction("a", ["Sport"], [])
-    assert nothing_wanted.credits == ()
-
-
 async def test_ten_predictions_count(grader: Make) -> None:
     reply = {"values": [part(1, "fully", 10), part(2, "fully", 11)]}
     graded = await grader([{"reply": reply}], reasks=0).extraction("a", ["x"] * 12, GOLD)

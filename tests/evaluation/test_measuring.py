@@ -63,25 +63,6 @@ def test_a_class_that_is_never_answered_leaves_no_mean_precision() -> None:
     assert (own["asked"], value(own["recall"]), value(own["precision"])) == (1, 0.0, None)
 
 
-def test_nothing_is_undefined_and_not_0() -> None:
-    for results in ([], [result(1, "yes", None, "error")]):
-        cells = class_scores(results, LABELS)
-        assert [value(cell) for cell in list(cells.values())[5:]] == [None] * 4
-
-
-def test_an_answer_that_is_no_class_is_refused() -> None:
-    with pytest.raises(ValueError, match="maybe"):
-        class_scores([result(1, "yes", "maybe")], LABELS)
-
-
-def test_items_of_one_cluster_are_drawn_together() -> None:
-    results = [result(number, "yes", "yes" if number % 4 < 2 else "no") for number in range(40)]
-    alone = Sample(results).accuracy()
-    paired = Sample(results, cluster=lambda one: int(one.id) // 2).accuracy()
-    assert alone.low is not None and paired.low is not None
-    assert paired.low < alone.low
-
-
 def test_few_rows_bear_no_bootstrapped_interval_and_the_exact_one_where_all_are_alike() -> None:
     def accuracy(rows: int, right: int) -> Estimate:
         """Of `rows` rows with four items each, the first `right` items of each answered right."""

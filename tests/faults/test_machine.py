@@ -33,7 +33,6 @@ OUT = ("norms.jsonl", "-o", "out")
 PLAIN = ("norms.jsonl",)
 BARE = (*OUT, "--no-cache")
 RESUMED = (*OUT, "--resume")
-SIX = (*OUT, "--concurrency", "6")
 LONG = ("long.jsonl", "-o", "out")
 
 
@@ -66,14 +65,6 @@ class Fault:
 
 
 # ---------------------------------------------------------------- preparing and mending
-
-
-def block_side_file(folder: Path) -> None:
-    (folder / "out.resume").mkdir()
-
-
-def unblock_side_file(folder: Path) -> None:
-    (folder / "out.resume").rmdir()
 
 
 def put_out_away(folder: Path) -> None:
@@ -154,21 +145,7 @@ DISKS = [
         PLAIN,
         again=OUT,
     ),
-    Fault("disk full under the cache", 4, {"pages": 16}, mended=move_cache_away),
-    Fault(
-        "`OUT.resume` cannot be replaced",
-        4,
-        {"slow": "norm-01", "at": {8: "block_side_file"}},
-        SIX,
-        mended=unblock_side_file,
-    ),
-    Fault(
-        "a folder where `OUT.resume` should be",
-        2,
-        prepared=block_side_file,
-        mended=unblock_side_file,
-        again=OUT,
-    ),
+    Fault("disk full under the cache", 4, {"pages": 8}, mended=move_cache_away),
     Fault(
         "`-o` in a folder that cannot be written",
         2,
@@ -329,7 +306,6 @@ def test_a_fault_of_the_machine(
         fault.mended(tmp_path)
         assert run(forks, tmp_path, fault.again, {}).code == 0, told(tmp_path)
         assert out.read_bytes() == bytes_there
-        assert not (tmp_path / "out.resume").exists()
         again = asked(tmp_path) - asked(whole)
         seen += f"; gone on with `{' '.join(fault.again)}`"
         seen += f", {again} calls made again" if again > 0 else ""
@@ -366,9 +342,9 @@ def test_the_page_tells_of_these_alone() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may mount")
-@pytest.mark.parametrize("full", ["out", "cache", "side"])
+@pytest.mark.parametrize("full", ["out", "cache"])
 def test_a_disk_that_is_full(forks: Forks, whole: Path, tmp_path: Path, full: str) -> None:
-    """A real one, of 32 kB (the cache's: 400), for OUT, the cache, and the lines beside OUT."""
+    """A real one, of 32 kB (the cache's: 400), for OUT and for the cache."""
     disk = tmp_path / "disk"
     disk.mkdir()
     size = "400k" if full == "cache" else "32k"
@@ -382,8 +358,8 @@ def test_a_disk_that_is_full(forks: Forks, whole: Path, tmp_path: Path, full: st
         out = "out" if full == "cache" else "disk/out"
         words = ["norms.jsonl", "-o", out]
         words += ["--cache-dir", "disk"] if full == "cache" else ["--no-cache"]
-        words += ["--concurrency", "12" if full == "side" else "1"]
-        ended = run(forks, tmp_path, words, {"slow": "norm-01"} if full == "side" else {})
+        words += ["--concurrency", "1"]
+        ended = run(forks, tmp_path, words, {})
         assert ended.code == 4, told(tmp_path)
         assert re.search("make room|full", told(tmp_path)), told(tmp_path)
         there = (whole / "out").read_bytes()

@@ -308,7 +308,7 @@ def test_a_storm_is_left_soon(
         pauses.append(pause(backoff, before))
         return pauses[-1]
 
-    for place in ("judge.judging.client.pause", "judge.judging.limits.pause"):
+    for place in ("judge.judging.calls.pause", "judge.judging.limits.pause"):
         monkeypatch.setattr(place, noted)
     judge.records(300)
     # So long that a client which is slow itself has made all the calls that it may by then.
@@ -349,7 +349,7 @@ def test_long_answers_take_bounded_memory(
     turns = [does.bomb(), does.endless()]
     server.schedule = lambda asked: GOOD if asked.probe else turns[asked.number % 2]
     env = {**os.environ, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY}
-    driver = f"import judge.judging.client as c; c.MAX_TRIES = 1\n{MEASURED}"
+    driver = f"import judge.judging.calls as c; c.MAX_TRIES = 1\n{MEASURED}"
     ended = subprocess.run(
         [sys.executable, "-c", driver, "validate", "in.jsonl", *ASKED, "-o", "out.jsonl", "-q"],
         cwd=judge.folder,

@@ -114,9 +114,10 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
         real_write(log, f"paid {key}\n".encode())
         return await first(self, key, *rest)
 
-    async def stored(self: Any, key: str, *rest: Any, **more: Any) -> None:
-        await store(self, key, *rest, **more)
-        real_write(log, f"stored {key}\n".encode())
+    async def stored(self: Any, *entries: tuple[str, str, str]) -> None:
+        await store(self, *entries)
+        for key, *_ in entries:
+            real_write(log, f"stored {key}\n".encode())
 
     ScriptedBackend.complete = completed  # type: ignore[method-assign]
     Client._first = paid  # type: ignore[method-assign]
@@ -179,13 +180,10 @@ def warm(folder: Path) -> None:
     from judge import cli
     from judge.backends import scripted
     from judge.cli import main
-    from judge.run import validate
 
     os.chdir(folder)
     cli.app = typer.main.get_command(cli.app)  # type: ignore[assignment]
     scripted.read_plain = lru_cache(scripted.read_plain)
-    # The encoder only compares speech for the summary, and takes longer than the run.
-    validate._encoder = lambda: None  # type: ignore[assignment]
     for name in ("norms.jsonl", "stories.jsonl"):
         sys.argv = ["judge", "validate", name, "-m", "scripted:judge.yaml", "--limit", "2"]
         sys.argv += ["--cache-dir", "warmed", "-q", "-o", os.devnull]

@@ -26,7 +26,7 @@ from .test_story import LOOPS, RECORD, REWRITE, SPEECH, speeches
 
 __all__ = ["models"]  # the fixture
 ONE, TWO = (value.text for value in VALUES)
-FOUND = [{"character": "Bo", "quote": "Bo left."}]
+FOUND = [{"character": "Bo", "quote": "Bo left the room."}]
 
 
 def chances(*p: float) -> list[Entry]:
@@ -81,7 +81,7 @@ async def test_only_the_other_values_are_put_to_the_panel(models: Models) -> Non
     # Of value 2 the words of the panel count, not what the cheap judge left open.
     assert [(f.value, f.quote) for f in check.bearing()] == [
         (VALUES[0].text, None),
-        (VALUES[1].text, "Bo left."),
+        (VALUES[1].text, "Bo left the room."),
     ]
     assert check.probability is None, "one value was not settled by a probability"
     assert check.usage.replies == 4

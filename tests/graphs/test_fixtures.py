@@ -65,37 +65,6 @@ def test_the_script_is_what_make_script_writes(
     assert written == [(FIXTURES / "judge.yaml").read_text("utf-8")]
 
 
-@named("stories")
-def test_a_storys_labels_fit_its_text(record: Row, label: Row) -> None:
-    story, repair = record["story"], label["repair"] or {}
-    assert label["id"] == record["id"]
-    assert label["words"] == len(story.split())
-    least, most = (250, 350) if label["fault"] == "too_short" else (520, 900)
-    assert least <= label["words"] <= most
-    assert [part["value"] for part in label["values"]] == [1, 2, 3, 4, 5]
-    assert len(record["values"]) == 5
-    for part in label["values"]:
-        assert (part["quote"] is None) is (not part["reflected"])
-        if part["reflected"]:
-            assert part["quote"] in story and part["character"] in record["characters"]
-    for part in (*label["contradictions"], *label["explicit"]):
-        assert f'"{part["speech"]}"' in story and part["character"] in record["characters"]
-    assert all(leak in story for leak in label["leaks"])
-    assert all(part["anchor"] in story for part in repair.get("insertions", []))
-    assert all(part["before"] in story for part in repair.get("rewrites", []))
-
-
-@named("norms")
-def test_a_norms_labels_fit_its_text(record: Row, label: Row) -> None:
-    assert label["id"] == record["id"]
-    assert (label["relevance_quote"] is None) is (not label["relevance"])
-    assert (label["derivation_quote"] is None) is (not label["derivation"])
-    assert (label["relevance_quote"] or "") in record["story"]
-    assert (label["derivation_quote"] or "") in record["background"]
-    assert all(leak in record["story"] for leak in label["leaks"])
-    assert (label["label"] == record["label"]) is (label["fault"] not in LABEL_CHANGES)
-
-
 LABEL_CHANGES = {"irrelevant", "wrong_label", "neutral_relevant"}
 """Faults in which story and rule alone give another label than the record's."""
 

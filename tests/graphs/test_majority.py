@@ -23,10 +23,10 @@ from judge.voting import Rule, decide
 
 from .conftest import Entry, entry
 
-STORY = "An shook her head. Bo left."
+STORY = "An shook her head. Bo left the room."
 VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two"))
 SUBJECT = Subject("s", "story", {"story": STORY}, "abcd1234", VALUES)
-LEAK = {"leaks": [{"quote": "Bo left.", "kind": "place"}]}
+LEAK = {"leaks": [{"quote": "Bo left the room.", "kind": "place"}]}
 CLEAN: dict[str, Any] = {"leaks": []}
 LOST = {"leaks": "none"}
 
@@ -106,20 +106,6 @@ def by_vote(*replies: dict[str, Any]) -> list[Entry]:
     return [entry("leakage", reply, vote=n) for n, reply in enumerate(replies)]
 
 
-async def test_three_votes_stop_after_two_that_agree(models: Models) -> None:
-    panel = models.panel(models.client(*by_vote(CLEAN, CLEAN, LEAK)), votes=3)
-    check = await take_votes(panel, SUBJECT, by="accepting", round=2)
-    assert (check.verdict, len(check.votes)) == (Verdict.PASS, 2)
-    assert (check.by, check.round, check.name) == ("accepting", 2, "leakage")
-    assert check.rubric == builtin()["leakage"].digest
-
-
-async def test_all_votes_asks_all(models: Models) -> None:
-    panel = models.panel(models.client(*by_vote(CLEAN, CLEAN, LEAK)), votes=3, all_votes=True)
-    check = await take_votes(panel, SUBJECT, by="steering")
-    assert (check.verdict, len(check.votes)) == (Verdict.PASS, 3)
-
-
 @pytest.mark.parametrize(
     ("replies", "rule", "verdict", "asked"),
     [
@@ -164,7 +150,7 @@ async def test_models_take_turns_and_votes_differ_in_their_seed(models: Models) 
 
 
 def opposed(*numbers: int) -> dict[str, Any]:
-    found = [{"character": "Bo", "quote": "Bo left."}]
+    found = [{"character": "Bo", "quote": "Bo left the room."}]
     return {
         "values": [
             {"value": n, "reason": "", "speeches": found if n in numbers else []} for n in (1, 2)
@@ -183,7 +169,7 @@ async def test_each_value_is_voted_on_by_itself(models: Models) -> None:
     assert list(check.verdicts().values()) == [Verdict.FAIL, Verdict.PASS]
     # One finding a value and quote, and only those that say what the vote came to.
     assert [(f.value, f.verdict, f.quote) for f in check.bearing()] == [
-        (VALUES[0].text, Verdict.FAIL, "Bo left."),
+        (VALUES[0].text, Verdict.FAIL, "Bo left the room."),
         (VALUES[1].text, Verdict.PASS, None),
     ]
 
@@ -224,10 +210,3 @@ async def test_probabilities_are_averaged_over_judges_and_the_weakest_value_coun
     assert check.verdict is Verdict.PASS
     assert check.probability == pytest.approx(1 - (0.4 + 0.45) / 2)
     assert check.usage.replies == 4
-
-
-async def test_only_some_of_the_values_can_be_asked_about(models: Models) -> None:
-    one = {"values": [{"value": 2, "reason": "", "speeches": []}]}
-    panel = models.panel(models.client(entry("consistency", one)), rubric="consistency")
-    check = await take_votes(panel, SUBJECT, by="steering", numbers=(2,))
-    assert check.verdicts() == {VALUES[1].text: Verdict.PASS}

@@ -161,8 +161,12 @@ async def test_an_unreadable_rewriter_ends_the_loop_with_a_note(
 
 async def test_a_rewriter_that_gives_no_reply_fails_the_record_not_the_story(take: Take) -> None:
     script = [entry("incorporation", reflected(1)), entry("insertion", error="denied")]
-    with pytest.raises(Denied):
+    with pytest.raises(Denied) as caught:
         await take(RECORD, [*script, *SOUND], min_words=5)
+    done = caught.value.unfinished
+    assert done is not None, "what was asked until then stands in the error line"
+    assert [check.name for check in done.checks] == ["length", "incorporation"]
+    assert done.usage.replies == 1
 
 
 async def test_a_repair_stands_in_the_output_and_is_written_down(take: Take) -> None:

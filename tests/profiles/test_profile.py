@@ -11,8 +11,7 @@ from made_profiles import GOOD, bond, data, judge_profile, profile
 from pydantic import ValidationError
 
 from judge.errors import UsageError
-from judge.judging.combining import Logistic
-from judge.judging.reading import Reader
+from judge.judging.reading import Logistic, Reader
 from judge.profiles import (
     Guarantee,
     JudgeProfile,

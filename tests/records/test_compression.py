@@ -92,16 +92,25 @@ def test_a_name_that_promises_compression_must_keep_it(
         read(write("a.jsonl" + suffix, content))
 
 
-def test_a_file_that_cannot_be_read_on_gives_a_problem() -> None:
+@pytest.mark.parametrize("sound", [0, 2])
+def test_a_file_that_cannot_be_read_on_gives_a_problem(sound: int) -> None:
     class Failing(io.BytesIO):
         def read1(self, size: int | None = -1) -> bytes:
-            if self.tell() > 0:
+            if self.tell() >= 9 * sound:
                 raise OSError(5, "Input/output error")
-            return super().read1(20)
+            return super().read1(9 * sound)
 
-    found = list(read("-", stdin=Failing(b'{"a": 1}\n{"a": 2}\n{"a": 3}\n')))
-    assert [item.fields for item in found] == [{"a": 1}, {"a": 2}, None]
-    assert "Input/output error" in problem_of(found[2])
+    found = list(read("-", stdin=Failing(b'{"a": 1}\n' * 3), format="jsonl"))
+    assert [item.fields for item in found] == [{"a": 1}] * sound + [None]
+    assert "Input/output error" in problem_of(found[-1])
+
+
+def test_a_file_that_is_shortened_while_it_is_read_gives_a_problem(write: Written) -> None:
+    path = write("a.jsonl", LINES)
+    found = read(path)
+    assert next(found).problem is None
+    os.truncate(path, 1000)
+    assert "shortened while it was read" in problem_of(list(found)[-1])
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd])

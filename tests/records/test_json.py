@@ -68,10 +68,11 @@ def test_sound_json_that_is_no_record_does_not_stop_the_list(items: ReadBack) ->
         ('[{"a": 1},', "cut off"),
         ('[{"a": 1}', "cut off"),
         ('[{"a": 1}] {"a": 2}', "after the end of the list"),
+        (b'[{"a": 1}]\xc3', "after the end of the list"),
     ],
 )
 def test_a_broken_list_gives_what_came_before_and_one_problem(
-    items: ReadBack, text: str, says: str
+    items: ReadBack, text: str | bytes, says: str
 ) -> None:
     found = items("a.json", text)
     assert found[0].fields == {"a": 1}

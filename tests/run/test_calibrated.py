@@ -9,8 +9,7 @@ import pytest
 from made_profiles import GOOD, bond, judge_profile, profile
 
 from judge.errors import UsageError
-from judge.judging.combining import Isotonic, Logistic
-from judge.judging.reading import Reader
+from judge.judging.reading import Isotonic, Logistic, Reader
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
 from judge.run.calibrated import bond_of, profiled_models
 from judge.run.setup import Setup

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from judge.errors import UsageError
-from judge.run.engines import refuse_stray, refuse_validation_only
+from judge.run.clients import refuse_stray, refuse_validation_only
 from judge.settings import Settings
 
 

@@ -125,8 +125,7 @@ class Room:
 @contextmanager
 def no_backoff() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judge.run.validate._encoder", lambda: None)
-        patch.setattr("judge.judging.client.MAX_TRIES", 1)
+        patch.setattr("judge.judging.calls.MAX_TRIES", 1)
         yield
 
 

@@ -15,8 +15,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from batchserver import KEY as BATCH_KEY
-from batchserver import BatchServer
 from cli.conftest import COMMAND, norm
 from cli.typed import Typed
 from hypothesis import given
@@ -335,35 +333,6 @@ def test_langchain_with_its_debug_log(typed: Typed, echo: Loopback) -> None:
     out, told = started(typed.folder, *words, **env).communicate(timeout=100)
     assert echo.count, told
     assert_clean(left(typed.folder, out, told))
-
-
-@pytest.mark.slow
-def test_a_batch_that_waits(typed: Typed, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is noted of a batch, seen while the provider works."""
-    with BatchServer(tmp_path_factory.mktemp("server")) as server:
-        server.plan(delay=600.0)
-        env = {
-            "OPENAI_API_KEY": BATCH_KEY,
-            "OPENAI_BASE_URL": server.url,
-            "JUDGE_BATCH_QUIET": "0.2",
-            "JUDGE_BATCH_POLL": "0.1",
-        }
-        words = (*COMMAND, *JUDGE, "--engine", "batch", "-o", "out.jsonl")
-        process = started(typed.folder, *words, **env)
-        server.wait_for(lambda: server.requests("poll") > 0, "no batch is looked at")
-        # Held while its files are read: it makes and removes some of them as it works.
-        process.send_signal(signal.SIGSTOP)
-        os.waitpid(process.pid, os.WUNTRACED)
-        command_line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-        trail = left(typed.folder, command_line)
-        process.send_signal(signal.SIGCONT)
-        process.send_signal(signal.SIGINT)
-        out, told = process.communicate(timeout=100)
-        refused = started(typed.folder, *words, "--resume", **(env | {"OPENAI_API_KEY": KEY}))
-        out_refused, told_refused = refused.communicate(timeout=100)
-    assert b"batch_1" in trail, "the batch is noted"
-    assert refused.returncode == 4, told_refused
-    assert_clean(left(typed.folder, trail, out, told, out_refused, told_refused), (BATCH_KEY, KEY))
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from datetime import date
 from email.message import Message
 from pathlib import Path
@@ -119,3 +120,16 @@ def test_what_judge_needs_is_under_licences_that_are_allowed() -> None:
     findings, warnings = supply.licences(packages, narrow)
     assert any(line.startswith("pydantic ") for line in findings)
     assert len(warnings) == 1 and warnings[0].endswith("accepted: so")
+
+
+def test_every_extra_that_a_message_names_can_be_installed() -> None:
+    named = {
+        found
+        for path in (ROOT / "judge").rglob("*.py")
+        for found in re.findall(
+            r"(?:missing_extra|install_hint)\([^)]*?\"([a-z]+)\"\)", path.read_text("utf-8")
+        )
+    }
+    project = supply.tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert len(named) >= 4 and named <= set(project["optional-dependencies"])
+    assert project["name"] == "judge-text", "judge on PyPI is a package of somebody else"

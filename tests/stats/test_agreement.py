@@ -155,12 +155,6 @@ def test_fleiss_of_unequal_raters_against_the_definition(ratings: list[list[str]
         assert found == pytest.approx(kappa, abs=1e-9)
 
 
-def test_a_class_that_no_rater_chose_has_no_kappa() -> None:
-    assert class_kappa([[2, 1, 0], [0, 3, 0]], 2) is None
-    with pytest.raises(IndexError):
-        class_kappa([[2, 1]], 2)
-
-
 # ---------------------------------------------------------------- Krippendorff
 
 UNITS = [

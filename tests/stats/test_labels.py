@@ -95,6 +95,10 @@ def flat(clusters: list[list[bool]]) -> list[tuple[int, bool]]:
 def test_design_effect_by_hand() -> None:
     # Clusters go together wholly: three of four tell nothing new.
     assert design_effect(flat([[True] * 4, [False] * 4])) == 4
+    # One cluster, or all alike: the data cannot tell, and three of a kind may be worth one.
+    assert design_effect([("a", True), ("a", False)]) == 2
+    assert design_effect(flat([[True, True], [True]])) == pytest.approx(5 / 3)
+    assert design_effect(flat([[True], [False], [True]])) == design_effect([]) == 1
     # Halves in each: MSB 0, so r is negative and counts as 0.
     assert design_effect(flat([[True, False], [True, False]])) == 1
     # One whole, one mixed: mean 3/4, MSB = 2 (1/16 + 1/16) = 1/4, MSW = (1/2) / 2 = 1/4, r 0.

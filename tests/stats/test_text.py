@@ -76,11 +76,6 @@ def test_top_words_by_hand() -> None:
     assert found["German"] == [("hans", math.log(3)), ("lily", math.log(3 / 2))]
 
 
-def test_counts_do_for_words() -> None:
-    counted = {"a": {"x": 3, "y": 1}, "b": {"y": 9}}
-    assert top_words(counted) == {"a": [("x", 3 * math.log(2))], "b": []}
-
-
 # ---------------------------------------------------------------- word_edit_distance
 
 
@@ -121,7 +116,6 @@ THREE = np.array([[0.0, 0.2, 0.4], [0.2, 0.0, 0.6], [0.4, 0.6, 0.0]])
 def test_lexical_variance_by_hand() -> None:
     # 2 (0.04 + 0.16 + 0.36) = 1.12 over all pairs.
     assert lexical_variance(THREE) == pytest.approx(1.12 / 2 / 9)
-    assert lexical_variance(THREE, rule="released") == pytest.approx(1.12 / 9)
     assert lexical_variance(THREE, rule="distinct") == pytest.approx(1.12 / 2 / 6)
 
 

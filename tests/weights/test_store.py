@@ -43,19 +43,6 @@ def test_default_is_the_pinned_file_in_22_pieces() -> None:
     assert file.mirror[-1].size == 16_315_968
 
 
-def test_weights_dir_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("JUDGE_MODELS_DIR", raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert store.weights_dir().name == "models"
-    assert store.weights_dir().parent.name == "judge"
-
-
-def test_path_of_present_weights(present: Path) -> None:
-    assert store.path(NAME) == present
-    assert store.resolve(NAME) == present
-    assert store.sha256_of(present) == hashlib.sha256(PAYLOAD).hexdigest()
-
-
 def test_weights_of_another_size_are_not_there(present: Path) -> None:
     present.write_bytes(PAYLOAD[:-1])
     assert store.path(NAME) is None

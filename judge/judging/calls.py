@@ -1,0 +1,185 @@
+"""The calls to one model: within its limit and the run's budget, retried, counted and priced."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from judge.backends.base import Backend, Call, Completion, Mode, Starting
+from judge.errors import BackendError, GivenUp, ServerFault
+from judge.judging.capabilities import PROBE
+from judge.judging.limits import AdaptiveLimit, Budget, Outages, Price, pause
+from judge.tracing import guard_tracing
+from judge.verdict import Usage
+
+MAX_TRIES = 6
+"""Attempts at one call that fails with a retryable error."""
+
+MAX_TRIES_UNREACHABLE = 3
+"""Attempts where no server answers at all."""
+
+LONGEST_WAIT = 120.0
+"""Seconds; a server that asks for a longer pause ends the run (`GivenUp`)."""
+
+CHARACTERS_A_TOKEN = 4
+"""For the estimate of tokens where a server reports none."""
+
+_NO_PRICE = Price(0.0, 0.0)
+_OWN_ENGINES = ("local:", "scripted:", "transformers:")
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a client did in this run; differs from run to run and never reaches the output."""
+
+    calls: int = 0
+    cache_hits: int = 0
+    retries: int = 0
+    reasks: int = 0
+    refusals: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class Calls:
+    """A backend with the retries, limits and counts around it.
+
+    Args:
+        spec: the model as the user named it, `provider:model`.
+        backend: the way to reach it.
+        limit: most calls under way at once.
+        backoff: seconds before the first retry.
+        timeout: seconds until a call is given up; an engine in this process has none.
+
+    `remote` says whether calls go to a server, each by a connection of its own.
+    """
+
+    def __init__(
+        self,
+        spec: str,
+        backend: Backend,
+        *,
+        budget: Budget,
+        limit: int,
+        price: Price | None = None,
+        backoff: float = 0.5,
+        timeout: float | None = None,
+    ) -> None:
+        guard_tracing()
+        self.spec = spec
+        self.backend = backend
+        self.counters = Counters()
+        self.limit = AdaptiveLimit(limit)
+        self.identity = dict(backend.identity())
+        self.remote = not spec.startswith(_OWN_ENGINES)
+        self._budget = budget
+        self._starting = backend if isinstance(backend, Starting) else None
+        self._backoff = backoff
+        self._timeout = timeout if backend.slots is None else None
+        self._price = _NO_PRICE if _of_ours(spec, self.identity) else price
+        self._free = self._price is not None and self._price.of(1, 1) == 0
+        server = self._timeout is not None and self.remote
+        self._outages = Outages(self._canary if server else None, backoff)
+
+    async def _paid(self, call: Call, mode: Mode) -> Completion:
+        """The backend's completion, after waiting for a place and with bounded retries."""
+        tried, failing, again = 0, 0.0, False
+        while True:
+            tried += 1
+            try:
+                return await self._tried(call, mode)
+            except BackendError as error:
+                last = MAX_TRIES_UNREACHABLE if error.kind == "unreachable" else MAX_TRIES
+                if not error.retryable:
+                    raise
+                if tried >= last:
+                    if again or not await self._outages.passed(failing, error):
+                        raise
+                    tried, again = 0, True
+                failing = time.monotonic()
+                self.counters.retries += 1
+                self.counters.refusals += error.kind == "rate-limited"
+                if tried:
+                    await asyncio.sleep(pause(self._backoff, tried - 1))
+
+    async def _tried(self, call: Call, mode: Mode) -> Completion:
+        """One try."""
+        era = 0
+        try:
+            if self._starting is not None:
+                await self._starting.ready()
+            async with self.limit.slot() as era:
+                self._budget.take(free=self._free)
+                self.counters.calls += 1
+                completion = _counted(call, await self._in_time(call, mode))
+        except BackendError as error:
+            self._outages.answered(error)
+            if _too_long(error.retry_after):
+                raise GivenUp(
+                    f"the server asks for a pause of {error.retry_after:.0f} s: {error}"
+                ) from error
+            if error.kind in ("rate-limited", "server-fault"):
+                self.limit.refused(error.retry_after, era)
+            raise
+        self._outages.answered()
+        self.limit.succeeded()
+        self._spend(completion)
+        return completion
+
+    async def _canary(self) -> None:
+        await self._tried(PROBE, self.backend.modes[0])
+
+    async def _in_time(self, call: Call, mode: Mode) -> Completion:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self.backend.complete(call, mode)
+        except TimeoutError as error:
+            raise ServerFault(f"no answer within {self._timeout:g} s (--timeout)") from error
+
+    # ------------------------------------------------------------ counting
+
+    @property
+    def priced(self) -> bool:
+        """Whether the cost of a call is known."""
+        return self._price is not None
+
+    def estimate(self, input_tokens: int, output_tokens: int) -> Usage:
+        """The usage of one reply with so many tokens."""
+        price = self._price
+        cost = None if price is None else price.of(input_tokens, output_tokens)
+        return Usage(1, input_tokens, output_tokens, cost)
+
+    def _usage(self, completion: Completion) -> Usage:
+        return self.estimate(completion.input_tokens, completion.output_tokens)
+
+    def _spend(self, completion: Completion) -> None:
+        self._budget.spent(self._usage(completion))
+        counters = self.counters
+        counters.input_tokens += completion.input_tokens
+        counters.output_tokens += completion.output_tokens
+        counters.cached_tokens += completion.cached_tokens or 0
+
+
+def _counted(call: Call, completion: Completion) -> Completion:
+    """The completion with an estimate for the tokens that the server did not report."""
+    if completion.input_tokens and (completion.output_tokens or not completion.text):
+        return completion
+    asked = sum(len(message["content"]) for message in call.messages)
+    return replace(
+        completion,
+        input_tokens=completion.input_tokens or asked // CHARACTERS_A_TOKEN + 1,
+        output_tokens=completion.output_tokens or -(-len(completion.text) // CHARACTERS_A_TOKEN),
+    )
+
+
+def _of_ours(spec: str, identity: Mapping[str, str]) -> bool:
+    """Whether a call costs nothing; a `vllm:` server at an address may be anyone's."""
+    own_server = spec.startswith("vllm:") and "server" not in identity
+    return own_server or spec.startswith(_OWN_ENGINES)
+
+
+def _too_long(seconds: float | None) -> bool:
+    return seconds is not None and seconds > LONGEST_WAIT

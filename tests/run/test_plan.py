@@ -1,0 +1,88 @@
+"""A plan is the run itself with judges that count: its least is what a clean run asks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.run.job import Job
+from judge.run.plan import Plan, plan, unasked_client
+from judge.run.setup import Setup
+from judge.run.task import Watcher
+from judge.run.validate import validate
+from judge.settings import resolve
+
+NORM = {"rule_of_thumb": "Greet.", "story": "Ann greets Bo.", "label": "yes"}
+STORY = {"story": "Ann saves a coin. " * 5, "values": ["Thrift--Agree", "Care--Agree"]}
+CLEAN = [
+    {"when": {"rubric": "incorporation"}, "p_yes": 0.97},
+    {"when": {"rubric": "relevance"}, "p_yes": 0.97},
+    {"when": {"rubric": "label_correctness"}, "p_yes": 0.97},
+    {"p_yes": 0.03},
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    script = {"reading": "probability", "replies": CLEAN}
+    (tmp_path / "clean.yaml").write_text(json.dumps(script))
+    return tmp_path
+
+
+def planned(records: list[dict[str, Any]], **flags: Any) -> tuple[Plan, dict[str, Any]]:
+    """The plan for these records, and what a run of them asked."""
+    Path("in.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    given = {"model": ("scripted:clean.yaml",), "cache": False, "min_words": 0, **flags}
+    settings = resolve(given)
+    made = plan(Job(["in.jsonl"]), Setup.of(settings, build=unasked_client))
+    report = validate(Job(["in.jsonl"], silent=True), settings, Watcher())
+    return made, report.traffic["scripted:clean.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("record", "check"),
+    [(STORY, ("incorporation", "consistency", "implicitness")), (NORM, ("relevance", "leakage"))],
+    ids=["story", "norm"],
+)
+def test_the_least_is_what_a_record_takes_that_is_fine_at_once(
+    folder: Path, record: dict[str, Any], check: tuple[str, ...]
+) -> None:
+    made, asked = planned([record], check=check, rounds=2)
+    assert made.records == 1 and made.least.replies == asked["calls"] > 0
+    assert made.most.replies > made.least.replies
+
+
+def test_what_is_counted_without_a_model_plans_no_call(folder: Path) -> None:
+    made, asked = planned([STORY], check=("length",), min_words=400)
+    assert made.most.replies == 0 == asked["calls"] and not made.by_check
+
+
+def test_the_most_has_every_round_every_vote_and_the_strong_model(folder: Path) -> None:
+    given = {"check": ("implicitness",), "reading": "structured", "rounds": 2}
+    made, _ = planned([STORY], **given)
+    # Asked, rewritten and asked again, twice.
+    assert made.by_check["implicitness (steering)"] == {"least": 1, "most": 3}
+    assert made.by_check["rewriting"] == {"least": 0, "most": 2}
+    norm, _ = planned([NORM], check=("abstraction",), reading="structured", votes=3)
+    assert not norm.by_check, "the record has no value, so nothing is asked of it"
+    valued = {**NORM, "value": "Respect"}
+    norm, _ = planned([valued], check=("abstraction",), reading="structured", votes=3)
+    assert norm.by_check["abstraction (steering)"] == {"least": 2, "most": 3}
+    (folder / "cheap.yaml").write_text((folder / "clean.yaml").read_text())
+    cascade, _ = planned([valued], check=("abstraction",), cheap_model="scripted:cheap.yaml")
+    assert cascade.least.replies == 1 and cascade.most.replies == 2
+
+
+def test_the_calls_before_a_failure_are_the_least_with_fail_fast(folder: Path) -> None:
+    made, _ = planned([STORY], reading="structured", rounds=0, fail_fast=True)
+    slow, _ = planned([STORY], reading="structured", rounds=0)
+    assert 0 < made.least.replies < slow.least.replies
+
+
+def test_a_record_that_cannot_be_asked_about_is_counted_aside(folder: Path) -> None:
+    made, _ = planned([{"nothing": "to judge"}, NORM], check=("relevance",))
+    assert (made.records, made.bad.records) == (1, 1)

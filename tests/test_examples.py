@@ -1,0 +1,57 @@
+"""The examples of the guide, run as it says, and as short as it says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.errors import UsageError
+from judge.run.workflows import load_workflow
+
+EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
+CHECK = ("--rubric", "check/polite.yaml", "-m", "scripted:check/judge.yaml", "--no-cache", "-q")
+
+
+@pytest.mark.parametrize(
+    ("more", "asked"),
+    [
+        (("--check", "polite"), {"thanks": ["polite"], "silence": ["polite"]}),
+        (
+            ("--workflow", "workflow.py:workflow"),
+            {"thanks": ["relevance", "polite"], "silence": ["relevance"]},
+        ),
+    ],
+)
+def test_a_check_and_a_workflow_of_ones_own(
+    tmp_path: Path, more: tuple[str, ...], asked: dict[str, list[str]]
+) -> None:
+    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
+    command = [sys.executable, "-m", "judge", "validate", "check/situations.jsonl", *CHECK, *more]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = {
+        line["id"]: line["judge"] for line in map(json.loads, done.stdout.splitlines())
+    }
+    assert {name: one["verdict"] for name, one in told.items()} == {
+        "thanks": "pass",
+        "silence": "fail",
+    }
+    assert {n: [c["check"] for c in one["checks"]] for n, one in told.items()} == asked
+
+
+@pytest.mark.parametrize("file", ["check/polite.yaml", "workflow.py"])
+def test_an_example_is_short(file: str) -> None:
+    assert len((EXAMPLES / file).read_text("utf-8").splitlines()) < 40
+
+
+def test_a_workflow_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("")
+    for name, told in (("empty.py:workflow", "is called 'workflow'"), ("no.py:x", "be read")):
+        with pytest.raises(UsageError, match=told):
+            load_workflow(str(tmp_path / name))
