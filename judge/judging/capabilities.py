@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
-from judge.backends.base import Backend, Call, Completion, Mode
+from judge.backends.base import Call, Completion, Mode
 from judge.errors import BadRequest, ContextExceeded, UsageError
+
+if TYPE_CHECKING:
+    from judge.judging.client import Client
 
 PROBE = Call(
     messages=[{"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'}],
@@ -56,15 +59,7 @@ _TOKEN_PROBE = Call(
 )
 
 
-class Reader(Protocol):
-    """As much of a client as is needed to read a first token."""
-
-    backend: Backend
-
-    async def first_token(self, call: Call) -> Any: ...
-
-
-async def prove_logprobs(named: str, client: Reader) -> None:
+async def prove_logprobs(named: str, client: Client) -> None:
     """See by one small question that the model gives log-probabilities.
 
     A backend that knows one way of asking only, as engines in this process do, is not probed.

@@ -369,7 +369,7 @@ class Setup:
         spoken_of = False
         for workflow in self._workflows():
             if self.checks.wanted(workflow) & self.profiles.judges.keys():
-                self.bound_workflow(workflow.name)
+                self.bound_workflow(self.settings.workflow or workflow.name)
                 spoken_of = True
         if not spoken_of:
             raise UsageError(

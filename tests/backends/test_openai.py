@@ -133,24 +133,6 @@ async def test_reads_text_and_tokens(router: respx.Router, backend: OpenAIBacken
     assert got.first_token is None
 
 
-async def test_reads_the_arguments_of_the_tool_call(
-    router: respx.Router, backend: OpenAIBackend
-) -> None:
-    function = {"name": "Made", "arguments": '{"a": "b"}'}
-    call = {"id": "1", "type": "function", "function": function}
-    replies(router, json=completion({"role": "assistant", "content": None, "tool_calls": [call]}))
-    assert (await backend.complete(CALL, Mode.TOOLS)).text == '{"a": "b"}'
-
-
-@pytest.mark.parametrize("usage", [None, {"prompt_tokens": None, "completion_tokens": None}])
-async def test_a_server_that_counts_no_tokens(
-    router: respx.Router, backend: OpenAIBackend, usage: object
-) -> None:
-    replies(router, json=completion(usage=usage))
-    got = await backend.complete(CALL, Mode.JSON_SCHEMA)
-    assert (got.input_tokens, got.output_tokens, got.cached_tokens) == (0, 0, None)
-
-
 def ended(reason: str, message: dict[str, Any]) -> dict[str, Any]:
     whole = completion({"role": "assistant", **message})
     whole["choices"][0]["finish_reason"] = reason

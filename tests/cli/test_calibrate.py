@@ -321,6 +321,11 @@ def test_a_full_disk_leaves_the_earlier_report_and_profile_whole(
     write("labels.jsonl", seeming(80))
     words = ("labels.jsonl", "-m", judge, *CHECK, "-o", "done", "--overwrite")
     assert typed(*words)[0] == 0
+    with Path("done/profile.json").open("rb") as earlier:
+        text = Path("done/profile.json").read_bytes()
+        write("labels.jsonl", seeming(100))
+        assert typed(*words)[0] == 0
+        assert earlier.read() == text, "it is replaced, and not written over"
     before = {path.name: path.read_bytes() for path in Path("done").iterdir()}
     write("labels.jsonl", seeming(90))
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from loopback import Answer, Asked, Loopback, fails, says
 from serving import made_vllm
 
-from judge.redact import Redactor, redacted, reply_redactor
+from judge.redact import Redactor, printable, redacted, reply_redactor
 
 from .trail import KEY, assert_clean, left
 
@@ -376,6 +376,15 @@ def test_what_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert redacted("at http://ann:pw@h.test/v1 and https://bob@h.test") == (
         "at http://h.test/v1 and https://h.test"
     )
+
+
+def test_nothing_that_steers_a_terminal_is_printed() -> None:
+    steering = [*range(0x20), 0x7F, *range(0x80, 0xA0), 0x2028, 0x2029]
+    steering += [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+    for code in set(steering) - {0x09, 0x0A}:
+        assert printable(f"a{chr(code)}b") == f"a\\u{code:04x}b"
+    fine = "tab\t line\n \u05e9\u05dc \u0645\u06cc\u200c\u062e \U0001f600"
+    assert printable(fine) == fine
 
 
 def test_of_secrets_that_begin_alike_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
