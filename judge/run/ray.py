@@ -2,8 +2,9 @@
 
 The run is the local one: its input, order, output, resume and interrupts. Chunks of records go
 through a `Feed` actor on this machine into a Ray Data stream, whose actor pool judges them; Ray
-restarts workers that die and gives their chunks to others. The records of a chunk that was begun
-`ATTEMPTS` times go again one by one; one that is begun as often alone becomes an error line.
+restarts workers that die. A chunk whose worker died is missing from the stream, which keeps its
+order: it is put in again, at its last attempt record by record. A record whose worker died each of
+`ATTEMPTS` times becomes an error line.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import socket
 import tempfile
 import threading
 import warnings
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import asdict
@@ -48,6 +49,9 @@ CHUNK = 8
 GATHER_SECONDS = 0.01
 """How long a chunk waits for further records."""
 
+MARK_SECONDS = 2.0
+"""Between two empty chunks."""
+
 JOIN_SECONDS = 10.0
 """How long an address may take to answer at all."""
 
@@ -70,7 +74,6 @@ class Feed:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._chunks: dict[int, bytes] = {}
-        self._begun: Counter[int] = Counter()
         self._end: int | None = None
         self._changed = asyncio.Condition()
 
@@ -81,11 +84,6 @@ class Feed:
             for old in [old for old in self._chunks if old < done]:
                 del self._chunks[old]
             self._changed.notify_all()
-
-    async def begun(self, number: int) -> int:
-        """How often a chunk has been begun, this time included."""
-        self._begun[number] += 1
-        return self._begun[number]
 
     async def close(self, end: int) -> None:
         """There are so many chunks in all."""
@@ -151,10 +149,8 @@ class Worker:
 
     async def __call__(self, batch: dict[str, Any]) -> Any:
         """One chunk's lines, and what was counted since the last: a row of pickled bytes."""
-        number, chunk = int(batch["number"][0]), batch["chunk"][0]
-        done: list[tuple[int, bytes | JudgeError]] | None = None
-        if await self._feed.begun.remote(number) <= ATTEMPTS:
-            done = await self._done(pickle.loads(chunk) if chunk else ())
+        chunk = batch["chunk"][0]
+        done = await self._done(pickle.loads(chunk) if chunk else ())
         yield {"number": batch["number"], "done": [pickle.dumps((done, *self._new()))]}
 
     async def _done(self, chunk: Chunk) -> list[tuple[int, bytes | JudgeError]]:
@@ -323,10 +319,11 @@ class Stream:
         self._arguments = (*arguments, self._feed, limited)
         self._waiting: dict[int, asyncio.Future[bytes | None]] = {}
         self._gathered: list[tuple[int, Item]] = []
-        self._chunks: deque[Chunk] = deque()
+        self._chunks: deque[tuple[Chunk, int]] = deque()
         self._again: set[asyncio.Task[None]] = set()
         self._first = self._numbered = 0
         self._thread: threading.Thread | None = None
+        self._marking: asyncio.Task[None] | None = None
 
     async def judged(self, item: Item) -> bytes | None:
         """The item's output line; None where its workers died.
@@ -338,6 +335,7 @@ class Stream:
         if self._thread is None:
             self._thread = threading.Thread(target=self._consume, args=(loop,), daemon=True)
             self._thread.start()
+            self._marking = loop.create_task(self._mark())
         future: asyncio.Future[bytes | None] = loop.create_future()
         number, self._numbered = self._numbered, self._numbered + 1
         self._waiting[number] = future
@@ -351,19 +349,29 @@ class Stream:
     async def _flush(self) -> None:
         gathered, self._gathered = self._gathered, []
         if gathered:
-            await self._put(gathered)
+            await self._put(gathered, 1)
 
-    async def _put(self, chunk: Chunk) -> None:
-        self._chunks.append(chunk)
+    async def _put(self, chunk: Chunk, attempt: int) -> None:
+        self._chunks.append((chunk, attempt))
         place = self._first + len(self._chunks) - 1
         await self._feed.put.remote(place, pickle.dumps(chunk), self._first)
 
-    async def _put_alone(self, chunk: Chunk) -> None:
-        for pair in chunk:
-            await self._put([pair])
+    async def _mark(self) -> None:
+        """Put in empty chunks: one that comes out shows which chunk before it is missing."""
+        while True:
+            await asyncio.sleep(MARK_SECONDS)
+            if self._waiting:
+                await self._put([], ATTEMPTS)
+
+    async def _put_again(self, chunk: Chunk, attempt: int) -> None:
+        last = attempt == ATTEMPTS
+        for part in [[pair] for pair in chunk] if last else [chunk]:
+            await self._put(part, attempt)
 
     async def aclose(self) -> None:
         """End the stream, and leave the user's cluster or end judge's own."""
+        if self._marking is not None:
+            self._marking.cancel()
         with suppress(self._ray.exceptions.RayError):
             await self._feed.close.remote(0)
         await asyncio.to_thread(self._shut)
@@ -381,8 +389,8 @@ class Stream:
         context = DataContext.get_current()
         context.execution_options.preserve_order = True
         context.enable_progress_bars = context.print_on_execution_start = False
-        # Each chunk goes on at once.
-        context.target_max_block_size = 1
+        # Each chunk goes on at once, and one whose worker died is left out.
+        context.target_max_block_size, context.max_errored_blocks = 1, -1
         source = _source(self._feed)
         pinned = {"num_cpus": 0, "scheduling_strategy": _here()}
         return read_datasource(
@@ -399,7 +407,7 @@ class Stream:
             num_gpus=self._gpus,
             max_concurrency=self._at_once,
             max_restarts=-1,
-            max_task_retries=-1,
+            max_task_retries=0,
             scheduling_strategy="SPREAD",
         )
 
@@ -421,22 +429,26 @@ class Stream:
     def _took(
         self,
         place: int,
-        done: Sequence[tuple[int, bytes | JudgeError]] | None,
+        done: Sequence[tuple[int, bytes | JudgeError]],
         counters: dict[str, Counters],
         cost: float,
     ) -> None:
         self._counted(counters, cost)
-        chunk = self._chunks.popleft()
-        self._first = place + 1
-        if done is not None:
-            self._settle(done)
-        elif len(chunk) == 1:
-            self._settle([(chunk[0][0], None)])
-        else:
-            # Each goes again alone, so that none is given up for another's sake.
-            again = asyncio.get_running_loop().create_task(self._put_alone(chunk))
-            self._again.add(again)
-            again.add_done_callback(self._again.discard)
+        while self._first < place:
+            self._first += 1
+            self._lost(*self._chunks.popleft())
+        self._settle(done)
+        self._chunks.popleft()
+        self._first += 1
+
+    def _lost(self, chunk: Chunk, attempt: int) -> None:
+        """The worker of a chunk has died."""
+        if attempt == ATTEMPTS:
+            self._settle([(number, None) for number, _ in chunk])
+            return
+        again = asyncio.get_running_loop().create_task(self._put_again(chunk, attempt + 1))
+        self._again.add(again)
+        again.add_done_callback(self._again.discard)
 
     def _settle(self, done: Iterable[tuple[int, bytes | JudgeError | None]]) -> None:
         for number, outcome in done:
