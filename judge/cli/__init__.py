@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -14,9 +15,8 @@ import typer
 
 from judge import __version__
 from judge.cli.help import Command, Group
-from judge.cli.printing import say, tell
-from judge.cli.streams import ReaderGone, guard_stderr, guard_stdout
-from judge.errors import Exit, JudgeError
+from judge.cli.printing import drop_stdout, guard_streams, say, tell
+from judge.errors import Exit, JudgeError, unwritable
 from judge.redact import guard_process, redacted
 from judge.tracing import guard_tracing
 
@@ -31,7 +31,7 @@ COMMANDS = {
     "report": "Make a page of judged records, for people.",
     "audit": "Say how often hostile text turns a judge's verdict.",
     "cache": "Look after the replies on disk.",
-    "models": "Fetch, find and serve local models.",
+    "models": "Fetch and find local models.",
     "rubrics": "Show the questions that judges are asked.",
     "workflows": "Show the workflows, as text or as pictures.",
 }
@@ -52,6 +52,7 @@ EXIT_CODES = {
     Exit.INTERNAL: "an unexpected error: please report it",
     Exit.INTERRUPTED: "interrupted; what was done is kept",
 }
+_UNWRITABLE = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, errno.EBADF)
 
 
 class _Commands(Group):
@@ -123,12 +124,11 @@ def main() -> None:
     """The console script."""
     guard_process()
     guard_tracing()
-    guard_stderr()
-    guard_stdout()
+    guard_streams()
     try:
         code = _ended(app)
         # An error of what is still in the buffer would otherwise come after the exit code is set.
-        sys.exit(_ended(sys.stdout.flush) or code)
+        sys.exit(_ended(lambda: sys.stdout and sys.stdout.flush()) or code)
     finally:
         # Typer replaced the hook for tracebacks.
         guard_process()
@@ -140,24 +140,28 @@ def _ended(step: Callable[[], object]) -> int | str | None:
     try:
         step()
     except SystemExit as end:
+        # So typer ends where the reader of standard output has left, as in `judge ... | head -1`.
+        if isinstance(end.__context__, BrokenPipeError):
+            drop_stdout()
+            return int(Exit.READER_GONE)
         return end.code
-    except ReaderGone:
+    except BrokenPipeError:
+        drop_stdout()
         return int(Exit.READER_GONE)
     except JudgeError as error:
         tell(error)
         return int(error.exit_code)
     except Exception as error:  # noqa: BLE001
-        _report(error)
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
+            drop_stdout()
+            tell(unwritable("standard output cannot be written", error))
+            return int(Exit.UNAVAILABLE)
+        if os.environ.get("JUDGE_DEBUG", "") not in ("", "0"):
+            say(redacted("".join(traceback.format_exception(error))), err=True)
+        told = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+        tell(
+            f"unexpected error, a fault in judge {__version__}: {told}. Please report it with the "
+            "command and what JUDGE_DEBUG=1 shows"
+        )
         return int(Exit.INTERNAL)
     return int(Exit.OK)
-
-
-def _report(error: Exception) -> None:
-    """Say what to report of an error that nothing in judge raises on purpose."""
-    if os.environ.get("JUDGE_DEBUG", "") not in ("", "0"):
-        say(redacted("".join(traceback.format_exception(error))), err=True)
-    told = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
-    tell(
-        f"unexpected error, a fault in judge {__version__}: {told}. Please report it with the "
-        "command and what JUDGE_DEBUG=1 shows"
-    )

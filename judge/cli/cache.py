@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli.help import Command, Group
-from judge.cli.options import with_settings
+from judge.cli.options import Json, with_settings
 from judge.cli.printing import counted, tell
 from judge.errors import Exit, UsageError
 from judge.settings import Settings
@@ -42,22 +42,13 @@ def _opened(settings: Settings, context: typer.Context) -> Iterator[ReplyCache]:
         cache.close()
 
 
-def _agreed(question: str) -> bool:
-    """Ask on standard error; no answer is a no."""
-    typer.echo(f"{question} [y/N] ", nl=False, err=True)
-    answer = sys.stdin.readline() if sys.stdin is not None else ""
-    if not answer.endswith("\n"):
-        typer.echo(err=True)
-    return answer.strip().lower() in ("y", "yes")
+def _entries(number: int) -> str:
+    return counted(number, "entry", "entries")
 
 
 @app.command(cls=Command)
 @with_settings("cache_dir")
-def stats(
-    context: typer.Context,
-    settings: Settings,
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
-) -> None:
+def stats(context: typer.Context, settings: Settings, as_json: Json = False) -> None:
     """Where the cache is, how many replies it holds, how large and how old it is.
 
     Example: `judge cache stats --json`
@@ -85,12 +76,14 @@ def clear(
     """
     with _opened(settings, context) as cache:
         told = cache.stats()
-        if not (
-            yes
-            or _agreed(f"Remove {counted(told.entries, 'entry', 'entries')} from {told.folder}?")
-        ):
-            raise UsageError("nothing was removed; --yes removes them without asking")
-        typer.echo(f"removed {counted(cache.clear(), 'entry', 'entries')}")
+        if not yes:
+            question = f"Remove {_entries(told.entries)} from {told.folder}? [y/N] "
+            typer.echo(question, nl=False, err=True)
+            answer = sys.stdin.readline() if sys.stdin is not None else ""
+            typer.echo(nl=not answer.endswith("\n"), err=True)
+            if answer.strip().lower() not in ("y", "yes"):
+                raise UsageError("nothing was removed; --yes removes them without asking")
+        typer.echo(f"removed {_entries(cache.clear())}")
 
 
 @app.command(cls=Command)
@@ -108,8 +101,7 @@ def prune(
     if match is None:
         raise UsageError(f"--older-than {older_than}: give a number and s, m, h, d or w: 30d")
     with _opened(settings, context) as cache:
-        removed = cache.prune(float(match[1]) * _UNITS[match[2]])
-    typer.echo(f"removed {counted(removed, 'entry', 'entries')}")
+        typer.echo(f"removed {_entries(cache.prune(float(match[1]) * _UNITS[match[2]]))}")
 
 
 @app.command(cls=Command)
@@ -123,7 +115,7 @@ def verify(context: typer.Context, settings: Settings) -> None:
     """
     with _opened(settings, context) as cache:
         found = cache.verify()
-    typer.echo(f"{counted(found.entries, 'entry', 'entries')}, {found.damaged} damaged")
+    typer.echo(f"{_entries(found.entries)}, {found.damaged} damaged")
     if found.database is not None:
         tell(f"the database is damaged: {found.database}")
     if found.damaged or found.database is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-import textwrap
+from textwrap import fill
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -23,17 +23,18 @@ class _Plain:
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """What the command does."""
+        about: Any = self
         formatter.write_paragraph()
         with formatter.indentation():
-            formatter.write_text(inspect.cleandoc(self.help or "").replace("`", ""))  # type: ignore[attr-defined]
+            formatter.write_text(inspect.cleandoc(about.help or "").replace("`", ""))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments and options, each group under its heading."""
+        command: Any = self
         groups: dict[str, list[Any]] = {}
-        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+        for parameter in command.get_params(ctx):
             if (record := parameter.get_help_record(ctx)) is not None:
-                argument = parameter.param_type_name == "argument"
-                plain = "Arguments" if argument else "Options"
+                plain = "Arguments" if parameter.param_type_name == "argument" else "Options"
                 heading = getattr(parameter, "rich_help_panel", None) or plain
                 groups.setdefault(heading, []).append((record[0], record[1].replace("`", "")))
         for heading, records in groups.items():
@@ -51,7 +52,8 @@ class _Plain:
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Examples and exit codes, from Markdown; a command to copy is never broken."""
-        told = "\n\n".join(map(_plain, (self.epilog or "").strip().split("\n\n")))  # type: ignore[attr-defined]
+        command: Any = self
+        told = "\n\n".join(map(_plain, (command.epilog or "").strip().split("\n\n")))
         # Examples stand below one another.
         formatter.write(f"\n{told}\n".replace("\n\n  ", "\n  ") if told else "")
 
@@ -71,16 +73,14 @@ def _plain(paragraph: str) -> str:
     command, _, about = text.partition(" — ")
     text = text.replace("**", "").replace("`", "")
     if not command.startswith("`"):
-        return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+        return fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
     if len(text) <= _WIDTH - 2:
         return f"  {text}"
-    lines = [""]
+    lines = [" "]
     for word in re.findall(r"(?:'[^']*'|[^\s'])+", command.strip("`")):
-        if len(lines[-1]) + len(word) > _WIDTH - 6:
-            lines.append("   ")
+        if len(lines[-1]) + len(word) > _WIDTH - 4:
+            lines.append("    ")
         lines[-1] += f" {word}"
     indent = " " * 6
-    about = textwrap.fill(
-        about.replace("`", ""), _WIDTH, initial_indent=indent, subsequent_indent=indent
-    )
-    return " \\\n".join(f" {line}" for line in lines) + f"\n{about}".rstrip()
+    about = fill(about.replace("`", ""), _WIDTH, initial_indent=indent, subsequent_indent=indent)
+    return " \\\n".join(lines) + f"\n{about}".rstrip()

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from judge.cli import serve
 from judge.cli.help import Command, Group
+from judge.cli.options import Json
 from judge.cli.printing import print_table
 from judge.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from judge.weights.catalog import Entry
 
 app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
 
@@ -24,26 +20,27 @@ Name = Annotated[
     typer.Argument(help="A name that `judge models list` shows; the default judge if none."),
 ]
 
-app.command(
-    "serve", cls=Command, epilog=serve.EPILOG, short_help="Start a model server, watch it, stop it."
-)(serve.command)
-
 
 @app.command("list", cls=Command)
-def list_models(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON array instead.")] = False,
-) -> None:
+def list_models(as_json: Json = False) -> None:
     """Show the weights that `local:` and the statistics know by name."""
+    from judge.weights import store
     from judge.weights.catalog import CATALOG
 
+    entries: list[dict[str, Any]] = []
+    for entry in CATALOG.values():
+        told = {"name": entry.name, "kind": entry.kind, "about": entry.about}
+        found = store.path(entry.name)
+        place = None if found is None else str(found)
+        entries.append({**told, "licence": entry.licence, "bytes": entry.size, "path": place})
     if as_json:
-        typer.echo(json.dumps([_described(entry) for entry in CATALOG.values()], indent=2))
+        typer.echo(json.dumps(entries, indent=2))
         return
     heads = ("name", "size", "licence", "here", "what for")
     rows = []
-    for entry in CATALOG.values():
-        here = "no" if _described(entry)["path"] is None else "yes"
-        rows.append((entry.name, f"{entry.size / 1e6:,.0f} MB", entry.licence, here, entry.about))
+    for one in entries:
+        size, here = f"{one['bytes'] / 1e6:,.0f} MB", "yes" if one["path"] else "no"
+        rows.append((one["name"], size, one["licence"], here, one["about"]))
     print_table(heads, rows, text=heads[2:])
 
 
@@ -107,17 +104,3 @@ def fetch(name: str) -> Path:
 
     with steps("MB") as told:
         return pull(name, progress=lambda done, of, what: told(name, done / 1e6, of / 1e6, what))
-
-
-def _described(entry: Entry) -> dict[str, str | int | None]:
-    from judge.weights import store
-
-    found = store.path(entry.name)
-    return {
-        "name": entry.name,
-        "kind": entry.kind,
-        "about": entry.about,
-        "licence": entry.licence,
-        "bytes": entry.size,
-        "path": None if found is None else str(found),
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,23 +56,24 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
         wanted: names of settings, or of their groups (`judge.settings.JUDGING`, ...).
         helps: help of settings that mean something special to this command.
     """
+    asked = {*wanted, declared.TRUST}
     names = [
         name
         for name in Settings.model_fields
-        if declared.has_flag(name)
-        and (name in wanted or declared.option(name).group in (*wanted, declared.TRUST))
+        if declared.has_flag(name) and not asked.isdisjoint((name, declared.option(name).group))
     ]
-    flags = [_parameter(name, helps.get(name)) for name in names]
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(function, eval_str=True).parameters
-        context = inspect.Parameter(
-            "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
-        )
 
         @functools.wraps(function)
         def command(context: typer.Context, **given: Any) -> None:
-            settings = _settings({name: given.pop(name) for name in names})
+            for stray, near in strays().items():
+                nearest = f"; {near}?" if near else ""
+                tell(f"{stray} changes nothing: judge reads no such variable{nearest}")
+            settings = resolve({name: given.pop(name) for name in names})
+            for path, set_there in settings.from_files.items():
+                tell(f"from {path}: {', '.join(set_there)}")
             if "engine" not in names:
                 from judge.run.clients import refuse_validation_only
 
@@ -81,14 +82,43 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
                 given["context"] = context
             function(**given, settings=settings)
 
-        kept = [p for name, p in own.items() if name not in ("context", "settings")]
-        keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in kept]
-        command.__signature__ = inspect.Signature([context, *keyword, *flags])  # type: ignore[attr-defined]
-        command.__annotations__ = {p.name: p.annotation for p in (context, *keyword, *flags)}
+        shown = [
+            _keyword("context", typer.Context),
+            *(_keyword(n, p.annotation, p.default) for n, p in own.items() if n not in _GIVEN),
+            *(_keyword(name, _flag(name, helps.get(name)), None) for name in names),
+        ]
+        command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in shown}
         del command.__wrapped__
         return command
 
     return decorate
+
+
+_GIVEN = ("context", "settings")
+
+
+def _keyword(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    only = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, only, default=default, annotation=kind)
+
+
+def _flag(name: str, about: str | None) -> Any:
+    """The flag of a setting. Values stay text here: `resolve` says what does not fit, and where."""
+    setting, field = declared.option(name), Settings.model_fields[name]
+    word: str = declared.flag(name)
+    kind: Any = list[str] | None if isinstance(field.default, tuple) else str | None
+    if declared.is_switch(name):
+        word, kind = f"{word}/--no-{word[2:]}", bool | None
+    flag: Any = typer.Option(
+        word,
+        *filter(None, [setting.short]),
+        help=about or declared.described(name),
+        rich_help_panel=setting.group,
+        show_default=False,
+        metavar=None if declared.is_switch(name) else declared.metavar(name),
+    )
+    return Annotated[kind, flag]
 
 
 def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[str]:
@@ -121,42 +151,3 @@ def refuse_both(resume: bool, overwrite: bool) -> None:
     """Raise UsageError where OUT is to be resumed and replaced."""
     if resume and overwrite:
         raise UsageError("--resume and --overwrite exclude each other")
-
-
-def _settings(flags: Mapping[str, Any]) -> Settings:
-    """The settings of a run; what variables and files do unexpectedly is told on stderr.
-
-    Raises:
-        UsageError: as `judge.settings.resolve`.
-    """
-    for name, near in strays().items():
-        tell(f"{name} changes nothing: judge reads no such variable{f'; {near}?' if near else ''}")
-    settings = resolve(flags)
-    for path, names in settings.from_files.items():
-        tell(f"from {path}: {', '.join(names)}")
-    return settings
-
-
-def _parameter(name: str, about: str | None) -> inspect.Parameter:
-    """The flag of a setting. Values stay text here: `resolve` says what does not fit, and where."""
-    setting, field = declared.option(name), Settings.model_fields[name]
-    written = declared.flag(name)
-    shown: dict[str, Any] = {
-        "help": about or declared.described(name),
-        "rich_help_panel": setting.group,
-        "show_default": False,
-    }
-    kind: Any = str | None
-    if field.annotation is bool:
-        kind, written = bool | None, f"{written}/--no-{written[2:]}"
-    else:
-        shown["metavar"] = declared.metavar(name)
-        if isinstance(field.default, tuple):
-            kind = list[str] | None
-    words = (written, *([setting.short] if setting.short else []))
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[kind, typer.Option(*words, **shown)],
-    )

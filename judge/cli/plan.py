@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import print_table, say, tell
 from judge.errors import UsageError
-from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings, flag
+from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
 
 if TYPE_CHECKING:
     from judge.run.job import Job
@@ -20,19 +20,10 @@ EPILOG = """**Examples**
 
 `judge plan stories.jsonl -m openai:gpt-4o` — prices for the cost column come from judge.toml
 
-`judge plan --labels --measure kappa --expect 0.6 --width 0.1` — labels for an interval this wide
+`judge plan --labels --expect 0.6` — how wide the intervals of a kappa of 0.6 will be
 """
 
-_WIDTHS_AT = (50, 100, 200, 500, 1000)
-_BUDGET = (
-    *("measure", "expect", "width", "prevalence", "level"),
-    *("true_positive_rate", "true_negative_rate", "judged"),
-)
-
-
-def _about(help: str) -> Any:
-    """An option that goes with --labels."""
-    return typer.Option(help=help, rich_help_panel="Labels")
+_LABELS = (50, 100, 200, 500, 1000, 2000, 5000)
 
 
 @opt.with_settings(MODELS, JUDGING, ENGINE, LIMITS, CACHE)
@@ -43,43 +34,23 @@ def command(
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
-    labels: Annotated[bool, _about("Labels that an interval takes; needs no INPUT.")] = False,
-    measure: Annotated[
-        str | None,
-        _about("accuracy, kappa, true-positive-rate or pass-rate (corrected for errors)."),
-    ] = None,
-    expect: Annotated[float | None, _about("The expected value of the measure.")] = None,
-    width: Annotated[float | None, _about("The wanted full width, high minus low.")] = None,
-    prevalence: Annotated[
-        float | None,
-        _about("Share of items that people pass. [default: 0.5; for pass-rate --expect]"),
-    ] = None,
-    level: Annotated[float | None, _about("Level of the interval. [default: 0.95]")] = None,
-    true_positive_rate: Annotated[
-        float | None,
-        _about("For pass-rate: share of what people pass that the judge passes. [default: 0.9]"),
-    ] = None,
-    true_negative_rate: Annotated[
-        float | None,
-        _about("For pass-rate: share of what people fail that the judge fails. [default: 0.9]"),
-    ] = None,
-    judged: Annotated[
-        int | None,
-        _about("For pass-rate: items judged beside the labelled ones. [default: 1000]"),
-    ] = None,
+    labels: Annotated[
+        bool,
+        typer.Option("--labels", help="Widths of intervals by number of labels; needs no INPUT."),
+    ] = False,
+    expect: Annotated[
+        float, typer.Option(min=0, max=1, help="With --labels: the measure that is expected.")
+    ] = 0.8,
 ) -> None:
     """Estimate calls, tokens and cost of a validation, or the labels that a measure needs.
 
     No model is asked anything; its key, server or GPU may be missing.
     """
-    budget = {n: context.params[n] for n in _BUDGET if context.params[n] is not None}
     if labels:
         if inputs:
             raise UsageError("--labels reads no INPUT: it plans before there is any")
-        show_labels(**budget)
+        show_labels(expect)
         return
-    if budget:
-        raise UsageError(f"{flag(next(iter(budget)))} goes with --labels")
     sources = opt.inputs_or_stdin(inputs, context)
     from judge.run.job import Job
 
@@ -119,41 +90,32 @@ def show_plan(made: Plan, by: str, what: str) -> None:
     )
 
 
-def show_labels(**budget: Any) -> None:
-    """Print the labels that a wanted width takes, and the widths at other numbers of labels.
-
-    Raises:
-        UsageError: the measure, its expected value or the width is missing or out of range.
-    """
-    from judge.stats.labels import MOST_LABELS, Budget
-
-    for name in ("measure", "expect", "width"):
-        if name not in budget:
-            raise UsageError(f"--labels needs {flag(name)}")
-    width = budget.pop("width")
-    try:
-        plan = Budget(**budget)
-        needed = plan.labels_needed(width)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    counts = sorted({*_WIDTHS_AT, *([needed] if needed else [])})
-    rows = []
-    for count in counts:
-        expected = plan.width(count)
-        told = "none" if expected is None else f"{expected:.3f}"
-        rows.append((str(count), told, "<- wanted" if count == needed else ""))
-    asked = f"{plan.measure} {plan.expect:g} with an interval {width:g} wide"
-    if needed is None:
-        more = "; judge more items" if plan.measure == "pass-rate" else ""
-        say(f"{asked}: not even {MOST_LABELS:,} labels are enough{more}")
-    else:
-        say(f"{asked}: {needed} labels")
-    head = f"width of the {plan.level * 100:g} % interval"
-    print_table(("labels", head, ""), rows, labels=0, text=("",))
-
-
 def _told(usage: Usage) -> str:
     cost = "cost unknown (no price in judge.toml)"
     if usage.cost_usd is not None:
         cost = f"{usage.cost_usd:.4f} USD"
     return f"{usage.replies} calls, {usage.input_tokens} + {usage.output_tokens} tokens, {cost}"
+
+
+def show_labels(expected: float) -> None:
+    """Print how wide the 95 % interval of each measure will be, by number of labels.
+
+    Raises:
+        UsageError: no measure can be expected to be this.
+    """
+    from judge.stats.labels import MEASURES, Budget, Measure
+
+    def width(measure: Measure, count: int) -> str:
+        found = Budget(measure, expected).width(count)
+        return "none" if found is None else f"{found:.3f}"
+
+    try:
+        rows = [(f"{n:,}", *(width(measure, n) for measure in MEASURES)) for n in _LABELS]
+    except ValueError as error:
+        raise UsageError(f"--expect {expected:g}: {error}") from None
+    print_table(
+        ("labels", *MEASURES),
+        rows,
+        title=f"Width of the 95 % interval where the measure is {expected:g}",
+        notes=("pass-rate: corrected for a judge's errors of 10 %, over 1,000 judged items.",),
+    )

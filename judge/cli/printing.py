@@ -2,22 +2,62 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import zip_longest
+from typing import Any
 
 import typer
 
 from judge.redact import printable, redacted
 
-if TYPE_CHECKING:
-    from rich.console import Console
+_COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "magenta"}
+_GAP = "  "
 
-WIDEST = 10_000
-"""Columns of a console whose lines must not be folded."""
 
-COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "magenta"}
-_GAP = 2
+class _Errors(io.TextIOWrapper):
+    """Drops what cannot be written."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            return super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            super().flush()
+
+
+def guard_streams() -> None:
+    """Make standard error a stream whose writes never fail, and standard output one for any text.
+
+    A run of days must not end for a log on a full disk. Lone surrogates, which records may hold,
+    have no UTF-8 form: they are written as escapes, which mean the same in JSON. Streams that are
+    closed are opened on the null device: otherwise the next file that is opened gets their number,
+    and a library that prints writes into it.
+    """
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        continue
+    os.close(opened)
+    if sys.stderr is None or sys.stderr is sys.__stderr__:
+        # Without a buffer, which would keep what could not be written and fail again at exit.
+        raw = io.FileIO(2, "w", closefd=False)
+        sys.stderr = _Errors(raw, "utf-8", "backslashreplace", write_through=True)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+        # A pipe that another process has made non-blocking, and that is full, is waited for.
+        with suppress(OSError):
+            os.set_blocking(sys.stdout.fileno(), True)
+
+
+def drop_stdout() -> None:
+    """Let what waits in the buffer of standard output go nowhere: it could not be written."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
 
 
 def tell(message: object) -> None:
@@ -57,17 +97,20 @@ def width(*, err: bool = False) -> int:
     return get_terminal_size((80, 24)).columns if stream and stream.isatty() else 80
 
 
-def plain_console(**more: Any) -> Console:
-    """A Rich console whose text is `printable`, and never read as Rich's markup."""
-    from rich.console import Console
-    from rich.segment import Segment
+def folded(text: str, wide: int, indent: str = "") -> list[str]:
+    """The text in lines of at most `wide` columns, the later ones indented; words stay whole."""
+    from rich.cells import cell_len
 
-    class Printing(Console):
-        def render(self, *arguments: Any, **named: Any) -> Iterable[Segment]:
-            for part in super().render(*arguments, **named):
-                yield part if part.control else Segment(printable(part.text), part.style)
-
-    return Printing(**{"highlight": False, "markup": False, **more})
+    if cell_len(text) <= wide:
+        return [text]
+    lines: list[str] = []
+    for word in text.split():
+        if lines and cell_len(longer := f"{lines[-1]} {word}") <= wide:
+            lines[-1] = longer
+        else:
+            start = indent if lines else text[: len(text) - len(text.lstrip())]
+            lines.append(start + word)
+    return lines
 
 
 def print_table(
@@ -92,88 +135,61 @@ def print_table(
         notes: lines below the table.
         err: print on standard error.
     """
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    wide = width(err=err)
-    worded = {*range(labels), *(heads.index(name) for name in text)}
-    cells = [list(column) for column in zip(heads, *rows, strict=True)]
-    least = [_least(column, folded=n in worded) for n, column in enumerate(cells)]
-    console = plain_console(stderr=err, width=WIDEST)
-    if title:
-        console.print(Text(title, style="bold"), width=wide)
-    for shown in _pieces(least, labels, wide):
-        widths = _widths({n: (least[n], max(map(_cells, cells[n]))) for n in shown}, wide)
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-
-        def styled(cell: str, wide: int) -> Text:
-            return Text(_folded(printable(cell), wide), style=COLOURS.get(cell, ""))
-
-        for n in shown:
-            justify: Any = "left" if n in worded else "right"
-            table.add_column(
-                styled(heads[n], widths[n]), justify=justify, width=widths[n], no_wrap=True
-            )
-        for row in rows:
-            table.add_row(*(styled(row[n], widths[n]) for n in shown))
-        console.print(table, crop=False)
-    for note in notes:
-        console.print(Text(note, style="dim"), width=wide)
-
-
-def _least(column: Sequence[str], *, folded: bool) -> int:
-    """The narrowest that a column may be: its longest cell or, if folded, its longest word."""
-    head, *cells = column
-    return max((_longest(head), *(_longest(c) if folded else _cells(c) for c in cells)))
-
-
-def _widths(ranges: Mapping[int, tuple[int, int]], wide: int) -> dict[int, int]:
-    """The width of each column, between the narrowest and the widest that it may have."""
-    widths = {n: widest for n, (_, widest) in ranges.items()}
-    while sum(widths.values()) + _GAP * (len(widths) - 1) > wide:
-        slack = {n: widths[n] - narrowest for n, (narrowest, _) in ranges.items()}
-        roomiest = max(slack, key=lambda n: (slack[n] > 0, widths[n]))
-        if slack[roomiest] <= 0:
-            break
-        widths[roomiest] -= 1
-    return widths
-
-
-def _folded(text: str, wide: int) -> str:
-    """The text in lines of at most so many columns, broken between words.
-
-    Rich's own folding loses characters of double width.
-    """
-    lines = [""]
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".strip()
-        if _cells(longer) <= wide:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return "\n".join(lines)
-
-
-def _longest(text: str) -> int:
-    return max(map(_cells, text.split()), default=0)
-
-
-def _cells(text: str) -> int:
     from rich.cells import cell_len
 
-    return cell_len(printable(text))
+    def cells(column: Sequence[str]) -> list[str]:
+        return [" ".join(printable(cell).split()) for cell in column]
+
+    def styled(line: str, **how: Any) -> str:
+        plain = "NO_COLOR" in os.environ or not any(how.values())
+        return line if plain else typer.style(line, **how)
+
+    wide = width(err=err)
+    columns = [cells(column) for column in zip(heads, *rows, strict=True)]
+    worded = {*range(labels), *(heads.index(name) for name in text)}
+    least = []
+    for n, (head, *below) in enumerate(columns):
+        # The narrowest that a column may be: its longest word or, of numbers, its longest cell.
+        whole = " ".join(below).split() if n in worded else below
+        least.append(max(map(cell_len, (*head.split(), *whole)), default=0))
+    for line in folded(printable(title), wide) if title else ():
+        typer.echo(styled(line, bold=True), err=err)
+    for shown in _pieces(least, labels, wide):
+        most = [max(map(cell_len, columns[n])) for n in shown]
+        widths = _widths([least[n] for n in shown], most, wide)
+        for number, row in enumerate(zip(*(columns[n] for n in shown), strict=True)):
+            parts = [folded(cell, size) for cell, size in zip(row, widths, strict=True)]
+            for across in zip_longest(*parts, fillvalue=""):
+                padded = []
+                for n, part, size, cell in zip(shown, across, widths, row, strict=True):
+                    blank = " " * (size - cell_len(part))
+                    aligned = part + blank if n in worded else blank + part
+                    padded.append(styled(aligned, fg=_COLOURS.get(cell)))
+                typer.echo(_GAP.join(padded).rstrip(), err=err)
+            if number == 0:
+                typer.echo("─" * (sum(widths) + len(_GAP) * (len(widths) - 1)), err=err)
+    for note in notes:
+        for line in folded(printable(note), wide):
+            typer.echo(styled(line, dim=True), err=err)
 
 
 def _pieces(least: Sequence[int], labels: int, wide: int) -> Iterator[list[int]]:
     """The columns of each piece of a table: the labels, and as many others as there is room for."""
     always = list(range(labels))
-    room = wide - sum(least[n] + _GAP for n in always)
-    piece, left = list(always), room
+    piece = list(always)
     for n in range(labels, len(least)):
-        if least[n] > left and len(piece) > labels:
+        taken = sum(least[one] for one in (*piece, n)) + len(_GAP) * len(piece)
+        if taken > wide and len(piece) > labels:
             yield piece
-            piece, left = list(always), room
+            piece = list(always)
         piece.append(n)
-        left -= least[n] + _GAP
     yield piece
+
+
+def _widths(least: Sequence[int], most: Sequence[int], wide: int) -> list[int]:
+    """The width of each column, between the narrowest and the widest that it may have."""
+    widths, room = list(most), wide - len(_GAP) * (len(most) - 1)
+    while sum(widths) > room and widths != list(least):
+        slack = [n for n, size in enumerate(widths) if size > least[n]]
+        widths[max(slack, key=widths.__getitem__)] -= 1
+    return widths

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -24,18 +24,106 @@ if TYPE_CHECKING:
 LOG_SECONDS = 10.0
 """Between two progress lines where standard error is no terminal."""
 
-BATCH_SECONDS = 600.0
-"""Between two that say the same while batches are waited for."""
+SAME_SECONDS = 300.0
+"""Between two that say the same."""
+
+Told = Callable[[str, float, float | None, str], None]
+"""Is told a label, how many are done, of how many if that is known, and a detail."""
+
+
+@contextmanager
+def steps(unit: str, *, quiet: bool = False, lines: bool = False) -> Iterator[Told]:
+    """Show how far each label is: a bar on a terminal, else lines; nothing when quiet.
+
+    Args:
+        unit: what is counted.
+        lines: lines on a terminal, too.
+    """
+    if quiet:
+        yield lambda *_: None
+        return
+    if lines or not sys.stderr.isatty():
+        yield Lines(unit)
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.table import Column
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=16),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn(
+            "{task.fields[detail]}",
+            markup=False,
+            table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+        ),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def told(label: str, done: float, of: float | None, detail: str) -> None:
+            if label not in tasks:
+                tasks[label] = progress.add_task(label, total=of, detail="")
+            progress.update(tasks[label], completed=done, total=of, detail=detail)
+
+        yield told
+
+
+class Lines:
+    """A line every `LOG_SECONDS`, or `SAME_SECONDS` where nothing changes."""
+
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+        self._began: dict[str, tuple[float, float]] = {}
+        self._last: dict[str, tuple[float, str]] = {}
+
+    def __call__(self, label: str, done: float, of: float | None, detail: str) -> None:
+        now = time.monotonic()
+        known = f"{done} {of} {detail}"
+        began, first = self._began.setdefault(label, (now, done))
+        last, before = self._last.setdefault(label, (now, ""))
+        if now - last < (SAME_SECONDS if known == before else LOG_SECONDS):
+            return
+        self._last[label] = now, known
+        total = "" if of is None else f"/{of:,.0f}"
+        pace = f"{(done - first) / (now - began):.2f}/s"
+        tell(f"{label}: {done:,.0f}{total} {self._unit}, {pace}{detail and f' | {detail}'}")
+
+
+@contextmanager
+def counting(*, quiet: bool) -> Iterator[Callable[[str, str, int, int], None]]:
+    """`steps` for items put to models: told a check, a model, how many are done, of how many."""
+    with steps("items", quiet=quiet) as told:
+        yield lambda check, model, done, of: told(f"{check}, {model}", done, of, "")
 
 
 class Watching(Watcher):
-    """Says nothing but warnings."""
+    """Shows a run's progress, and its warnings also when quiet."""
+
+    def __init__(self, told: Told, total: int | None) -> None:
+        self._told, self._total = told, total
+
+    def began(self, setup: Setup) -> None:
+        self._told("judging", 0, self._total, "")
+
+    def wrote(self, summary: Summary, setup: Setup) -> None:
+        self._told("judging", summary.records, self._total, _detail(summary, setup))
+
+    tick = wrote
 
     def left_out(self, count: int) -> None:
-        typer.echo(
-            f"judge: left out of OUT, as torn or not written by judge: {counted(count, 'line')}",
-            err=True,
-        )
+        tell(f"left out of OUT, as torn or not written by judge: {counted(count, 'line')}")
 
     def unmatched(self, count: int, out: Path) -> None:
         tell(
@@ -47,48 +135,33 @@ class Watching(Watcher):
         if sys.stderr.isatty():
             # The terminal shows ^C where it was typed.
             typer.echo(err=True)
-        tell(_stopping(now))
-
-
-def _stopping(now: bool) -> str:
-    if now:
-        return "stopping now"
-    return "finishing what is under way; Ctrl-C again stops at once"
+        how = "stopping now" if now else "finishing what is under way; Ctrl-C again stops at once"
+        tell(how)
 
 
 @contextmanager
 def watcher(
     job: Job, *, quiet: bool, items: bool = False, of: int | None = None
 ) -> Iterator[Watching]:
-    """Bars on a terminal, a line every few seconds elsewhere, nothing when quiet.
+    """Progress of a run.
 
     Args:
         items: what is counted are items that the inputs' records are made into, and not records:
             `of` how many, None where that is not known.
     """
-    if quiet:
-        yield Watching()
-        return
-    total = of if items else _total(job)
     # Lines of data on the same terminal would tear the bar to pieces.
-    beside_data = job.out is None and sys.stdout.isatty()
-    if beside_data or not sys.stderr.isatty():
-        yield LogLines(total, "items" if items else "records")
-        return
-    bars = Bars(total)
-    with bars.progress:
-        yield bars
+    beside_data = job.out is None and sys.stdout is not None and sys.stdout.isatty()
+    with steps("items" if items else "records", quiet=quiet, lines=beside_data) as told:
+        yield Watching(told, of if items or quiet else _total(job))
 
 
 def _total(job: Job) -> int | None:
     """How many records there are, where that is known without reading them as records."""
-    if job.sample is not None:
-        return job.sample if job.limit is None else min(job.sample, job.limit)
     counts = [_lines_in(Path(source)) for source in job.inputs]
-    if any(count is None for count in counts):
-        return job.limit
-    total = sum(count for count in counts if count is not None)
-    return total if job.limit is None else min(total, job.limit)
+    known = [job.sample] if job.sample is not None else []
+    if not known and None not in counts:
+        known = [sum(filter(None, counts))]
+    return min((limit for limit in (*known, job.limit) if limit is not None), default=None)
 
 
 def _lines_in(path: Path) -> int | None:
@@ -102,7 +175,7 @@ def _lines_in(path: Path) -> int | None:
     return count + (last != b"\n")
 
 
-def _told(summary: Summary, setup: Setup) -> str:
+def _detail(summary: Summary, setup: Setup) -> str:
     verdicts = " ".join(f"{name} {n}" for name, n in sorted(summary.verdicts.items()))
     counters = [client.counters for client in setup.clients.values()]
     calls = sum(c.calls for c in counters)
@@ -111,136 +184,3 @@ def _told(summary: Summary, setup: Setup) -> str:
     batches = left_at_provider(setup.settings, setup.clients.values())
     more = f" | {counted(batches, 'batch', 'batches')} at the provider" if batches else ""
     return f"{verdicts or 'nothing yet'} | {calls} calls, {hits} from cache{cost}{more}"
-
-
-class LogLines(Watching):
-    """A plain line every `LOG_SECONDS`: how many of what are done, of how many if that is known."""
-
-    def __init__(self, total: int | None, what: str = "records") -> None:
-        self._total, self._what = total, what
-        self._began = self._last = time.monotonic()
-        self._known = ""
-
-    def wrote(self, summary: Summary, setup: Setup) -> None:
-        self.tick(summary, setup)
-
-    def tick(self, summary: Summary, setup: Setup) -> None:
-        now = time.monotonic()
-        if now - self._last < LOG_SECONDS:
-            return
-        known = _told(summary, setup)
-        waits = setup.settings.engine == "batch" and known == self._known
-        if waits and now - self._last < BATCH_SECONDS:
-            return
-        self._last, self._known = now, known
-        of = f"/{self._total}" if self._total is not None else ""
-        pace = (summary.records - summary.kept) / max(now - self._began, 1e-9)
-        told = f"{summary.records}{of} {self._what}, {pace:.2f}/s | {known}"
-        tell(told)
-
-
-class Bars(Watching):
-    """A Rich progress bar with pace, verdicts, cache hits, cost and time to go."""
-
-    def __init__(self, total: int | None) -> None:
-        from rich.console import Console, RenderableType
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-        from rich.text import Text
-
-        class TwoLines(Progress):
-            """The bar, and below it what has come of the run: both fit a narrow terminal."""
-
-            def get_renderables(self) -> Iterator[RenderableType]:
-                yield from super().get_renderables()
-                for task in self.tasks:
-                    yield Text(task.fields["told"], overflow="ellipsis", no_wrap=True)
-
-        self.progress = TwoLines(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("to go"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            expand=True,
-        )
-        self._task: Any = self.progress.add_task("loading", total=total, told="")
-
-    def began(self, setup: Setup) -> None:
-        self.progress.update(self._task, description="judging")
-
-    def wrote(self, summary: Summary, setup: Setup) -> None:
-        self.progress.update(self._task, completed=summary.records, told=_told(summary, setup))
-
-    def tick(self, summary: Summary, setup: Setup) -> None:
-        self.progress.update(self._task, told=_told(summary, setup))
-
-    def stopping(self, now: bool) -> None:
-        self.progress.update(self._task, description="stopping")
-        tell(_stopping(now))
-
-
-# ---------------------------------------------------------------- steps of known number
-
-Told = Callable[[str, str, int, int], None]
-"""Is told what is worked on, by which model, how many items are done, and of how many."""
-
-
-@contextmanager
-def counting(*, quiet: bool) -> Iterator[Told]:
-    """`steps` for items put to models; nothing is shown when quiet."""
-    if quiet:
-        yield lambda *_: None
-        return
-    with steps("items") as told:
-        yield lambda check, model, done, of: told(f"{check}, {model}", done, of, "")
-
-
-@contextmanager
-def steps(unit: str) -> Iterator[Callable[[str, float, float, str], None]]:
-    """A bar for each label on a terminal, a line every few seconds elsewhere.
-
-    The function that it gives is told a label, how many are done, of how many, and a detail.
-    """
-    if not sys.stderr.isatty():
-        yield _step_lines(unit)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TextColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f} " + unit),
-        TextColumn("{task.fields[detail]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), expand=True) as progress:
-        tasks: dict[str, TaskID] = {}
-
-        def told(label: str, done: float, of: float, detail: str) -> None:
-            if label not in tasks:
-                tasks[label] = progress.add_task(label, total=of, detail="")
-            progress.update(tasks[label], completed=done, total=of, detail=detail)
-
-        yield told
-
-
-def _step_lines(unit: str) -> Callable[[str, float, float, str], None]:
-    last: dict[str, float] = {}
-
-    def told(label: str, done: float, of: float, detail: str) -> None:
-        now = time.monotonic()
-        if done >= of or label not in last or now - last[label] >= LOG_SECONDS:
-            last[label] = now
-            tell(f"{label}: {done:,.0f} of {of:,.0f} {unit}{detail and ', ' + detail}")
-
-    return told

@@ -6,10 +6,9 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from judge.cli.printing import counted, print_table, say, shortened, tell, width
+from judge.cli.printing import counted, folded, print_table, say, shortened, tell, width
 from judge.errors import UsageError, install_hint
 from judge.verdict import Judgement, Verdict
 
@@ -25,17 +24,6 @@ _MOST_SHOWN = 160
 """Characters that are shown of an error's message."""
 
 
-def gate(report: Report, fail_under: float | None) -> bool | None:
-    """Whether enough of all records pass; None without a gate.
-
-    A gate over no record does not hold: an empty file must not look like a clean one.
-    """
-    if fail_under is None:
-        return None
-    rate = report.summary.pass_rate
-    return rate is not None and rate >= fail_under
-
-
 def announce(settings: Settings, *, quiet: bool) -> None:
     """Say who judges where no model is named, and fetch that model where it is missing.
 
@@ -43,42 +31,34 @@ def announce(settings: Settings, *, quiet: bool) -> None:
         UsageError: the local engine is not installed.
         JudgeError: the model cannot be fetched.
     """
+    from importlib.util import find_spec
+
+    from judge.profiles import shipped
     from judge.run.setup import DEFAULT_MODEL
     from judge.weights.store import path
 
     if settings.model:
         return
-    _need_engine()
-    name = DEFAULT_MODEL.partition(":")[2]
-    if path(name) is None:
-        from judge.cli.models import fetch
-
-        tell(f"no --model named; fetching the default judge {name} once")
-        fetch(name)
-    if not quiet:
-        tell(f"no --model named; {DEFAULT_MODEL} judges, {_known_for()}")
-
-
-def _known_for() -> str:
-    """What the profile that comes with the default model says of its agreement with labels."""
-    from judge.profiles import shipped
-
-    told = []
-    for check, judges in sorted(shipped().judges.items()):
-        kappa = judges[0].measures["kappa"]["value"]
-        told.append(f"{check} {'–' if kappa is None else format(kappa, '.2f')}")
-    return f"a 1.5B model; kappa with labels (docs/calibration.md): {', '.join(told)}"
-
-
-def _need_engine() -> None:
-    from importlib.util import find_spec
-
     if find_spec("xllamacpp") is None:
         raise UsageError(
             "no --model named, and the embedded engine is not installed. Either "
             f"{install_hint('local')}, or name a model: --model openai:gpt-4o "
             "(with OPENAI_API_KEY, or OPENAI_BASE_URL for your own server)"
         )
+    name = DEFAULT_MODEL.partition(":")[2]
+    if path(name) is None:
+        from judge.cli.models import fetch
+
+        tell(f"no --model named; fetching the default judge {name} once")
+        fetch(name)
+    if quiet:
+        return
+    kappas = {check: j[0].measures["kappa"]["value"] for check, j in shipped().judges.items()}
+    told = [f"{c} {'–' if k is None else format(k, '.2f')}" for c, k in sorted(kappas.items())]
+    tell(
+        f"no --model named; {DEFAULT_MODEL} judges, a 1.5B model; kappa with labels "
+        f"(docs/calibration.md): {', '.join(told)}"
+    )
 
 
 def print_summary(
@@ -91,24 +71,19 @@ def print_summary(
     if summary.records:
         rows = [[name, *(str(row.get(c) or "") for c in columns)] for name, row in counts]
         print_table(["check", *columns], rows, err=True)
-    told = [*_rates(summary), *_gate(summary, fail_under, held), *_failures(summary)]
-    told += troubles(summary)
+    told = [*_rates(summary)]
+    if held is not None:
+        empty = "" if summary.records else " (there is no record)"
+        told.append(f"gate {fail_under}: {'holds' if held else 'does not hold'}{empty}")
+    told += [*_failures(summary), *troubles(summary)]
     told += [_corrected(rate) for rate in report.corrections.rates()]
-    told += [*_effort(report), *_where(summary, out)]
+    told += _effort(report)
+    if out is not None and summary.records:
+        page = shlex.quote(str(out.with_suffix(".html")))
+        told += [f"output: {out}", f"next: judge report {shlex.quote(str(out))} -o {page}"]
     for line in told:
-        say(_folded(line), err=True)
-
-
-def _folded(line: str) -> str:
-    """The line in the columns there are, what is folded further in; words are not broken."""
-    indent = " " * (2 + len(line) - len(line.lstrip()))
-    return fill(
-        line,
-        width(err=True),
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+        indent = " " * (2 + len(line) - len(line.lstrip()))
+        say("\n".join(folded(line, width(err=True), indent)), err=True)
 
 
 def _rates(summary: Summary) -> Iterator[str]:
@@ -124,22 +99,13 @@ def _rates(summary: Summary) -> Iterator[str]:
         )
 
 
-def _gate(summary: Summary, fail_under: float | None, held: bool | None) -> Iterator[str]:
-    if held is not None:
-        empty = "" if summary.records else " (there is no record)"
-        yield f"gate {fail_under}: {'holds' if held else 'does not hold'}{empty}"
-
-
 def _failures(summary: Summary) -> Iterator[str]:
     """The first records that failed: id, check, quote and the judge's reason."""
-    if not summary.failures:
-        return
-    count = summary.verdicts[Verdict.FAIL]
-    shown = len(summary.failures)
-    yield f"failed: {count}" + (f", the first {shown}:" if count > shown else "")
+    if summary.failures:
+        count, shown = summary.verdicts[Verdict.FAIL], len(summary.failures)
+        yield f"failed: {count}" + (f", the first {shown}:" if count > shown else "")
     for name, judgement in summary.failures:
-        told = f"{shortened(name, 40)}  {shortened(_why(judgement), _MOST_SHOWN)}"
-        yield f"  {told}"
+        yield f"  {shortened(name, 40)}  {shortened(_why(judgement), _MOST_SHOWN)}"
 
 
 def _why(judgement: Mapping[str, Any]) -> str:
@@ -153,14 +119,6 @@ def _why(judgement: Mapping[str, Any]) -> str:
     return read.reason or ""
 
 
-def _where(summary: Summary, out: Path | None) -> Iterator[str]:
-    """Where the output is, and the command that shows more."""
-    if out is not None and summary.records:
-        page = shlex.quote(str(out.with_suffix(".html")))
-        yield f"output: {out}"
-        yield f"next: judge report {shlex.quote(str(out))} -o {page}"
-
-
 def troubles(summary: Summary) -> list[str]:
     """How many records have no verdict for each reason, with the first of its messages."""
     told = []
@@ -171,20 +129,12 @@ def troubles(summary: Summary) -> list[str]:
     return told
 
 
-def exchanged(report: Report) -> str:
-    """How many calls were made, and how many replies came from the cache."""
-    calls = sum(counters["calls"] for counters in report.traffic.values())
-    hits = sum(counters["cache_hits"] for counters in report.traffic.values())
-    return f"{counted(calls, 'call')}, {counted(hits, 'reply', 'replies')} from cache"
-
-
 def _corrected(rate: CorrectedRate) -> str:
     """One check's pass rate as the judge has it, and with its errors taken out."""
-    raw = rate.corrected.raw
+    raw, estimate = rate.corrected.raw, rate.corrected.estimate
     told = f"{rate.check}: the judge passes {_share(raw)} of {raw.n}"
     if rate.undecided:
         told += f" ({rate.undecided} undecided)"
-    estimate = rate.corrected.estimate
     if estimate.value is None:
         told += f"; not corrected: {rate.corrected.reason}"
     else:
@@ -203,16 +153,22 @@ def _share(estimate: Estimate) -> str:
     return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
 
 
+def exchanged(report: Report) -> str:
+    """How many calls were made, and how many replies came from the cache."""
+    calls = sum(counters["calls"] for counters in report.traffic.values())
+    hits = sum(counters["cache_hits"] for counters in report.traffic.values())
+    return f"{counted(calls, 'call')}, {counted(hits, 'reply', 'replies')} from cache"
+
+
 def _effort(report: Report) -> Iterator[str]:
+    fresh = report.summary.records - report.summary.kept
+    pace = fresh / report.seconds if report.seconds else 0.0
+    kept = f", {report.summary.kept} kept" if report.summary.kept else ""
+    took = f"{counted(fresh, 'record')} in {report.seconds:.1f} s ({pace:.2f}/s)"
+    yield f"{took}{kept}, {exchanged(report)}"
     total: Counter[str] = Counter()
     for counters in report.traffic.values():
         total.update(counters)
-    fresh = report.summary.records - report.summary.kept
-    pace = fresh / report.seconds if report.seconds else 0.0
-    parts = [f"{counted(fresh, 'record')} in {report.seconds:.1f} s ({pace:.2f}/s)"]
-    if report.summary.kept:
-        parts.append(f"{report.summary.kept} kept")
-    yield ", ".join((*parts, exchanged(report)))
     parts = []
     if total["input_tokens"]:
         parts.append(f"{total['input_tokens']} + {total['output_tokens']} tokens")

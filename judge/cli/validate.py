@@ -6,7 +6,7 @@ import gc
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -107,74 +107,61 @@ def command(
         show(job, settings)
         return
     from judge.cli.progress import watcher
-    from judge.cli.summary import announce, gate, print_summary
+    from judge.cli.summary import announce, print_summary
     from judge.run.calibrated import profiled_models, profiles_of
 
     refuse_unusable(job)
-    if summary is not None:
-        _refuse_unwritable(summary)
+    place = summary.parent if summary is not None and not summary.exists() else summary
+    if summary is not None and (summary.is_dir() or not os.access(place or "", os.W_OK)):
+        raise UsageError(f"--summary {summary}: cannot be written; name a file in another folder")
     announce(profiled_models(settings, profiles_of(settings)), quiet=quiet)
     with watcher(job, quiet=quiet) as watching:
         report = validate(job, settings, watching)
-    held = gate(report, fail_under)
+    held, code = None, report.exit_code
+    if fail_under is not None:
+        # A gate over no record does not hold: an empty file must not look like a clean one.
+        rate = report.summary.pass_rate
+        held = rate is not None and rate >= fail_under
+        code = code if held or not report.finished else int(Exit.GATE)
     if summary is not None:
-        _write_summary(summary, report, settings, fail_under, held)
+        found = {**report.as_json(), "exit_code": code}
+        found["gate"] = {"fail_under": fail_under, "holds": held}
+        found["settings_from"] = settings.from_files
+        text = json.dumps(found, ensure_ascii=False, indent=2) + "\n"
+        try:
+            summary.write_text(text, "utf-8", "backslashreplace")
+        except OSError as error:
+            tell(f"--summary {summary} was not written: {error.strerror}")
     if not (report.broken_pipe or quiet):
         print_summary(report, fail_under, held, out)
     if report.fatal is not None:
         tell(report.fatal)
     if report.finished and not report.summary.records and not quiet:
         tell(nothing(job.inputs, job.limit))
-    if not (report.finished or report.broken_pipe):
-        tell(_how_to_go_on(report, out, settings))
-    elif report.finished and not quiet and (lost := report.summary.passing_errors):
-        again = "with --resume" if out is not None else "run again"
-        tell(
-            f"{counted(lost, 'record')} {'has' if lost == 1 else 'have'} no verdict because the "
-            f"server failed; the same command {again} asks for them once more"
-        )
-    raise typer.Exit(_code(report, held))
+    silent = report.broken_pipe or (report.finished and quiet)
+    if not silent and (told := _how_to_go_on(report, out, settings)):
+        tell(told)
+    raise typer.Exit(code)
 
 
-def _code(report: Report, held: bool | None) -> int:
-    """The exit code: the gate's, where the run came to its end, else the run's."""
-    return int(Exit.GATE) if held is False and report.finished else report.exit_code
-
-
-def _refuse_unwritable(summary: Path) -> None:
-    if summary.is_dir() or not os.access(summary if summary.exists() else summary.parent, os.W_OK):
-        raise UsageError(
-            f"--summary {summary}: cannot be written; name a file in a folder that can"
-        )
-
-
-def _write_summary(
-    path: Path, report: Report, settings: Settings, fail_under: float | None, held: bool | None
-) -> None:
-    told: dict[str, Any] = {**report.as_json(), "exit_code": _code(report, held)}
-    told["gate"] = {"fail_under": fail_under, "holds": held}
-    told["settings_from"] = {file: list(names) for file, names in settings.from_files.items()}
-    try:
-        path.write_text(
-            json.dumps(told, ensure_ascii=False, indent=2) + "\n", "utf-8", "backslashreplace"
-        )
-    except OSError as error:
-        tell(f"--summary {path} was not written: {error.strerror}")
-
-
-def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str:
+def _how_to_go_on(report: Report, out: Path | None, settings: Settings) -> str | None:
+    """What to type after a run that has not judged every record; None after one that has."""
+    again = "with --resume" if out is not None else "run again"
+    if report.finished:
+        lost = report.summary.passing_errors
+        what = f"{counted(lost, 'record')} without a verdict because the server failed"
+        return f"{what}; the same command {again} asks once more" if lost else None
     if not (report.begun or report.summary.records or report.batches):
         unchanged = f" and {out} is as it was" if out is not None and out.exists() else ""
         return f"nothing was written{unchanged}; the same command can be run again"
-    written = (
-        f"{counted(report.summary.records, 'record')} "
-        f"{'was' if report.summary.records == 1 else 'were'} written to {out or 'the output'}"
-    )
+    count = report.summary.records
+    written = f"{counted(count, 'record')} {'was' if count == 1 else 'were'} written to "
+    written += str(out or "the output")
     if report.batches:
-        again = "with --resume" if out is not None else "run again"
+        batches = counted(report.batches, "batch", "batches")
         return (
-            f"{written}; {counted(report.batches, 'batch', 'batches')} still at the provider; "
-            f"the same command {again} picks up the results"
+            f"{written}; {batches} still at the provider; the same command {again} picks up the "
+            "results"
         )
     if out is not None:
         return f"{written}; the same command with --resume goes on from there"

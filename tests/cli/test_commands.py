@@ -131,3 +131,17 @@ def test_shell_completion(judge: Shell) -> None:
     script = [str(Path(sys.executable).with_name("judge"))]
     done = subprocess.run(script, capture_output=True, env={**judge.env, **asked})
     assert done.stdout.decode().split() == ["validate"], done.stderr
+
+
+def test_the_widths_of_intervals_by_number_of_labels(typed: Any) -> None:
+    code, out, told = typed("plan", "--labels", "--expect", "0.6")
+    assert (code, told) == (0, "")
+    lines = out.splitlines()
+    assert lines[1].split() == ["labels", "accuracy", "kappa", "true-positive-rate", "pass-rate"]
+    widths = {line.split()[0]: line.split()[2] for line in lines[3:-1]}
+    # Fleiss, Cohen and Everitt (1969): 0.443 is twice 1.96 times the square root of 0.64 / 50.
+    assert (widths["50"], widths["200"], widths["1,000"]) == ("0.443", "0.222", "0.099")
+    code, _, told = typed("plan", "--labels", "--expect", "1")
+    assert code == 2 and "--expect 1: no agreement at prevalence 0.5" in told
+    code, _, told = typed("plan", "--labels", "stories.jsonl")
+    assert code == 2 and "--labels reads no INPUT" in told

@@ -42,21 +42,6 @@ def test_of_several_inputs_the_file_at_fault_is_named(judge: Typed) -> None:
     assert told["message"] == "id 'n1' was already on line 1 of a.jsonl"
 
 
-def test_of_inputs_that_are_called_alike_the_paths_are_named(judge: Typed) -> None:
-    for folder in ("one", "two"):
-        (judge.folder / folder).mkdir()
-    judge.write("one/part.jsonl", [norm(1), norm(2)])
-    judge.write("two/part.jsonl", [norm(3), norm(1)])
-    judge.write("other.jsonl", [norm(2)])
-    inputs = ("one/part.jsonl", "two/part.jsonl", "other.jsonl")
-    done = judge("validate", *inputs, *ONE)
-    told = [json.loads(line)["judge"].get("error") for line in done.stdout.splitlines()]
-    assert told[:3] == [None] * 3
-    assert (told[3]["file"], told[3]["line"]) == ("two/part.jsonl", 2)
-    assert told[3]["message"] == "id 'n1' was already on line 1 of one/part.jsonl"
-    assert told[4]["file"] == "other.jsonl"
-
-
 def test_of_one_input_the_line_is_enough(judge: Typed) -> None:
     judge.write("a.jsonl", [norm(1), norm(1)])
     done = judge("validate", "a.jsonl", *ONE)

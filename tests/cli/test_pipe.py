@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import subprocess
-from typing import Any
 
 import pytest
 
@@ -115,22 +114,23 @@ def test_closed_standard_streams(judge: Shell) -> None:
 
 
 def test_a_record_that_takes_long_shows_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    from types import SimpleNamespace
-
     from judge.cli import progress
-    from judge.judging.calls import Counters
-    from judge.run.summary import Summary
-    from judge.settings import Settings
 
     now = [0.0]
     said: list[str] = []
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(progress.typer, "echo", lambda text, err: said.append(text))
-    client = SimpleNamespace(counters=Counters(calls=7))
-    budget = SimpleNamespace(cost=0.0)
-    setup: Any = SimpleNamespace(settings=Settings(), clients={"m": client}, budget=budget)
-    lines, summary = progress.LogLines(4), Summary()
-    for now[0] in (1.0, 9.0, 11.0, 12.0, 25.0):
-        lines.tick(summary, setup)
-    assert len(said) == 2
-    assert "0/4 records" in said[0] and "7 calls" in said[0]
+    monkeypatch.setattr(progress, "tell", said.append)
+    lines = progress.Lines("records")
+    for now[0], done, calls in (
+        (0, 1, 1),
+        (9, 1, 2),
+        (11, 2, 7),
+        (12, 2, 8),
+        (25, 2, 7),
+        (340, 2, 7),
+    ):
+        lines("judging", done, 4, f"{calls} calls")
+    assert said == [
+        "judging: 2/4 records, 0.09/s | 7 calls",
+        "judging: 2/4 records, 0.00/s | 7 calls",
+    ]

@@ -1,10 +1,9 @@
-"""`judge models serve` and runs with a server of their own: a made-up vLLM."""
+"""Runs with a server of their own: a made-up vLLM."""
 
 from __future__ import annotations
 
 import os
 import signal
-import urllib.request
 
 import pytest
 from serving.made_vllm import alive, put, starts, wait_for
@@ -55,51 +54,6 @@ def test_a_server_that_is_killed_midway_changes_nothing(made: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_serve_prints_an_address_and_brings_a_killed_server_back_once(made: Shell) -> None:
-    words = ("models", "serve", "some/model", "--", "--tensor-parallel-size", "2")
-    process = made.start(*words)
-    assert process.stdout is not None
-    try:
-        url = process.stdout.readline().decode().strip()
-        for life in range(2):
-            wait_for(lambda life=life: len(starts(made.folder)) == life + 1, "it is not back")
-            wait_for(lambda: _healthy(url), "it does not answer")
-            assert starts(made.folder)[life]["argv"][-2:] == ["--tensor-parallel-size", "2"]
-            os.kill(starts(made.folder)[life]["server"], signal.SIGKILL)
-        out, told = process.communicate(timeout=60)
-        assert (process.returncode, out) == (4, b""), "one line, for scripts"
-        assert b"was ended by SIGKILL, after a restart. Its log is" in told
-        left = [entry["worker"] for entry in starts(made.folder)]
-        wait_for(lambda: not any(map(alive, left)), "a worker lives on")
-    finally:
-        process.kill()
-        process.communicate()
-
-
-@pytest.mark.slow
-def test_serve_stops_at_sigterm(made: Shell) -> None:
-    process = made.start("models", "serve", "some/model")
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline().startswith(b"http://127.0.0.1:")
-        process.send_signal(signal.SIGTERM)
-        _, told = process.communicate(timeout=60)
-        assert process.returncode == 0 and b"is stopped" in told
-        assert not any(alive(entry["server"]) for entry in starts(made.folder))
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _healthy(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url.removesuffix("/v1") + "/health", timeout=10) as answered:
-            return bool(answered.status == 200)
-    except OSError:
-        return False
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_run_that_ends_early_leaves_no_server(made: Shell, number: signal.Signals) -> None:
     process = made.start(*PIPED, "-o", "out")
@@ -114,16 +68,3 @@ def test_a_run_that_ends_early_leaves_no_server(made: Shell, number: signal.Sign
     process.communicate()
     (entry,) = starts(made.folder)
     wait_for(lambda: not alive(entry["server"]) and not alive(entry["worker"]), "it lives on")
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("m", "--host", "0.0.0.0"), "opens the model to the network: set VLLM_API_KEY"),
-        (("--", "--config=x.yaml"), "an option of a command line, not a model's name"),
-        (("m", "--", "--api-key=abc"), "puts a key on a command line"),
-    ],
-)
-def test_what_cannot_be_served(made: Shell, words: tuple[str, ...], told: str) -> None:
-    refused = made("models", "serve", *words)
-    assert refused.returncode == 2 and told in refused.stderr.decode()

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from judge.cli.streams import ReaderGone
-
 from .typed import Typed
 
 ROW = {"country": "Egypt", "value": "Respect", "rule_of_thumb": "Greet everyone."}
@@ -36,7 +34,7 @@ def test_tables_are_written_though_nobody_reads_them(
     typed: Typed, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     def gone(*_: object, **__: object) -> None:
-        raise ReaderGone
+        raise BrokenPipeError
 
     monkeypatch.setattr("judge.cli.result_tables.print_results", gone)
     # Figures take seconds, and say nothing here.
