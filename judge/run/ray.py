@@ -49,6 +49,9 @@ CHUNK = 8
 GATHER_SECONDS = 0.01
 """How long a chunk waits for further records."""
 
+AGAIN_SECONDS = 0.5
+"""Until a chunk whose worker died is put in again."""
+
 MARK_SECONDS = 2.0
 """Between two empty chunks."""
 
@@ -74,6 +77,7 @@ class Feed:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._chunks: dict[int, bytes] = {}
+        self._begun: set[int] = set()
         self._end: int | None = None
         self._changed = asyncio.Condition()
 
@@ -84,6 +88,16 @@ class Feed:
             for old in [old for old in self._chunks if old < done]:
                 del self._chunks[old]
             self._changed.notify_all()
+
+    async def begin(self, number: int) -> None:
+        """A worker has a chunk in hand."""
+        self._begun.add(number)
+
+    async def begun(self, number: int) -> bool:
+        """Whether a worker had a chunk in hand; asked once."""
+        begun = number in self._begun
+        self._begun.discard(number)
+        return begun
 
     async def close(self, end: int) -> None:
         """There are so many chunks in all."""
@@ -150,6 +164,7 @@ class Worker:
     async def __call__(self, batch: dict[str, Any]) -> Any:
         """One chunk's lines, and what was counted since the last: a row of pickled bytes."""
         chunk = batch["chunk"][0]
+        await self._feed.begin.remote(int(batch["number"][0]))
         done = await self._done(pickle.loads(chunk) if chunk else ())
         yield {"number": batch["number"], "done": [pickle.dumps((done, *self._new()))]}
 
@@ -363,9 +378,14 @@ class Stream:
             if self._waiting:
                 await self._put([], ATTEMPTS)
 
-    async def _put_again(self, chunk: Chunk, attempt: int) -> None:
-        last = attempt == ATTEMPTS
-        for part in [[pair] for pair in chunk] if last else [chunk]:
+    async def _put_again(self, place: int, chunk: Chunk, attempt: int) -> None:
+        # A chunk that was only on its way to a dead worker says nothing about its records.
+        attempt += await self._feed.begun.remote(place)
+        if attempt > ATTEMPTS:
+            self._settle([(number, None) for number, _ in chunk])
+            return
+        await asyncio.sleep(AGAIN_SECONDS)
+        for part in [[pair] for pair in chunk] if attempt == ATTEMPTS else [chunk]:
             await self._put(part, attempt)
 
     async def aclose(self) -> None:
@@ -435,20 +455,14 @@ class Stream:
     ) -> None:
         self._counted(counters, cost)
         while self._first < place:
+            lost = self._put_again(self._first, *self._chunks.popleft())
             self._first += 1
-            self._lost(*self._chunks.popleft())
+            again = asyncio.get_running_loop().create_task(lost)
+            self._again.add(again)
+            again.add_done_callback(self._again.discard)
         self._settle(done)
         self._chunks.popleft()
         self._first += 1
-
-    def _lost(self, chunk: Chunk, attempt: int) -> None:
-        """The worker of a chunk has died."""
-        if attempt == ATTEMPTS:
-            self._settle([(number, None) for number, _ in chunk])
-            return
-        again = asyncio.get_running_loop().create_task(self._put_again(chunk, attempt + 1))
-        self._again.add(again)
-        again.add_done_callback(self._again.discard)
 
     def _settle(self, done: Iterable[tuple[int, bytes | JudgeError | None]]) -> None:
         for number, outcome in done:
