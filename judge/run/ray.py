@@ -339,6 +339,7 @@ class Stream:
         self._first = self._numbered = 0
         self._thread: threading.Thread | None = None
         self._marking: asyncio.Task[None] | None = None
+        self._suspects = asyncio.Lock()
 
     async def judged(self, item: Item) -> bytes | None:
         """The item's output line; None where its workers died.
@@ -385,8 +386,14 @@ class Stream:
             self._settle([(number, None) for number, _ in chunk])
             return
         await asyncio.sleep(AGAIN_SECONDS)
-        for part in [[pair] for pair in chunk] if attempt == ATTEMPTS else [chunk]:
-            await self._put(part, attempt)
+        if attempt < ATTEMPTS:
+            await self._put(chunk, attempt)
+            return
+        for pair in chunk:
+            # One after the other, so that none is blamed for a death beside it.
+            async with self._suspects:
+                await self._put([pair], attempt)
+                await asyncio.wait([self._waiting[pair[0]]])
 
     async def aclose(self) -> None:
         """End the stream, and leave the user's cluster or end judge's own."""
