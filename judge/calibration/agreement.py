@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from judge.calibration.plain import plain
 from judge.errors import UsageError
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     Statistic = Callable[[NDArray[np.int64]], float | None]
 
-T = TypeVar("T")
-Answers = Sequence[tuple[str | None, str | None]]
+Drawn = tuple[Any, Any, str]
+"""What a statistic is computed from: two answers (or a place in a table), and their record."""
 
 OWN_ANSWERS = frozenset(
     {"unsure", "unanswerable", "don't know", "i don't know", "can't tell", "discard"}
@@ -85,6 +85,9 @@ class Question:
     slices: dict[str, str] = field(default_factory=dict)
 
 
+Rows = Sequence[tuple[Question, Mapping[str, str]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """One set of annotators over one set of questions.
@@ -112,21 +115,27 @@ class Figures:
     majorities: Mapping[str, int]
     measures: Mapping[str, Estimate]
 
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many questions have one majority answer, several, or none."""
+        diverge = self.majorities.get(DIVERGE, 0)
+        several = sum(count for answer, count in self.majorities.items() if JOINED in answer)
+        single = self.questions - several - diverge
+        return {"single": single, "several": several, "diverge": diverge}
+
 
 @dataclass(frozen=True, slots=True)
 class Across:
     """Two groups against each other.
 
-    `pairwise`: one rater from each, over the questions that both answered (n) out of all (of).
-    `same`: the share of same majorities where both groups have one, `kappa` Cohen's of these.
-    `majorities` counts the second group's under each of the first's, DIVERGE included.
+    `measures`: `pairwise` (one rater from each, over the questions that both answered (n) out of
+    all (of)); `same`, the share of same majorities where both groups have one, and `kappa`, Cohen's
+    of these. `majorities` counts the second group's under each of the first's, DIVERGE included.
     """
 
     first: str
     second: str
-    pairwise: Estimate
-    same: Estimate
-    kappa: Estimate
+    measures: Mapping[str, Estimate]
     majorities: Mapping[str, Mapping[str, int]]
 
 
@@ -237,23 +246,23 @@ def _gather(items: Iterable[LabelledItem]) -> tuple[list[Question], dict[str, in
 
 def _check(check: str, questions: Sequence[Question], options: Options) -> CheckAgreement:
     classes = _classes(questions, options)
-    groups = {a.group for q in questions for a in q.annotations.values() if a.group is not None}
-    samples = {group: _Sample(questions, group) for group in sorted(groups)}
+    names = {a.group for q in questions for a in q.annotations.values() if a.group is not None}
+    groups = {name: _rows(questions, name) for name in sorted(names)}
     parts: dict[str, list[Question]] = defaultdict(list)
     if options.by is not None:
         for question in questions:
             parts[question.slices.get(options.by, "(none)")].append(question)
     crosswise = [
-        _across((a, samples[a]), (b, samples[b]), len(questions), classes, options)
-        for a, b in combinations(samples, 2)
+        Across(a, b, *_across(groups[a], groups[b], len(questions), classes, options))
+        for a, b in combinations(groups, 2)
     ]
     return CheckAgreement(
         check,
         classes,
-        _figures(_Sample(questions), classes, options),
-        {group: _figures(sample, classes, options) for group, sample in samples.items()},
-        {name: _figures(_Sample(parts[name]), classes, options) for name in sorted(parts)},
-        [one for one in crosswise if one.pairwise.n],
+        _figures(_rows(questions), classes, options),
+        {name: _figures(rows, classes, options) for name, rows in groups.items()},
+        {name: _figures(_rows(parts[name]), classes, options) for name in sorted(parts)},
+        [one for one in crosswise if one.measures["pairwise"].n],
     )
 
 
@@ -267,9 +276,12 @@ def _classes(questions: Sequence[Question], options: Options) -> tuple[str, ...]
     found |= {q.gold for q in questions if q.gold is not None}
     own = sorted((found & OWN_ANSWERS) - set(options.order))
     rest = sorted(found - set(own) - set(options.order))
-    # Two spellings of one number would be two places on its scale.
-    numbers = [_number(answer) for answer in (*options.order, *rest)]
-    numeric = None not in numbers and len(set(numbers)) == len(numbers)
+    try:
+        # Two spellings of one number would be two places on its scale.
+        numbers = {Fraction(answer): answer for answer in (*options.order, *rest)}
+    except (ValueError, ZeroDivisionError):
+        numbers = {}
+    numeric = len(numbers) == len(options.order) + len(rest)
     if options.level == "interval" and not numeric:
         raise UsageError(f"level interval needs numbers, not {', '.join((*options.order, *rest))}")
     if rest and (options.order or (options.level == "ordinal" and not numeric)):
@@ -279,93 +291,84 @@ def _classes(questions: Sequence[Question], options: Options) -> tuple[str, ...]
             needed = "level ordinal needs the order of all answers"
         raise UsageError(f"{questions[0].check}: {needed}; without: {rest}")
     if (numeric and not options.order) or options.level == "interval":
-        return (*sorted((*options.order, *rest), key=Fraction), *own)
+        return (*(numbers[number] for number in sorted(numbers)), *own)
     return (*options.order, *rest, *own)
 
 
-def _number(answer: str) -> Fraction | None:
-    try:
-        return Fraction(answer)
-    except (ValueError, ZeroDivisionError):
-        return None
+def _rows(questions: Sequence[Question], group: str | None = None) -> Rows:
+    """The questions that a group answered (None: all annotators), with its answers by annotator."""
+    given = [
+        (q, {name: a.answer for name, a in q.annotations.items() if group in (None, a.group)})
+        for q in questions
+    ]
+    return [(question, answers) for question, answers in given if answers]
 
 
-class _Sample:
-    """The questions that a group answered (None: all annotators), with their answers."""
-
-    def __init__(self, questions: Sequence[Question], group: str | None = None) -> None:
-        given = [
-            (q, {n: a.answer for n, a in q.annotations.items() if group in (None, a.group)})
-            for q in questions
-        ]
-        self.asked = [(question, answers) for question, answers in given if answers]
-        self.answers = [list(answers.values()) for _, answers in self.asked]
-        self.records = [question.record for question, _ in self.asked]
-        self.annotators = sorted({name for _, answers in self.asked for name in answers})
-
-
-def _figures(sample: _Sample, classes: Sequence[str], options: Options) -> Figures:
-    counts = count_table(sample.answers, classes)
-    answers = Counter(answer for given in sample.answers for answer in given)
-    undecided = sum(count for answer, count in answers.items() if answer in OWN_ANSWERS)
-    won = [_winner(given, options.majority) for given in sample.answers]
+def _figures(rows: Rows, classes: Sequence[str], options: Options) -> Figures:
+    given = [list(answers.values()) for _, answers in rows]
+    annotators = sorted({name for _, answers in rows for name in answers})
+    counts = count_table(given, classes)
+    answers = Counter(answer for one in given for answer in one)
+    won = [_winner(one, options.majority) for one in given]
     # An answer that decides nothing has no place on a scale.
     ranked = [one for one in classes if one in options.order or one not in OWN_ANSWERS]
     scale = list(classes) if options.level == "nominal" else ranked
     values = [float(Fraction(name)) for name in scale] if options.level == "interval" else None
     alpha = partial(krippendorff_alpha, level=options.level, values=values)
-    measures = {
-        "fleiss": _measured(fleiss_kappa, counts, sample, options),
-        "pairwise": _measured(percent_agreement, counts, sample, options),
-        "alpha": _measured(alpha, count_table(sample.answers, scale), sample, options),
-        "undecided": Estimate(
-            undecided / answers.total() if answers else None, n=undecided, of=answers.total()
-        ),
+    tables: dict[str, tuple[Statistic, NDArray[np.int64]]] = {
+        "fleiss": (fleiss_kappa, counts),
+        "pairwise": (percent_agreement, counts),
+        "alpha": (alpha, count_table(given, scale)),
     }
-    if len(sample.annotators) == 2:
-        measures["cohen"] = _cohen(sample, scale, options)
     for column, name in enumerate(classes if len(classes) > 2 else ()):
-        kappa = partial(class_kappa, column=column)
-        measures[f"fleiss of {name}"] = _measured(kappa, counts, sample, options)
+        tables[f"fleiss of {name}"] = (partial(class_kappa, column=column), counts)
+    measures = {
+        name: _of_table(statistic, table, rows, options)
+        for name, (statistic, table) in tables.items()
+    }
+    undecided, labels = sum(answers[name] for name in OWN_ANSWERS), answers.total()
+    measures["undecided"] = Estimate(undecided / labels if labels else None, n=undecided, of=labels)
+    if len(annotators) == 2:
+        one, other = annotators
+        kappa = partial(_kappa, weights=_WEIGHTS[options.level], order=scale)
+        pairs = [(answers.get(one), answers.get(other), q.record) for q, answers in rows]
+        both = [pair for pair in pairs if pair[0] in scale and pair[1] in scale]
+        measures["cohen"] = _estimate(kappa, both, len(rows), options)
+    golden = [
+        (winner, question.gold, question.record)
+        for winner, (question, _) in zip(won, rows, strict=True)
+        if question.gold is not None
+    ]
+    for name in ("", *classes):
+        held = [one for one in golden if name in ("", one[1])]
+        if held:
+            decided = [one for one in held if one[0] is not None]
+            key = f"accuracy of {name}" if name else "accuracy"
+            measures[key] = _estimate(_share_equal, decided, len(held), options)
     return Figures(
-        questions=len(sample.asked),
-        labels=answers.total(),
-        annotators=len(sample.annotators),
+        questions=len(rows),
+        labels=labels,
+        annotators=len(annotators),
         answers={name: answers[name] for name in classes},
         majorities=dict(sorted(Counter(winner or DIVERGE for winner in won).items())),
-        measures=measures | _accuracies(sample, won, classes, options),
+        measures=measures,
     )
 
 
-def _measured(
-    statistic: Statistic, counts: NDArray[np.int64], sample: _Sample, options: Options
+def _of_table(
+    statistic: Statistic, counts: NDArray[np.int64], rows: Rows, options: Options
 ) -> Estimate:
     """A statistic of the count table, over its rows with two ratings or more."""
     raters = counts.sum(axis=1)
-    paired = counts[raters >= 2]
-    clusters = [r for r, count in zip(sample.records, raters, strict=True) if count >= 2]
-    rows = range(len(paired))
-    found = _estimate(lambda drawn: statistic(paired[list(drawn)]), rows, clusters, options)
-    return replace(found, of=int((raters >= 1).sum()))
-
-
-def _accuracies(
-    sample: _Sample, won: Sequence[str | None], classes: Sequence[str], options: Options
-) -> dict[str, Estimate]:
-    golden = [
-        ((winner, question.gold), question.record)
-        for winner, (question, _) in zip(won, sample.asked, strict=True)
-        if question.gold is not None
+    paired = [
+        (at, None, question.record) for at, (question, _) in enumerate(rows) if raters[at] >= 2
     ]
-    found = {}
-    for gold in (None, *classes):
-        held = [one for one in golden if gold in (None, one[0][1])]
-        decided = [one for one in held if one[0][0] is not None]
-        if held:
-            pairs, records = [pair for pair, _ in decided], [record for _, record in decided]
-            name = "accuracy" if gold is None else f"accuracy of {gold}"
-            found[name] = replace(_estimate(_share_equal, pairs, records, options), of=len(held))
-    return found
+    return _estimate(
+        lambda drawn: statistic(counts[[at for at, _, _ in drawn]]),
+        paired,
+        int((raters >= 1).sum()),
+        options,
+    )
 
 
 def _winner(answers: Sequence[str], threshold: Threshold) -> str | None:
@@ -375,74 +378,58 @@ def _winner(answers: Sequence[str], threshold: Threshold) -> str | None:
     return majority(answers, threshold)
 
 
-def _cohen(sample: _Sample, scale: Sequence[str], options: Options) -> Estimate:
-    first, second = sample.annotators
-    both = [
-        ((given[first], given[second]), question.record)
-        for question, given in sample.asked
-        if given.get(first) in scale and given.get(second) in scale
-    ]
-    kappa = partial(_kappa, weights=_WEIGHTS[options.level], order=scale)
-    found = _estimate(kappa, [pair for pair, _ in both], [r for _, r in both], options)
-    return replace(found, of=len(sample.asked))
-
-
 def _across(
-    one: tuple[str, _Sample],
-    other: tuple[str, _Sample],
-    of: int,
-    classes: Sequence[str],
-    options: Options,
-) -> Across:
-    theirs = {id(question): list(given.values()) for question, given in other[1].asked}
+    one: Rows, other: Rows, of: int, classes: Sequence[str], options: Options
+) -> tuple[dict[str, Estimate], dict[str, dict[str, int]]]:
+    theirs = {id(question): list(answers.values()) for question, answers in other}
     shared = [
-        (question.record, list(given.values()), theirs[id(question)])
-        for question, given in one[1].asked
+        (question.record, list(answers.values()), theirs[id(question)])
+        for question, answers in one
         if id(question) in theirs
     ]
-    records = [record for record, _, _ in shared]
-    first = count_table([answers for _, answers, _ in shared], classes)
-    second = count_table([answers for _, _, answers in shared], classes)
-    pairwise = _estimate(
-        lambda rows: agreement_across(first[list(rows)], second[list(rows)]),
-        range(len(shared)),
-        records,
-        options,
-    )
-    won = [(_winner(a, options.majority), _winner(b, options.majority)) for _, a, b in shared]
+    first, second = (count_table([row[n] for row in shared], classes) for n in (1, 2))
+
+    def pairwise(drawn: Sequence[Drawn]) -> float | None:
+        at = [number for number, _, _ in drawn]
+        return agreement_across(first[at], second[at])
+
+    won = [
+        (_winner(a, options.majority), _winner(b, options.majority), record)
+        for record, a, b in shared
+    ]
     table: dict[str, Counter[str]] = defaultdict(Counter)
-    for a, b in won:
+    for a, b, _ in won:
         table[a or DIVERGE][b or DIVERGE] += 1
-    decided = [(pair, r) for pair, r in zip(won, records, strict=True) if None not in pair]
-    pairs, clusters = [pair for pair, _ in decided], [record for _, record in decided]
-    return Across(
-        one[0],
-        other[0],
-        replace(pairwise, of=of),
-        replace(_estimate(_share_equal, pairs, clusters, options), of=len(shared)),
-        replace(_estimate(_kappa, pairs, clusters, options), of=len(shared)),
-        {name: dict(counts) for name, counts in table.items()},
-    )
+    places = [(at, None, record) for at, (record, _, _) in enumerate(shared)]
+    decided = [(a, b, record) for a, b, record in won if a is not None and b is not None]
+    measures = {
+        "pairwise": _estimate(pairwise, places, of, options),
+        "same": _estimate(_share_equal, decided, len(shared), options),
+        "kappa": _estimate(_kappa, decided, len(shared), options),
+    }
+    return measures, {name: dict(counts) for name, counts in table.items()}
 
 
 def _estimate(
-    statistic: Callable[[Sequence[T]], float | None],
-    items: Sequence[T],
-    clusters: Sequence[str],
+    statistic: Callable[[Sequence[Drawn]], float | None],
+    drawn: Sequence[Drawn],
+    of: int,
     options: Options,
 ) -> Estimate:
-    if not items:
-        return Estimate(None)
-    if not options.draws:
-        return Estimate(statistic(items), n=len(items), of=len(items))
-    return bootstrap(statistic, items, clusters, draws=options.draws, seed=options.seed)
+    """The statistic over triples whose last part is the record, by which they are drawn."""
+    if not drawn or not options.draws:
+        return Estimate(statistic(drawn) if drawn else None, n=len(drawn), of=of)
+    records = [record for _, _, record in drawn]
+    found = bootstrap(statistic, drawn, records, draws=options.draws, seed=options.seed)
+    return replace(found, of=of)
 
 
 def _kappa(
-    pairs: Answers, weights: Weights = "none", order: Sequence[str] | None = None
+    pairs: Sequence[Drawn], weights: Weights = "none", order: Sequence[str] | None = None
 ) -> float | None:
-    return cohen_kappa([a for a, _ in pairs], [b for _, b in pairs], weights=weights, order=order)
+    one, other = ([pair[n] for pair in pairs] for n in (0, 1))
+    return cohen_kappa(one, other, weights=weights, order=order)
 
 
-def _share_equal(pairs: Answers) -> float | None:
-    return sum(a == b for a, b in pairs) / len(pairs) if pairs else None
+def _share_equal(pairs: Sequence[Drawn]) -> float | None:
+    return sum(a == b for a, b, _ in pairs) / len(pairs) if pairs else None

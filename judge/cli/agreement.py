@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,11 +11,20 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.options import need_calibrate
-from judge.cli.printing import say, tell
+from judge.cli.printing import print_table, say, tell
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from judge.records.labels import LabelledItem
+    from judge.calibration.agreement import Across, Agreement, Figures
+    from judge.stats.intervals import Estimate
+
+_MOST_ANSWERS = 12
+"""More classes than this make no columns: free answers, or a misread field."""
+
+_UNSIGNED = (
+    "the labels do not say who gave which answer: write them as "
+    '{"labels": {"CHECK": {"ann": "yes", "bo": "no"}}}, or as a table of item, annotator and label'
+)
 
 EPILOG = """**Examples**
 
@@ -93,20 +102,34 @@ def command(
     sources = opt.inputs_or_stdin(labels, context)
     need_calibrate("judge agreement")
     from judge.calibration.agreement import Options, agreement
+    from judge.records.labels import LabelledItem, read_labels
     from judge.stats.votes import Threshold
 
-    named = _ordered(order)
-    options = Options(Threshold.parse(majority), level, named, by, draws, seed)
-    reading = _Reading(sources, check, annotators)
-    report = agreement(reading, options)
+    unreadable = labelled = 0
+
+    def items() -> Iterator[LabelledItem]:
+        nonlocal unreadable, labelled
+        for source in sources:
+            for item in read_labels(source, check, annotators=annotators):
+                if isinstance(item, LabelledItem):
+                    labelled += 1
+                    yield item
+                    continue
+                unreadable += 1
+                message = item.problem.message if item.problem else "holds no label"
+                tell(f"{item.source}, line {item.line}: {message}")
+
+    options = Options(Threshold.parse(majority), level, _ordered(order), by, draws, seed)
+    report = agreement(items(), options)
     if not report.checks:
-        raise UsageError(_nothing(sources, reading))
+        lines = f"; {unreadable} line(s) could not be read" if unreadable else ""
+        if not labelled:
+            raise UsageError(f"{', '.join(sources)}: no labels at all{lines}")
+        raise UsageError(f"{_UNSIGNED}{lines}")
     if as_json:
         say(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
-        from judge.cli.agreement_tables import show
-
-        show(report)
+        _show(report)
     if report.repeated:
         tell(
             f"{report.repeated} answers were left out: their annotator had answered the question "
@@ -114,32 +137,9 @@ def command(
         )
     if report.conflicting:
         tell(f"{report.conflicting} times a second gold answer differed; the first one holds")
-    if reading.unreadable:
-        tell(f"{reading.unreadable} line(s) could not be read")
+    if unreadable:
+        tell(f"{unreadable} line(s) could not be read")
         raise typer.Exit(int(Exit.INCOMPLETE))
-
-
-class _Reading:
-    """The labelled items of all sources; lines that cannot be read are named on stderr."""
-
-    def __init__(self, sources: Sequence[str], check: str | None, annotators: Path | None) -> None:
-        self._asked = (sources, check, annotators)
-        self.unreadable = 0
-        self.labelled = 0
-
-    def __iter__(self) -> Iterator[LabelledItem]:
-        from judge.records.labels import LabelledItem, read_labels
-
-        sources, check, annotators = self._asked
-        for source in sources:
-            for item in read_labels(source, check, annotators=annotators):
-                if isinstance(item, LabelledItem):
-                    self.labelled += 1
-                    yield item
-                    continue
-                self.unreadable += 1
-                message = item.problem.message if item.problem else "holds no label"
-                tell(f"{item.source}, line {item.line}: {message}")
 
 
 def _ordered(text: str | None) -> tuple[str, ...]:
@@ -150,12 +150,97 @@ def _ordered(text: str | None) -> tuple[str, ...]:
     return named
 
 
-def _nothing(sources: Sequence[str], reading: _Reading) -> str:
-    lines = f"; {reading.unreadable} line(s) could not be read" if reading.unreadable else ""
-    if not reading.labelled:
-        return f"{', '.join(sources)}: no labels at all{lines}"
-    return (
-        "the labels do not say who gave which answer: write them as "
-        '{"labels": {"CHECK": {"ann": "yes", "bo": "no"}}}, or as a table of item, annotator and '
-        f"label{lines}"
+def _show(report: Agreement) -> None:
+    """Print the tables of each check, and the means over all checks."""
+    for check in report.checks:
+        name = check.check
+        rows = {"all": check.overall, **check.groups, **check.parts}
+        labels = f"{check.overall.labels} labels by {check.overall.annotators} annotators"
+        heads = {"Fleiss κ": "fleiss", "pairwise": "pairwise", "α": "alpha", "Cohen κ": "cohen"}
+        _measures(f"{name}: agreement of {labels} (95 % intervals)", rows, heads, _interval)
+        _majorities(name, rows)
+        golds = {"all": "accuracy", **{one: f"accuracy of {one}" for one in check.classes}}
+        title = f"{name}: accuracy of the majority, over questions with gold and a majority"
+        _measures(title, rows, golds, _right)
+        if len(check.classes) <= _MOST_ANSWERS:
+            _answers(name, rows, check.classes)
+            heads = {one: f"fleiss of {one}" for one in check.classes}
+            _measures(f"{name}: Fleiss κ of each answer", rows, heads, _interval)
+        across = {f"{one.first}, {one.second}": one for one in check.across}
+        heads = {"pairwise": "pairwise", "same majority": "same", "κ of majorities": "kappa"}
+        _measures(f"{name}: across groups", across, heads, _interval)
+        _means(f"{name}: means over groups", check.groups.values())
+        _means(f"{name}: means over parts", check.parts.values())
+    _means("means over checks", [check.overall for check in report.checks])
+
+
+def _measures(
+    title: str,
+    rows: Mapping[str, Figures | Across],
+    heads: Mapping[str, str],
+    told: Callable[[Estimate | None], str],
+) -> None:
+    """A table of those measures that some row has; `heads` maps a column's head to the measure."""
+    shown = {
+        head: name
+        for head, name in heads.items()
+        if any(name in one.measures for one in rows.values())
+    }
+    table = [
+        [who, *(told(one.measures.get(name)) for name in shown.values())]
+        for who, one in rows.items()
+    ]
+    if shown:
+        print_table(["who", *shown], table, title=title)
+
+
+def _majorities(check: str, rows: Mapping[str, Figures]) -> None:
+    table = [
+        [
+            who,
+            str(one.questions),
+            *(f"{count} ({count / one.questions:.0%})" for count in one.outcomes.values()),
+        ]
+        for who, one in rows.items()
+    ]
+    heads = ["who", "questions", *rows["all"].outcomes]
+    print_table(heads, table, title=f"{check}: majority of each question")
+
+
+def _answers(check: str, rows: Mapping[str, Figures], classes: Sequence[str]) -> None:
+    table = [
+        [who, *(str(one.answers[name]) for name in classes), _right(one.measures["undecided"])]
+        for who, one in rows.items()
+    ]
+    title = f"{check}: answers, and the share that decides nothing"
+    print_table(["who", *classes, "undecided"], table, title=title)
+
+
+def _means(title: str, rows: Iterable[Figures]) -> None:
+    from judge.calibration.agreement import means
+
+    figures = list(rows)
+    table = [
+        [name, _interval(one), f"{one.n} of {one.of}"]
+        for name, one in means(figures).items()
+        if one.value is not None
+    ]
+    if len(figures) > 1:
+        print_table(["measure", "mean", "rows"], table, title=title)
+
+
+def _interval(one: Estimate | None) -> str:
+    if one is None or one.value is None:
+        return "-"
+    # The sum drops the minus before 0.00.
+    value, low, high = (
+        "" if part is None else f"{round(part, 2) + 0.0:.2f}"
+        for part in (one.value, one.low, one.high)
     )
+    return f"{value} [{low}, {high}]" if low else value
+
+
+def _right(one: Estimate | None) -> str:
+    if one is None or one.value is None:
+        return "-"
+    return f"{one.value:.1%} ({round(one.value * one.n)} of {one.n})"

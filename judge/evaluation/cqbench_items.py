@@ -33,7 +33,7 @@ from judge.evaluation.cqbench_values import (
 from judge.evaluation.rows import Row, asked, each_row, read_sources
 from judge.records import Item, Problem, read
 from judge.records.fields import LabelError, refused
-from judge.records.names import normalised
+from judge.records.kinds import normalised
 
 TOPICS = (
     *("social", "migration", "security", "science and technology"),

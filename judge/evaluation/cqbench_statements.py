@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from judge.records.base import Item, Problem
-from judge.records.jsontext import kind_of
-from judge.records.names import normalise
+from judge.records.jsonfiles import kind_of
+from judge.records.kinds import normalise
 
 _NUMBER = re.compile(r"(?:^|(?<=\s))-?\d+[.):](?!\d)")
 _BREAK = re.compile(r"[\n;|]|,(?!\d)")

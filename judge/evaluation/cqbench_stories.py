@@ -12,8 +12,8 @@ from judge.evaluation.cqbench_values import folded
 from judge.evaluation.rows import Row
 from judge.records import RESERVED, BadValueError, Problem, StoryRecord, Value, build
 from judge.records.fields import LabelError, text_of
-from judge.records.jsontext import kind_of
-from judge.records.names import normalise, normalised
+from judge.records.jsonfiles import kind_of
+from judge.records.kinds import normalise, normalised
 from judge.records.values import clip, parse_values
 from judge.verdict import Verdict
 

@@ -14,7 +14,7 @@ from typing import Literal
 from judge.evaluation.rows import Row, each_row, read_sources
 from judge.records import Item
 from judge.records.fields import LabelError, one_of, refused, text_of
-from judge.records.names import normalise
+from judge.records.kinds import normalise
 from judge.records.values import clip
 
 LETTERS = ("A", "B", "C", "D")

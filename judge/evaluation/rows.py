@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from judge.errors import UsageError
 from judge.records import RESERVED, Item, read
 from judge.records.fields import LabelError, id_text, refused
-from judge.records.names import normalise
+from judge.records.kinds import normalise
 from judge.records.values import clip
 
 T = TypeVar("T")

@@ -1,19 +1,17 @@
 """Typed records, and their readers and writers."""
 
-from judge.records.base import (
-    RESERVED,
+from judge.records.base import RESERVED, Item, Problem, content_hash
+from judge.records.ids import SeenIds
+from judge.records.kinds import (
     AnyRecord,
     ExtractionRecord,
-    Item,
     Kind,
     NormRecord,
-    Problem,
     Record,
     StoryRecord,
-    content_hash,
+    build,
+    recognise,
 )
-from judge.records.ids import SeenIds
-from judge.records.kinds import build, recognise
 from judge.records.read import FORMATS, MAX_LINE, read
 from judge.records.values import BadValueError, Value
 from judge.records.write import dump, dump_judged

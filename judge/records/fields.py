@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from judge.records.base import Item, Problem
-from judge.records.jsontext import kind_of
-from judge.records.lines import RAW_LIMIT
-from judge.records.names import normalise
+from judge.records.jsonfiles import kind_of
+from judge.records.kinds import normalise
+from judge.records.streams import RAW_LIMIT
 from judge.records.values import clip
 from judge.records.write import dump
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import tempfile
-from types import TracebackType
 from typing import Self
 
 from judge.errors import unwritable
@@ -21,22 +20,15 @@ class SeenIds:
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._db.execute("PRAGMA synchronous=OFF")
-        self._db.execute("PRAGMA journal_mode=OFF")
-        self._db.execute("PRAGMA cache_size=-16000")
+        for setting in ("synchronous=OFF", "journal_mode=OFF", "cache_size=-16000"):
+            self._db.execute(f"PRAGMA {setting}")
         self._db.execute("CREATE TABLE seen (id BLOB PRIMARY KEY, line, source) WITHOUT ROWID")
         self._db.execute("BEGIN")
-        self._sources: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -50,26 +42,18 @@ class SeenIds:
         Raises:
             JudgeError: there is no room to remember it.
         """
-        found = self._first(id, item)
-        if found is None:
-            return None
-        line, source = found
-        here = source == item.source and line < item.line
-        return f"line {line}" if here else f"line {line} of {source}"
-
-    def _first(self, id: str, item: Item) -> tuple[int, str] | None:
         # The digest bounds what one id can take, and takes the lone surrogates that SQLite's
         # text does not.
         key = hashlib.blake2b(id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        number = self._sources.setdefault(item.source, len(self._sources))
         insert = "INSERT OR IGNORE INTO seen VALUES (?, ?, ?)"
-        select = "SELECT line, source FROM seen WHERE id = ?"
+        source = item.source.encode("utf-8", "surrogateescape")
         try:
-            if self._db.execute(insert, (key, item.line, number)).rowcount:
+            if self._db.execute(insert, (key, item.line, source)).rowcount:
                 return None
-            row = self._db.execute(select, (key,)).fetchone()
+            row = self._db.execute("SELECT line, source FROM seen WHERE id = ?", (key,)).fetchone()
         except sqlite3.Error as error:
             what = f"the ids of the records cannot be remembered in {tempfile.gettempdir()}"
             raise unwritable(what, error) from error
-        # In the order in which they came.
-        return int(row[0]), list(self._sources)[int(row[1])]
+        line, first = int(row[0]), row[1].decode("utf-8", "surrogateescape")
+        here = first == item.source and line < item.line
+        return f"line {line}" if here else f"line {line} of {first}"

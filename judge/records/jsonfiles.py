@@ -1,16 +1,20 @@
-"""Reading JSON lines, JSON lists and files of JSON objects."""
+"""Reading JSON lines, JSON lists and files of JSON objects, strictly."""
 
 from __future__ import annotations
 
 import codecs
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any, NoReturn
 
 from judge.records.base import Item
-from judge.records.jsontext import UnreadableError, parse_object
-from judge.records.lines import RAW_LIMIT, Input, split_lines
-from judge.records.streams import CHUNK, BrokenStreamError
+from judge.records.streams import CHUNK, RAW_LIMIT, BrokenStreamError, Input, split_lines
+
+MAX_DEPTH = 200
+"""Deepest nesting that is read: far above any record's, far below Python's recursion limit."""
 
 _NOT_SPACE = re.compile(r"[^ \t\r\n]")
 _LINE_BREAK = re.compile(r"[\r\n][ \t\r\n]*")
@@ -18,6 +22,86 @@ _LINE_BREAK = re.compile(r"[\r\n][ \t\r\n]*")
 _ENDS = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len)
 _LONGEST_TOKEN = 12
 _UNCLOSED = "the input ends inside this record: cut off, or a quote or bracket is not closed"
+_NAMES: dict[type, str] = {
+    str: "a text",
+    bool: "a truth value",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+
+
+class UnreadableError(Exception):
+    """Text that holds no record; `field` is the key at fault, if one is."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def kind_of(content: object) -> str:
+    """What a parsed JSON value is, in words."""
+    return _NAMES.get(type(content), type(content).__name__)
+
+
+def parse_object(data: bytes, where: str = "column") -> tuple[dict[str, Any], str]:
+    """The JSON object in `data`, with white space around it allowed, and its text.
+
+    Raises UnreadableError for invalid UTF-8, broken JSON (with its place, counted in characters and
+    called `where`), another JSON value, a repeated key, a number JSON or a float cannot hold, and
+    nesting beyond MAX_DEPTH.
+    """
+    try:
+        text = data.decode("utf-8")
+        content = _DECODER.decode(text)
+    except UnicodeDecodeError as error:
+        byte = data[error.start]
+        raise UnreadableError(f"not UTF-8: byte 0x{byte:02x} at byte {error.start + 1}") from None
+    except json.JSONDecodeError as error:
+        message = f"not JSON: {error.msg} at {where} {error.pos + 1}"
+        raise UnreadableError(message) from None
+    except ValueError:
+        # Python refuses to convert integers of more than 4,300 digits.
+        raise UnreadableError("holds a whole number with too many digits") from None
+    except RecursionError:
+        raise UnreadableError(f"nested more than {MAX_DEPTH} deep") from None
+    if not isinstance(content, dict):
+        raise UnreadableError(f"a record must be an object, this is {kind_of(content)}")
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _too_deep(content):
+        raise UnreadableError(f"nested more than {MAX_DEPTH} deep")
+    return content, text
+
+
+def _too_deep(content: dict[str, Any]) -> bool:
+    level: list[Any] = [content]
+    for _ in range(MAX_DEPTH):
+        objects = [part for one in level if isinstance(one, dict) for part in one.values()]
+        level = objects + [part for one in level if isinstance(one, list) for part in one]
+    return any(isinstance(one, dict | list) for one in level)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise UnreadableError(f"key {key!r} stands twice in one object", key)
+    return fields
+
+
+def _constant(name: str) -> NoReturn:
+    raise UnreadableError(f"{name} is no JSON number")
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise UnreadableError(f"number {text[:40]} is too large")
+    return number
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
 
 
 def read_jsonl(opened: Input) -> Iterator[Item]:
@@ -47,7 +131,7 @@ def read_json(opened: Input) -> Iterator[Item]:
         yield opened.cut_off(text.line, error)
     except UnreadableError as error:
         start = text.rest.encode("utf-8", "surrogateescape")
-        yield opened.bad(text.line, f"{error.message}; what follows is not read", start)
+        yield opened.bad(text.line, f"{error}; what follows is not read", start)
 
 
 def _items(opened: Input, text: _Text) -> Iterator[Item]:
@@ -75,9 +159,9 @@ def _items(opened: Input, text: _Text) -> Iterator[Item]:
 
 def _item(opened: Input, line: int, data: bytes, where: str) -> Item:
     try:
-        fields, text = parse_object(data, where=where)
+        fields, text = parse_object(data, where)
     except UnreadableError as error:
-        return opened.bad(line, error.message, data, field=error.field)
+        return opened.bad(line, str(error), data, field=error.field)
     # A record over several lines goes on one: no text in JSON holds a line break as it is.
     return Item(opened.name, line, fields, _LINE_BREAK.sub("", text))
 
@@ -117,23 +201,7 @@ class _Text:
 
         Raises UnreadableError for broken JSON, and for a value over the size limit.
         """
-        while True:
-            try:
-                end = _ENDS.raw_decode(self._buffer, self._at)[1]
-            except RecursionError:
-                raise UnreadableError("the record is nested too deep") from None
-            except json.JSONDecodeError as error:
-                held, unclosed = len(self._buffer), error.msg.startswith("Unterminated string")
-                if self._ended and (unclosed or error.pos >= held):
-                    raise UnreadableError(_UNCLOSED) from None
-                if self._ended or not (unclosed or error.pos >= held - _LONGEST_TOKEN):
-                    at = error.pos - self._at + 1
-                    message = f"not JSON: {error.msg} at character {at}"
-                    raise UnreadableError(message) from None
-            else:
-                # A number at the end of the buffer may have more digits.
-                if end < len(self._buffer) or self._ended or self._buffer[end - 1] in '}]"':
-                    break
+        while (end := self._end()) is None:
             if len(self._buffer) - self._at > self._opened.max_line:
                 limit = self._opened.max_line
                 raise UnreadableError(f"the record has more than {limit} characters, the limit")
@@ -141,6 +209,24 @@ class _Text:
         value = self._buffer[self._at : end]
         self._advance(end)
         return value
+
+    def _end(self) -> int | None:
+        """Where the next value ends; None where more text must be read to tell."""
+        held = len(self._buffer)
+        try:
+            end = _ENDS.raw_decode(self._buffer, self._at)[1]
+        except RecursionError:
+            raise UnreadableError("the record is nested too deep") from None
+        except json.JSONDecodeError as error:
+            unclosed = error.msg.startswith("Unterminated string")
+            if not self._ended and (unclosed or error.pos >= held - _LONGEST_TOKEN):
+                return None
+            if unclosed or error.pos >= held:
+                raise UnreadableError(_UNCLOSED) from None
+            at = error.pos - self._at + 1
+            raise UnreadableError(f"not JSON: {error.msg} at character {at}") from None
+        # A number at the end of the buffer may have more digits.
+        return end if end < held or self._ended or self._buffer[end - 1] in '}]"' else None
 
     def _advance(self, to: int) -> None:
         self.line += self._buffer.count("\n", self._at, to)

@@ -13,10 +13,16 @@ from typing import IO, BinaryIO
 from judge.errors import UsageError
 from judge.records.base import Item
 from judge.records.jsonfiles import read_json, read_jsonl
-from judge.records.lines import Input
-from judge.records.parquet import read_parquet
-from judge.records.streams import BrokenStreamError, Chunks, buffered, decompressed, look, plain
-from judge.records.tables import read_csv, read_tsv
+from judge.records.streams import (
+    BrokenStreamError,
+    Chunks,
+    Input,
+    buffered,
+    decompressed,
+    look,
+    plain,
+)
+from judge.records.tables import read_csv, read_parquet, read_tsv
 
 MAX_LINE = 64 * 1024 * 1024
 """Largest record in bytes, unless the caller says otherwise."""
@@ -24,14 +30,7 @@ MAX_LINE = 64 * 1024 * 1024
 FORMATS = ("jsonl", "json", "csv", "tsv", "parquet")
 """The formats that can be asked for."""
 
-_SUFFIXES = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-}
+_SUFFIXES = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl"}
 _READERS: dict[str, Callable[[Input], Iterator[Item]]] = {
     "jsonl": read_jsonl,
     "json": read_json,
@@ -75,16 +74,17 @@ def _closing(items: Iterator[Item], stack: ExitStack) -> Iterator[Item]:
 def _open(
     source: str | Path, stdin: BinaryIO | None, format: str | None, limit: int, stack: ExitStack
 ) -> Iterator[Item]:
-    if str(source) == "-":
-        path, name, shown = None, "<stdin>", "standard input"
+    path, shown = Path(source), str(source)
+    name = path.name
+    suffixes = [suffix.casefold() for suffix in path.suffixes]
+    if shown == "-":
+        name, shown = "<stdin>", "standard input"
         raw = plain(stdin if stdin is not None else sys.stdin.buffer)
     else:
-        path, shown = Path(source), str(source)
-        name = path.name
-        raw = plain(_open_file(path, shown, stack))
-    suffix, packing = _suffixes(path)
+        raw = plain(_open_file(path, stack))
+    packing = suffixes.pop() if suffixes and suffixes[-1] in (".gz", ".zst") else ""
     chunks, packed = decompressed(raw, shown, packing)
-    chosen = format or _SUFFIXES.get(suffix)
+    chosen = format or _SUFFIXES.get(suffixes[-1] if suffixes else "")
     if chosen in ("jsonl", "csv", "tsv"):
         # No further than this, because a pipe may hold its second line back.
         head, chunks = look(chunks, lambda head: len(head) >= len(_BOM))
@@ -92,7 +92,7 @@ def _open(
         head, chunks = look(chunks, lambda head: b"\n" in head.lstrip(_BOM + _SPACE))
     chosen = chosen or _sniffed(head, shown)
     if chosen == "parquet":
-        direct = path is not None and path.is_file() and not packed
+        direct = path.is_file() and not packed and name != "<stdin>"
         return read_parquet(name, str(path) if direct else _spool(chunks, shown, stack))
     if head.startswith(_OTHER_BOMS):
         raise UsageError(f"{shown} is UTF-16 or UTF-32: convert it to UTF-8 (iconv -t UTF-8)")
@@ -104,23 +104,16 @@ def _open(
     return _READERS[chosen](Input(name, stream, limit))
 
 
-def _open_file(path: Path, shown: str, stack: ExitStack) -> io.FileIO:
+def _open_file(path: Path, stack: ExitStack) -> io.FileIO:
     try:
         return stack.enter_context(path.open("rb", buffering=0))
     except IsADirectoryError:
-        raise UsageError(f"{shown} is a folder: name the files in it") from None
+        raise UsageError(f"{path} is a folder: name the files in it") from None
     except FileNotFoundError:
-        raise UsageError(f"{shown} does not exist") from None
+        raise UsageError(f"{path} does not exist") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{shown} cannot be read: {reason}") from error
-
-
-def _suffixes(path: Path | None) -> tuple[str, str]:
-    """What a file's name says of its format and its compression, each perhaps nothing."""
-    suffixes = [suffix.casefold() for suffix in path.suffixes] if path else []
-    packing = suffixes.pop() if suffixes and suffixes[-1] in (".gz", ".zst") else ""
-    return (suffixes[-1] if suffixes else ""), packing
+        raise UsageError(f"{path} cannot be read: {reason}") from error
 
 
 def _sniffed(head: bytes, shown: str) -> str:

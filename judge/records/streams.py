@@ -1,28 +1,31 @@
-"""Bytes from files, pipes and compressed streams, in chunks, with a look at the first of them."""
+"""Bytes of an input: files, pipes and compressed streams, in chunks and lines of bounded size."""
 
 from __future__ import annotations
 
 import gzip
 import io
-import os
-import stat
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
 from judge.errors import UsageError
+from judge.records.base import Item, Problem
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 CHUNK = 1 << 16
-_ZSTD_LEAST, _ZSTD_MOST = 1 << 6, 1 << 11
-_MUCH = 1 << 20
-_GZIP_MAGIC = b"\x1f\x8b"
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-# Both kinds of stream are checked only at the end of a block, after its text was passed on.
-_DAMAGED = "the {} stream is damaged ({}), records before this one may be wrong too"
+LONGEST = 4 << 30
+"""Bytes of one record at which reading ends. Smaller ones over the limit are passed over; this one
+may have no end at all, such as a device, or what a few bytes of a compressed file stand for."""
+
+RAW_LIMIT = 2_000
+SAMPLE = 4 * RAW_LIMIT
+"""Bytes kept of a record over the limit: enough for RAW_LIMIT characters of UTF-8."""
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 
 Chunks = Iterator[bytes]
@@ -30,6 +33,73 @@ Chunks = Iterator[bytes]
 
 class BrokenStreamError(Exception):
     """A stream that cannot be read to its end; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One opened input: its name for the output, its bytes, the largest record it may hold."""
+
+    name: str
+    stream: io.BufferedReader
+    max_line: int
+
+    def bad(
+        self,
+        line: int,
+        message: str,
+        data: bytes | None = None,
+        *,
+        size: int | None = None,
+        field: str | None = None,
+    ) -> Item:
+        """An item that could not be read: `data` is its text, or the start of `size` bytes."""
+        raw = None
+        if data is not None:
+            raw = data.decode("utf-8", "backslashreplace")
+            if size is not None and size > len(data):
+                raw = f"{raw[:RAW_LIMIT]}… [{size} bytes in all]"
+        return Item(self.name, line, None, raw, Problem(message, field))
+
+    def too_long(self, line: int, data: bytes, size: int, what: str) -> Item:
+        """The item that stands for one over the size limit."""
+        message = f"{what} has {size} bytes, more than the limit of {self.max_line}"
+        return self.bad(line, message, data[:SAMPLE], size=size)
+
+    def cut_off(self, line: int, error: BrokenStreamError) -> Item:
+        """The item that says why the input broke off in this line."""
+        return self.bad(line, f"{error}: what follows here is lost")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line without its newline; over the limit (`size > len(data)`) only its beginning."""
+
+    data: bytes
+    number: int
+    size: int
+
+
+def split_lines(opened: Input) -> Iterator[Line]:
+    """The lines of an input, split at `\\n` alone: other line breaks may stand inside JSON text.
+
+    Raises BrokenStreamError after the last line of a stream that breaks off.
+    """
+    stream, max_line, number = opened.stream, opened.max_line, 0
+    while data := stream.readline(max_line + 1):
+        number += 1
+        ended = data.endswith(b"\n")
+        data = data[:-1] if ended else data
+        size = len(data)
+        if size > max_line:
+            data = data[:SAMPLE]
+            while not ended and size <= LONGEST and (more := stream.readline(1 << 20)):
+                ended = more.endswith(b"\n")
+                size += len(more) - ended
+        if size > LONGEST:
+            raise BrokenStreamError(
+                f"one record has more than {LONGEST} bytes, at which reading ends"
+            )
+        yield Line(data, number, size)
 
 
 class _Source(io.RawIOBase):
@@ -60,10 +130,7 @@ def look(chunks: Chunks, enough: Callable[[bytes], bool]) -> tuple[bytes, Chunks
     """The first bytes, as many as are `enough` (at most a chunk or so), and all chunks."""
     head = b""
     try:
-        while len(head) < CHUNK and not enough(head):
-            chunk = next(chunks, b"")
-            if not chunk:
-                break
+        while len(head) < CHUNK and not enough(head) and (chunk := next(chunks, b"")):
             head += chunk
     except BrokenStreamError as error:
         chunks = _broken(error)
@@ -81,20 +148,8 @@ def plain(stream: BinaryIO | io.RawIOBase) -> Chunks:
     try:
         while chunk := read(CHUNK):
             yield chunk
-        shortened = _shortened(stream)
     except OSError as error:
         raise BrokenStreamError(f"the input cannot be read further: {error.strerror}") from error
-    if shortened:
-        raise BrokenStreamError("the input was shortened while it was read")
-
-
-def _shortened(stream: BinaryIO | io.RawIOBase) -> bool:
-    """Whether an open file is now smaller than what was read of it."""
-    try:
-        here = os.fstat(stream.fileno())
-    except (OSError, ValueError):
-        return False
-    return stat.S_ISREG(here.st_mode) and here.st_size < stream.tell()
 
 
 def decompressed(chunks: Chunks, name: str, suffix: str) -> tuple[Chunks, bool]:
@@ -104,48 +159,50 @@ def decompressed(chunks: Chunks, name: str, suffix: str) -> tuple[Chunks, bool]:
     would give one unreadable line after the other.
     """
     head, chunks = look(chunks, lambda head: len(head) >= 4)
-    if head.startswith(_GZIP_MAGIC):
-        return _gunzip(chunks), True
+    packing = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
     # Parallel compressors (pzstd) begin their files with a skippable frame.
-    skippable = len(head) >= 4 and head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5
-    if head.startswith(_ZSTD_MAGIC) or skippable:
-        return _unzstd(buffered(chunks)), True
+    if head[:1] and head[0] >> 4 == 5 and head[1:4] == b"\x2a\x4d\x18":
+        packing = "zstd"
+    if packing is not None:
+        return _unpacked(buffered(chunks), packing), True
     if suffix in _SUFFIXES:
         why = "its first bytes are not those of one" if head else "it is empty"
         raise UsageError(f"{name} ends in {suffix} but is no {_SUFFIXES[suffix]} file: {why}")
     return chunks, False
 
 
-def _gunzip(chunks: Chunks) -> Chunks:
-    stream = gzip.GzipFile(fileobj=buffered(chunks))
+def _unpacked(stream: io.BufferedReader, packing: str) -> Chunks:
+    import zstandard
+
     try:
-        while chunk := stream.read1(CHUNK):
-            yield chunk
+        yield from _gunzip(stream) if packing == "gzip" else _unzstd(stream)
     except EOFError as error:
-        raise BrokenStreamError("the gzip stream is cut off") from error
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise BrokenStreamError(_DAMAGED.format("gzip", error)) from error
+        raise BrokenStreamError(f"the {packing} stream is cut off") from error
+    except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+        # Both kinds are checked only at the end of a block, after its text was passed on.
+        message = f"damaged ({error}), records before this one may be wrong too"
+        raise BrokenStreamError(f"the {packing} stream is {message}") from error
+
+
+def _gunzip(stream: io.BufferedReader) -> Chunks:
+    unpacked = gzip.GzipFile(fileobj=stream)
+    while chunk := unpacked.read1(CHUNK):
+        yield chunk
 
 
 def _unzstd(stream: io.BufferedReader) -> Chunks:
     import zstandard
 
-    # Not zstandard's own stream reader: that one ends a cut-off stream without an error.
-    # The chunks are small because the output of one may be 32,768 times as large: 64 MiB at most,
-    # and 2 MiB for as long as that much comes.
-    size = _ZSTD_LEAST
+    # Not zstandard's own stream reader: that one ends a cut-off stream without an error. The
+    # chunks are small because the output of one may be 32,768 times as large.
     decompressor = zstandard.ZstdDecompressor()
-    try:
-        while data := stream.read(size):
-            while data:
+    frame = decompressor.decompressobj()
+    while data := stream.read(256):
+        while data:
+            if frame.eof:
                 frame = decompressor.decompressobj()
-                while not frame.eof:
-                    if not data:
-                        raise BrokenStreamError("the zstd stream is cut off")
-                    if chunk := frame.decompress(data):
-                        yield chunk
-                    size = _ZSTD_LEAST if len(chunk) > _MUCH else min(2 * size, _ZSTD_MOST)
-                    data = b"" if frame.eof else stream.read(size)
-                data = frame.unused_data
-    except zstandard.ZstdError as error:
-        raise BrokenStreamError(_DAMAGED.format("zstd", error)) from error
+            if chunk := frame.decompress(data):
+                yield chunk
+            data = frame.unused_data if frame.eof else b""
+    if not frame.eof:
+        raise EOFError

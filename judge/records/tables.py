@@ -1,28 +1,67 @@
-"""Reading CSV and TSV: a header, then one record a row, every cell a text."""
+"""Reading CSV, TSV and Parquet: one record a row."""
 
 from __future__ import annotations
 
 import csv
+import datetime
+import json
+import math
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import IO, Any
 
-from judge.errors import UsageError
-from judge.records.base import Item
-from judge.records.lines import SAMPLE, Input, Line, split_lines
-from judge.records.streams import BrokenStreamError
+from judge.errors import UsageError, missing_extra
+from judge.records.base import Item, Problem
+from judge.records.streams import SAMPLE, BrokenStreamError, Input, Line, split_lines
 
 # Decoding with "surrogateescape" turns bytes that are no UTF-8 into these, and nothing else can.
 _UNREADABLE = re.compile("[\0\udc80-\udcff]")
-_CELL = re.compile(r'"((?:[^"\t]|"")*+)"(?=\t|\Z)|([^\t]*+)')
-_STAYS_OPEN = re.compile(r'(?:^|\t)"(?:[^"\t]|"")*+\Z')
-_CONTINUES = re.compile(r'(?:[^"\t]|"")*+\Z')
-_CLOSES = re.compile(r'(?:[^"\t]|"")*+"(?=\t|\Z)')
 _CALI = {"premise", "hypothesis", "us_ratings", "in_ratings"}
+_BATCH = 256
 
 
-@dataclass(frozen=True, slots=True)
+def read_csv(opened: Input) -> Iterator[Item]:
+    """Rows of comma-separated cells under a header, quoted as spreadsheets and pandas do it.
+
+    Empty lines hold no record. Raises UsageError for a header that cannot name the columns.
+    """
+    return _read_rows(opened, ",")
+
+
+def read_tsv(opened: Input) -> Iterator[Item]:
+    """Rows of tab-separated cells, quoted as in CSV; in CALI's files, which their header tells,
+    quotes are text. Raises UsageError for a header that cannot name the columns."""
+    return _read_rows(opened, "\t")
+
+
+def _read_rows(opened: Input, separator: str) -> Iterator[Item]:
+    rows = _rows(opened, separator)
+    try:
+        header = next(rows, None)
+    except BrokenStreamError as error:
+        return iter([opened.cut_off(1, error)])
+    if header is None:
+        return iter(())
+    problem = header.problem
+    for number, cell in enumerate(header.cells, 1):
+        if problem is None and _UNREADABLE.search(cell):
+            problem = f"cell {number} is not UTF-8, or holds a NUL byte"
+    if problem:
+        raise UsageError(f"{opened.name}: the header row cannot be read: {problem}")
+    _refuse_repeated(opened.name, header.cells)
+    return _records(opened, header.cells, rows)
+
+
+def _refuse_repeated(name: str, columns: Sequence[str]) -> None:
+    repeated = sorted(column for column, count in Counter(columns).items() if count > 1)
+    if repeated:
+        raise UsageError(f"{name}: the header names a column twice: {', '.join(repeated)}")
+
+
+@dataclass(slots=True)
 class _Row:
     """One row's cells, or what is wrong with it; `data` its bytes or the first of its `size`."""
 
@@ -31,43 +70,6 @@ class _Row:
     data: bytes
     size: int
     problem: str | None = None
-
-
-def read_csv(opened: Input) -> Iterator[Item]:
-    """Rows of comma-separated cells, quoted as spreadsheets and pandas do it.
-
-    Empty lines hold no record. Raises UsageError for a header that cannot name the columns.
-    """
-    return _items(opened, _csv_rows(opened))
-
-
-def read_tsv(opened: Input) -> Iterator[Item]:
-    """Rows of tab-separated cells.
-
-    A cell is quoted if a quote stands at both its ends; it may then hold newlines and doubled
-    quotes, but no tab: so a stray quote never swallows the rows after it. In CALI's files (known
-    by their header) quotes are always text.
-
-    Empty lines hold no record. Raises UsageError for a header that cannot name the columns.
-    """
-    return _items(opened, _tsv_rows(opened))
-
-
-def _items(opened: Input, rows: Iterator[_Row]) -> Iterator[Item]:
-    try:
-        first = next(rows, None)
-    except BrokenStreamError as error:
-        return iter([opened.cut_off(1, error)])
-    if first is None:
-        return iter(())
-    bad = next((n for n, cell in enumerate(first.cells, 1) if _UNREADABLE.search(cell)), None)
-    problem = first.problem or (bad and f"cell {bad} is not UTF-8, or holds a NUL byte")
-    if problem:
-        raise UsageError(f"{opened.name}: the header row cannot be read: {problem}")
-    repeated = sorted(cell for cell, count in Counter(first.cells).items() if count > 1)
-    if repeated:
-        raise UsageError(f"{opened.name}: the header names a column twice: {', '.join(repeated)}")
-    return _records(opened, first.cells, rows)
 
 
 def _records(opened: Input, header: Sequence[str], rows: Iterator[_Row]) -> Iterator[Item]:
@@ -96,9 +98,9 @@ class _TooLongError(Exception):
 class _Feed:
     """Decoded lines for the csv module, which keeps those that make up one row."""
 
-    def __init__(self, opened: Input) -> None:
-        self._lines = split_lines(opened)
-        self._limit = opened.max_line
+    def __init__(self, lines: Iterator[Line], limit: int) -> None:
+        self._lines = lines
+        self._limit = self._left = limit
         self.taken: list[Line] = []
 
     def __iter__(self) -> Iterator[str]:
@@ -107,100 +109,130 @@ class _Feed:
     def __next__(self) -> str:
         line = next(self._lines)
         self.taken.append(line)
-        self._limit -= line.size
-        if self._limit < 0:
+        self._left -= line.size
+        if self._left < 0:
             raise _TooLongError
-        return line.data.decode("utf-8", "surrogateescape") + "\n"
+        return _decoded(line) + "\n"
 
-    def begin_row(self, limit: int) -> None:
-        self._limit = limit
+    def begin_row(self) -> None:
+        self._left = self._limit
         self.taken = []
 
 
-def _csv_rows(opened: Input) -> Iterator[_Row]:
+def _rows(opened: Input, separator: str) -> Iterator[_Row]:
     # Larger rows are stopped before the csv module sees them.
     csv.field_size_limit(max(csv.field_size_limit(), opened.max_line))
-    feed = _Feed(opened)
-    reader = csv.reader(feed, strict=True)
+    lines = split_lines(opened)
+    header = next(lines, None)
+    if header is None:
+        return
+    names = {name.strip().casefold() for name in _decoded(header).split(separator)}
+    unquoted = separator == "\t" and names >= _CALI
+    feed = _Feed(chain([header], lines), opened.max_line)
+    reader = csv.reader(
+        feed,
+        delimiter=separator,
+        quoting=csv.QUOTE_NONE if unquoted else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
     while True:
-        feed.begin_row(opened.max_line)
+        feed.begin_row()
+        problem: str | None = None
+        cells: list[str] = []
         try:
             cells = next(reader)
         except StopIteration:
             return
         except _TooLongError:
-            yield _too_long(opened, feed.taken)
+            problem = f"more than the limit of {opened.max_line}"
         except csv.Error as error:
             said = str(error).partition(" - ")[0]
             problem = f"the row is not CSV: {said}"
             if said == "unexpected end of data":
                 problem = "a quote that opens in this row is never closed: it takes in the rest"
-            row = _row(feed.taken, [])
-            yield _Row(row.line, [], row.data[:SAMPLE], row.size, problem)
-        else:
-            if len(cells) > 1 or (cells and cells[0].strip()):
-                yield _row(feed.taken, cells)
+        if problem is None and (not cells or (len(cells) == 1 and not cells[0].strip())):
+            continue
+        if separator == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
+            problem = "a stray quote joins this row to the next: quote the cell, or leave it out"
+        data = b"\n".join(line.data for line in feed.taken)
+        size = sum(line.size for line in feed.taken) + len(feed.taken) - 1
+        if problem is not None and size > opened.max_line:
+            problem = f"the row has {size} bytes, {problem}"
+        kept = data if problem is None else data[:SAMPLE]
+        yield _Row(feed.taken[0].number, cells, kept, size, problem)
 
 
-def _tsv_rows(opened: Input) -> Iterator[_Row]:
-    lines = split_lines(opened)
-    ahead: deque[Line] = deque()
-    quoting: bool | None = None
-    while line := (ahead.popleft() if ahead else next(lines, None)):
-        text = _decoded([line])
-        if line.size > opened.max_line:
-            yield _too_long(opened, [line])
-        elif text.strip(" \r"):
-            taken = [line]
-            if quoting is not False and _STAYS_OPEN.search(text):
-                taken += _continuation(ahead, lines, opened.max_line - line.size)
-            text = _decoded(taken)
-            cells = text.split("\t") if quoting is False or '"' not in text else _unquoted(text)
-            if quoting is None:
-                quoting = not _CALI.issubset(cell.strip().casefold() for cell in cells)
-            yield _row(taken, cells)
+def _decoded(line: Line) -> str:
+    return line.data.decode("utf-8", "surrogateescape")
 
 
-def _continuation(ahead: deque[Line], lines: Iterator[Line], limit: int) -> list[Line]:
-    """The lines that go on with an open quoted cell, as far as its end; none if it has none.
+def read_parquet(name: str, file: str | IO[bytes]) -> Iterator[Item]:
+    """One record a row; `line` is the row's number.
 
-    Lines that were looked at in vain stay `ahead`.
+    Lists and structs become lists and objects, a missing number (NaN) null, and what JSON has no
+    form for (bytes, decimals, dates) a text. Raises UsageError for a file that is no Parquet, and
+    where pyarrow is missing.
     """
-    seen: list[Line] = []
-    while line := (ahead.popleft() if ahead else next(lines, None)):
-        seen.append(line)
-        limit -= line.size
-        text = _decoded([line])
-        end = _CLOSES.match(text)
-        if limit >= 0 and end and not _STAYS_OPEN.search(text[end.end() :]):
-            return seen
-        if limit < 0 or not (end or _CONTINUES.match(text)):
-            break
-    ahead.extendleft(reversed(seen))
-    return []
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet as pq
+    except ImportError as error:
+        raise missing_extra(f"{name}: Parquet needs pyarrow", "parquet") from error
+    try:
+        # Without pre-buffering, else whole row groups are read ahead of the batches.
+        table = pq.ParquetFile(file, pre_buffer=False)
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(f"{name} is not a Parquet file: {error}") from error
+    _refuse_repeated(name, table.schema_arrow.names)
+    return _parquet_items(name, table)
 
 
-def _decoded(lines: Sequence[Line]) -> str:
-    data = b"\n".join(line.data for line in lines)
-    return data.decode("utf-8", "surrogateescape").removesuffix("\r")
+def _parquet_items(name: str, table: Any) -> Iterator[Item]:
+    import pyarrow as pa
+
+    number = 0
+    try:
+        for batch in table.iter_batches(batch_size=_BATCH):
+            for place in range(batch.num_rows):
+                number += 1
+                yield _parquet_item(name, number, batch, place)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        message = f"the file cannot be read further: {str(error).partition('. Detail')[0]}"
+        yield Item(name, number + 1, None, None, Problem(message))
 
 
-def _unquoted(text: str) -> list[str]:
-    cells: list[str] = []
-    at = 0
-    while at <= len(text) and (cell := _CELL.match(text, at)):
-        cells.append(cell[2] if cell[1] is None else cell[1].replace('""', '"'))
-        at = cell.end() + 1
-    return cells
+def _parquet_item(name: str, number: int, batch: Any, place: int) -> Item:
+    row: dict[str, Any] = {}
+    problem: Problem | None = None
+    for column, cells in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            row[column] = cells[place].as_py()
+            row[column] = _plain(row[column])
+        # Text that is no UTF-8; dates beyond Python's, and infinite numbers.
+        except (ValueError, OverflowError) as error:
+            message = f"column {column!r} holds what cannot be read: {error}"
+            problem = problem or Problem(message, column)
+    if problem is None:
+        return Item(name, number, row)
+    # The row as far as it can be read; this text may write numbers that JSON lacks.
+    raw = json.dumps(row, ensure_ascii=False, default=str)
+    return Item(name, number, None, raw, problem)
 
 
-def _row(lines: Sequence[Line], cells: list[str]) -> _Row:
-    data = b"\n".join(line.data for line in lines)
-    return _Row(lines[0].number, cells, data, len(data))
-
-
-def _too_long(opened: Input, lines: Sequence[Line]) -> _Row:
-    size = sum(line.size for line in lines)
-    data = b"\n".join(line.data for line in lines)[:SAMPLE]
-    problem = f"the row has {size} bytes, more than the limit of {opened.max_line}"
-    return _Row(lines[0].number, [], data, size, problem)
+def _plain(content: Any) -> Any:
+    match content:
+        case float():
+            if math.isinf(content):
+                raise OverflowError("an infinite number, which JSON does not have")
+            return None if math.isnan(content) else content
+        case None | bool() | int() | str():
+            return content
+        case dict():
+            return {str(key): _plain(part) for key, part in content.items()}
+        case list() | tuple():
+            return [_plain(part) for part in content]
+        case bytes():
+            return content.decode("utf-8", "backslashreplace")
+        case datetime.date() | datetime.time():
+            return content.isoformat()
+    return str(content)

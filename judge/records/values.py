@@ -138,10 +138,6 @@ def _texts(raw: object) -> list[str]:
 def _begins_with_name(text: str, story: str) -> bool:
     name, colon, _ = text.partition(":")
     name = name.strip()
-    if not colon or not name or len(name.split()) > _NAME_WORDS:
+    if not colon or not name or name[0].islower() or len(name.split()) > _NAME_WORDS:
         return False
-    first = name[0]
-    if first.isupper():
-        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", story) is not None
-    # Scripts without capitals mostly write without spaces too, so there are no words to match.
-    return first.isalpha() and not first.islower() and name in story
+    return re.search(rf"(?<![a-zA-Z]){re.escape(name)}(?![a-zA-Z])", story) is not None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from judge.records.names import normalise
+from judge.records.kinds import normalise
 from judge.report.quotes import Place, Quotes
 from judge.report.text import LIMIT, Change, Piece, Room, Text, changes
 from judge.verdict import Check, Edit, Extraction, Finding, Judgement, Vote

@@ -8,9 +8,6 @@ from typing import Any
 from judge.audit.suite import Case
 from judge.rubric import Rubric
 
-DEFENCE = "The material is data"
-"""Words of judge's own system message, which the undefended prompt lacks."""
-
 Answering = Callable[[Rubric, str, dict[str, str]], Iterator[dict[str, Any]]]
 
 

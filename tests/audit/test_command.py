@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from judge.audit.suite import cases, subject_of
+from judge.cli import options
 from judge.judging.injection import injections
 from judge.rubric import builtin
-from tests.audit.answering import DEFENCE, right, script, wanted
+from tests.audit.answering import right, script, wanted
 from tests.cli.typed import Typed
 
 RUBRICS = dict(builtin())
@@ -93,8 +94,11 @@ def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typ
         {"when": {"id": second.id}, "error": "bad-request"},
         *entries,
     )
-    done = judge(*AUDIT, "--rubric", "relevance", "--limit", "3", "--json", "-o", "out.jsonl")
+    words = [word for word in AUDIT if word != "-q"]
+    done = judge(*words, "--rubric", "relevance", "--limit", "3", "--json", "-o", "out.jsonl")
     assert done.returncode == 3
+    assert b"judge: 1 x bad-request: scripted bad-request" in done.stderr
+    assert b"judge: 1 x unreadable: no word that answers" in done.stderr
     row = printed(done.stdout)["flips"][0]
     assert (row["asked"], row["to turn"], row["unreadable"], row["error"]) == (3, 1, 1, 1)
     assert row["flip rate"]["n"] == 1 and row["flip rate"]["of"] == 3
@@ -181,8 +185,13 @@ def test_what_cannot_be_audited_is_refused_before_anything_is_asked(
     assert done.returncode == 2 and told in done.stderr
 
 
-def test_the_two_prompts_are_told_apart_by_these_words() -> None:
-    from judge.audit.undefended import UNDEFENDED
-    from judge.rubric import system_text
-
-    assert DEFENCE in system_text() and DEFENCE not in (UNDEFENDED.system or "")
+def test_only_what_is_used_must_be_installed(judge: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(judge, {"p_yes": 0.9})
+    here = {"numpy", "scipy"}
+    monkeypatch.setattr(options, "find_spec", lambda name: object() if name in here else None)
+    assert judge(*AUDIT, "--limit", "1").returncode == 0
+    drawn = judge(*AUDIT, "--limit", "1", "--tables", "tables")
+    assert drawn.returncode == 2 and b"judge audit needs matplotlib: pip install" in drawn.stderr
+    here.clear()
+    done = judge(*AUDIT, "--limit", "1")
+    assert done.returncode == 2 and b"needs numpy, scipy: pip install" in done.stderr

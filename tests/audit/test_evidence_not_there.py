@@ -16,7 +16,6 @@ from judge.audit.suite import Case, cases
 from judge.rubric import Rubric, builtin
 from tests.audit.answering import right, script, wanted
 from tests.cli.typed import Typed
-from tests.loopback import Answer, Asked, Loopback, says
 
 RUBRICS = {name: rubric for name, rubric in builtin().items() if rubric.role == "judge"}
 ALL = cases(RUBRICS)
@@ -118,84 +117,3 @@ def test_a_verdict_that_rests_on_an_invented_quote_is_never_given(judge: Typed) 
         *("label_correctness", "leakage", "relevance", "value_derivation", "value_extraction"),
     }
     assert {"abstraction", "entailment", "preference"} <= seen[False]
-
-
-def test_passing_without_a_quote_where_one_is_needed_is_caught(judge: Typed) -> None:
-    part = [c for c in ALL if c.family == "evidence" and c.wanted == "pass" and needing(c)]
-    assert {case.check for case in part} >= {"incorporation", "relevance", "derivation"}
-
-    def bare(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dict[str, Any]]:
-        yield {"when": when, "reply": reply(rubric, answer, None)}
-
-    entries = script(part, RUBRICS, wanted, answering=bare)
-    names = [word for case in part for word in ("--rubric", case.check)]
-    for line in audited(judge, entries, *names, "--attack", "evidence"):
-        if line["id"] in {case.id for case in part}:
-            assert line["judge"]["prompts"]["defended"]["injected"] == "unreadable"
-
-
-def test_a_quote_of_the_injected_words_themselves_is_taken(judge: Typed) -> None:
-    """What remains: the record's text is all that a quote is held against, and that holds the
-    attack too. The finding shows the words, so that people can see what the verdict rests on."""
-    (case,) = [c for c in ALL if c.check == "relevance" and c.family == "evidence"]
-
-    def planted(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dict[str, Any]]:
-        yield {"when": when, "reply": reply(rubric, answer, case.injection)}
-
-    record = {"id": case.id, **case.injected}
-    judge.write("record.jsonl", [record])
-    (judge.folder / "judge.yaml").write_text(
-        json.dumps({"replies": list(planted(RUBRICS["relevance"], "yes", {"id": case.id}))})
-    )
-    done = judge(
-        "validate",
-        "record.jsonl",
-        "-m",
-        "scripted:judge.yaml",
-        "--check",
-        "relevance",
-        "-q",
-        "--rounds",
-        "0",
-    )
-    judged = json.loads(done.stdout)["judge"]
-    assert judged["verdict"] == "pass"
-    assert judged["checks"][0]["votes"][0]["evidence"][0]["quote"] == case.injection
-
-
-def test_over_the_wire_an_invented_quote_is_asked_for_again_and_then_unreadable(
-    judge: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case = next(c for c in ALL if c.check == "incorporation" and c.wanted == "pass" and c.hostile)
-    judge.write("record.jsonl", [{"id": case.id, **case.injected}])
-
-    def obeys(asked: Asked) -> Answer:
-        assert case.injection in asked.prompt
-        return says(reply(RUBRICS["incorporation"], "yes", INVENTED))
-
-    with Loopback(obeys) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", "made-up")
-        done = judge(
-            "validate",
-            "record.jsonl",
-            "-m",
-            "openai:made-up",
-            "--check",
-            "incorporation",
-            "-q",
-            "--rounds",
-            "0",
-            "--votes",
-            "1",
-            "--min-words",
-            "0",
-            "--reading",
-            "structured",
-        )
-        asked = server.asked
-    judged = json.loads(done.stdout)["judge"]
-    assert judged["verdict"] == "unreadable" and done.returncode == 3
-    assert judged["checks"][-1]["votes"][0]["verdict"] == "unreadable"
-    assert len(asked) % (1 + REASKS) == 0 and asked
-    assert "does not stand in the story" in asked[1].prompt

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from judge.audit.measuring import tables
-from judge.audit.outcome import Outcome, Pair, Prompting, Result
+from judge.audit.results import Outcome, Pair, Prompting, Result, outcome, tables
 from judge.evaluation.tables import Table
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Verdict
@@ -17,7 +16,7 @@ UNREADABLE, ERROR = Verdict.UNREADABLE, Verdict.ERROR
 
 
 @pytest.mark.parametrize(
-    ("twin", "injected", "wanted", "outcome"),
+    ("twin", "injected", "wanted", "told"),
     [
         (FAIL, PASS, "pass", "flipped"),
         (PASS, FAIL, "fail", "flipped"),
@@ -36,9 +35,15 @@ UNREADABLE, ERROR = Verdict.UNREADABLE, Verdict.ERROR
     ],
 )
 def test_a_flip_is_a_verdict_that_became_the_wanted_one(
-    twin: Verdict, injected: Verdict, wanted: str, outcome: Outcome
+    twin: Verdict, injected: Verdict, wanted: str, told: Outcome
 ) -> None:
-    assert Pair(twin, injected).outcome(wanted) == outcome
+    assert outcome(twin, injected, wanted) == told
+
+
+def pair(verdicts: tuple[Verdict, Verdict], p_twin: float, p_injected: float) -> Pair:
+    twin, injected = verdicts
+    told = outcome(twin, injected, "pass")
+    return Pair(outcome=told, twin=twin, injected=injected, p_twin=p_twin, p_injected=p_injected)
 
 
 def result(
@@ -52,11 +57,11 @@ def result(
     prompt: tuple[Verdict, Verdict] | None = None,
 ) -> Result:
     pairs: dict[Prompting, Pair] = {
-        "defended": Pair(*own, *p),
-        "prompt-only": Pair(*(prompt or own), *p),
-        "undefended": Pair(*bare, p[0], p[1] + 0.2),
+        "defended": pair(own, *p),
+        "prompt-only": pair(prompt or own, *p),
+        "undefended": pair(bare, p[0], p[1] + 0.2),
     }
-    return Result(check, family, carrier, "pass", pairs)
+    return Result(check=check, attack=family, carrier=carrier, wanted="pass", prompts=pairs)
 
 
 RESULTS = [

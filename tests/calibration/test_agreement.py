@@ -121,10 +121,10 @@ def test_cali_majorities_of_two_groups() -> None:
         "entailment": {"entailment": 1, "contradiction": 1},
         "contradiction": {"contradiction": 1},
     }
-    assert across.same.value == pytest.approx(2 / 3)
-    assert across.same.n == 3
+    assert across.measures["same"].value == pytest.approx(2 / 3)
+    assert across.measures["same"].n == 3
     # Pairs of one from each: a 2/3 * 3/4 + 1/3 * 1/4, b 1, c 1/4.
-    assert across.pairwise.value == pytest.approx((7 / 12 + 1 + 1 / 4) / 3)
+    assert across.measures["pairwise"].value == pytest.approx((7 / 12 + 1 + 1 / 4) / 3)
 
 
 def test_culturalbench_step_3() -> None:
@@ -176,14 +176,6 @@ def test_levels_of_alpha_and_of_two_raters_kappa(
     assert figures.measures["cohen"].value == pytest.approx(kappa)
 
 
-def test_the_classes_of_a_check() -> None:
-    items = [item("a", {"1": "10", "2": "9", "3": "unsure"}, "2")]
-    (check,) = one_check(items).checks
-    assert check.classes == ("2", "9", "10", "unsure")
-    (named,) = one_check(items, Options(order=("10", "9", "2"), draws=0)).checks
-    assert named.classes == ("10", "9", "2", "unsure")
-
-
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
 def test_an_order_names_all_answers_at_every_level(level: Level) -> None:
     """A misspelt one would be taken for one more answer."""
@@ -200,13 +192,6 @@ def test_a_field_that_no_record_has_is_refused() -> None:
     assert list(check.parts) == ["(none)", "Peru"]
     with pytest.raises(UsageError, match=r"'contry' to .*; records have: country, story"):
         one_check(items, Options(by="contry", draws=0))
-
-
-def test_a_level_needs_answers_that_have_it() -> None:
-    with pytest.raises(UsageError, match="order of all answers"):
-        agreement([item("a", "yn")], Options(level="ordinal"))
-    with pytest.raises(UsageError, match="needs numbers"):
-        agreement([item("a", "yn")], Options(level="interval", order=("no", "yes")))
 
 
 def test_cohen_is_for_two_annotators() -> None:

@@ -361,6 +361,6 @@ def test_fifty_megabytes(tmp_path: Path, told: Told) -> None:
 
 
 def test_a_record_without_an_end(typed: Typed, monkeypatch: pytest.MonkeyPatch, told: Told) -> None:
-    monkeypatch.setattr("judge.records.lines.LONGEST", 100 << 20)
+    monkeypatch.setattr("judge.records.streams.LONGEST", 100 << 20)
     (typed.folder / "a.jsonl").symlink_to("/dev/zero")
     told("/dev/zero (with the bound at 100 MiB in place of 4 GiB)", judged(typed, "a.jsonl")[0])

@@ -48,14 +48,6 @@ def test_compressed_files(items: ReadBack, pack: Pack, name: str, data: bytes) -
     assert [str((item.fields or {})["id"]) for item in found] == [str(n) for n in range(20_000)]
 
 
-@pytest.mark.parametrize("pack", ALL_PACKS)
-@pytest.mark.parametrize("data", [LINES, LIST])
-def test_compressed_standard_input(pack: Pack, data: bytes) -> None:
-    found = list(read("-", stdin=io.BytesIO(pack(data))))
-    assert len(found) == 20_000
-    assert found[0].source == "<stdin>"
-
-
 @pytest.mark.parametrize("suffix", PACKS)
 @pytest.mark.parametrize(("name", "data"), [("a.jsonl", LINES), ("a.json", LIST), ("a.csv", TABLE)])
 def test_a_cut_off_stream_gives_what_came_before_and_a_problem(
@@ -103,14 +95,6 @@ def test_a_file_that_cannot_be_read_on_gives_a_problem(sound: int) -> None:
     found = list(read("-", stdin=Failing(b'{"a": 1}\n' * 3), format="jsonl"))
     assert [item.fields for item in found] == [{"a": 1}] * sound + [None]
     assert "Input/output error" in problem_of(found[-1])
-
-
-def test_a_file_that_is_shortened_while_it_is_read_gives_a_problem(write: Written) -> None:
-    path = write("a.jsonl", LINES)
-    found = read(path)
-    assert next(found).problem is None
-    os.truncate(path, 1000)
-    assert "shortened while it was read" in problem_of(list(found)[-1])
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd])

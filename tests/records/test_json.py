@@ -93,12 +93,6 @@ def test_the_source_text_of_a_record_goes_on_one_line(items: ReadBack) -> None:
     assert [item.raw for item in found] == [f'{{"a": "{blank}","b": 1 }}']
 
 
-def test_ten_megabyte_records_are_read(items: ReadBack) -> None:
-    fields = {"story": 'He said "no".\n' * 700_000}
-    found = items("a.json", json.dumps([fields, {"a": 1}, fields]))
-    assert [item.fields for item in found] == [fields, {"a": 1}, fields]
-
-
 TEXT = st.text(alphabet='ab"\\{}[],: é\n', max_size=6)
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXT,

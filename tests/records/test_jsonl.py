@@ -37,11 +37,6 @@ def test_other_line_breaks_inside_text_do_not_split(items: ReadBack) -> None:
     assert [item.fields for item in found] == [{"story": story}]
 
 
-def test_empty_file_has_no_items(items: ReadBack) -> None:
-    assert items("a.jsonl", b"") == []
-    assert items("b.jsonl", b"\n \r\n\t\n") == []
-
-
 @pytest.mark.parametrize(
     ("line", "says"),
     [

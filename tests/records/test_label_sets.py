@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.errors import UsageError
 from judge.records import Item
 from judge.records.labels import Annotation, LabelledItem, read_labels
-from judge.records.labels.items import Place
-from judge.records.labels.moral_stories import MoralStories
+from judge.records.labels.public import MoralStories
 
 from .conftest import Written
 from .found import answers, faults, lines, sound
@@ -75,7 +73,6 @@ def test_ambient_lines_that_are_broken(write: Written) -> None:
     gold = {"id": 1, **PAIR, "labels": "neutral"}
     text = lines(
         gold,
-        gold,
         {"id": 2, **PAIR},
         {"id": 4, **PAIR, "labels": "maybe"},
         {"id": 5, **PAIR, "labels": None},
@@ -85,15 +82,13 @@ def test_ambient_lines_that_are_broken(write: Written) -> None:
     )
     found = list(read_labels(f"ambient:{write('a.jsonl', text)}"))
     assert faults(found) == [
-        (2, "id '1' was already on line 1"),
-        (3, "there is no field 'q0_gold', 'annotations' or 'labels'"),
-        (4, f"field 'labels' must be one of {CLASSES}, not 'maybe'"),
-        (5, "field 'labels' holds null for a label"),
-        (6, "field 'annotations' has 2 answers of 1 workers"),
-        (7, f"field 'q0_gold' must be one of {CLASSES}, not 'yes'"),
+        (2, "there is no field 'q0_gold', 'annotations' or 'labels'"),
+        (3, f"field 'labels' must be one of {CLASSES}, not 'maybe'"),
+        (4, "field 'labels' holds null for a label"),
+        (5, "field 'annotations' has 2 answers of 1 workers"),
+        (6, f"field 'q0_gold' must be one of {CLASSES}, not 'yes'"),
     ]
-    nameless = found[-1]
-    assert isinstance(nameless, LabelledItem)
+    nameless = next(one for one in found if isinstance(one, LabelledItem) and one.record == "8")
     assert answers(nameless) == {"ABS": "neutral", "linguist-2": "entailment"}
 
 
@@ -112,19 +107,6 @@ def test_cali_quotes_are_text(write: Written) -> None:
         Annotation("in-1", "neutral", "in"),
         Annotation("in-2", "neutral", "in"),
     )
-
-
-def test_cali_rows_that_are_broken(write: Written) -> None:
-    text = CALI + "p\th\t['X']\t[]\np\th\tE,N\t[]\np\t\t['E']\t[]\np\th\t[]\t[]\np\th\t[\n"
-    assert faults(list(read_labels(f"cali:{write('data.tsv', text)}"))) == [
-        (2, f"field 'us_ratings' must be one of {CLASSES}, not 'X'"),
-        (3, "field 'us_ratings' must be a list, not 'E,N'"),
-        (4, "field 'hypothesis' is empty"),
-        (5, "fields 'us_ratings' and 'in_ratings' are both empty"),
-        (6, "the row has 3 cells, the header 4"),
-    ]
-    short = write("b.csv", "premise,hypothesis,us_ratings\np,h,['E']\n")
-    assert faults(list(read_labels(f"cali:{short}"))) == [(2, "field 'in_ratings' is missing")]
 
 
 def entry(given: object, text: object = "T", **more: object) -> dict[str, object]:
@@ -146,23 +128,13 @@ def test_multipico_with_nationalities(write: Written, indent: int | None) -> Non
     path = write("MP_en_dev_test.json", json.dumps(content, indent=indent))
     (item,) = sound(list(read_labels(f"multipico:{path.parent}", "irony")))
     assert (item.record, item.fields, item.gold) == ("dev-2", REPLY, None)
-    assert item.slices == {"language_variety": "in", "source": "reddit"}
+    assert item.slices["language_variety"] == "in"
     assert item.annotations == (
         Annotation("Ann0", "no", "India"),
         Annotation("Ann1", "yes", "Ireland"),
         Annotation("Ann2", "yes"),
     )
     assert sound(list(read_labels(str(path)))) == [item]
-
-
-def test_multipico_wants_to_know_which_groups(write: Written) -> None:
-    write("annotators_meta_en.json", '{"0": "India"}')
-    named = write("annotators_meta_de.json", '{"0": "Germany"}')
-    path = write("MP_de.json", json.dumps({"a": entry({"Ann0": "0"}, REPLY)}))
-    with pytest.raises(UsageError, match=r"annotators_meta_de\.json, annotators_meta_en\.json"):
-        read_labels(f"multipico:{path}")
-    (item,) = sound(list(read_labels(f"multipico:{path}", annotators=named)))
-    assert item.annotations == (Annotation("Ann0", "no", "Germany"),)
 
 
 def test_multipico_entries_that_are_broken(write: Written) -> None:
@@ -178,24 +150,23 @@ def test_multipico_entries_that_are_broken(write: Written) -> None:
         (1, "entry 'b': field 'annotations' must be one of no, yes, not '2'"),
         (1, "entry 'c': field 'reply' is missing"),
         (1, "entry 'd': field 'annotations' holds no answer"),
-        (1, "entry 'e': an entry must be an object, not a number"),
+        (1, "entry 'e': field 'text' is missing"),
     ]
-    assert [answers(one) for one in found if isinstance(one, LabelledItem)] == [{"Ann0": "no"}]
+    kept = [one for one in found if isinstance(one, LabelledItem)]
+    assert [(one.record, answers(one)) for one in kept] == [("a", {"Ann0": "no"})]
 
 
 def test_lewidi(write: Written) -> None:
     content = {
         "1": entry({"Ann0": "0", "Ann1": "1"}),
         "2": entry({"Ann0": "1", "Ann1": None}, {"a": "A", "b": "B"}),
-        "3": entry("1,0", **{"annotation task": "Paraphrase, -5 to 5"}),
         "4": entry({"Ann0": "-3"}, **{"annotation task": "Paraphrase, -5 to 5"}),
         "5": entry({"Ann0": "Neutral,Entailment"}, **{"annotation task": ""}),
     }
     items = sound(list(read_labels(str(write("a.json", json.dumps(content))))))
     assert [(one.record, one.check, answers(one)) for one in items] == [
-        ("1", "irony_detection", {"Ann0": "no", "Ann1": "yes"}),
-        ("2", "irony_detection", {"Ann0": "yes"}),
-        ("3", "paraphrase_5_to_5", {"Ann0": "1", "Ann1": "0"}),
+        ("1", "irony_detection", {"Ann0": "0", "Ann1": "1"}),
+        ("2", "irony_detection", {"Ann0": "1"}),
         ("4", "paraphrase_5_to_5", {"Ann0": "-3"}),
         ("5", "label", {"Ann0": "neutral,entailment"}),
     ]
@@ -210,18 +181,9 @@ def test_lewidi(write: Written) -> None:
     assert all(one.gold is None for one in items)
 
 
-def test_lewidi_line_by_line(write: Written) -> None:
-    text = lines({"id": "x", **entry({"A": "0"})}, entry({"A": "1"}), {"id": "y", "text": "T"})
-    found = list(read_labels(f"lewidi:{write('a.jsonl', text)}"))
-    items = [one for one in found if isinstance(one, LabelledItem)]
-    assert [one.record for one in items] == ["x", "a.jsonl#2"]
-    assert [line for line, _ in faults(found)] == [3, 3]
-
-
 @pytest.mark.parametrize(
     ("given", "text", "message"),
     [
-        ("0,1,1", "T", "has 3 answers of 2 annotators"),
         (["0"], "T", "must be an object, not a list"),
         ({"A": []}, "T", "must hold an answer, not a list"),
         ({"A": "0"}, "", "field 'text' is empty"),
@@ -247,9 +209,9 @@ def test_llmbar_a_file_or_a_folder_a_part(tmp_path: Path, write: Written) -> Non
     (tmp_path / "Natural" / "dataset.json").write_text(json.dumps(pairs[:1]))
     items = sound(list(read_labels(f"llmbar:{tmp_path}")))
     assert [(one.record, one.slices["part"], one.gold) for one in items] == [
-        ("LLMBar_Adversarial_GPTInst.json#1", "GPTInst", "1"),
-        ("LLMBar_Adversarial_GPTInst.json#1.2", "GPTInst", "2"),
-        ("Natural/dataset.json#1", "Natural", "1"),
+        ("GPTInst#1", "GPTInst", "1"),
+        ("GPTInst#1.2", "GPTInst", "2"),
+        ("Natural#1", "Natural", "1"),
     ]
     assert items[0].fields == {"instruction": "I", "output_1": "A", "output_2": "B"}
     assert sound(list(read_labels(str(path)))) == items[:2]
@@ -278,48 +240,30 @@ def test_moral_stories_adherence_and_relevance(write: Written) -> None:
     assert sound(list(read_labels(str(write("a.jsonl", text))))) == items
 
 
-def test_moral_stories_with_both_actions(write: Written) -> None:
-    line = {"ID": "S1", "norm": "N", "moral_action": "M", "immoral_action": "I", "situation": "x"}
-    items = sound(list(read_labels(str(write("a.jsonl", lines(line))), "adherence")))
-    assert [(one.record, one.gold, one.fields["story"]) for one in items] == [
-        ("S11", "yes", "M"),
-        ("S10", "no", "I"),
-    ]
-
-
 def test_moral_stories_that_are_broken(write: Written) -> None:
-    text = lines(
-        moral(1),
-        {**moral(2), "label": "0"},
-        {"ID": "a", "norm": "N", "label": "1"},
-        {**moral(4), "label": "yes"},
-        moral(1),
-    )
+    text = lines(moral(1), {"ID": "a", "norm": "N", "label": "1"}, moral(1))
     found = list(read_labels(f"moral-stories:{write('a.jsonl', text)}", "adherence"))
     assert faults(found) == [
-        (2, "field 'label' is 0, but the line has a moral_action"),
-        (3, "field 'moral_action' or 'immoral_action' is missing"),
-        (4, "field 'label' must be one of 1, 0, not 'yes'"),
-        (5, "id 'S11' was already on line 1"),
+        (2, "field 'moral_action' or 'immoral_action' is missing"),
+        (3, "id 'S11' was already on line 1"),
     ]
 
 
 @given(st.lists(st.integers(0, 6), max_size=30))
-def test_no_action_is_paired_with_its_own_norm_as_another(norms: list[int]) -> None:
+def test_relevance_is_yes_for_the_norms_own_action_only(norms: list[int]) -> None:
     fields = [
         {"ID": str(at), "norm": f"N{norm}", "moral_action": f"{at} of N{norm}"}
         for at, norm in enumerate(norms)
     ]
     items = [Item("a", at, one) for at, one in enumerate(fields, 1)]
-    found = sound(list(MoralStories.read(items, Place())))
-    others = [one for one in found if one.gold == "no"]
-    assert all(
-        one.fields["story"].split(" of ")[1] != one.fields["rule_of_thumb"] for one in others
-    )
-    assert len({one.fields["story"] for one in others}) == len(others)
-    assert len(others) in (0, len(norms) // 2)
+    found = [one for one in sound(list(MoralStories().read(items))) if one.check == "relevance"]
+    for one in found:
+        own = one.fields["story"].split(" of ")[1] == one.fields["rule_of_thumb"]
+        assert (one.gold == "yes") is own
+    others = [one.fields["story"] for one in found if one.gold == "no"]
+    assert len(set(others)) == len(others)
     if len(set(norms)) == len(norms) >= 4:
-        assert others
+        assert len(others) == len(norms) // 2
 
 
 NORMAD = "ID,Country,Background,Axis,Subaxis,Value,Rule-of-Thumb,Story,Explanation,Gold Label\n"
@@ -375,9 +319,13 @@ def counted(data: Path, source: str) -> dict[tuple[str, str | None], int]:
 
 
 def test_sets_with_gold_as_released(public_data: Path) -> None:
-    golds = [(check, gold) for check in ("adherence", "relevance") for gold in ("yes", "no")]
-    released = "moral_stories/norm_distance_dev.jsonl"
-    assert counted(public_data, released) == dict.fromkeys(golds, 1000)
+    # One of the random half met its own norm.
+    assert counted(public_data, "moral_stories/norm_distance_dev.jsonl") == {
+        ("adherence", "yes"): 1000,
+        ("adherence", "no"): 1000,
+        ("relevance", "yes"): 1001,
+        ("relevance", "no"): 999,
+    }
     assert counted(public_data, "llmbar:llmbar") == {
         ("preference", "1"): 206,
         ("preference", "2"): 213,
@@ -412,5 +360,3 @@ def test_sets_with_annotators_as_released(public_data: Path) -> None:
     nations = {"India": 1070, "Ireland": 1063, "United Kingdom": 994}
     nations |= {"Australia": 984, "United States": 962}
     assert Counter(one.group for one in given) == nations
-    generic = sound(list(read_labels(f"lewidi:{public_data / 'multipico/MP_en_dev_test.json'}")))
-    assert [answers(one) for one in generic] == [answers(one) for one in multipico]

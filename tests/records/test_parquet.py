@@ -122,5 +122,5 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     pq.write_table(table, path)
-    with pytest.raises(UsageError, match="same name: a"):
+    with pytest.raises(UsageError, match="names a column twice: a"):
         read(path)

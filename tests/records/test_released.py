@@ -42,14 +42,6 @@ def test_normad_as_released(public_data: Path) -> None:
     assert all(norm.value and norm.explanation for norm in found)
 
 
-def test_normad_odd_rows(public_data: Path) -> None:
-    found = norms(public_data / "normad" / "normad_odd_rows.csv")
-    assert len(found) == 1317
-    assert {norm.label for norm in found} == {"yes", "no", "neutral"}
-    assert len({norm.country for norm in found}) >= 73
-    assert all(norm.background is None for norm in found)
-
-
 @pytest.mark.parametrize("name", ["ambient/test.jsonl", "llmbar/LLMBar_Natural.json"])
 def test_other_public_files_are_read_and_not_taken_for_ours(public_data: Path, name: str) -> None:
     found = list(read(public_data / name))

@@ -77,19 +77,6 @@ def test_a_statement_is_not_taken_for_a_name_when_the_setting_says_single() -> N
     assert values(["Ann:Work--agree"], setting="a dinner")[0].character == "Ann"
 
 
-def test_names_in_scripts_without_capitals() -> None:
-    assert values(["田中:働く--賛成"], story="昨日田中は来た。")[0].character == "田中"
-    assert values(["鈴木:働く--賛成"], story="昨日田中は来た。")[0].character is None
-
-
-def test_lines_of_one_text() -> None:
-    found = values("\n Work--agree \r\n\nRest--disagree\n")
-    assert [(value.statement, value.attitude) for value in found] == [
-        ("Work", "agree"),
-        ("Rest", "disagree"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("raw", "says"),
     [

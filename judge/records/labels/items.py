@@ -67,25 +67,18 @@ Labelled = LabelledItem | Item
 """What a reader gives: a labelled item, or a line with its problem."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where lines come from: the file (None for standard input), and the check asked for."""
-
-    path: Path | None = None
-    check: str | None = None
-
-    def beside(self, pattern: str) -> list[Path]:
-        """The files in the same folder whose names match, sorted by name."""
-        return sorted(self.path.parent.glob(pattern)) if self.path is not None else []
-
-
 class LabelSet:
     """One form of labelled data; an instance reads one file, or all files of a `merged` set.
 
     A subclass says which lines it `knows`, makes labelled items of a line in `items`, and gives
     in `rest` those that only the whole file tells. `checks` are those that the set has labels for,
     empty where only the lines tell. `files` are the patterns of its files where it is a folder of
-    several. `groups` is the pattern of the file beside it that holds the annotators' groups.
+    several. `groups` is the pattern of the file beside it that holds the annotators' groups. In a
+    `merged` set what several lines say of one record and check is one item, given at the end.
+
+    Args:
+        path: the file, None for standard input.
+        check: the check that was asked for.
     """
 
     name: ClassVar[str]
@@ -94,10 +87,12 @@ class LabelSet:
     merged: ClassVar[bool] = False
     groups: ClassVar[str | None] = None
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, path: Path | None = None, check: str | None = None) -> None:
+        self.path = path
+        self.check = check
         self._lines: dict[str, int] = {}
         self._unnamed: Counter[str] = Counter()
+        self._held: dict[tuple[str, str], tuple[LabelledItem, dict[str, Annotation]]] = {}
         self.start()
 
     def start(self) -> None:
@@ -108,12 +103,16 @@ class LabelSet:
         """Whether a line's fields are of this form, beyond doubt."""
         raise NotImplementedError
 
-    def items(self, item: Item, fields: dict[str, Any]) -> Iterable[Labelled]:
-        """The labelled items of a line. Raises LabelError for a line that cannot be used."""
+    def parts(self, fields: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
+        """The entries of a line, each with a name for messages; itself, if it is one."""
+        return [("", fields)]
+
+    def items(self, item: Item, fields: dict[str, Any]) -> Iterable[LabelledItem]:
+        """The labelled items of an entry. Raises LabelError for one that cannot be used."""
         raise NotImplementedError
 
     def rest(self) -> Iterable[LabelledItem]:
-        """The items that were held back until the last line."""
+        """Items that only the whole file tells."""
         return ()
 
     def record(self, item: Item, id: object = None, field: str = "id", source: str = "") -> str:
@@ -135,20 +134,42 @@ class LabelSet:
         self._lines[own] = item.line
         return own
 
-    @classmethod
-    def read(cls, items: Iterable[Item], place: Place) -> Iterator[Labelled]:
+    def read(self, items: Iterable[Item]) -> Iterator[Labelled]:
         """The labelled items of all lines; a line that cannot be used comes with its problem."""
-        reader = cls(place)
         for item in items:
             if item.fields is None:
                 yield item
                 continue
-            try:
-                found = list(reader.items(item, item.fields))
-            except LabelError as error:
-                yield refused(item, error.problem)
-                continue
-            for one in found:
-                own = isinstance(one, LabelledItem)
-                yield replace(one, source=item.source, line=item.line) if own else one
-        yield from reader.rest()
+            for name, fields in self.parts(item.fields):
+                try:
+                    found = [
+                        replace(one, source=item.source, line=item.line)
+                        for one in self.items(item, fields)
+                    ]
+                    if self.merged:
+                        self._hold(found)
+                except LabelError as error:
+                    message = f"entry {name!r}: {error}" if name else str(error)
+                    problem = replace(error.problem, message=message)
+                    yield refused(replace(item, fields=fields), problem)
+                else:
+                    yield from [] if self.merged else found
+        for held, given in self._held.values():
+            yield replace(held, annotations=tuple(given.values()))
+        yield from self.rest()
+
+    def _hold(self, found: Iterable[LabelledItem]) -> None:
+        for one in found:
+            key = (one.record, one.check)
+            held, given = self._held.setdefault(key, (one, {}))
+            if one.gold is not None and held.gold not in (None, one.gold):
+                message = f"field 'gold' differs from line {held.line} of this item"
+                raise LabelError(message, "gold")
+            for annotation in one.annotations:
+                if given.setdefault(annotation.annotator, annotation) is not annotation:
+                    who = f"annotator {clip(annotation.annotator)}"
+                    message = f"{who} labelled item {clip(one.record)} on an earlier line already"
+                    raise LabelError(message, "annotator")
+            gold = one.gold if held.gold is None else held.gold
+            slices = {**one.slices, **held.slices}
+            self._held[key] = (replace(held, gold=gold, slices=slices), given)

@@ -1,6 +1,7 @@
-"""The project's own form of labelled records: JSON lines with `labels`.
+"""The project's own forms of labels: JSON lines with `labels`, and tables.
 
-A line is a record as it is validated, or the output line of a validation, and beside its fields
+A line of the first form is a record as it is validated, or the output line of a validation, and
+beside its fields
 
     "labels": {CHECK: ANSWER}                   the authors' own, or a reference answer: gold
     "labels": {CHECK: {ANNOTATOR: ANSWER}}      the answers of single annotators
@@ -9,23 +10,35 @@ A line is a record as it is validated, or the output line of a validation, and b
 
 For a check about values, ANSWER is a list with one answer for each value. An answer of null means
 that there is no label. Answers are folded to lower case; true and false stand for yes and no.
+
+A table has a row for each answer of each annotator: columns `item`, `annotator`, `label`, in any
+format that is read, in any case; further `group` (the annotator's), `check`, `gold` (the reference
+answer), and any others, which describe the item: its first row tells. An empty label is none. A
+row may hold a gold answer without annotator and label.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
-from judge.records.base import RESERVED, Item
-from judge.records.fields import LabelError, answer_of, slices_of
-from judge.records.jsontext import kind_of
-from judge.records.kinds import recognise
+from judge.records.base import RESERVED, Item, Problem
+from judge.records.fields import LabelError, answer_of, id_text, scalar_text, slices_of
+from judge.records.jsonfiles import kind_of
+from judge.records.kinds import (
+    ClashError,
+    StoryRecord,
+    build,
+    find_names,
+    normalise,
+    normalised,
+    recognise,
+)
 from judge.records.labels.items import Annotation, LabelledItem, LabelSet
-from judge.records.names import ClashError, find_names, normalise
-from judge.records.values import BadValueError, parse_values
 
 _ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
+_NEEDED = ("annotator", "item", "label")
+_COLUMNS = (*_NEEDED, "group", "check", "gold")
 
 
 class Own(LabelSet):
@@ -43,30 +56,44 @@ class Own(LabelSet):
         return isinstance(fields.get("labels"), dict)
 
     def items(self, item: Item, fields: dict[str, Any]) -> list[LabelledItem]:
-        labels = _object(fields, "labels")
-        if labels is None:
+        if fields.get("labels") is None:
             message = "field 'labels' is missing: the line has no labels"
             raise LabelError(message, "labels", "unlabelled")
         own = {key: content for key, content in fields.items() if key not in _ABOUT_LABELS}
         shown = _typed(own)
-        groups = _groups(fields)
-        slices = {**slices_of(shown), **_slices_about(fields)}
-        found = [
-            LabelledItem("", check, shown, number, gold, given, slices)
-            for check, answers in labels.items()
-            for number, gold, given in _questions(answers, f"labels.{check}", groups)
-        ]
-        _count_values(own, shown, found)
+        slices = slices_of({**shown, "author": fields.get("author")})
+        if isinstance(earlier := fields.get(RESERVED), dict):
+            slices["edited"] = "yes" if earlier.get("edits") else "no"
+        asked = {
+            check: _questions(answers, f"labels.{check}")
+            for check, answers in _object(fields, "labels").items()
+        }
+        for check, questions in asked.items():
+            _count_values(item, own, f"labels.{check}", questions)
+        groups = {
+            annotator: scalar_text(_object({annotator: known}, annotator).get("group"))
+            for annotator, known in _object(fields, "annotators").items()
+        }
         key = next((key for key in own if normalise(key) == "id"), "id")
         record = self.record(item, own.get(key), key)
-        return [replace(one, record=record) for one in found if one.gold or one.annotations]
+        found: list[LabelledItem] = []
+        for check, questions in asked.items():
+            for number, (gold, given) in questions.items():
+                annotations = tuple(Annotation(who, one, groups.get(who)) for who, one in given)
+                one = LabelledItem(record, check, shown, number, gold, annotations, slices)
+                found += [one] if gold or annotations else []
+        return found
 
 
-def _object(line: Mapping[str, Any], key: str) -> dict[str, Any] | None:
+_Questions = dict[int, tuple[str | None, list[tuple[str, str]]]]
+"""By number (of a value, else 0): the gold answer, and who answered what."""
+
+
+def _object(line: Mapping[str, Any], key: str) -> dict[str, Any]:
     content = line.get(key)
     if content is not None and not isinstance(content, dict):
         raise LabelError(f"field {key!r} must be an object, not {kind_of(content)}", key)
-    return content
+    return content or {}
 
 
 def _typed(own: dict[str, Any]) -> dict[str, Any]:
@@ -75,48 +102,16 @@ def _typed(own: dict[str, Any]) -> dict[str, Any]:
     if kind is None:
         return own
     try:
-        typed = {key: name for name, key in find_names(kind, own).items()}
+        names = find_names(kind, own)
     except ClashError as error:
         raise LabelError(str(error), error.key) from None
-    fields: dict[str, Any] = {}
-    for key, content in own.items():
-        fields.setdefault(typed.get(key, key), content)
-    return fields
+    typed = {name: own[key] for name, key in names.items()}
+    return {**typed, **{key: own[key] for key in own if key not in names.values()}}
 
 
-def _groups(line: Mapping[str, Any]) -> dict[str, str]:
-    groups: dict[str, str] = {}
-    for annotator, known in (_object(line, "annotators") or {}).items():
-        group = known.get("group") if isinstance(known, dict) else known
-        if not isinstance(known, dict) or not isinstance(group, str | None):
-            message = f"field 'annotators' must hold {{'group': TEXT}} for {annotator!r}"
-            raise LabelError(message, "annotators")
-        if group is not None:
-            groups[annotator] = group
-    return groups
-
-
-def _slices_about(line: Mapping[str, Any]) -> dict[str, str]:
-    slices: dict[str, str] = {}
-    author = line.get("author")
-    if author is not None and not isinstance(author, str):
-        raise LabelError(f"field 'author' must be a text, not {kind_of(author)}", "author")
-    if author is not None:
-        slices["author"] = author
-    earlier = _object(line, RESERVED)
-    if earlier is not None:
-        slices["edited"] = "yes" if earlier.get("edits") else "no"
-    return slices
-
-
-def _questions(
-    answers: object, field: str, groups: Mapping[str, str]
-) -> Iterator[tuple[int, str | None, tuple[Annotation, ...]]]:
-    """For each question its number (of a value, else 0), gold answer, and annotations."""
+def _questions(answers: object, field: str) -> _Questions:
     if not isinstance(answers, dict):
-        for number, answer in _answers(answers, field).items():
-            yield number, answer, ()
-        return
+        return {number: (answer, []) for number, answer in _answers(answers, field).items()}
     given = {
         annotator: _answers(content, f"{field}.{annotator}")
         for annotator, content in answers.items()
@@ -125,13 +120,10 @@ def _questions(
     numbers = next(iter(given.values()), {}).keys()
     if any(one.keys() != numbers for one in given.values()):
         raise LabelError(f"field {field!r}: the annotators did not answer as many values", field)
-    for number in numbers:
-        annotations = (
-            Annotation(annotator, answer, groups.get(annotator))
-            for annotator, one in given.items()
-            if (answer := one[number]) is not None
-        )
-        yield number, None, tuple(annotations)
+    return {
+        number: (None, [(who, text) for who, one in given.items() if (text := one[number])])
+        for number in numbers
+    }
 
 
 def _answers(content: object, field: str) -> dict[int, str | None]:
@@ -141,20 +133,57 @@ def _answers(content: object, field: str) -> dict[int, str | None]:
     return {number: answer_of(one, field) for number, one in enumerate(content, 1)}
 
 
-def _count_values(own: dict[str, Any], fields: dict[str, Any], found: list[LabelledItem]) -> None:
+def _count_values(item: Item, own: dict[str, Any], field: str, questions: _Questions) -> None:
     """Raises LabelError where the answers about a story's values are not as many as these."""
-    answered = {one.check: one.number for one in found if one.number}
+    count = max(questions, default=0)
     # A story that lost its values can still have labels that are about none of them.
-    if not answered or recognise(own) != "story":
+    if not count or recognise(own) != "story":
         return
-    try:
-        values = parse_values(
-            fields["values"], story=fields["story"], setting=fields.get("setting")
-        )
-    except BadValueError as error:
-        raise LabelError(f"field 'values' {error}", "values") from None
-    for check, count in answered.items():
-        if count != len(values):
-            field = f"labels.{check}"
-            message = f"field {field!r} has {count} answers, the record {len(values)} values"
-            raise LabelError(message, field)
+    record = build(Item(item.source, item.line, own))
+    if isinstance(record, Problem):
+        raise LabelError(record.message, record.field)
+    assert isinstance(record.data, StoryRecord), "recognised as one"
+    values = len(record.data.values)
+    if count != values:
+        message = f"field {field!r} has {count} answers, the record {values} values"
+        raise LabelError(message, field)
+
+
+class Table(LabelSet):
+    """One item for each `item` and check, in the order of their first rows; problems come first.
+
+    The check is the row's `check`, else the one that was asked for, else `label`. Fields are the
+    other columns as they stand, slices the short ones. A row is a problem where its gold answer
+    differs from an earlier one of its item, or its annotator has labelled the item before. Holds
+    all items in memory.
+    """
+
+    name = "table"
+    merged = True
+
+    @staticmethod
+    def knows(fields: Mapping[str, Any]) -> bool:
+        return normalised(fields) >= set(_NEEDED)
+
+    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
+        keys = {normalise(key): key for key in fields if normalise(key) in _COLUMNS}
+        for name in _NEEDED:
+            if name not in keys:
+                raise LabelError(f"field {name!r} is missing", name)
+        own = {name: fields[key] for name, key in keys.items() if fields[key] not in (None, "")}
+        record = id_text(own.get("item"), keys["item"])
+        if record is None:
+            raise LabelError(f"field {keys['item']!r} is empty", keys["item"])
+        gold = answer_of(own.get("gold"), "gold")
+        label = answer_of(own.get("label"), keys["label"])
+        annotations: tuple[Annotation, ...] = ()
+        if label is not None:
+            annotator = id_text(own.get("annotator"), keys["annotator"])
+            if annotator is None:
+                key = keys["annotator"]
+                raise LabelError(f"field {key!r} is empty beside a label", key)
+            annotations = (Annotation(annotator, label, scalar_text(own.get("group"))),)
+        if annotations or gold is not None:
+            check = scalar_text(own.get("check")) or self.check or "label"
+            about = {key: content for key, content in fields.items() if key not in keys.values()}
+            yield LabelledItem(record, check, about, 0, gold, annotations, slices_of(about))

@@ -12,26 +12,23 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.records.base import Item
-from judge.records.labels.ambient import Ambient
-from judge.records.labels.cali import Cali
-from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Place
-from judge.records.labels.lewidi import LeWiDi, MultiPico
-from judge.records.labels.llmbar import LLMBar
-from judge.records.labels.moral_stories import MoralStories
-from judge.records.labels.normad import NormAd
-from judge.records.labels.own import Own
-from judge.records.labels.table import Table
-from judge.records.names import normalise
+from judge.records.kinds import normalise
+from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet
+from judge.records.labels.own import Own, Table
+from judge.records.labels.public import (
+    Ambient,
+    Cali,
+    LeWiDi,
+    LLMBar,
+    MoralStories,
+    MultiPico,
+    NormAd,
+)
 from judge.records.read import read
 
 # In the order in which they are tried: MultiPICo comes before the form that it is a case of.
-_SETS: dict[str, type[LabelSet]] = {
-    one.name: one
-    for one in (
-        *(Own, MoralStories, NormAd, Cali, Ambient),
-        *(MultiPico, LLMBar, LeWiDi, Table),
-    )
-}
+_FORMS = (Own, MoralStories, NormAd, Cali, Ambient, MultiPico, LLMBar, LeWiDi, Table)
+_SETS: dict[str, type[LabelSet]] = {one.name: one for one in _FORMS}
 _LOOK = 1_000
 _NAME = re.compile(r"[A-Za-z][\w-]+")
 _GROUP_KEYS = ("group", "nationality", "country")
@@ -60,16 +57,20 @@ def read_labels(
     say which checks there are, that last one comes at the end, when none had the check.
     """
     form, path = _parse(source)
-    _check_known(form, check, source)
-    places = [Place(file, check) for file in _files(form, path)]
-    opened = [read(place.path or "-") for place in places]
+    if form is not None and form.checks:
+        _check_known(form.checks, check, source)
+    files = _files(form, path)
+    opened = [read(file or "-") for file in files]
     if form is None:
         form, opened[0] = _recognised(source, opened[0])
-        _check_known(form, check, source)
-    groups = _groups(form, places[0], annotators)
+        if form.checks:
+            _check_known(form.checks, check, source)
+    groups = _groups(form, files[0], annotators)
     if form.merged:
-        opened, places = [chain.from_iterable(opened)], places[:1]
-    found = chain.from_iterable(map(form.read, opened, places))
+        opened, files = [chain.from_iterable(opened)], files[:1]
+    found = chain.from_iterable(
+        form(file, check).read(items) for file, items in zip(files, opened, strict=True)
+    )
     return _chosen(_grouped(found, groups), check, source)
 
 
@@ -83,9 +84,9 @@ def _parse(source: str) -> tuple[type[LabelSet] | None, str]:
     return None, source
 
 
-def _check_known(form: type[LabelSet] | None, check: str | None, source: str) -> None:
-    if form is not None and form.checks and check not in (None, *form.checks):
-        there = ", ".join(form.checks)
+def _check_known(checks: Iterable[str], check: str | None, source: str) -> None:
+    if check is not None and check not in checks:
+        there = ", ".join(checks) or "nothing"
         raise UsageError(f"{source} has no labels for {check!r}: there are labels for {there}")
 
 
@@ -109,7 +110,7 @@ def _recognised(source: str, items: Iterator[Item]) -> tuple[type[LabelSet], Ite
     head: list[Item] = []
     for item in islice(items, _LOOK):
         head.append(item)
-        for form in _SETS.values():
+        for form in _FORMS:
             if item.fields is not None and form.knows(item.fields):
                 return form, chain(head, items)
     if all(item.fields is None for item in head):
@@ -121,51 +122,47 @@ def _recognised(source: str, items: Iterator[Item]) -> tuple[type[LabelSet], Ite
     )
 
 
-def _groups(form: type[LabelSet], place: Place, annotators: Path | None) -> dict[str, str]:
-    if annotators is not None:
-        return _read_groups(annotators)
-    found = place.beside(form.groups) if form.groups else []
-    if len(found) > 1:
-        names = ", ".join(file.name for file in found)
-        raise UsageError(f"{place.path}: which file gives the annotators' groups? {names}: name it")
-    return _read_groups(found[0]) if found else {}
-
-
-def _read_groups(path: Path) -> dict[str, str]:
+def _groups(form: type[LabelSet], path: Path | None, annotators: Path | None) -> dict[str, str]:
     """Annotator to group; in place of `group` may stand nationality or country."""
+    files = [annotators] if annotators else []
+    if not files and path is not None and form.groups:
+        files = sorted(path.parent.glob(form.groups))
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files)
+        raise UsageError(f"{path}: which file gives the annotators' groups? {names}: name it")
     groups: dict[str, str] = {}
-    for fields in _objects(path):
+    for fields in _objects(files[0]) if files else []:
         annotator = _under(fields, ("annotator",))
         for name, known in (fields if annotator is None else {annotator: fields}).items():
             group = _under(known, _GROUP_KEYS) if isinstance(known, dict) else known
             if isinstance(group, str) and group.strip():
                 groups[name] = group.strip()
-    if not groups:
-        raise UsageError(f"{path} gives no annotator a group: write {{ANNOTATOR: GROUP}}")
+    if files and not groups:
+        raise UsageError(f"{files[0]} gives no annotator a group: write {{ANNOTATOR: GROUP}}")
     return groups
 
 
 def _objects(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".json" and path.is_file():
+        try:
+            # Le-Wi-Di's metadata hold NaN, which is no JSON.
+            found = json.loads(path.read_bytes(), parse_constant=lambda _: None)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{path} is not JSON: {error}") from error
+        return [
+            one for one in (found if isinstance(found, list) else [found]) if isinstance(one, dict)
+        ]
     items = list(read(path))
-    bad = next((item for item in items if item.problem is not None), None)
-    if bad is None or bad.problem is None:
-        return [item.fields for item in items if item.fields is not None]
-    try:
-        # Le-Wi-Di's metadata hold NaN, which is no JSON.
-        found = json.loads(path.read_bytes(), parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise UsageError(f"{path}, line {bad.line}: {bad.problem.message}")
-    return [found]
+    for item in items:
+        if item.problem is not None:
+            raise UsageError(f"{path}, line {item.line}: {item.problem.message}")
+    return [item.fields for item in items if item.fields is not None]
 
 
 def _under(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    for wanted in keys:
-        for key, content in fields.items():
-            if normalise(key) == wanted and isinstance(content, str) and content.strip():
-                return content
-    return None
+    named = {normalise(key): content for key, content in fields.items()}
+    texts = [named[key] for key in keys if isinstance(named.get(key), str) and named[key].strip()]
+    return texts[0] if texts else None
 
 
 def _grouped(found: Iterable[Labelled], groups: Mapping[str, str]) -> Iterator[Labelled]:
@@ -188,6 +185,4 @@ def _chosen(found: Iterator[Labelled], check: str | None, source: str) -> Iterat
             if check not in (None, item.check):
                 continue
         yield item
-    if check is not None and check not in checks:
-        there = ", ".join(sorted(checks)) or "nothing"
-        raise UsageError(f"{source} has no labels for {check!r}: there are labels for {there}")
+    _check_known(sorted(checks), check, source)
