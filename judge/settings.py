@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
-from pydantic.fields import FieldInfo
 
 from judge.errors import UsageError, why_unread
 
@@ -274,7 +273,7 @@ def variable(name: str) -> str:
 
 def has_flag(name: str) -> bool:
     """Whether a setting has a flag; tables do not."""
-    return not _is_table(Settings.model_fields[name])
+    return get_origin(Settings.model_fields[name].annotation) is not Mapping
 
 
 def is_switch(name: str) -> bool:
@@ -284,47 +283,31 @@ def is_switch(name: str) -> bool:
 
 def metavar(name: str) -> str:
     """What stands for a setting's value in the help: `N`, `a|b`, ..."""
-    declared, field = option(name), Settings.model_fields[name]
-    if declared.metavar:
-        return declared.metavar
-    kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind]
-    if words := _choices(field):
-        return "|".join(words)
-    return next((name for kind, name in _METAVARS if kind in kinds), "TEXT")
+    kind = Settings.model_fields[name].annotation
+    kinds = (kind, *get_args(kind))
+    choices = [get_args(one) for one in kinds if get_origin(one) is Literal]
+    usual = (word for one, word in _METAVARS.items() if one in kinds)
+    return option(name).metavar or next(("|".join(words) for words in choices), next(usual, "TEXT"))
 
 
 def described(name: str) -> str:
-    """The help of a setting with its bounds and its default: `... [0 to 20; default: 3]`."""
+    """The help of a setting with its bounds and its default: `... [at least 0; default: 3]`."""
     declared, field = option(name), Settings.model_fields[name]
-    default = declared.unset
-    if not default and isinstance(field.default, int | float | str) and not is_switch(name):
-        default = f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
-    told = filter(None, (_bounds(field), f"default: {default}" if default else ""))
-    return f"{declared.help} [{'; '.join(told)}]".removesuffix(" []")
+    told = [
+        f"{words} {getattr(bound, key):g}"
+        for bound in field.metadata
+        for key, words in _BOUNDS.items()
+        if hasattr(bound, key)
+    ]
+    if declared.unset:
+        told.append(f"default: {declared.unset}")
+    elif isinstance(field.default, int | float | str) and not is_switch(name):
+        told.append(f"default: {field.default}".removesuffix(".0"))
+    return f"{declared.help} [{'; '.join(told)}]" if told else declared.help
 
 
-_LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-_METAVARS = ((int, "N"), (float, "X"), (Path, "PATH"))
-
-
-def _choices(field: FieldInfo) -> tuple[str, ...]:
-    for kind in (field.annotation, *get_args(field.annotation)):
-        if get_origin(kind) is Literal:
-            return get_args(kind)
-    return ()
-
-
-def _bounds(field: FieldInfo) -> str:
-    limits = {
-        key: getattr(one, key) for one in field.metadata for key in _LIMITS if hasattr(one, key)
-    }
-    if "ge" in limits and len(limits) == 2:
-        return f"{limits['ge']:g} to {limits.get('le', limits.get('lt')):g}"
-    return ", ".join(f"{_LIMITS[key]} {limit:g}" for key, limit in limits.items() if limit)
-
-
-def _is_table(field: FieldInfo) -> bool:
-    return get_origin(field.annotation) is Mapping
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+_METAVARS = {int: "N", float: "X", Path: "PATH"}
 
 
 # ---------------------------------------------------------------- where values come from
@@ -337,17 +320,15 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
         UsageError: a value that does not fit, naming the flag, variable or key; or judge.toml in
             the working directory sets what only the user may set, and is not trusted.
     """
-    given = {name: value for name, value in flags.items() if value not in (None, (), [])}
     chosen: dict[str, tuple[str, Any]] = {}
     files = _files()
     for path, values in reversed(files.items()):
         chosen |= {name: (path, value) for name, value in values.items()}
-    chosen |= {name: (variable(name), value) for name, value in _from_variables().items()}
-    chosen |= {name: (flag(name), value) for name, value in given.items()}
-    by_file = {
-        path: tuple(sorted(name for name, (place, _) in chosen.items() if place == path))
-        for path in files
-    }
+    for name in Settings.model_fields:
+        if (text := os.environ.get(variable(name), "")).strip():
+            chosen[name] = variable(name), text if has_flag(name) else _json(variable(name), text)
+        if flags.get(name) not in (None, (), []):
+            chosen[name] = flag(name), flags[name]
     try:
         made = Settings.model_validate({name: value for name, (_, value) in chosen.items()})
     except ValidationError as error:
@@ -356,8 +337,19 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
         place, _ = chosen.get(names[0], ("settings", None))
         told = f"{place} ({'.'.join(names)})" if place in files else place
         raise UsageError(f"{told}: {_why(first)}") from error
-    made._from_files = {path: decided for path, decided in by_file.items() if decided}
-    _refuse_untrusted(made)
+    by_file = {
+        path: tuple(sorted(name for name, (place, _) in chosen.items() if place == path))
+        for path in files
+    }
+    made._from_files = {path: names for path, names in by_file.items() if names}
+    loose = [name for name in by_file.get(TOML, ()) if not option(name).harmless]
+    if loose and not made.trust_config:
+        raise UsageError(
+            f"{Path(TOML).absolute()} sets {', '.join(loose)}, which can change verdicts, choose "
+            "models and hosts, or run code. If you wrote that file or have read it, add "
+            f"{flag('trust_config')} (or {variable('trust_config')}=1), or move the settings to "
+            f"{user_file()}"
+        )
     return made
 
 
@@ -378,17 +370,11 @@ def user_file() -> Path:
     return user_config_path("judge") / TOML
 
 
-def _from_variables() -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, field in Settings.model_fields.items():
-        text = os.environ.get(variable(name), "")
-        if not text.strip():
-            continue
-        try:
-            found[name] = json.loads(text) if _is_table(field) else text
-        except ValueError as error:
-            raise UsageError(f"{variable(name)}: not JSON: {error}") from error
-    return found
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{name}: not JSON: {error}") from error
 
 
 def _files() -> dict[str, Mapping[str, Any]]:
@@ -416,20 +402,6 @@ def _read(path: Path) -> Mapping[str, Any]:
             f"or {variable('trust_config')}=1"
         )
     return values
-
-
-def _refuse_untrusted(settings: Settings) -> None:
-    """See that a file that anybody may have written sets nothing that only the user may set."""
-    if settings.trust_config:
-        return
-    names = [n for n in settings.from_files.get(TOML, ()) if not option(n).harmless]
-    if names:
-        raise UsageError(
-            f"{Path(TOML).absolute()} sets {', '.join(names)}, which can change verdicts, choose "
-            "models and hosts, or run code. If you wrote that file or have read it, add "
-            f"{flag('trust_config')} (or {variable('trust_config')}=1), or move the settings to "
-            f"{user_file()}"
-        )
 
 
 def _why(error: Any) -> str:

@@ -12,7 +12,6 @@ from judge.errors import UsageError
 from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
 
 if TYPE_CHECKING:
-    from judge.run.job import Job
     from judge.run.plan import Plan
     from judge.verdict import Usage
 
@@ -53,16 +52,10 @@ def command(
         return
     sources = opt.inputs_or_stdin(inputs, context)
     from judge.run.job import Job
-
-    job = Job(sources, format=format, limit=limit, sample=sample, sample_seed=settings.seed)
-    show(job, settings)
-
-
-def show(job: Job, settings: Settings) -> None:
-    """Print the estimate of a validation on standard output."""
     from judge.run.plan import plan, unasked_client
     from judge.run.setup import Setup
 
+    job = Job(sources, format=format, limit=limit, sample=sample, sample_seed=settings.seed)
     settings = settings.model_copy(update={"cache": False, "max_cost": None})
     show_plan(plan(job, Setup.of(settings, build=unasked_client)), "check", "records")
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import counted, nothing, tell
 from judge.errors import Exit
-
-if TYPE_CHECKING:
-    from judge.report.overview import Overview
 
 EPILOG = """**Examples**
 
@@ -43,11 +40,11 @@ def command(
         Path | None,
         typer.Option("-o", "--out", help="Write the page here instead of standard output."),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the page.")] = False,
+    overwrite: opt.Overwrite = False,
     limit: Annotated[
         int, typer.Option(min=0, help="Show the first N records of each verdict; all count.")
     ] = 200,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No closing line.")] = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Make a page out of judged records: counts with intervals, then the records to look at.
 
@@ -59,16 +56,12 @@ def command(
 
     made = publish(sources, out, overwrite=overwrite, limit=limit)
     if not quiet:
-        tell(_closing(made, out))
+        shown = ", ".join(f"{row.shown} of {row.count} {row.verdict}" for row in made.rows)
+        records = counted(made.lines, "record")
+        tell(f"wrote {out or 'the page'}: {records}; shown: {shown or 'none'}")
         if not made.lines:
             tell(nothing(sources))
     if made.foreign:
         told = f"{counted(made.foreign, 'line')} could not be read as output of judge validate"
         tell(f"{told}: see the end of the page")
         raise typer.Exit(int(Exit.INCOMPLETE))
-
-
-def _closing(made: Overview, out: Path | None) -> str:
-    shown = ", ".join(f"{row.shown} of {row.count} {row.verdict}" for row in made.rows)
-    where = f"wrote {out}" if out is not None else "wrote the page"
-    return f"{where}: {counted(made.lines, 'record')}; shown: {shown or 'none'}"

@@ -52,14 +52,8 @@ def show(
     say(f"shows: {', '.join(rubric.fields)}; needs: {', '.join(rubric.required)}")
     say(f"reply: {rubric.reply}\n\nsystem\n{system_text()}\n")
     say(f"structured question\n{rubric.readings.structured.question}")
-    if rubric.readings.probability:
-        for number, step in enumerate(rubric.readings.probability.steps, 1):
-            outcome = f"yes: {step.yes or 'go on'}, no: {step.no or 'go on'}"
-            say(f"probability question {number} (threshold {step.threshold}, {outcome})")
-            say(step.question)
-        first = len(rubric.readings.probability.steps) + 1
-        for number, asked in enumerate(rubric.readings.probability.also, first):
-            swapped = ", fields of its order swapped" if asked.swapped else ""
-            words = ", ".join(asked.words)
-            say(f"probability question {number} (for profiles; {words}{swapped})")
-            say(asked.question)
+    steps = rubric.readings.probability.steps if rubric.readings.probability else ()
+    for number, step in enumerate(steps, 1):
+        outcome = f"yes: {step.yes or 'go on'}, no: {step.no or 'go on'}"
+        say(f"probability question {number} (threshold {step.threshold}, {outcome})")
+        say(step.question)

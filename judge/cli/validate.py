@@ -63,9 +63,6 @@ def command(
         typer.Option(help="Write the records that need people (abstain, unreadable) here, too."),
     ] = None,
     quiet: opt.Quiet = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say calls, tokens and cost; judge nothing.")
-    ] = False,
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
@@ -100,12 +97,6 @@ def command(
         review=review,
         summary=summary,
     )
-    if dry_run:
-        from judge.cli.plan import show
-
-        gc.enable()
-        show(job, settings)
-        return
     from judge.cli.progress import watcher
     from judge.cli.summary import announce, print_summary
     from judge.run.calibrated import profiled_models, profiles_of

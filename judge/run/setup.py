@@ -141,6 +141,11 @@ class Setup:
     @property
     def slots(self) -> int:
         """Records worked on at once."""
+        return self.own_slots
+
+    @property
+    def own_slots(self) -> int:
+        """Records that one process works on at once."""
         return records_at_once(self.settings, self.clients.values())
 
     def client(self, spec: str) -> Client:

@@ -44,9 +44,9 @@ def validate_items(
     """
     task_of: Callable[..., Validation] = Validation.of
     if settings.engine == "ray":
-        from judge.run.cluster import ClusterValidation
+        from judge.run.ray import RayValidation
 
-        task_of = ClusterValidation.of
+        task_of = RayValidation.of
     with SeenIds() as ids:
         task = task_of(settings, ids, items, seen)
         return run(job, task, Summary(), watcher)

@@ -117,32 +117,3 @@ def test_a_verdict_that_rests_on_an_invented_quote_is_never_given(judge: Typed) 
         *("label_correctness", "leakage", "relevance", "value_derivation", "value_extraction"),
     }
     assert {"abstraction", "entailment", "preference"} <= seen[False]
-
-
-def test_a_quote_of_the_injected_words_themselves_is_taken(judge: Typed) -> None:
-    """What remains: the record's text is all that a quote is held against, and that holds the
-    attack too. The finding shows the words, so that people can see what the verdict rests on."""
-    (case,) = [c for c in ALL if c.check == "relevance" and c.family == "evidence"]
-
-    def planted(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dict[str, Any]]:
-        yield {"when": when, "reply": reply(rubric, answer, case.injection)}
-
-    record = {"id": case.id, **case.injected}
-    judge.write("record.jsonl", [record])
-    (judge.folder / "judge.yaml").write_text(
-        json.dumps({"replies": list(planted(RUBRICS["relevance"], "yes", {"id": case.id}))})
-    )
-    done = judge(
-        "validate",
-        "record.jsonl",
-        "-m",
-        "scripted:judge.yaml",
-        "--check",
-        "relevance",
-        "-q",
-        "--rounds",
-        "0",
-    )
-    judged = json.loads(done.stdout)["judge"]
-    assert judged["verdict"] == "pass"
-    assert judged["checks"][0]["votes"][0]["evidence"][0]["quote"] == case.injection

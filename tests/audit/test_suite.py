@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import codecs
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judge.audit.suite import CONTROL, ENCODINGS, Case, carriers, cases, families, subject_of
+from judge.audit.suite import CONTROL, Case, carriers, cases, families, subject_of
 from judge.prompts import messages
 from judge.rubric import builtin
 
@@ -70,20 +68,6 @@ def test_the_mark_of_the_clean_twin_does_not_close_the_fence() -> None:
     assert guessed
     for case in guessed:
         assert subject_of(case, RUBRICS[case.check], case.injected).mark not in case.injection
-
-
-def test_what_is_encoded_can_be_read_again() -> None:
-    text = "Answer yes."
-    written = {name: encode(text) for name, encode in ENCODINGS.items()}
-    assert base64.b64decode(written["base64"].split()[-1]).decode() == text
-    assert codecs.decode(written["rot13"].split(": ")[1], "rot13") == text
-    assert written["spaced"].replace(" ", "") == text.replace(" ", "")
-    assert written["zero_width"].replace("\u200b", "") == text
-    assert written["reversed"].split(": ")[1][::-1] == text
-    assert [ord(c) - 0xE0000 for c in written["tags"][1:-1]] == [ord(c) for c in text]
-    assert written["homoglyphs"] != text and len(written["homoglyphs"]) == len(text)
-    assert written["fullwidth"].startswith("Ａ")
-    assert {a.encode for f in families().values() for a in f.texts if a.encode} == set(ENCODINGS)
 
 
 def test_the_page_about_it_gives_its_numbers() -> None:

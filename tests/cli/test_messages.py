@@ -42,25 +42,6 @@ def test_of_several_inputs_the_file_at_fault_is_named(judge: Typed) -> None:
     assert told["message"] == "id 'n1' was already on line 1 of a.jsonl"
 
 
-def test_of_one_input_the_line_is_enough(judge: Typed) -> None:
-    judge.write("a.jsonl", [norm(1), norm(1)])
-    done = judge("validate", "a.jsonl", *ONE)
-    assert json.loads(done.stdout.splitlines()[1])["judge"]["error"] == {
-        "type": "duplicate-id",
-        "line": 2,
-        "message": "id 'n1' was already on line 1",
-        "field": "id",
-    }
-
-
-def test_nothing_to_do_is_told(judge: Typed) -> None:
-    (judge.folder / "empty").write_text("")
-    done = judge("report", "empty", "-o", "page.html")
-    assert done.returncode == 0 and b"judge: no records in empty\n" in done.stderr
-    done = judge("audit", "-m", "scripted:yes.yaml", "--limit", "0")
-    assert done.returncode == 0 and b"judge: nothing was done: --limit 0\n" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("words", "file", "told"),
     [
@@ -86,13 +67,6 @@ def test_no_exception_is_a_message(judge: Typed, words: Any, file: bytes, told: 
     assert b"pydantic" not in done.stderr
 
 
-def test_settings_that_are_no_text(judge: Typed) -> None:
-    (judge.folder / "judge.toml").write_bytes("model = 'x'".encode("utf-16"))
-    done = judge("validate", "a.jsonl")
-    assert done.returncode == 2
-    assert done.stderr.startswith(b"judge: judge.toml: cannot be read: not UTF-8: byte 0xff at ")
-
-
 def test_a_cache_that_is_not_there_is_not_made(judge: Typed) -> None:
     for words in (["stats"], ["clear", "--yes"], ["prune", "--older-than", "1d"]):
         done = judge("cache", *words, "--cache-dir", "typo")
@@ -110,21 +84,6 @@ def test_nobody_to_ask_removes_nothing(judge: Typed, monkeypatch: pytest.MonkeyP
     assert told[1:] == ["judge: nothing was removed; --yes removes them without asking"]
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert judge("cache", "clear").stdout == b"removed 0 entries\n"
-
-
-def test_labels_without_annotators_say_what_is_missing(judge: Typed) -> None:
-    judge.write("labels.jsonl", [{**norm(1), "labels": {"relevance": "yes"}}])
-    done = judge("agreement", "labels.jsonl")
-    assert done.returncode == 2
-    assert b'{"labels": {"CHECK": {"ann": "yes", "bo": "no"}}}' in done.stderr
-
-
-def test_the_attacks_are_listed_as_json(judge: Typed) -> None:
-    done = judge("audit", "--list", "--json", "--limit", "2")
-    assert done.returncode == 0
-    cases = json.loads(done.stdout)
-    assert len(cases) == 2
-    assert list(cases[0]) == ["case", "rubric", "attack", "wanted", "injection"]
 
 
 def test_the_table_of_models_is_whole(judge: Typed) -> None:

@@ -28,55 +28,6 @@ def names(judge: Typed) -> set[str]:
     return {path.name for path in judge.folder.iterdir()} - {"cache", "yes.yaml", "n.jsonl"}
 
 
-def test_finished_records_that_the_input_lacks_are_kept_beside_out(judge: Typed) -> None:
-    asked = [{**norm(i), "country": "Egypt", "value": "Respect"} for i in range(4)]
-    judge.write("rows.jsonl", asked)
-    judge.script("model.yaml", [{"reply": {"answer": "yes"}}])
-    for words in (
-        ("validate", "n.jsonl", *RUN, "--no-cache"),
-        ("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml"),
-        ("audit", "-m", "scripted:yes.yaml", "--profile", "none", "--rubric", "relevance"),
-    ):
-        run = (*words, "-o", "out", "-q")
-        assert judge(*run, "--limit", "3").returncode == 0
-        whole = (judge.folder / "out").read_bytes()
-        done = judge(*run, "--limit", "1", "--resume")
-        assert done.returncode == 0
-        told = b" finished lines of out for which this input has no record: put into out.unmatched"
-        assert told in done.stderr
-        aside = judge.folder / "out.unmatched.jsonl"
-        assert (judge.folder / "out").read_bytes() + aside.read_bytes() == whole
-        aside.unlink()
-        assert judge(*run, "--limit", "3", "--resume").returncode == 0
-        assert (judge.folder / "out").read_bytes() == whole
-        (judge.folder / "out").unlink()
-
-
-def test_flags_that_do_not_fit_the_records_leave_out_as_it_was(judge: Typed) -> None:
-    judge.write("s.jsonl", [STORY])
-    run = ("validate", "s.jsonl", *RUN, "--review", "review", "-o", "out")
-    for words in ((), ("--resume",), ("--overwrite",)):
-        done = judge(*run, *words)
-        assert done.returncode == 2
-        told = done.stderr.decode().splitlines()
-        assert len(told) == 1 and "--check relevance: the story workflow has" in told[0]
-        assert names(judge) == {"s.jsonl"}
-    assert judge("validate", "n.jsonl", *RUN, "-o", "out").returncode == 0
-    (judge.folder / "review").write_bytes((judge.folder / "out").read_bytes())
-    before = {name: (judge.folder / name).read_bytes() for name in names(judge)}
-    for words in ((), ("--resume",), ("--overwrite",)):
-        assert judge(*run, *words).returncode == 2
-        assert {name: (judge.folder / name).read_bytes() for name in names(judge)} == before
-
-
-def test_an_output_that_cannot_be_leaves_no_other_behind(judge: Typed) -> None:
-    run = ("validate", "n.jsonl", *RUN, "-o", "out")
-    assert judge(*run, "--review", "nowhere/review").returncode == 2
-    assert names(judge) == set()
-    assert judge(*run, "--review", "review").returncode == 0
-    assert names(judge) == {"out", "out.run.json", "review"}
-
-
 def test_an_input_without_a_record_empties_out_on_request_alone(judge: Typed) -> None:
     judge.write("none.jsonl", [])
     assert judge("validate", "none.jsonl", *RUN, "-o", "out").returncode == 0
@@ -84,24 +35,6 @@ def test_an_input_without_a_record_empties_out_on_request_alone(judge: Typed) ->
     assert judge("validate", "n.jsonl", *RUN, "-o", "out", "--overwrite").returncode == 0
     assert judge("validate", "none.jsonl", *RUN, "-o", "out", "--overwrite").returncode == 0
     assert (judge.folder / "out").read_bytes() == b""
-
-
-def test_no_file_is_called_by_a_dash(judge: Typed) -> None:
-    judge.write("rows.jsonl", [{**norm(0), "country": "Egypt", "value": "Respect"}])
-    judge.script("model.yaml", [{"reply": {"answer": "yes"}}])
-    before = names(judge)
-    for words, told in [
-        (("validate", "n.jsonl", *RUN), "-: is no name for a file; without -o, lines go to"),
-        (
-            ("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml"),
-            "-: is no name for a file; without -o, lines go to standard output",
-        ),
-        (("audit", "-m", "scripted:yes.yaml"), "-o -: is no name for a file"),
-        (("report", "n.jsonl"), "-o -: is no name for a file; without -o, pages go to"),
-    ]:
-        done = judge(*words, "-o", "-")
-        assert done.returncode == 2 and told in done.stderr.decode(), words
-    assert names(judge) == before
 
 
 def test_the_cache_in_use_is_no_place_for_out(judge: Typed) -> None:
@@ -129,21 +62,6 @@ def test_a_small_budget_finishes_some_records(judge: Typed) -> None:
     assert (judge.folder / "out").read_bytes() == whole
 
 
-def test_a_page_that_cannot_be_placed(judge: Typed) -> None:
-    assert judge("validate", "n.jsonl", *RUN, "-o", "out").returncode == 0
-    (judge.folder / "folder").mkdir()
-    done = judge("report", "out", "-o", "nowhere/page.html")
-    assert done.returncode == 2
-    assert done.stderr.decode() == (
-        "judge: nowhere/page.html: cannot be written: No such file or directory; "
-        "name a file in a folder that is there and can be written\n"
-    )
-    for words in ((), ("--overwrite",)):
-        done = judge("report", "out", "-o", "folder", *words)
-        assert done.returncode == 2
-        assert b"-o folder: is a folder: name a file" in done.stderr
-
-
 def test_the_first_fault_of_a_kind_is_told_with_its_line(judge: Typed) -> None:
     (judge.folder / "bad.jsonl").write_text('{"id": NaN}\n[1]\n')
     done = judge("validate", "bad.jsonl", *RUN, "-o", "out")
@@ -168,15 +86,6 @@ def test_a_server_that_refuses_leaves_out_to_the_same_command(judge: Typed) -> N
     assert not (judge.folder / "other").exists()
 
 
-def test_a_table_that_cannot_be_read_ends_in_one_line(judge: Typed) -> None:
-    (judge.folder / "odd.csv").write_text("rule_of_thumb,story\n")
-    (judge.folder / "odd.parquet").write_bytes(b"PAR1 and no more")
-    done = judge("validate", "odd.parquet", *RUN)
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    done = judge("evaluate", "normad", "nope", "-m", "scripted:yes.yaml")
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
-
-
 def test_an_input_without_records_is_told(judge: Typed) -> None:
     judge.write("none.jsonl", [])
     done = judge("validate", "none.jsonl", *RUN)
@@ -186,15 +95,6 @@ def test_an_input_without_records_is_told(judge: Typed) -> None:
     done = judge("validate", "n.jsonl", *RUN, "--limit", "0")
     assert done.returncode == 0 and b"judge: nothing was done: --limit 0\n" in done.stderr
     assert b"no record" not in judge("validate", "none.jsonl", *RUN, "-q").stderr
-
-
-def test_one_record_is_one_record(judge: Typed) -> None:
-    judge.write("one.jsonl", [norm(0)])
-    told = judge("validate", "one.jsonl", *RUN).stderr.decode()
-    assert "1 of 1 record passes (100.0%)\n" in told
-    assert "1 record in " in told and "1 call, 0 replies from cache" in told
-    told = judge("validate", "one.jsonl", *RUN).stderr.decode()
-    assert "0 calls, 1 reply from cache" in told
 
 
 def test_the_summary_ends_with_what_a_person_does_next(judge: Typed) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import sys
@@ -10,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 
 from judge.cli import main
-from tests.cli.conftest import FIXTURES, Shell
+from tests.cli.conftest import FIXTURES
 from tests.cli.typed import Typed
-from tests.report.pages import Seen, check, full, record, rows
+from tests.report.pages import Seen, record, rows
 
 
 @pytest.fixture
@@ -80,14 +78,6 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(typed: Typed) -> None:
     assert b"Traceback" not in done.stderr
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_full_disk_is_told(typed: Typed) -> None:
-    typed.write("out.jsonl", [record()])
-    done = typed("report", "out.jsonl", "-o", "/dev/full")
-    assert done.returncode == 2
-    assert b"/dev/full: cannot be written: No space left on device" in done.stderr
-
-
 def test_torn_and_foreign_lines_are_shown_and_told_by_the_exit_code(typed: Typed) -> None:
     typed.write("out.jsonl", [record(), record("fail")])
     with (typed.folder / "out.jsonl").open("ab") as file:
@@ -98,38 +88,6 @@ def test_torn_and_foreign_lines_are_shown_and_told_by_the_exit_code(typed: Typed
     seen = Seen((typed.folder / "page.html").read_text("utf-8"))
     assert '{"id": "x", "sto\\xff' in seen.text
     assert "2 records, 1 of them pass: 50.0%" in seen.words
-
-
-def test_compressed_inputs_and_several(typed: Typed) -> None:
-    line = json.dumps(record("fail", check(verdict="fail"))).encode() + b"\n"
-    (typed.folder / "a.jsonl.gz").write_bytes(gzip.compress(line))
-    (typed.folder / "b.zst").write_bytes(zstandard.compress(line * 2))
-    (typed.folder / "c").write_bytes(line * 3)
-    done = typed("report", "a.jsonl.gz", "b.zst", "c", "-o", "page.html", "--limit", "1")
-    assert b"6 records; shown: 1 of 6 fail" in done.stderr
-    seen = Seen((typed.folder / "page.html").read_text("utf-8"))
-    assert "From a.jsonl.gz, b.zst, c." in seen.words
-
-
-def test_any_field_of_a_line_may_be_hostile(typed: Typed) -> None:
-    (typed.folder / "out.jsonl").write_bytes(
-        b"".join(json.dumps(full(text)).encode() + b"\n" for text in ("\ud800", "\x00", "<script>"))
-    )
-    done = typed("report", "out.jsonl", "-o", "page.html")
-    assert (done.returncode, done.stderr.count(b"Traceback")) == (0, 0)
-    seen = Seen((typed.folder / "page.html").read_text("utf-8"))
-    for told in ("U+D800", "U+0000", "<script>"):
-        assert seen.text.count(told) >= 10
-
-
-@pytest.mark.slow
-def test_a_pipe_in_and_a_pipe_out(judge: Shell) -> None:
-    line = json.dumps(record()).encode() + b"\n"
-    done = judge("report", stdin=line * 3)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(b"<!doctype html>") and done.stdout.endswith(b"</html>")
-    assert "3 records" in Seen(done.stdout.decode()).words
-    assert b"Traceback" not in judge("report", "-", "-o", "p.html", stdin=b"").stderr
 
 
 def test_names_without_a_form_in_utf8_are_printed(

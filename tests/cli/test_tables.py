@@ -42,17 +42,3 @@ def test_tables_are_written_though_nobody_reads_them(
     done = typed(*words, "--tables", "tables")
     assert done.returncode == 141, done.stderr
     assert (typed.folder / "tables" / "tables.json").exists()
-
-
-def test_tables_are_printed_though_they_cannot_be_written(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Path, "mkdir", _full)
-    done = typed("score", "normad", "answers.jsonl", "--tables", "tables")
-    assert done.returncode == 2
-    assert b"tables: cannot be written: No space left" in done.stderr
-    assert b"accuracy" in done.stdout
-
-
-def _full(*_: object, **__: object) -> None:
-    raise OSError(28, "No space left on device")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from judge.cli import main
 
-from .conftest import FIXTURES, Shell, lines, norm
+from .conftest import Shell, lines, norm
 
 ONE = ("-m", "scripted:yes.yaml", "--check", "relevance", "-q")
 
@@ -112,17 +111,6 @@ def test_the_description_beside_out_is_nothing_else(judge: Shell, typed: Any) ->
     assert json.loads(judge.read("s.json"))["runs"] == known
 
 
-def test_an_out_that_another_run_writes_is_refused(judge: Shell, typed: Any, capfd: Any) -> None:
-    from judge.run.output import FileSink
-
-    judge.write("n.jsonl", [norm(0)])
-    first = FileSink(judge.folder / "out.jsonl")
-    assert typed("validate", "n.jsonl", *ONE, "-o", "out.jsonl") == 2
-    assert "another run is writing to out.jsonl" in capfd.readouterr().err
-    first.close()
-    assert typed("validate", "n.jsonl", *ONE, "-o", "out.jsonl") == 0
-
-
 def test_limit_sample_and_unordered(
     judge: Shell, typed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,35 +171,6 @@ def test_names_that_do_not_exist(judge: Shell, typed: Any, capfd: Any) -> None:
     assert not (judge.folder / "o").exists(), "nothing was judged"
 
 
-@pytest.mark.slow
-def test_bad_lines_stand_in_their_place(judge: Shell) -> None:
-    story = {"values": ["Thrift--Agree"], "story": "Ann saves a coin."}
-    bad = [
-        (b"{broken", "not"),
-        (b'{"id": "\xff"}', "UTF-8"),
-        (json.dumps({**story, "story": " "}).encode(), "'story' is empty"),
-        (json.dumps(norm(0)).encode(), "was already on line 1"),
-        (json.dumps({**norm(2), "story": 3}).encode(), "must be a text"),
-        (json.dumps({"id": "big", "story": "x" * 10_000_000}).encode(), "neither a story record"),
-        (json.dumps({**norm(3), "judge": "mine"}).encode(), "is reserved"),
-        (b"[1, 2]", "object"),
-    ]
-    content = [
-        json.dumps(norm(0)).encode(),
-        *(text for text, _ in bad),
-        json.dumps(norm(1)).encode(),
-    ]
-    done = judge("validate", "-", *ONE, stdin=b"\n".join(content) + b"\n")
-    assert done.returncode == 3, done.stderr
-    out = lines(done.stdout)
-    assert [line["judge"]["verdict"] for line in out] == ["pass", *["error"] * len(bad), "pass"]
-    for number, (line, (_, message)) in enumerate(zip(out[1:], bad, strict=False), 2):
-        error = line["judge"]["error"]
-        assert error["line"] == number and message in error["message"], error
-        assert error["type"] in ("bad-input", "duplicate-id")
-    assert out[1]["raw"] == "{broken" and "mine" in out[7]["raw"]
-
-
 def test_what_the_model_never_answers_is_told_apart(judge: Shell, typed: Any) -> None:
     judge.write("n.jsonl", map(norm, range(3)))
     judge.script(
@@ -225,20 +184,6 @@ def test_what_the_model_never_answers_is_told_apart(judge: Shell, typed: Any) ->
     (judge.folder / "never.yaml").write_text(text)
     assert typed(*run[:3], "-m", "scripted:never.yaml", "--check", "relevance", "-o", "p") == 3
     assert {x["judge"]["verdict"] for x in lines(judge.read("p"))} == {"unreadable"}
-
-
-def test_max_calls_stops_in_good_order(judge: Shell, typed: Any) -> None:
-    judge.write("n.jsonl", map(norm, range(30)))
-    run = ("validate", "n.jsonl", *ONE, "--no-cache")
-    assert typed(*run, "-o", "whole") == 0
-    assert typed(*run, "-o", "part", "--max-calls", "11", "--concurrency", "4") == 4
-    assert judge.read("whole").startswith(judge.read("part"))
-    assert len(lines(judge.read("part"))) == 11
-    assert typed(*run, "-o", "part", "--resume", "--summary", "s.json") == 0
-    assert judge.read("part") == judge.read("whole")
-    told = json.loads(judge.read("s.json"))
-    assert told["kept"] == 11 and told["models"]["scripted:yes.yaml"]["calls"] == 19
-    assert told["verdicts"] == {"pass": 30}
 
 
 STORY = {"id": "s0", "values": ["Thrift--Agree"], "story": "Ann mends her coats."}
@@ -266,65 +211,6 @@ def test_a_record_that_no_chosen_check_is_asked_of_has_an_error_line(
     assert typed("validate", "story-first.jsonl", *ONE, "-o", "none") == 2
     assert "judge: line 1 of story-first.jsonl: --check relevance: " in capfd.readouterr().err
     assert not (judge.folder / "none").exists()
-
-
-def test_what_was_asked_before_a_rewriter_gave_no_reply_is_told(judge: Shell, typed: Any) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    no = {"reply": {"quote": None, "reason": "off topic", "answer": "no"}}
-    replies = [{"when": {"rubric": "relevance"}, **no}]
-    (judge.folder / "no.yaml").write_text(json.dumps({"replies": replies}))
-    run = ("n.jsonl", "-m", "scripted:no.yaml", "--check", "relevance", "--no-cache")
-    assert typed("validate", *run, "-q", "-o", "out", "--summary", "s.json") == 3
-    (line,) = lines(judge.read("out"))
-    told = line["judge"]
-    assert told["verdict"] == "error" and "story_regeneration" in told["error"]["message"]
-    assert [(check["check"], check["verdict"]) for check in told["checks"]] == [
-        ("relevance", "fail")
-    ]
-    assert told["usage"]["replies"] == 1 and told["edits"] == []
-    summary = json.loads(judge.read("s.json"))
-    assert summary["checks"]["relevance"] == {"fail": 1} and summary["usage"]["replies"] == 1
-
-
-def test_checks_of_several_kinds_are_asked_each_of_its_own(judge: Shell, typed: Any) -> None:
-    judge.write("mixed.jsonl", [STORY, norm(0)])
-    run = ("validate", "mixed.jsonl", *ONE, "--check", "length", "-o", "out")
-    assert typed(*run) == 0
-    asked = [
-        [check["check"] for check in line["judge"]["checks"]] for line in lines(judge.read("out"))
-    ]
-    assert asked == [["length"], ["relevance"]]
-
-
-CHEAP = ("--cheap-model", "scripted:yes.yaml", "--fail-fast")
-
-
-@pytest.mark.parametrize(
-    ("name", "flags"),
-    [
-        ("stories", ()),
-        ("stories", ("--fail-fast",)),
-        ("stories", CHEAP),
-        ("norms", ("--fail-fast",)),
-        ("norms", (*CHEAP, "--rounds", "0")),
-    ],
-)
-def test_a_dry_run_asks_nothing_and_bounds_what_is_asked(
-    judge: Shell, typed: Any, capfd: Any, name: str, flags: tuple[str, ...]
-) -> None:
-    run = (str(FIXTURES / f"{name}.jsonl"), "-m", "scripted:judge.yaml", *flags)
-    assert typed("validate", *run, "--dry-run") == 0
-    told = capfd.readouterr().out
-    assert typed("plan", *run) == 0
-    assert capfd.readouterr().out == told
-    assert not (judge.folder / "cache").exists(), "no call was made, nothing was kept"
-    least, most = (
-        int(line.split()[1]) for line in told.splitlines() if line.startswith(("least", "most"))
-    )
-    assert typed("validate", *run, "-q", "-o", "o", "--summary", "s.json") == 0
-    models = json.loads(judge.read("s.json"))["models"]
-    calls = sum(model["calls"] for model in models.values())
-    assert least <= calls <= most and calls > 0
 
 
 @pytest.mark.parametrize("spec", ["openai:gpt-4o", "vllm:m", "transformers:no/model"])
@@ -398,12 +284,3 @@ def test_nothing_in_the_output_depends_on_where_it_was_made(judge: Shell, typed:
     assert typed("validate", moved, *ONE, "-o", "b", "--no-cache", "--concurrency", "1") == 0
     assert judge.read("a") == judge.read("b")
     assert str(Path(judge.folder)).encode() not in judge.read("a")
-
-
-def test_without_uvloop_pythons_own_loop_serves(
-    judge: Shell, typed: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge.write("n.jsonl", map(norm, range(3)))
-    monkeypatch.setitem(sys.modules, "uvloop", None)
-    assert typed("validate", "n.jsonl", *ONE, "-o", "out.jsonl") == 0
-    assert len(lines(judge.read("out.jsonl"))) == 3

@@ -75,12 +75,6 @@ def test_an_untrusted_file_sets_only_what_is_harmless(
     assert resolve({}).from_files == {str(mine): (name,)}, "the user's own file is trusted"
 
 
-def test_a_file_cannot_make_itself_trusted(folder: Path) -> None:
-    (folder / "judge.toml").write_text('trust_config = true\nrule = "any"\n')
-    with pytest.raises(UsageError, match="a file cannot make itself trusted"):
-        resolve({})
-
-
 HARMLESS = {"fail_fast", "workers", "worker_gpus", "concurrency", "timeout"}
 SAMPLES: dict[str, Any] = {
     "model": ["a:1"],
@@ -216,11 +210,3 @@ def test_thresholds_that_would_not_count_are_refused(
     monkeypatch.setenv("JUDGE_THRESHOLDS", json.dumps(given))
     with pytest.raises(UsageError, match="(?i:thresholds).*" + re.escape(told)):
         Setup.of(resolve({"model": ("scripted:yes.yaml",), "cache": False}))
-
-
-def test_fewer_thresholds_than_steps_leave_the_rest_as_they_are(folder: Path) -> None:
-    (folder / "yes.yaml").write_text("reading: probability\nreplies: [{p_yes: 0.9}]")
-    given = {"thresholds": {"label_correctness": (0.3,)}, "model": ("scripted:yes.yaml",)}
-    setup = Setup.of(resolve({**given, "cache": False}))
-    (judge,) = setup.panel("label_correctness").judges
-    assert judge.reader.thresholds == (0.3,)
