@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NoReturn
 
 from judge.errors import Denied, UsageError
 
@@ -168,16 +167,6 @@ class ModelServer:
     def doubt(self) -> None:
         """Say that a call was lost: the server is looked at before the next one."""
         self._answers = False
-
-    async def ended(self) -> NoReturn:
-        """Keep it running for as long as it can be.
-
-        Raises:
-            Denied: as `ready`.
-        """
-        while True:
-            await self.ready()
-            await asyncio.sleep(_LOOK_SECONDS)
 
     async def aclose(self) -> None:
         """Stop the server, if there is one, and wait for its end."""

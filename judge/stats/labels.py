@@ -1,9 +1,9 @@
-"""What labels are worth: the design effect of clustered ones, and how many a wanted width takes."""
+"""What labels are worth: the design effect of clustered ones, and the width of an interval."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from math import sqrt
 from typing import Literal, get_args
@@ -72,7 +72,6 @@ class ClusterSums:
 
 Measure = Literal["accuracy", "kappa", "true-positive-rate", "pass-rate"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
-MOST_LABELS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,24 +140,6 @@ class Budget:
         low, high = score_limits(self.expect, labels * share, z)
         return high - low
 
-    def labels_needed(self, width: float) -> int | None:
-        """The fewest labels whose expected full width is at most `width`.
-
-        None where `MOST_LABELS` are not enough: a pass rate's interval cannot be narrower than the
-        judged sample allows.
-
-        Raises:
-            ValueError: width is outside (0, 2).
-        """
-        if not 0 < width < 2:
-            raise ValueError(f"width is {width}, above 0 and below 2")
-
-        def suffices(labels: int) -> bool:
-            expected = self.width(labels)
-            return expected is not None and expected <= width
-
-        return _least(suffices)
-
     @property
     def _prevalence(self) -> float:
         if self.prevalence is not None:
@@ -199,17 +180,3 @@ def kappa_variance(kappa: float, prevalence: float) -> float:
     disagreeing = (1 - kappa) ** 2 * 2 * apart
     centre = (kappa - by_chance * (1 - kappa)) ** 2
     return (agreeing + disagreeing - centre) / (1 - by_chance) ** 2
-
-
-def _least(suffices: Callable[[int], bool]) -> int | None:
-    """The least number that suffices, where every greater one does too; None above the most."""
-    most = 1
-    while not suffices(most):
-        most *= 2
-        if most > MOST_LABELS:
-            return None
-    least = most // 2
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if suffices(middle) else (middle, most)
-    return most

@@ -108,21 +108,6 @@ def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typ
     assert third.id == lines(judge, "out.jsonl")[2]["id"]
 
 
-def test_a_fault_that_passes_is_not_that_of_every_case_on_the_record(judge: Typed) -> None:
-    on = [case for case in ALL if case.check == "relevance"]
-    twin = on[0].carrier
-    assert sum(case.carrier == twin for case in on) > 2
-    entries = script(ALL, RUBRICS, right)
-    scripted(judge, {"when": {"id": twin}, "error": "bad-request", "times": 1}, *entries)
-    done = judge(
-        *AUDIT, "--rubric", "relevance", "--concurrency", "1", "--no-cache", "-o", "out.jsonl"
-    )
-    assert done.returncode == 3
-    lost = [line["judge"] for line in lines(judge, "out.jsonl") if line["judge"]["error"]]
-    assert [one["error"]["message"] for one in lost] == ["scripted bad-request"]
-    assert [one["error"]["type"] for one in lost] == ["bad-request"]
-
-
 def test_resume_goes_on_where_lines_stand_and_asks_again_what_was_lost(judge: Typed) -> None:
     entries = script(ALL, RUBRICS, right)
     scripted(judge, *entries)

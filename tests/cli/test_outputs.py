@@ -28,47 +28,6 @@ def names(judge: Typed) -> set[str]:
     return {path.name for path in judge.folder.iterdir()} - {"cache", "yes.yaml", "n.jsonl"}
 
 
-def test_finished_records_that_the_input_lacks_are_kept_beside_out(judge: Typed) -> None:
-    asked = [{**norm(i), "country": "Egypt", "value": "Respect"} for i in range(4)]
-    judge.write("rows.jsonl", asked)
-    judge.script("model.yaml", [{"reply": {"answer": "yes"}}])
-    for words in (
-        ("validate", "n.jsonl", *RUN, "--no-cache"),
-        ("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml"),
-        ("audit", "-m", "scripted:yes.yaml", "--profile", "none", "--rubric", "relevance"),
-    ):
-        run = (*words, "-o", "out", "-q")
-        assert judge(*run, "--limit", "3").returncode == 0
-        whole = (judge.folder / "out").read_bytes()
-        done = judge(*run, "--limit", "1", "--resume")
-        assert done.returncode == 0
-        told = b" finished lines of out for which this input has no record: put into out.unmatched"
-        assert told in done.stderr
-        aside = judge.folder / "out.unmatched.jsonl"
-        assert (judge.folder / "out").read_bytes() + aside.read_bytes() == whole
-        aside.unlink()
-        assert judge(*run, "--limit", "3", "--resume").returncode == 0
-        assert (judge.folder / "out").read_bytes() == whole
-        (judge.folder / "out").unlink()
-
-
-def test_flags_that_do_not_fit_the_records_leave_out_as_it_was(judge: Typed) -> None:
-    judge.write("s.jsonl", [STORY])
-    run = ("validate", "s.jsonl", *RUN, "--review", "review", "-o", "out")
-    for words in ((), ("--resume",), ("--overwrite",)):
-        done = judge(*run, *words)
-        assert done.returncode == 2
-        told = done.stderr.decode().splitlines()
-        assert len(told) == 1 and "--check relevance: the story workflow has" in told[0]
-        assert names(judge) == {"s.jsonl"}
-    assert judge("validate", "n.jsonl", *RUN, "-o", "out").returncode == 0
-    (judge.folder / "review").write_bytes((judge.folder / "out").read_bytes())
-    before = {name: (judge.folder / name).read_bytes() for name in names(judge)}
-    for words in ((), ("--resume",), ("--overwrite",)):
-        assert judge(*run, *words).returncode == 2
-        assert {name: (judge.folder / name).read_bytes() for name in names(judge)} == before
-
-
 def test_an_input_without_a_record_empties_out_on_request_alone(judge: Typed) -> None:
     judge.write("none.jsonl", [])
     assert judge("validate", "none.jsonl", *RUN, "-o", "out").returncode == 0

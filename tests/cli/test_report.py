@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from judge.cli import main
-from tests.cli.conftest import FIXTURES, Shell
+from tests.cli.conftest import FIXTURES
 from tests.cli.typed import Typed
 from tests.report.pages import Seen, record, rows
 
@@ -88,16 +88,6 @@ def test_torn_and_foreign_lines_are_shown_and_told_by_the_exit_code(typed: Typed
     seen = Seen((typed.folder / "page.html").read_text("utf-8"))
     assert '{"id": "x", "sto\\xff' in seen.text
     assert "2 records, 1 of them pass: 50.0%" in seen.words
-
-
-@pytest.mark.slow
-def test_a_pipe_in_and_a_pipe_out(judge: Shell) -> None:
-    line = json.dumps(record()).encode() + b"\n"
-    done = judge("report", stdin=line * 3)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(b"<!doctype html>") and done.stdout.endswith(b"</html>")
-    assert "3 records" in Seen(done.stdout.decode()).words
-    assert b"Traceback" not in judge("report", "-", "-o", "p.html", stdin=b"").stderr
 
 
 def test_names_without_a_form_in_utf8_are_printed(

@@ -111,17 +111,6 @@ def test_the_description_beside_out_is_nothing_else(judge: Shell, typed: Any) ->
     assert json.loads(judge.read("s.json"))["runs"] == known
 
 
-def test_an_out_that_another_run_writes_is_refused(judge: Shell, typed: Any, capfd: Any) -> None:
-    from judge.run.output import FileSink
-
-    judge.write("n.jsonl", [norm(0)])
-    first = FileSink(judge.folder / "out.jsonl")
-    assert typed("validate", "n.jsonl", *ONE, "-o", "out.jsonl") == 2
-    assert "another run is writing to out.jsonl" in capfd.readouterr().err
-    first.close()
-    assert typed("validate", "n.jsonl", *ONE, "-o", "out.jsonl") == 0
-
-
 def test_limit_sample_and_unordered(
     judge: Shell, typed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,35 +169,6 @@ def test_names_that_do_not_exist(judge: Shell, typed: Any, capfd: Any) -> None:
     assert typed("validate", "no.jsonl", "-q", *yes) == 2
     assert "no.jsonl does not exist" in capfd.readouterr().err
     assert not (judge.folder / "o").exists(), "nothing was judged"
-
-
-@pytest.mark.slow
-def test_bad_lines_stand_in_their_place(judge: Shell) -> None:
-    story = {"values": ["Thrift--Agree"], "story": "Ann saves a coin."}
-    bad = [
-        (b"{broken", "not"),
-        (b'{"id": "\xff"}', "UTF-8"),
-        (json.dumps({**story, "story": " "}).encode(), "'story' is empty"),
-        (json.dumps(norm(0)).encode(), "was already on line 1"),
-        (json.dumps({**norm(2), "story": 3}).encode(), "must be a text"),
-        (json.dumps({"id": "big", "story": "x" * 10_000_000}).encode(), "neither a story record"),
-        (json.dumps({**norm(3), "judge": "mine"}).encode(), "is reserved"),
-        (b"[1, 2]", "object"),
-    ]
-    content = [
-        json.dumps(norm(0)).encode(),
-        *(text for text, _ in bad),
-        json.dumps(norm(1)).encode(),
-    ]
-    done = judge("validate", "-", *ONE, stdin=b"\n".join(content) + b"\n")
-    assert done.returncode == 3, done.stderr
-    out = lines(done.stdout)
-    assert [line["judge"]["verdict"] for line in out] == ["pass", *["error"] * len(bad), "pass"]
-    for number, (line, (_, message)) in enumerate(zip(out[1:], bad, strict=False), 2):
-        error = line["judge"]["error"]
-        assert error["line"] == number and message in error["message"], error
-        assert error["type"] in ("bad-input", "duplicate-id")
-    assert out[1]["raw"] == "{broken" and "mine" in out[7]["raw"]
 
 
 def test_what_the_model_never_answers_is_told_apart(judge: Shell, typed: Any) -> None:
