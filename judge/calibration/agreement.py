@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,6 @@ from judge.calibration.plain import plain
 from judge.errors import UsageError
 from judge.records.labels import Annotation, LabelledItem
 from judge.stats.agreement import (
-    Level,
     agreement_across,
     class_kappa,
     cohen_kappa,
@@ -31,7 +29,6 @@ from judge.stats.agreement import (
     percent_agreement,
 )
 from judge.stats.bootstrap import bootstrap
-from judge.stats.classification import Weights
 from judge.stats.intervals import Estimate
 from judge.stats.votes import MORE_THAN_HALF, Threshold, majorities, majority
 
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Statistic = Callable[[NDArray[np.int64]], float | None]
+    Statistic = Callable[..., float | None]
 
 Drawn = tuple[Any, Any, str]
 """What a statistic is computed from: two answers (or a place in a table), and their record."""
@@ -47,7 +44,7 @@ Drawn = tuple[Any, Any, str]
 OWN_ANSWERS = frozenset(
     {"unsure", "unanswerable", "don't know", "i don't know", "can't tell", "discard"}
 )
-"""Answers that decide nothing: counted as answers of their own, missing from ordered scales."""
+"""Answers that decide nothing: counted as answers of their own."""
 
 JOINED = "|"
 """Stands between the answers of an annotator who gave several (AmbiEnt, CulturalBench 3.2)."""
@@ -55,20 +52,12 @@ JOINED = "|"
 DIVERGE = "diverge"
 """What CALI (3.6) calls a question without a majority."""
 
-_WEIGHTS: dict[Level, Weights] = {"nominal": "none", "ordinal": "linear", "interval": "quadratic"}
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is measured, and how.
-
-    `order` names the answers in the order of their scale, also those that were never given;
-    numbers have their own. `by` names a slice to group results by. `draws` 0 gives no intervals.
-    """
+    """What is measured: `by` names a slice to group results by, `draws` 0 gives no intervals."""
 
     majority: Threshold = MORE_THAN_HALF
-    level: Level = "nominal"
-    order: tuple[str, ...] = ()
     by: str | None = None
     draws: int = 1000
     seed: int = 0
@@ -99,11 +88,10 @@ class Figures:
 
     - `fleiss` (kappa), `pairwise` (percent agreement), `alpha` (Krippendorff's), over the questions
       with two ratings (n) out of those with one (of);
-    - `cohen` (kappa) for exactly two annotators, weighted by the distance of ranks (ordinal) or its
-      square (interval);
+    - `cohen` (kappa) for exactly two annotators;
     - `fleiss of ANSWER`, against all other answers, where there are more than two;
-    - `undecided`, the share of labels that decide nothing ("unsure", "unanswerable"). In all
-      measures but ordered ones these are a class like the others;
+    - `undecided`, the share of labels that decide nothing ("unsure", "unanswerable"); in all other
+      measures these are a class like the others;
     - `accuracy` of the majority, over the questions with gold and a majority (n) out of those with
       gold (of), and `accuracy of GOLD`, the same for each gold answer.
     """
@@ -187,8 +175,7 @@ def agreement(items: Iterable[LabelledItem], options: Options | None = None) -> 
     together, the annotators are taken as they are.
 
     Raises:
-        UsageError: an ordered level with answers that have no order, an order without one of the
-            answers, or a field to group results by that no record has.
+        UsageError: a field to group results by that no record has.
     """
     options = options or Options()
     questions, repeats = _gather(items)
@@ -245,7 +232,7 @@ def _gather(items: Iterable[LabelledItem]) -> tuple[list[Question], dict[str, in
 
 
 def _check(check: str, questions: Sequence[Question], options: Options) -> CheckAgreement:
-    classes = _classes(questions, options)
+    classes = _classes(questions)
     names = {a.group for q in questions for a in q.annotations.values() if a.group is not None}
     groups = {name: _rows(questions, name) for name in sorted(names)}
     parts: dict[str, list[Question]] = defaultdict(list)
@@ -266,33 +253,15 @@ def _check(check: str, questions: Sequence[Question], options: Options) -> Check
     )
 
 
-def _classes(questions: Sequence[Question], options: Options) -> tuple[str, ...]:
-    """Every answer given, or gold, or named in the order; sorted, undecided ones last.
-
-    Raises:
-        UsageError: answers that an order lacks, or that the level cannot rank.
-    """
+def _classes(questions: Sequence[Question]) -> tuple[str, ...]:
+    """Every answer given or gold, sorted (numbers by their size), undecided ones last."""
     found = {a.answer for q in questions for a in q.annotations.values()}
     found |= {q.gold for q in questions if q.gold is not None}
-    own = sorted((found & OWN_ANSWERS) - set(options.order))
-    rest = sorted(found - set(own) - set(options.order))
-    try:
-        # Two spellings of one number would be two places on its scale.
-        numbers = {Fraction(answer): answer for answer in (*options.order, *rest)}
-    except (ValueError, ZeroDivisionError):
-        numbers = {}
-    numeric = len(numbers) == len(options.order) + len(rest)
-    if options.level == "interval" and not numeric:
-        raise UsageError(f"level interval needs numbers, not {', '.join((*options.order, *rest))}")
-    if rest and (options.order or (options.level == "ordinal" and not numeric)):
-        # A misspelt answer would count as one more that could be given.
-        needed = "the order must name all answers, or be left out"
-        if options.level == "ordinal":
-            needed = "level ordinal needs the order of all answers"
-        raise UsageError(f"{questions[0].check}: {needed}; without: {rest}")
-    if (numeric and not options.order) or options.level == "interval":
-        return (*(numbers[number] for number in sorted(numbers)), *own)
-    return (*options.order, *rest, *own)
+
+    def place(answer: str) -> tuple[bool, int, str]:
+        return answer in OWN_ANSWERS, int(answer) if answer.isdecimal() else 0, answer
+
+    return tuple(sorted(found, key=place))
 
 
 def _rows(questions: Sequence[Question], group: str | None = None) -> Rows:
@@ -310,30 +279,26 @@ def _figures(rows: Rows, classes: Sequence[str], options: Options) -> Figures:
     counts = count_table(given, classes)
     answers = Counter(answer for one in given for answer in one)
     won = [_winner(one, options.majority) for one in given]
-    # An answer that decides nothing has no place on a scale.
-    ranked = [one for one in classes if one in options.order or one not in OWN_ANSWERS]
-    scale = list(classes) if options.level == "nominal" else ranked
-    values = [float(Fraction(name)) for name in scale] if options.level == "interval" else None
-    alpha = partial(krippendorff_alpha, level=options.level, values=values)
-    tables: dict[str, tuple[Statistic, NDArray[np.int64]]] = {
-        "fleiss": (fleiss_kappa, counts),
-        "pairwise": (percent_agreement, counts),
-        "alpha": (alpha, count_table(given, scale)),
+    statistics: dict[str, Statistic] = {
+        "fleiss": fleiss_kappa,
+        "pairwise": percent_agreement,
+        "alpha": krippendorff_alpha,
     }
     for column, name in enumerate(classes if len(classes) > 2 else ()):
-        tables[f"fleiss of {name}"] = (partial(class_kappa, column=column), counts)
+        statistics[f"fleiss of {name}"] = partial(class_kappa, column=column)
+    raters = counts.sum(axis=1)
+    paired = [(at, None, q.record) for at, (q, _) in enumerate(rows) if raters[at] >= 2]
     measures = {
-        name: _of_table(statistic, table, rows, options)
-        for name, (statistic, table) in tables.items()
+        name: _estimate(_of_table(statistic, counts), paired, len(rows), options)
+        for name, statistic in statistics.items()
     }
     undecided, labels = sum(answers[name] for name in OWN_ANSWERS), answers.total()
     measures["undecided"] = Estimate(undecided / labels if labels else None, n=undecided, of=labels)
     if len(annotators) == 2:
         one, other = annotators
-        kappa = partial(_kappa, weights=_WEIGHTS[options.level], order=scale)
         pairs = [(answers.get(one), answers.get(other), q.record) for q, answers in rows]
-        both = [pair for pair in pairs if pair[0] in scale and pair[1] in scale]
-        measures["cohen"] = _estimate(kappa, both, len(rows), options)
+        both = [pair for pair in pairs if None not in pair]
+        measures["cohen"] = _estimate(_kappa, both, len(rows), options)
     golden = [
         (winner, question.gold, question.record)
         for winner, (question, _) in zip(won, rows, strict=True)
@@ -356,19 +321,15 @@ def _figures(rows: Rows, classes: Sequence[str], options: Options) -> Figures:
 
 
 def _of_table(
-    statistic: Statistic, counts: NDArray[np.int64], rows: Rows, options: Options
-) -> Estimate:
-    """A statistic of the count table, over its rows with two ratings or more."""
-    raters = counts.sum(axis=1)
-    paired = [
-        (at, None, question.record) for at, (question, _) in enumerate(rows) if raters[at] >= 2
-    ]
-    return _estimate(
-        lambda drawn: statistic(counts[[at for at, _, _ in drawn]]),
-        paired,
-        int((raters >= 1).sum()),
-        options,
-    )
+    statistic: Statistic, *tables: NDArray[np.int64]
+) -> Callable[[Sequence[Drawn]], float | None]:
+    """A statistic of count tables as one of places in them."""
+
+    def of_places(drawn: Sequence[Drawn]) -> float | None:
+        at = [place for place, _, _ in drawn]
+        return statistic(*(table[at] for table in tables))
+
+    return of_places
 
 
 def _winner(answers: Sequence[str], threshold: Threshold) -> str | None:
@@ -389,10 +350,6 @@ def _across(
     ]
     first, second = (count_table([row[n] for row in shared], classes) for n in (1, 2))
 
-    def pairwise(drawn: Sequence[Drawn]) -> float | None:
-        at = [number for number, _, _ in drawn]
-        return agreement_across(first[at], second[at])
-
     won = [
         (_winner(a, options.majority), _winner(b, options.majority), record)
         for record, a, b in shared
@@ -403,7 +360,7 @@ def _across(
     places = [(at, None, record) for at, (record, _, _) in enumerate(shared)]
     decided = [(a, b, record) for a, b, record in won if a is not None and b is not None]
     measures = {
-        "pairwise": _estimate(pairwise, places, of, options),
+        "pairwise": _estimate(_of_table(agreement_across, first, second), places, of, options),
         "same": _estimate(_share_equal, decided, len(shared), options),
         "kappa": _estimate(_kappa, decided, len(shared), options),
     }
@@ -424,11 +381,8 @@ def _estimate(
     return replace(found, of=of)
 
 
-def _kappa(
-    pairs: Sequence[Drawn], weights: Weights = "none", order: Sequence[str] | None = None
-) -> float | None:
-    one, other = ([pair[n] for pair in pairs] for n in (0, 1))
-    return cohen_kappa(one, other, weights=weights, order=order)
+def _kappa(pairs: Sequence[Drawn]) -> float | None:
+    return cohen_kappa([one for one, _, _ in pairs], [other for _, other, _ in pairs])
 
 
 def _share_equal(pairs: Sequence[Drawn]) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -62,17 +62,6 @@ Majority = Annotated[
         help="What makes a majority: 0.75, 75%, 4/5 (at least 4 votes), or more than half.",
     ),
 ]
-Scale = Annotated[
-    Literal["nominal", "ordinal", "interval"],
-    typer.Option("--level", help="Of alpha, and of two raters' kappa."),
-]
-Order = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B,...",
-        help="All answers that could be given, in the order of their scale.",
-    ),
-]
 Draws = Annotated[int, typer.Option(min=0, help="Bootstrap draws for the 95 % intervals; 0: none.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed for the intervals.")]
 Groups = Annotated[
@@ -88,8 +77,6 @@ def command(
     check: Check = None,
     by: By = None,
     majority: Majority = "half",
-    level: Scale = "nominal",
-    order: Order = None,
     draws: Draws = 1000,
     seed: Seed = 0,
     annotators: Groups = None,
@@ -119,7 +106,7 @@ def command(
                 message = item.problem.message if item.problem else "holds no label"
                 tell(f"{item.source}, line {item.line}: {message}")
 
-    options = Options(Threshold.parse(majority), level, _ordered(order), by, draws, seed)
+    options = Options(Threshold.parse(majority), by, draws, seed)
     report = agreement(items(), options)
     if not report.checks:
         lines = f"; {unreadable} line(s) could not be read" if unreadable else ""
@@ -140,14 +127,6 @@ def command(
     if unreadable:
         tell(f"{unreadable} line(s) could not be read")
         raise typer.Exit(int(Exit.INCOMPLETE))
-
-
-def _ordered(text: str | None) -> tuple[str, ...]:
-    """The answers of --order, in lower case as labels are."""
-    named = tuple(answer.strip().casefold() for answer in (text or "").split(",") if answer.strip())
-    if len(set(named)) != len(named):
-        raise UsageError(f"--order {text}: names an answer twice")
-    return named
 
 
 def _show(report: Agreement) -> None:

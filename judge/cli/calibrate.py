@@ -31,7 +31,7 @@ EPILOG = """**Examples**
 
 **Labels**: JSON lines whose records have `labels`, a table of item, annotator and label (about its
 column check, else the one --check), or a public set in its released form, NAME:PATH: moral-stories,
-normad, cali, ambient, multipico, llmbar, culturalbench, lewidi, table.
+normad, cali, ambient, multipico, llmbar, table.
 
 **Exit codes**: 0 done; 2 bad usage, or no label that can be used; 3 some lines could not be read,
 hold what is no answer to the rubric or an item that was there before, some items got no reply, a

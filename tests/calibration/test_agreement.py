@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
 from judge.calibration.agreement import Agreement, Options, agreement, means
 from judge.errors import UsageError
 from judge.records.labels import Annotation, LabelledItem
-from judge.stats.agreement import Level
 from judge.stats.votes import Threshold
 
 QUICK = Options(draws=0)
@@ -150,40 +146,6 @@ def test_unsure_is_an_answer_of_its_own() -> None:
     assert figures.majorities == {"no": 1, "unsure": 1, "yes": 1}
     table, _ = aggregate_raters([[1, 1, 2], [0, 2, 2], [0, 0, 0]])
     assert figures.measures["fleiss"].value == pytest.approx(statsmodels_kappa(table))
-    ordered = one_check(items, Options(level="ordinal", order=("no", "yes"), draws=0))
-    alpha = ordered.checks[0].overall.measures["alpha"]
-    assert (alpha.value, alpha.n, alpha.of) == (1.0, 2, 3)
-
-
-# The alphas are those of the package krippendorff 0.8.
-LEVELS: list[tuple[Level, float, str | None]] = [
-    ("nominal", 2 / 11, None),
-    ("ordinal", 0.0118881119, "linear"),
-    ("interval", -0.0808561237, "quadratic"),
-]
-
-
-@pytest.mark.parametrize(("level", "alpha", "weights"), LEVELS)
-def test_levels_of_alpha_and_of_two_raters_kappa(
-    level: Level, alpha: float, weights: str | None
-) -> None:
-    first, second = [1, 2, 3, 9, 2], [2, 2, 9, 1, 2]
-    items = [item(str(n), f"{a}{b}") for n, (a, b) in enumerate(zip(first, second, strict=True))]
-    figures = one_check(items, Options(level=level, draws=0)).checks[0].overall
-    assert figures.measures["alpha"].value == pytest.approx(alpha)
-    # Weights go by ranks: 9 is one step from 3.
-    kappa = cohen_kappa_score(first, second, labels=[1, 2, 3, 9], weights=weights)
-    assert figures.measures["cohen"].value == pytest.approx(kappa)
-
-
-@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
-def test_an_order_names_all_answers_at_every_level(level: Level) -> None:
-    """A misspelt one would be taken for one more answer."""
-    items = [item("a", {"1": "3", "2": "1", "3": "unsure"}), item("b", {"1": "2", "2": "2"})]
-    whole = Options(level=level, order=("1", "2", "3", "4"), draws=0)
-    assert one_check(items, whole).checks[0].classes == ("1", "2", "3", "4", "unsure")
-    with pytest.raises(UsageError, match=r"^relevance: .* all answers.*; without: \['2'\]$"):
-        one_check(items, replace(whole, order=("1", "22", "3")))
 
 
 def test_a_field_that_no_record_has_is_refused() -> None:
@@ -215,21 +177,6 @@ def test_what_several_files_say_goes_together() -> None:
     assert (report.repeated, report.changed, report.conflicting) == (3, 1, 1)
 
 
-def test_a_record_that_is_given_twice_narrows_no_interval() -> None:
-    once = [item(f"r{n}", "yyy" if n % 3 else "yyn") for n in range(30)]
-    twice = [item(one.record, "...", number=n) for one in once for n in (0, 1)]
-    twice = [
-        LabelledItem(two.record, two.check, {}, two.number, None, one.annotations)
-        for two, one in zip(twice, (one for one in once for _ in (0, 1)), strict=True)
-    ]
-    single, double = (
-        one_check(items, Options(draws=200, seed=3)).checks[0].overall.measures["pairwise"]
-        for items in (once, twice)
-    )
-    assert (single.value, single.low, single.high) == (double.value, double.low, double.high)
-    assert single.low is not None and single.low < (single.value or 0) < (single.high or 0)
-
-
 def test_questions_with_one_answer_move_no_interval() -> None:
     items = [item(f"r{n // 2}", "yyy" if n % 5 else "yyn", number=n) for n in range(30)]
     lone = [item(f"lone{n}", "y" if n % 2 else "n") for n in range(30)]
@@ -259,30 +206,12 @@ def test_seeds_and_no_answers() -> None:
     ) == (None, 0, 1)
 
 
-@pytest.fixture(scope="module")
-def data() -> Path:
-    folder = Path(__file__).parents[2].parent / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip("the public data are not here")
-    return folder
-
-
-def test_ambient_crowd_against_other_libraries(data: Path) -> None:
-    lines = (data / "ambient" / "crowdworker_annotations.jsonl").read_text("utf-8").splitlines()
-    labels = [json.loads(line)["q0_gold"] for line in lines]
-    items = [
-        item(str(row), {str(n): answer for n, answer in enumerate(answers)})
-        for row, answers in enumerate(labels)
-    ]
-    figures = one_check(items).checks[0].overall
-    assert figures.questions == len(labels) > 500
-    names = sorted({answer for answers in labels for answer in answers})
-    table, _ = aggregate_raters([[names.index(answer) for answer in row] for row in labels])
-    assert figures.measures["fleiss"].value == pytest.approx(statsmodels_kappa(table))
-    for column, name in enumerate(names):
-        binary = [[row[column], 9 - row[column]] for row in table]
-        assert figures.measures[f"fleiss of {name}"].value == pytest.approx(
-            statsmodels_kappa(binary)
-        )
-    most = [Counter(answers).most_common(1)[0][1] for answers in labels]
-    assert len(labels) - figures.majorities["diverge"] == sum(count >= 5 for count in most)
+def test_a_record_that_is_given_twice_narrows_no_interval() -> None:
+    once = [item(f"r{n}", "yyy" if n % 3 else "yyn") for n in range(30)]
+    twice = [replace(one, number=number) for one in once for number in (0, 1)]
+    single, double = (
+        one_check(items, Options(draws=200, seed=3)).checks[0].overall.measures["pairwise"]
+        for items in (once, twice)
+    )
+    assert (single.value, single.low, single.high) == (double.value, double.low, double.high)
+    assert single.low is not None and single.low < (single.value or 0) < (single.high or 0)

@@ -117,11 +117,6 @@ def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_measured(typed: Typ
     ("words", "says"),
     [
         (["votes.jsonl", "--majority", "most"], "majority 'most'"),
-        (["votes.jsonl", "--order", "no,No"], "names an answer twice"),
-        (["votes.jsonl", "--level", "ordinal"], "level ordinal needs the order"),
-        (["votes.jsonl", "--level", "interval"], "level interval needs numbers"),
-        (["votes.jsonl", "--level", "ratio"], "ratio"),
-        (["votes.jsonl", "--order", "yes,noo"], "relevance: the order must name all answers"),
         (["votes.jsonl", "--by", "contry"], "no record has 'contry' to slice by; records have: "),
         (["gold.jsonl"], "do not say who gave which answer"),
         (["empty.jsonl"], "empty.jsonl: no labels at all\n"),
@@ -137,13 +132,6 @@ def test_bad_usage(typed: Typed, words: list[str], says: str) -> None:
     assert says in told
 
 
-@pytest.mark.usefixtures("norms")
-def test_answers_given_twice_are_counted(typed: Typed) -> None:
-    code, _, told = typed("votes.jsonl", "votes.jsonl", "--draws", "0")
-    assert code == 0
-    assert "18 answers were left out" in told and "(0 of them differently)" in told
-
-
 def test_a_table_and_its_annotators_groups(typed: Typed) -> None:
     votes = {"1": "yyn", "2": "nny", "3": "yyy"}
     rows = [f"{i},{w},{a}" for i, said in votes.items() for w, a in given(said).items()]
@@ -154,14 +142,3 @@ def test_a_table_and_its_annotators_groups(typed: Typed) -> None:
     assert code == 0
     assert cells(out, "Mexico")[0][1:3] == ["1.00", "1.00"]
     assert cells(out, "India, Mexico")[0][1:3] == ["0.33", "0.33"]
-
-
-def test_nationalities_of_multipico(typed: Typed) -> None:
-    folder = Path(__file__).parents[2].parent / "shared" / "data" / "multipico"
-    if not folder.is_dir():
-        pytest.skip("the public data are not here")
-    code, out, _ = typed(f"multipico:{folder / 'MP_en_dev_test.json'}", "--draws", "0")
-    assert code == 0
-    assert "irony: agreement of 5073 labels by 74 annotators" in out
-    assert cells(out, "all")[0][:2] == ["all", "0.20"]
-    assert cells(out, "Australia, India")

@@ -29,14 +29,6 @@ def test_objects_one_after_the_other_are_records(items: ReadBack) -> None:
     assert [(item.line, item.fields) for item in found] == [(1, {"a": 1}), (4, {"a": 2})]
 
 
-@pytest.mark.parametrize("between", [",", "]", "}"])
-def test_what_stands_between_objects_is_named(items: ReadBack, between: str) -> None:
-    found = items("a.json", '{\n"a": 1}' + between + ' {"a": 2}')
-    assert [item.fields for item in found] == [{"a": 1}, None]
-    assert "not JSON: Expecting value at character 1; what follows is" in problem_of(found[1])
-    assert found[1].raw == between + ' {"a": 2}'
-
-
 def test_json_lines_under_the_wrong_name_survive_a_bad_line(items: ReadBack) -> None:
     found = items("a.json", '{"a": 1}\n{"a": \n{"a": 3}\n')
     assert [item.fields for item in found] == [{"a": 1}, None, {"a": 3}]
@@ -57,15 +49,11 @@ def test_sound_json_that_is_no_record_does_not_stop_the_list(items: ReadBack) ->
     [
         ('[{"a": 1}, {"b" 2}, {"a": 3}]', "not JSON"),
         ('[{"a": 1} {"a": 2}]', "expected ',' or ']', found '{'"),
-        ('[{"a": 1},, {"a": 2}]', "not JSON: Expecting value"),
         ('[{"a": 1}, ]', "expected a record, found ']'"),
-        ('[{"a": 1}}', "expected ',' or ']', found '}'"),
-        ('[{"a": 1}, word]', "not JSON"),
         ('[{"a": 1}, {"a": "unclosed}, {"a": 3}]', "not JSON: Expecting ',' delimiter"),
         ('[{"a": 1}, {"a": "unclosed', "quote or bracket is not closed"),
         ('[{"a": 1}, ' + '{"a": ' * 100_000, "nested too deep"),
         ('[{"a": 1}, {"a": 2', "quote or bracket is not closed"),
-        ('[{"a": 1},', "cut off"),
         ('[{"a": 1}', "cut off"),
         ('[{"a": 1}] {"a": 2}', "after the end of the list"),
         (b'[{"a": 1}]\xc3', "after the end of the list"),

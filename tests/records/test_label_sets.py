@@ -92,21 +92,26 @@ def test_ambient_lines_that_are_broken(write: Written) -> None:
     assert answers(nameless) == {"ABS": "neutral", "linguist-2": "entailment"}
 
 
-CALI = "premise\thypothesis\tus_ratings\tin_ratings\n"
-
-
-def test_cali_quotes_are_text(write: Written) -> None:
-    row = "He said \"hi.\t\"Hi\" was said.\t['E', 'N', 'C']\t['N', 'n']\n"
-    (item,) = sound(list(read_labels(str(write("data.tsv", CALI + row)))))
+def test_cali(write: Written) -> None:
+    row = "He said \"hi.\t\"Hi\" was said.\t['E', 'C']\t['N', 'n']\n"
+    bad = "p\th\t['X']\t[]\np\th\tE,N\t[]\np\t\t['E']\t[]\np\th\t[]\t[]\n"
+    text = "premise\thypothesis\tus_ratings\tin_ratings\n" + row + bad
+    item, *rest = list(read_labels(str(write("data.tsv", text))))
+    assert isinstance(item, LabelledItem)
     assert item.fields == {"premise": 'He said "hi.', "hypothesis": '"Hi" was said.'}
     assert (item.record, item.check, item.gold) == ("data.tsv#2", "entailment", None)
-    assert item.annotations == (
-        Annotation("us-1", "entailment", "us"),
-        Annotation("us-2", "neutral", "us"),
-        Annotation("us-3", "contradiction", "us"),
-        Annotation("in-1", "neutral", "in"),
-        Annotation("in-2", "neutral", "in"),
-    )
+    assert [(one.annotator, one.answer, one.group) for one in item.annotations] == [
+        ("us-1", "entailment", "us"),
+        ("us-2", "contradiction", "us"),
+        ("in-1", "neutral", "in"),
+        ("in-2", "neutral", "in"),
+    ]
+    assert faults(rest) == [
+        (3, f"field 'us_ratings' must be one of {CLASSES}, not 'X'"),
+        (4, "field 'us_ratings' must be a list, not 'E,N'"),
+        (5, "field 'hypothesis' is empty"),
+        (6, "fields 'us_ratings' and 'in_ratings' are both empty"),
+    ]
 
 
 def entry(given: object, text: object = "T", **more: object) -> dict[str, object]:
@@ -150,53 +155,10 @@ def test_multipico_entries_that_are_broken(write: Written) -> None:
         (1, "entry 'b': field 'annotations' must be one of no, yes, not '2'"),
         (1, "entry 'c': field 'reply' is missing"),
         (1, "entry 'd': field 'annotations' holds no answer"),
-        (1, "entry 'e': field 'text' is missing"),
+        (1, "entry 'e': field 'text' must be an object, not null"),
     ]
     kept = [one for one in found if isinstance(one, LabelledItem)]
     assert [(one.record, answers(one)) for one in kept] == [("a", {"Ann0": "no"})]
-
-
-def test_lewidi(write: Written) -> None:
-    content = {
-        "1": entry({"Ann0": "0", "Ann1": "1"}),
-        "2": entry({"Ann0": "1", "Ann1": None}, {"a": "A", "b": "B"}),
-        "4": entry({"Ann0": "-3"}, **{"annotation task": "Paraphrase, -5 to 5"}),
-        "5": entry({"Ann0": "Neutral,Entailment"}, **{"annotation task": ""}),
-    }
-    items = sound(list(read_labels(str(write("a.json", json.dumps(content))))))
-    assert [(one.record, one.check, answers(one)) for one in items] == [
-        ("1", "irony_detection", {"Ann0": "0", "Ann1": "1"}),
-        ("2", "irony_detection", {"Ann0": "1"}),
-        ("4", "paraphrase_5_to_5", {"Ann0": "-3"}),
-        ("5", "label", {"Ann0": "neutral,entailment"}),
-    ]
-    assert (items[0].fields, items[1].fields) == ({"text": "T"}, {"a": "A", "b": "B"})
-    assert items[0].slices == {
-        "split": "dev",
-        "lang": "en",
-        "source": "reddit",
-        "language_variety": "in",
-        "level": "1",
-    }
-    assert all(one.gold is None for one in items)
-
-
-@pytest.mark.parametrize(
-    ("given", "text", "message"),
-    [
-        (["0"], "T", "must be an object, not a list"),
-        ({"A": []}, "T", "must hold an answer, not a list"),
-        ({"A": "0"}, "", "field 'text' is empty"),
-        ({"A": "0"}, {"post": 5}, "field 'post' must be a text, not a number"),
-    ],
-)
-def test_lewidi_entries_that_are_broken(
-    write: Written, given: object, text: object, message: str
-) -> None:
-    path = write("a.json", json.dumps({"7": entry(given, text)}))
-    ((line, said),) = faults(list(read_labels(f"lewidi:{path}")))
-    assert (line, said.partition(": ")[0]) == (1, "entry '7'")
-    assert message in said
 
 
 OUTPUTS = {"input": "I", "output_1": "A", "output_2": "B"}
@@ -267,30 +229,6 @@ def test_relevance_is_yes_for_the_norms_own_action_only(norms: list[int]) -> Non
 
 
 NORMAD = "ID,Country,Background,Axis,Subaxis,Value,Rule-of-Thumb,Story,Explanation,Gold Label\n"
-
-
-def test_normad_in_full(write: Written) -> None:
-    write("iw_clusters.csv", "country,cluster\nnew_zealand,English Speaking\n")
-    row = "7,New Zealand,Background,Etiquette,eating,Respect,One waits.,Ann waited.,Because,Yes\n"
-    items = sound(list(read_labels(f"normad:{write('normad.csv', NORMAD + row)}")))
-    assert [(one.record, one.check, one.gold) for one in items] == [
-        ("7", "label_correctness", "yes"),
-        ("7", "relevance", "yes"),
-        ("7", "adherence", "yes"),
-    ]
-    assert items[0].fields == {
-        "rule_of_thumb": "One waits.",
-        "story": "Ann waited.",
-        "country": "New Zealand",
-        "background": "Background",
-        "value": "Respect",
-    }
-    assert items[0].slices == {
-        "country": "New Zealand",
-        "cluster": "English Speaking",
-        "subcategory": "eating",
-        "label": "yes",
-    }
 
 
 def test_normad_in_short_neutral_and_broken(write: Written) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ from judge.records import Item
 from judge.records.labels import SETS, Annotation, LabelledItem, read_labels
 
 from .conftest import Written
-from .found import faults, item, lines, read_back, says
+from .found import item, lines, read_back, says
 
 NORM = {"rule_of_thumb": "One waits.", "story": "Ann waited."}
 STORY = {"story": "Ann and Bo wait.", "values": ["Waiting--agree", "Haste--disagree"]}
@@ -178,14 +175,6 @@ def test_a_table(write: Written, prefix: str) -> None:
     assert found.annotations == (Annotation("2", "yes"), Annotation("3", "0"))
 
 
-def test_the_checks_of_a_table(write: Written) -> None:
-    rows = ("item,annotator,label,check", "1,ann,yes,relevance", "1,ann,no,adherence")
-    found = item(read_back(write, *rows, name="a.csv", check="adherence"))
-    assert found.annotations[0].answer == "no"
-    named = read_back(write, "item,annotator,label", "1,ann,yes", name="b.csv", check="relevance")
-    assert item(named).check == "relevance"
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -233,14 +222,6 @@ def test_a_source_that_cannot_be_used_is_refused_at_the_call(
     write("a.jsonl", json.dumps(NORM))
     with pytest.raises(UsageError, match=says):
         read_labels(source.format(tmp_path))
-
-
-def test_packed_files_standard_input_and_colons(write: Written, monkeypatch: Any) -> None:
-    line = json.dumps({**NORM, "labels": {"relevance": "yes"}}).encode()
-    assert item(list(read_labels(str(write("a:1.jsonl.gz", gzip.compress(line)))))).gold == "yes"
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line)))
-    assert item(list(read_labels("-"))).record == "<stdin>#1"
-    assert len(faults(read_back(write, "{", "[]"))) == 2
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import datetime
 import decimal
 import gzip
 import io
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -23,19 +22,6 @@ def parquet_bytes(columns: dict[str, Any], **options: Any) -> bytes:
     out = io.BytesIO()
     pq.write_table(pa.table(columns), out, **options)
     return out.getvalue()
-
-
-def test_rows_with_nested_values(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    values = [["a--b"], [], None]
-    path.write_bytes(
-        parquet_bytes({"id": [1, 2, 3], "values": values, "meta": [{"k": [1.5]}, None, {"k": []}]})
-    )
-    found = list(read(path))
-    assert [(item.source, item.line) for item in found] == [("a.parquet", n) for n in (1, 2, 3)]
-    assert found[0].fields == {"id": 1, "values": ["a--b"], "meta": {"k": [1.5]}}
-    assert found[1].fields == {"id": 2, "values": [], "meta": None}
-    assert found[2].fields == {"id": 3, "values": None, "meta": {"k": []}}
 
 
 def test_what_json_has_no_form_for_becomes_text_or_null(tmp_path: Path) -> None:
@@ -72,13 +58,6 @@ def test_an_infinite_number_is_a_problem_of_its_row(tmp_path: Path) -> None:
     assert last.fields == {"score": 2.0, "id": "c", "day": "2026-11-21"}
     assert "column 'score' holds what cannot be read: an infinite number" in problem_of(bad)
     assert bad.raw == '{"score": Infinity, "id": "é", "day": "2026-11-21"}'
-
-
-def test_batches_join_without_a_gap(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    path.write_bytes(parquet_bytes({"n": list(range(5000))}, row_group_size=700))
-    assert [(item.fields or {})["n"] for item in read(path)] == list(range(5000))
-    assert len(list(itertools.islice(read(path), 10))) == 10
 
 
 @pytest.mark.parametrize("pack", [lambda data: data, gzip.compress], ids=["plain", "gzip"])

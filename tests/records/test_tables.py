@@ -14,14 +14,6 @@ from .conftest import ReadBack, Written
 from .test_jsonl import problem_of
 
 
-def test_csv_rows_with_the_line_where_each_begins(items: ReadBack) -> None:
-    found = items("a.csv", 'ID,Story\n1,"two\nlines, ""quoted"""\n\n2,plain\n')
-    assert [(item.line, item.fields) for item in found] == [
-        (2, {"ID": "1", "Story": 'two\nlines, "quoted"'}),
-        (5, {"ID": "2", "Story": "plain"}),
-    ]
-
-
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
 def test_byte_order_mark_crlf_empty_cells_and_no_last_newline(items: ReadBack, name: str) -> None:
     text = '"ID",Story,Label\r\n1,,\r\n2,x,'
@@ -53,13 +45,6 @@ def test_a_bad_row_is_named_and_the_next_is_read(
     assert says in problem_of(found[1])
     assert found[1].raw == row.replace(b",", separator).decode("utf-8", "backslashreplace")
     assert found[2].fields == {"id": "9", "story": "x", "label": "y"}
-
-
-def test_an_open_quote_in_csv_is_named(items: ReadBack) -> None:
-    found = items("a.csv", 'id,story\n1,"never closed\n2,c\n')
-    assert len(found) == 1
-    assert "never closed" in problem_of(found[0])
-    assert found[0].raw == '1,"never closed\n2,c'
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])

@@ -35,12 +35,6 @@ def test_a_value_is_split_at_its_last_separator(text: str, statement: str, attit
     assert value.text == text
 
 
-def test_a_named_value_is_split_at_its_first_colon() -> None:
-    value = Value.parse("Ann: Jobs: men first--disagree", named=True)
-    assert (value.character, value.statement) == ("Ann", "Jobs: men first")
-    assert value.display == "Ann: Jobs: men first--disagree"
-
-
 @pytest.mark.parametrize("text", ["no attitude", "empty--", "--agree", "--", "a-b", ""])
 def test_a_value_without_both_parts_is_named(text: str) -> None:
     with pytest.raises(BadValueError) as caught:
@@ -70,11 +64,6 @@ def test_a_multiple_setting_needs_names() -> None:
 )
 def test_the_multiple_setting_is_detected(raw: Any, named: bool) -> None:
     assert all((value.character is not None) is named for value in values(raw))
-
-
-def test_a_statement_is_not_taken_for_a_name_when_the_setting_says_single() -> None:
-    assert values(["Ann:Work--agree"], setting="single")[0].character is None
-    assert values(["Ann:Work--agree"], setting="a dinner")[0].character == "Ann"
 
 
 @pytest.mark.parametrize(

@@ -144,75 +144,15 @@ class Cali(LabelSet):
         yield LabelledItem(record, "entailment", texts, annotations=tuple(annotations))
 
 
-class LeWiDi(LabelSet):
-    """The JSON of the shared task on learning with disagreements (Le-Wi-Di 2025).
+class MultiPico(LabelSet):
+    """MultiPICo: is the `reply` to the `post` ironic?
 
-    An object of id to entry, or an entry a line; each has `text` (a text, or an object of texts),
-    `annotations` (an object of annotator to answer), `annotation task`, `split`, `lang`,
-    `other_info`. One item an entry, without gold: the released hard and soft labels are counted
-    from the annotations. The check is the entry's task, as in `irony_detection`, else `label`.
-    Slices: split, lang, and the short facts in `other_info`. A problem names the entry.
-    """
-
-    name = "lewidi"
-
-    @staticmethod
-    def knows(fields: Mapping[str, Any]) -> bool:
-        return any(_is_entry(entry) for entry in (fields, *fields.values()))
-
-    def parts(self, fields: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-        if _is_entry(fields):
-            return [("", fields)]
-        return [
-            (id, {**entry, "id": id} if isinstance(entry, dict) else {"entry": entry})
-            for id, entry in fields.items()
-        ]
-
-    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
-        texts = fields.get("text")
-        shown = texts if isinstance(texts, dict) else {"text": text_of(fields, "text")}
-        given = fields.get("annotations")
-        if not isinstance(given, dict):
-            message = f"field 'annotations' must be an object, not {kind_of(given)}"
-            raise LabelError(message, "annotations")
-        annotations = tuple(
-            Annotation(name, answer)
-            for name, content in given.items()
-            if (answer := self.answer(content)) is not None
-        )
-        if not annotations:
-            raise LabelError("field 'annotations' holds no answer", "annotations")
-        info = fields.get("other_info")
-        facts = {key: fields.get(key) for key in ("split", "lang")}
-        yield LabelledItem(
-            self.record(item, fields.get("id")),
-            self.task(fields),
-            {key: text_of(shown, key) for key in shown},
-            annotations=annotations,
-            slices=slices_of({**facts, **(info if isinstance(info, dict) else {})}),
-        )
-
-    def task(self, entry: Mapping[str, Any]) -> str:
-        """The check that an entry is about."""
-        task = entry.get("annotation task")
-        words = "".join(c if c.isalnum() else " " for c in task.casefold()).split() if task else []
-        return "_".join(words) or "label"
-
-    def answer(self, content: object) -> str | None:
-        """An annotator's answer; None where there is none."""
-        return answer_of(content, "annotations")
-
-
-def _is_entry(entry: object) -> bool:
-    return isinstance(entry, dict) and {"text", "annotations"} <= entry.keys()
-
-
-class MultiPico(LeWiDi):
-    """MultiPICo in Le-Wi-Di's form: is the `reply` to the `post` ironic?
-
-    Casola et al., "MultiPICo: Multilingual Perspectivist Irony Corpus". One `irony` item an entry
-    (yes or no), without gold. The annotators' groups are their nationalities, from
-    `annotators_meta_LANG.json` beside the file.
+    Casola et al., "MultiPICo: Multilingual Perspectivist Irony Corpus", in the JSON of the shared
+    task on learning with disagreements (Le-Wi-Di 2025): an object of id to entry, each with `text`
+    (post, reply), `annotations` (an object of annotator to 0 or 1) and `other_info`. One `irony`
+    item an entry (yes or no), without gold. Slices: language_variety, source. The annotators'
+    groups are their nationalities, from `annotators_meta_LANG.json` beside the file. A problem
+    names the entry.
     """
 
     name = "multipico"
@@ -222,20 +162,37 @@ class MultiPico(LeWiDi):
 
     @staticmethod
     def knows(fields: Mapping[str, Any]) -> bool:
-        entries = [entry for entry in (fields, *fields.values()) if _is_entry(entry)]
-        texts = [entry["text"] for entry in entries if isinstance(entry["text"], dict)]
-        return any({"post", "reply"} <= text.keys() for text in texts)
+        entries = [entry for entry in fields.values() if isinstance(entry, dict)]
+        texts = [entry["text"] for entry in entries if "annotations" in entry and "text" in entry]
+        return any(isinstance(text, dict) and {"post", "reply"} <= text.keys() for text in texts)
+
+    def parts(self, fields: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        return [
+            (id, {**entry, "id": id} if isinstance(entry, dict) else {"entry": entry})
+            for id, entry in fields.items()
+        ]
 
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
-        for one in super().items(item, fields):
-            shown = {key: text_of(one.fields, key) for key in ("post", "reply")}
-            yield replace(one, fields=shown)
-
-    def task(self, entry: Mapping[str, Any]) -> str:
-        return "irony"
-
-    def answer(self, content: object) -> str | None:
-        return None if content is None else one_of(content, _BINARY, "annotations")
+        texts, given, info = (fields.get(key) for key in ("text", "annotations", "other_info"))
+        for key, content in (("text", texts), ("annotations", given)):
+            if not isinstance(content, dict):
+                raise LabelError(f"field {key!r} must be an object, not {kind_of(content)}", key)
+        assert isinstance(texts, dict) and isinstance(given, dict), "seen above"
+        annotations = tuple(
+            Annotation(name, one_of(answer, _BINARY, "annotations"))
+            for name, answer in given.items()
+            if answer is not None
+        )
+        if not annotations:
+            raise LabelError("field 'annotations' holds no answer", "annotations")
+        facts = info if isinstance(info, dict) else {}
+        yield LabelledItem(
+            self.record(item, fields.get("id")),
+            "irony",
+            {key: text_of(texts, key) for key in ("post", "reply")},
+            annotations=annotations,
+            slices=slices_of({key: facts.get(key) for key in ("language_variety", "source")}),
+        )
 
 
 class LLMBar(LabelSet):

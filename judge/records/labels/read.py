@@ -18,7 +18,6 @@ from judge.records.labels.own import Own, Table
 from judge.records.labels.public import (
     Ambient,
     Cali,
-    LeWiDi,
     LLMBar,
     MoralStories,
     MultiPico,
@@ -26,8 +25,8 @@ from judge.records.labels.public import (
 )
 from judge.records.read import read
 
-# In the order in which they are tried: MultiPICo comes before the form that it is a case of.
-_FORMS = (Own, MoralStories, NormAd, Cali, Ambient, MultiPico, LLMBar, LeWiDi, Table)
+# In the order in which they are tried.
+_FORMS = (Own, MoralStories, NormAd, Cali, Ambient, MultiPico, LLMBar, Table)
 _SETS: dict[str, type[LabelSet]] = {one.name: one for one in _FORMS}
 _LOOK = 1_000
 _NAME = re.compile(r"[A-Za-z][\w-]+")
