@@ -282,7 +282,7 @@ def test_errors_end_the_run_as_they_do_here(
     here = judge(*run, *cheap, "-o", "here")
     process = on_ray(*run, *cheap, "-o", "there")
     _, told = process.communicate(timeout=LIMIT)
-    assert (process.returncode, told.splitlines()[0]) == (4, here.stderr.splitlines()[0])
+    assert process.returncode == 4 and here.stderr.splitlines()[0] in told
     assert b"the model cannot be used: scripted denied" in told
     assert not (judge.folder / "there").exists() or judge.read("there") == b""
 
@@ -296,7 +296,7 @@ def test_errors_end_the_run_as_they_do_here(
 
 
 def test_workers_are_as_many_as_the_cluster_holds() -> None:
-    from judge.run.ray import workers_for
+    from judge.run.ray_cluster import workers_for
 
     assert workers_for(None, 0, {"CPU": 8.0}) == 8
     assert workers_for(None, 2, {"CPU": 8.0, "GPU": 5.0}) == 2
