@@ -89,7 +89,7 @@ class Figures:
     - `fleiss` (kappa), `pairwise` (percent agreement), `alpha` (Krippendorff's), over the questions
       with two ratings (n) out of those with one (of);
     - `cohen` (kappa) for exactly two annotators;
-    - `fleiss of ANSWER`, against all other answers, where there are more than two;
+    - `fleiss of ANSWER`, against all other answers (CALI 3.6), where there are more than two;
     - `undecided`, the share of labels that decide nothing ("unsure", "unanswerable"); in all other
       measures these are a class like the others;
     - `accuracy` of the majority, over the questions with gold and a majority (n) out of those with
@@ -156,11 +156,7 @@ class Agreement:
             "changed": self.changed,
             "conflicting_gold": self.conflicting,
             "checks": [
-                {
-                    **plain(one),
-                    "group_means": plain(means(list(one.groups.values()))),
-                    "part_means": plain(means(list(one.parts.values()))),
-                }
+                {**plain(one), "group_means": plain(means(list(one.groups.values())))}
                 for one in self.checks
             ],
             "means": plain(means([one.overall for one in self.checks])),

@@ -66,6 +66,12 @@ class _Commands(Group):
             self.commands[cmd_name] = _loaded(cmd_name)
         return self.commands.get(cmd_name)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        # Typer names the nearest of the commands that are loaded.
+        for name in COMMANDS if args[0] not in COMMANDS else ():
+            self.commands.setdefault(name, _loaded(name))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))

@@ -149,7 +149,6 @@ def _show(report: Agreement) -> None:
         heads = {"pairwise": "pairwise", "same majority": "same", "κ of majorities": "kappa"}
         _measures(f"{name}: across groups", across, heads, _interval)
         _means(f"{name}: means over groups", check.groups.values())
-        _means(f"{name}: means over parts", check.parts.values())
     _means("means over checks", [check.overall for check in report.checks])
 
 

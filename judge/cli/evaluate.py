@@ -40,8 +40,8 @@ EPILOG = """**Examples**
 Answers go to OUT or to standard output, tables to standard output or, beside answers, to standard
 error. Lines are kept, resumed and cached like those of `judge validate`.
 
-**Exit codes**: 0 all asked; 2 bad usage; 3 some items have no readable answer; 4 the model is out
-of reach, or disk, cache or OUT cannot be written to; 130 interrupted.
+**Exit codes**: 0 all asked; 2 bad usage; 3 some items have no readable answer; 4 a resource
+ended (model, budget, disk, cache or OUT), and --resume goes on; 130 interrupted.
 """
 
 Condition = Annotated[

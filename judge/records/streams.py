@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -148,8 +150,20 @@ def plain(stream: BinaryIO | io.RawIOBase) -> Chunks:
     try:
         while chunk := read(CHUNK):
             yield chunk
+        shortened = _shortened(stream)
     except OSError as error:
         raise BrokenStreamError(f"the input cannot be read further: {error.strerror}") from error
+    if shortened:
+        raise BrokenStreamError("the input was shortened while it was read")
+
+
+def _shortened(stream: BinaryIO | io.RawIOBase) -> bool:
+    """Whether an open file is now smaller than what was read of it."""
+    try:
+        here = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(here.st_mode) and here.st_size < stream.tell()
 
 
 def decompressed(chunks: Chunks, name: str, suffix: str) -> tuple[Chunks, bool]:

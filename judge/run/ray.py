@@ -11,31 +11,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import os
 import pickle
 import shutil
-import signal
-import socket
-import tempfile
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
-from judge.errors import Exit, JudgeError, UsageError, missing_extra
+from judge.errors import Exit, JudgeError, UsageError
 from judge.judging.calls import Counters
 from judge.judging.limits import Budget
-from judge.records import RESERVED, Item, Problem, Record, SeenIds, build
-from judge.redact import guard_process
+from judge.records import RESERVED, Item, Record, SeenIds
 from judge.run import lines
 from judge.run.lines import Line
+from judge.run.ray_cluster import joined, no_stdout, signals_kept, workers_for
+from judge.run.ray_worker import Chunk, Feed, Worker
 from judge.run.setup import Setup
-from judge.run.task import line_of
 from judge.run.validate import Validation
 from judge.settings import Settings
 from judge.verdict import Usage
@@ -55,174 +49,8 @@ AGAIN_SECONDS = 0.5
 MARK_SECONDS = 2.0
 """Between two empty chunks."""
 
-JOIN_SECONDS = 10.0
-"""How long an address may take to answer at all."""
-
-STORE_BYTES = 256 * 1024 * 1024
-"""Shared memory of a Ray that judge starts itself."""
-
 ON_GPUS = ("vllm", "transformers")
 """Providers whose models run on the worker's own GPUs."""
-
-Chunk = Sequence[tuple[int, Item]]
-"""Records, each with its number in the run."""
-
-
-class Feed:
-    """The actor between a run and its workers: chunks by number, and the run's budget.
-
-    A chunk is kept until the run has its lines, because Ray may read it again after a death.
-    """
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._chunks: dict[int, bytes] = {}
-        self._begun: set[int] = set()
-        self._end: int | None = None
-        self._changed = asyncio.Condition()
-
-    async def put(self, number: int, chunk: bytes, done: int) -> None:
-        """Add a chunk; those before `done` are needed no more."""
-        async with self._changed:
-            self._chunks[number] = chunk
-            for old in [old for old in self._chunks if old < done]:
-                del self._chunks[old]
-            self._changed.notify_all()
-
-    async def begin(self, number: int) -> None:
-        """A worker has a chunk in hand."""
-        self._begun.add(number)
-
-    async def begun(self, number: int) -> bool:
-        """Whether a worker had a chunk in hand; asked once."""
-        begun = number in self._begun
-        self._begun.discard(number)
-        return begun
-
-    async def close(self, end: int) -> None:
-        """There are so many chunks in all."""
-        async with self._changed:
-            self._end = end
-            self._changed.notify_all()
-
-    async def get(self, number: int) -> bytes | None:
-        """A chunk, empty where it is needed no more; None behind the last."""
-        async with self._changed:
-            await self._changed.wait_for(
-                lambda: self._end is not None or number <= max(self._chunks, default=-1)
-            )
-            if self._end is not None and number >= self._end:
-                return None
-            return self._chunks.get(number, b"")
-
-    def take(self, cost: float, free: bool) -> JudgeError | None:
-        """Count one call; `cost` (USD) was spent since a worker asked last."""
-        self._budget.cost += cost
-        try:
-            self._budget.take(free=free)
-        except JudgeError as reached:
-            return reached
-        return None
-
-
-class SharedBudget(Budget):
-    """A worker's view of the run's budget: each call is asked for."""
-
-    def __init__(self, feed: Any) -> None:
-        super().__init__()
-        self._feed, self._told = feed, 0.0
-
-    def take(self, *, free: bool = False) -> None:
-        import ray
-
-        new, self._told = self.cost - self._told, self.cost
-        refused: JudgeError | None = ray.get(self._feed.take.remote(new, free))
-        if refused is not None:
-            raise refused
-        self.calls += 1
-
-
-class Worker:
-    """Judges chunks as a local run would, from the run's settings alone. Ray makes actors of it.
-
-    Args:
-        folder: the run's working folder, which files that the user named are relative to.
-        feed: where the chunks, and the budget if there is one (`limited`), are.
-    """
-
-    def __init__(self, settings: Settings, folder: str, feed: Any, limited: bool) -> None:
-        guard_process()
-        if Path(folder).is_dir():
-            os.chdir(folder)
-        self._settings, self._feed, self._limited = settings, feed, limited
-        self._task: Validation | None = None
-        self._starting = asyncio.Lock()
-        self._slots = asyncio.Semaphore(1)
-        self._told: dict[str, Counters] = {}
-        self._cost = 0.0
-
-    async def __call__(self, batch: dict[str, Any]) -> Any:
-        """One chunk's lines, and what was counted since the last: a row of pickled bytes."""
-        chunk = batch["chunk"][0]
-        await self._feed.begin.remote(int(batch["number"][0]))
-        done = await self._done(pickle.loads(chunk) if chunk else ())
-        yield {"number": batch["number"], "done": [pickle.dumps((done, *self._new()))]}
-
-    async def _done(self, chunk: Chunk) -> list[tuple[int, bytes | JudgeError]]:
-        try:
-            task = await self._begun()
-        except JudgeError as error:
-            return [(number, _sendable(error)) for number, _ in chunk]
-        return await asyncio.gather(*(self._judged(task, *pair) for pair in chunk))
-
-    async def _begun(self) -> Validation:
-        async with self._starting:
-            if self._task is None:
-                budget = SharedBudget(self._feed) if self._limited else None
-                setup = Setup.of(self._settings, budget=budget)
-                await setup.prepare()
-                self._slots = asyncio.Semaphore(setup.slots)
-                self._task = Validation(setup, SeenIds(), iter(()), lambda line: None)
-        return self._task
-
-    async def _judged(
-        self, task: Validation, number: int, item: Item
-    ) -> tuple[int, bytes | JudgeError]:
-        async with self._slots:
-            record = build(item, task.kind)
-            if isinstance(record, Problem):
-                return number, lines.bad_input(item, record).text
-            try:
-                return number, (await line_of(task, record)).text
-            except JudgeError as error:
-                return number, _sendable(error)
-
-    def _new(self) -> tuple[dict[str, Counters], float]:
-        """Counters by model and cost (USD), since they were last told."""
-        if self._task is None:
-            return {}, 0.0
-        clients = self._task.setup.clients.items()
-        now = {spec: Counters(**asdict(client.counters)) for spec, client in clients}
-        new = {spec: _less(found, self._told.get(spec)) for spec, found in now.items()}
-        cost = self._task.setup.budget.cost
-        spent, self._told, self._cost = cost - self._cost, now, cost
-        return new, spent
-
-
-def _less(counters: Counters, before: Counters | None) -> Counters:
-    earlier = asdict(before or Counters())
-    return Counters(**{name: n - earlier[name] for name, n in asdict(counters).items()})
-
-
-def _sendable(error: JudgeError) -> JudgeError:
-    """The error in a form that another process can read: itself, or its message and exit code."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - whatever an error class of a plug-in raises
-        plain = JudgeError(str(error))
-        plain.exit_code = error.exit_code
-        return plain
-    return error
 
 
 class RaySetup(Setup):
@@ -308,7 +136,7 @@ class Stream:
         self._at_once = setup.own_slots // CHUNK + 2
         self._quiet = ExitStack()
         # Ray tells of lost nodes and workers there, which is for data.
-        self._quiet.enter_context(_no_stdout())
+        self._quiet.enter_context(no_stdout())
         self._home = joined(settings)
         import ray
 
@@ -404,7 +232,7 @@ class Stream:
         await asyncio.to_thread(self._shut)
 
     def _shut(self) -> None:
-        with _signals_kept():
+        with signals_kept():
             self._ray.shutdown()
         self._quiet.close()
         if self._home is not None:
@@ -516,103 +344,3 @@ def _here() -> Any:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-
-
-def workers_for(wanted: int | None, gpus: int, resources: dict[str, float]) -> int:
-    """How many workers a run gets: those wanted, else one for each core, or GPU share.
-
-    Args:
-        resources: what the cluster has, by Ray's names (CPU, GPU).
-
-    Raises:
-        UsageError: the cluster has no room for so many.
-    """
-    needs = {"CPU": 1, **({"GPU": gpus} if gpus else {})}
-    most = int(min(resources.get(name, 0.0) // need for name, need in needs.items()))
-    if (wanted or 1) <= most:
-        return wanted or most
-    has = ", ".join(f"{resources.get(name, 0.0):g} {name}" for name in needs)
-    each = ", ".join(f"{need} {name}" for name, need in needs.items())
-    raise UsageError(
-        f"the Ray cluster has {has} and a worker takes {each}: it holds {most} workers, not "
-        f"{wanted or 1}; start more nodes, or ask for fewer with --workers"
-    )
-
-
-def joined(settings: Settings) -> Path | None:
-    """Join the cluster at --address, or start a Ray here; gives the folder of one started here.
-
-    Raises:
-        UsageError: Ray is not installed, is in use in this process already, or cannot be reached.
-    """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-        import ray.data
-    except ImportError as error:
-        raise missing_extra(f"--engine ray needs Ray Data ({error})", "ray") from error
-    if ray.is_initialized():
-        raise UsageError("this process uses a Ray already; --engine ray needs one of its own")
-    address, home, more = settings.address or "local", None, {}
-    if address == "local":
-        # Ray's sockets lie in there, and their paths must be short.
-        short = "/tmp" if Path("/tmp").is_dir() else None
-        home = Path(tempfile.mkdtemp(prefix="judge-ray-", dir=short))
-        cores = max(os.cpu_count() or 1, settings.workers or 1)
-        more = {"num_cpus": cores, "include_dashboard": False, "_temp_dir": str(home)}
-        more["object_store_memory"] = STORE_BYTES
-    else:
-        refuse_unreachable(address)
-    try:
-        with _signals_kept():
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **more)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        where = "Ray could not be started" if home else f"--address {address}"
-        raise UsageError(f"{where}: {error}") from error
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    warnings.filterwarnings("ignore", module=__name__)
-    return home
-
-
-def refuse_unreachable(address: str) -> None:
-    """See that something answers at HOST:PORT, because Ray itself would try for minutes.
-
-    Raises:
-        UsageError: the address has no form that can be joined, or nothing answers.
-    """
-    if address == "auto":
-        return
-    host, colon, port = address.rpartition(":")
-    if "//" in address or not colon or not host or not port.isdigit():
-        raise UsageError(
-            f"--address {address}: name the cluster as HOST:PORT (what `ray start --head` prints), "
-            "or as auto on one of its machines"
-        )
-    try:
-        socket.create_connection((host, int(port)), JOIN_SECONDS).close()
-    except OSError as error:
-        raise UsageError(
-            f"--address {address}: nothing answers there ({error}); "
-            "`ray start --head` starts a cluster and prints its address"
-        ) from error
-
-
-@contextmanager
-def _no_stdout() -> Iterator[None]:
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
-        yield
-
-
-@contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Ray takes SIGTERM for itself; the run goes on with what it had."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -177,19 +177,6 @@ def test_what_several_files_say_goes_together() -> None:
     assert (report.repeated, report.changed, report.conflicting) == (3, 1, 1)
 
 
-def test_questions_with_one_answer_move_no_interval() -> None:
-    items = [item(f"r{n // 2}", "yyy" if n % 5 else "yyn", number=n) for n in range(30)]
-    lone = [item(f"lone{n}", "y" if n % 2 else "n") for n in range(30)]
-    mixed = [one for pair in zip(lone, items, strict=True) for one in pair]
-    options = Options(draws=200, seed=3)
-    without, among = (one_check(asked, options).checks[0].overall for asked in (items, mixed))
-    for name in ("fleiss", "pairwise", "alpha"):
-        one, other = without.measures[name], among.measures[name]
-        assert one.low is not None
-        assert (one.value, one.low, one.high, one.n) == (other.value, other.low, other.high, 30)
-        assert other.of == 60
-
-
 def test_seeds_and_no_answers() -> None:
     items = [item(f"r{n}", "yny" if n % 3 else "yyy") for n in range(12)]
     one, same, other = (

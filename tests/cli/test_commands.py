@@ -59,7 +59,8 @@ def test_version_and_no_command(typed: Any) -> None:
     assert typed("--version")[:2] == (0, f"judge {__version__}\n")
     code, out, told = typed()
     assert code in (0, 2) and "validate" in out + told
-    assert typed("nonsense")[0] == 2
+    code, _, told = typed("evalute")
+    assert code == 2 and "evaluate" in told
 
 
 def test_workflows_list_and_draw(typed: Any, tmp_path: Path) -> None:
@@ -95,17 +96,6 @@ def test_cache_stats_prune_clear(typed: Any, tmp_path: Path) -> None:
     assert code == 2 and "give a number and s, m, h, d or w" in told
     assert typed("cache", "clear", "--yes", *where)[1] == "removed 3 entries\n"
     assert json.loads(typed("cache", "stats", "--json", *where)[1])["entries"] == 0
-
-
-def test_help_does_not_pay_for_heavy_imports(judge: Shell) -> None:
-    heavy = ("openai", "langgraph", "langchain", "instructor", "pyarrow", "matplotlib", "pydantic")
-    look = (
-        "import sys\nfrom judge.cli import main\nsys.argv = ['judge', '--help']\n"
-        f"try:\n    main()\nfinally:\n    print(sorted(set(sys.modules) & set({heavy})),"
-        "file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, env=judge.env)
-    assert done.returncode == 0 and done.stderr == b"[]\n"
 
 
 def test_shell_completion(judge: Shell) -> None:

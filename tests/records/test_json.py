@@ -75,12 +75,6 @@ def test_a_record_over_the_limit_ends_the_list(items: ReadBack) -> None:
     assert "more than 1000 characters, the limit; what follows is not" in problem_of(found[1])
 
 
-def test_the_source_text_of_a_record_goes_on_one_line(items: ReadBack) -> None:
-    blank = " " * 3_000_000
-    found = items("a.json", f'[{{"a": "{blank}",\r\n\n  "b": 1 \n}}]')
-    assert [item.raw for item in found] == [f'{{"a": "{blank}","b": 1 }}']
-
-
 TEXT = st.text(alphabet='ab"\\{}[],: é\n', max_size=6)
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXT,

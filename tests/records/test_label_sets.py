@@ -69,29 +69,6 @@ def test_ambient_puts_together_what_its_files_say_of_a_pair(ambient: Path) -> No
     assert items["5@crowdworker_annotations.jsonl"].fields["premise"] == "P, otherwise"
 
 
-def test_ambient_lines_that_are_broken(write: Written) -> None:
-    gold = {"id": 1, **PAIR, "labels": "neutral"}
-    text = lines(
-        gold,
-        {"id": 2, **PAIR},
-        {"id": 4, **PAIR, "labels": "maybe"},
-        {"id": 5, **PAIR, "labels": None},
-        linguists(6, ["A"], ["neutral", "neutral"]),
-        {"id": 7, **PAIR, "q0_gold": ["yes"]},
-        linguists(8, ["ABS", None], ["neutral", "entailment"]),
-    )
-    found = list(read_labels(f"ambient:{write('a.jsonl', text)}"))
-    assert faults(found) == [
-        (2, "there is no field 'q0_gold', 'annotations' or 'labels'"),
-        (3, f"field 'labels' must be one of {CLASSES}, not 'maybe'"),
-        (4, "field 'labels' holds null for a label"),
-        (5, "field 'annotations' has 2 answers of 1 workers"),
-        (6, f"field 'q0_gold' must be one of {CLASSES}, not 'yes'"),
-    ]
-    nameless = next(one for one in found if isinstance(one, LabelledItem) and one.record == "8")
-    assert answers(nameless) == {"ABS": "neutral", "linguist-2": "entailment"}
-
-
 def test_cali(write: Written) -> None:
     row = "He said \"hi.\t\"Hi\" was said.\t['E', 'C']\t['N', 'n']\n"
     bad = "p\th\t['X']\t[]\np\th\tE,N\t[]\np\t\t['E']\t[]\np\th\t[]\t[]\n"

@@ -146,13 +146,6 @@ def test_labels_come_back_as_they_were_written(tmp_path: Path, lines: list[dict[
     assert back == wanted
 
 
-def test_records_on_one_line_have_names_of_their_own(write: Written) -> None:
-    line = {**NORM, "labels": {"relevance": "yes"}}
-    path = write("a.json", json.dumps([line, line, line]))
-    found = [one.record for one in read_labels(str(path)) if isinstance(one, LabelledItem)]
-    assert found == ["a.json#1", "a.json#1.2", "a.json#1.3"]
-
-
 TABLE = """item,annotator,label,group,gold,country,premise
 1,ann,Yes,US,,egypt,P
 2,ann,no,US,,iran,Q
@@ -238,25 +231,6 @@ def test_groups_from_a_file(write: Written, name: str, content: str) -> None:
     path = write("a.jsonl", json.dumps(line))
     found = item(list(read_labels(str(path), annotators=write(name, content))))
     assert [one.group for one in found.annotations] == ["US", "IN", None, "AU"]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("g.json", '{"ann": {"age": 5}}', "gives no annotator a group"),
-        ("g.json", "{", r"g\.json is not JSON"),
-        ("g.json", "[" * 100_000, r"g\.json is not JSON"),
-        ("g.csv", "annotator,group\nann\n", "line 2: the row has 1 cells"),
-    ],
-)
-def test_a_file_without_groups_is_refused(
-    write: Written, name: str, content: str, message: str
-) -> None:
-    path = write("a.jsonl", json.dumps({**NORM, "labels": {"c": "yes"}}))
-    with pytest.raises(UsageError, match=message):
-        read_labels(str(path), annotators=write(name, content))
-    with pytest.raises(UsageError, match="does not exist"):
-        read_labels(str(path), annotators=path.with_name("none.json"))
 
 
 @pytest.mark.parametrize(

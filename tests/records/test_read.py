@@ -59,12 +59,6 @@ def test_utf16_is_refused_with_advice(write: Written, name: str, encoding: str) 
         read(write(name, (text + '{"a": 1}').encode(encoding)))
 
 
-def test_standard_input_is_not_closed() -> None:
-    stdin = io.BytesIO(b'{"a": 1}\n')
-    assert [item.source for item in read("-", stdin=stdin)] == ["<stdin>"]
-    assert not stdin.closed
-
-
 def jsonl(count: int) -> str:
     return "".join(f'{{"id": {n}, "story": "A story.", "rot": "x"}}\n' for n in range(count))
 

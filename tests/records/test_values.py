@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.records import BadValueError, Value
-from judge.records.values import in_form_of, parse_values
+from judge.records.values import parse_values
 
 TALE = "Ann met Bo Li at the well. Aunt Mary of Rye came too."
 
@@ -81,13 +81,6 @@ def test_the_multiple_setting_is_detected(raw: Any, named: bool) -> None:
 def test_what_holds_no_values_is_named(raw: Any, says: str) -> None:
     with pytest.raises(BadValueError, match=says):
         values(raw)
-
-
-def test_changed_values_keep_their_form() -> None:
-    text = "Work--agree\nRest--no\nPlay--yes"
-    found = values(text)
-    assert in_form_of(text, [found[0], found[2]]) == "Work--agree\nPlay--yes"
-    assert in_form_of(text.split("\n"), [found[0], "New--agree"]) == ["Work--agree", "New--agree"]
 
 
 PART = st.text(alphabet="abc: é", min_size=1).filter(str.strip)
