@@ -47,7 +47,7 @@ def title(dom: str) -> str:
 
 
 def hostile(canary: Canary) -> str:
-    texts = payloads(canary.url)[:8]
+    texts = payloads(canary.url)
     return page([*map(full, texts), *texts], source=texts[0])
 
 
@@ -107,7 +107,7 @@ def test_the_filters_work_without_any_script(tmp_path: Path) -> None:
 
 def test_names_in_figures_are_text(canary: Canary, tmp_path: Path) -> None:
     found = made_up(items=12)
-    texts = payloads(canary.url)[:8]
+    texts = payloads(canary.url)[:24:3]
     judges = [report(found, model=text) for text in texts]
     paths = draw(calibration(checked(*judges, check=texts[0])), tmp_path)
     figures = [path.read_text("utf-8") for path in paths if path.suffix == ".svg"]
