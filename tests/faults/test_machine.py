@@ -137,7 +137,7 @@ DISKS = [
     Fault("`2> /dev/full`", 0, {"streams": {"2": "/dev/full"}}, again=None),
     Fault("standard error closed", 0, {"closed": [2]}, again=None),
     Fault("standard error: a reader that goes away", 0, {"streams": {"2": "gone"}}, again=None),
-    Fault("standard output closed", 4, {"closed": [1]}, PLAIN, again=OUT),
+    Fault("standard output closed", 2, {"closed": [1]}, PLAIN, again=OUT),
     Fault(
         "standard output: a reader that goes away",
         141,

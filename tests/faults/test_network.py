@@ -176,7 +176,7 @@ def _of_one(ran: Ran) -> str:
     # Long lines of the summary are wrapped.
     told, summary = f" x {kind}: {message[:60].rstrip()}", " ".join(ran.told.split())
     assert " ".join(told.split()) in summary, "the summary says what happened"
-    advised = "the same command with --resume asks for them once more" in ran.told
+    advised = "the same command with --resume asks once more" in ran.told
     assert advised == (kind in ("server-fault", "rate-limited"))
     return f"lasting: `{bad}` ({_shown(reason)}), exit 3; twice: `{passing}`"
 
