@@ -20,7 +20,7 @@ from judge.records.labels import LabelledItem
 from .asking import MANY, PLAIN, Answering, judge_of, norm_item, yes_no
 
 STORY = {
-    "story": "An shook her head. Bo left.",
+    "story": "An shook her head. Bo left the room.",
     "values": ["Pears are good--Agree", "Plums are good--Disagree"],
 }
 
@@ -141,9 +141,12 @@ def test_what_concerns_the_whole_run_ends_it(error: BackendError, reading: Any) 
 
 
 def test_a_structured_answer_comes_with_its_evidence() -> None:
-    judge = judge_of("relevance", lambda call: yes_no("yes", "greets Bo"), "structured")
+    judge = judge_of("relevance", lambda call: yes_no("yes", "Ann, number a, greets"), "structured")
     (one,) = seen(judge, [norm_item("a", check="relevance")])
-    assert (one.said.answer, one.said.evidence) == ("yes", "greets Bo — It is yes.")
+    assert (one.said.answer, one.said.evidence) == (
+        "yes",
+        "Ann, number a, greets — It is yes.",
+    )
     assert (one.chances, one.said.probabilities) == (None, {})
     judge = judge_of(PLAIN, lambda call: yes_no("no"), "structured")
     (one,) = seen(judge, [norm_item("a")])
@@ -214,7 +217,12 @@ def test_the_values_of_a_story_are_asked_about_as_a_validation_does(apart: bool)
     def cast(call: Call) -> dict[str, Any]:
         content = call.messages[-1]["content"]
         calls.append(content)
-        reflected = {"quote": "Bo left.", "character": None, "reason": "x", "reflected": "yes"}
+        reflected = {
+            "quote": "Bo left the room.",
+            "character": None,
+            "reason": "x",
+            "reflected": "yes",
+        }
         missing = {"quote": None, "character": None, "reason": "", "reflected": "no"}
         numbers = [n for n in (1, 2) if f"\n{n}. " in content.rpartition("[values")[2]]
         return {"values": [{"value": n, **(reflected if n == 2 else missing)} for n in numbers]}
@@ -223,7 +231,7 @@ def test_the_values_of_a_story_are_asked_about_as_a_validation_does(apart: bool)
     found = seen(judge, value_items("s"))
     assert [(one.said.answer, one.said.evidence) for one in found] == [
         ("no", None),
-        ("yes", "Bo left. — x"),
+        ("yes", "Bo left the room. — x"),
     ]
     assert len(calls) == (2 if apart else 1)
 
