@@ -198,23 +198,16 @@ def compare(bench: Bench, names: Sequence[str], latency_ms: int, rounds: int) ->
 
 
 def warm(bench: Bench, stories: int) -> None:
-    """The same stories again, from the cache: whole records, and reply by reply."""
+    """The same stories again, their replies from the cache."""
     print(f"\n{stories} stories again, from the cache; start-up included\n")
-    print(f"{'':34}  {'seconds':>8}  {'CPU s':>7}  {'judgements/s':>12}  {'peak MB':>7}")
+    print(f"{'':14}  {'seconds':>8}  {'CPU s':>7}  {'judgements/s':>12}  {'peak MB':>7}")
     cache = bench.folder / "warm-cache"
-    # Prices are in the lines and in no reply's key, so another price leaves the replies alone.
-    price = {"JUDGE_PRICES": '{"openai:canned": {"input": 1, "output": 1}}'}
-    runs: tuple[tuple[str, dict[str, str]], ...] = (
-        ("first run", {}),
-        ("again: whole records", {}),
-        ("again: replies, all validated anew", price),
-    )
     with serving({"judge": judge_route()}) as server:
-        for title, env in runs:
-            spent = bench.judge("judge", server, stories, cache, **env)
+        for title in ("first run", "again"):
+            spent = bench.judge("judge", server, stories, cache)
             pace = spent.judgements / spent.wall
             numbers = f"{spent.wall:>8.1f}  {spent.cpu:>7.1f}  {pace:>12.0f}  {spent.peak_mb:>7.0f}"
-            print(f"{title:34}  {numbers}", flush=True)
+            print(f"{title:14}  {numbers}", flush=True)
 
 
 def start_up(bench: Bench, names: Sequence[str]) -> None:
