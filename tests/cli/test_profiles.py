@@ -94,7 +94,7 @@ def test_a_profile_names_the_judge_and_says_how_it_is_read(judge: Shell, typed: 
     # 0.7 lies half way between the corners.
     assert verdicts(judge.read("o")) == {"n0": "pass", "n1": "abstain", "n2": "fail"}
     first, half, _ = lines(judge.read("o"))
-    assert first["judge"]["models"]["judge"] == [YES]
+    assert [vote["model"] for vote in first["judge"]["checks"][0]["votes"]] == [YES]
     assert first["judge"]["checks"][0]["probability"] == 1.0
     assert half["judge"]["checks"][0]["probability"] == pytest.approx(0.5)
 

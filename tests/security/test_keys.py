@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,6 @@ from cli.typed import Typed
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, Asked, Loopback, fails, says
-from serving import made_vllm
 
 from judge.redact import Redactor, printable, redacted, reply_redactor
 
@@ -270,12 +268,9 @@ def test_a_key_among_a_servers_options_is_refused(
     typed: Typed, option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_SERVER_OPTIONS", f"--seed 3 {option} {KEY}")
-    validated = typed("validate", "n.jsonl", "-m", "vllm:m")
-    monkeypatch.delenv("JUDGE_SERVER_OPTIONS")
-    served = typed("models", "serve", "m", "--", option, KEY)
-    for done in (validated, served):
-        assert done.returncode == 2 and b"VLLM_API_KEY" in done.stderr
-        assert_clean(left(typed.folder, done.stdout, done.stderr))
+    done = typed("validate", "n.jsonl", "-m", "vllm:m")
+    assert done.returncode == 2 and b"VLLM_API_KEY" in done.stderr
+    assert_clean(left(typed.folder, done.stdout, done.stderr))
 
 
 # ---------------------------------------------------------------- whole processes
@@ -333,35 +328,6 @@ def test_langchain_with_its_debug_log(typed: Typed, echo: Loopback) -> None:
     out, told = started(typed.folder, *words, **env).communicate(timeout=100)
     assert echo.count, told
     assert_clean(left(typed.folder, out, told))
-
-
-@pytest.mark.slow
-def test_a_served_model(typed: Typed) -> None:
-    """Command lines of judge and the server; the log is the server's own affair."""
-    path = f"{made_vllm.put(typed.folder / 'bin')}{os.pathsep}{os.environ['PATH']}"
-    env = {"VLLM_API_KEY": KEY, "PATH": path, "MADE_VLLM": str(typed.folder)}
-    process = started(typed.folder, *COMMAND, "models", "serve", "m", "--log", "log", **env)
-    try:
-        assert process.stdout is not None
-        address = process.stdout.readline()
-        found = [_command_line(place) for place in Path("/proc").glob("[0-9]*/cmdline")]
-    finally:
-        process.send_signal(signal.SIGTERM)
-        out, told = process.communicate(timeout=100)
-    lines = [line for line in found if b"serve\0m\0" in line]
-    assert len(lines) >= 2, lines
-    log = typed.folder / "log"
-    assert log.stat().st_mode & 0o077 == 0
-    log.unlink()
-    assert_clean(left(typed.folder, address, out, told, *lines))
-
-
-def _command_line(place: Path) -> bytes:
-    """Empty where the process, such as another test's, has ended meanwhile."""
-    try:
-        return place.read_bytes()
-    except OSError:
-        return b""
 
 
 # ---------------------------------------------------------------- the mask itself
