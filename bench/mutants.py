@@ -28,7 +28,7 @@ CHECKOUT = Path(__file__).parents[1]
 ROOMS = {
     "judging": ("judge/judging", "tests/judging tests/graphs tests/test_cache.py"),
     "graphs": ("graphs", "tests/graphs"),
-    "run": ("judge/run", "tests/run tests/cli/test_validate.py tests/cli/test_resume.py"),
+    "run": ("judge/run", "tests/run tests/cli/test_validate.py"),
     "records": ("judge/records", "tests/records"),
     "stats": ("judge/stats", "tests/stats"),
     "calibration": ("judge/calibration", "tests/calibration tests/cli/test_calibrate.py"),
