@@ -77,9 +77,9 @@ async def normads(subject: Subject, bound: Bound) -> tuple[Verdict, Mapping[str,
     for number in range(1, NORM_ROUNDS + 1):
         work.round = number
         # Each round is a draw of its own: at temperature 0 the same question is asked only once.
-        panel = bound.context.panel("relevance", "steering")
+        panel = bound.context.panel("relevance", "loop")
         drawn = replace(panel, sampling=Sampling(temperature=1.0, seed=number))
-        relevance = await take_votes(drawn, work.subject, by="steering", round=number)
+        relevance = await take_votes(drawn, work.subject, by="loop", round=number)
         work.checks.append(relevance)
         if work.failed("relevance") and number < NORM_ROUNDS:
             await regeneration({"work": work})
@@ -98,11 +98,9 @@ class Protocol:
     run: Run = ours
 
 
-FAST = {"fail_fast": True}
-CASCADE = {**FAST, "cheap_model": CHEAP}
+CASCADE = {"cheap_model": CHEAP}
 OURS = (
     Protocol("sequential"),
-    Protocol("+ fail-fast", FAST),
     Protocol("+ cascade 0.3", CASCADE),
     Protocol("+ cascade 0.45", {**CASCADE, "cheap_margin": 0.45}),
 )
@@ -274,18 +272,20 @@ async def main() -> None:
     situations = norms(chosen.norms, chosen.seed, chosen.fixtures, chosen.normad)
     _explain(len(told), len(situations), noise, chosen.blocks)
     papers: dict[str, tuple[Counted, list[Planted], tuple[tuple[str, Order], ...], Fields]] = {}
-    for apart, layout in ((False, "values together"), (True, "values apart")):
-        rows = [(p.name, await count(p, told, apart=apart, **common)) for p in STORY_PROTOCOLS]
+    for per_value, layout in ((False, "values together"), (True, "values apart")):
+        rows = [
+            (p.name, await count(p, told, per_value=per_value, **common)) for p in STORY_PROTOCOLS
+        ]
         table(f"stories, {layout}", rows)
-        papers[f"stories, {layout}"] = (rows[0][1], told, STORY_ORDERS, {"apart": apart})
+        papers[f"stories, {layout}"] = (rows[0][1], told, STORY_ORDERS, {"per_value": per_value})
     few = {"check": NORM_CHECKS}
     rows = [(p.name, await count(p, situations, **few, **common)) for p in NORM_PROTOCOLS]
     table("norms, the three checks of the paper", rows)
     papers["norms"] = (rows[0][1], situations, NORM_ORDERS, few)
     for title, (base, records, orders, settings) in papers.items():
-        print(f"\n{title}: prompt and evaluated tokens with fail-fast, by the prompt's order")
+        print(f"\n{title}: prompt and evaluated tokens, by the prompt's order")
         for name, order in orders:
-            row = await count(Protocol(name, FAST, order), records, **settings, **common)
+            row = await count(Protocol(name, order=order), records, **settings, **common)
             print(_order_row(name, row.strong, base.strong))
 
 

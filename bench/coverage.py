@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from judge.stats.corrected_rate import CONTRADICTED, Corrected, prediction_powered, rogan_gladen
 from judge.stats.guarantee import grid_from, threshold_with_guarantee
+from judge.stats.intervals import Estimate
 
 Counts = NDArray[np.int64]
 SEED = 20261122
@@ -109,7 +110,8 @@ def by_rogan_gladen(cell: Cell, row: list[int]) -> Corrected:
 def by_prediction(cell: Cell, row: list[int]) -> Corrected:
     passed, *table = row
     kinds = ((True, True), (True, False), (False, True), (False, False))
-    return prediction_powered(passed, cell.judged, dict(zip(kinds, table, strict=True)))
+    powered = prediction_powered(passed, cell.judged, dict(zip(kinds, table, strict=True)))
+    return Corrected(powered, Estimate(None))
 
 
 def covered(cell: Cell, rows: Counts, interval: Callable[[Cell, list[int]], Corrected]) -> Covered:

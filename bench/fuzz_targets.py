@@ -29,14 +29,21 @@ from judge.errors import ServerFault, UsageError
 from judge.evidence import locate
 from judge.judging.client import Client
 from judge.judging.limits import Budget
-from judge.judging.reading import word_chances
+from judge.judging.logprobs import word_chances
 from judge.judging.reask import Invalid
-from judge.profiles import Profile
-from judge.profiles import parse as parse_profile
+from judge.profiles import named
 from judge.records import Item, Problem, build, read
+from judge.records.jsonfiles import dump
 from judge.records.labels import SETS, LabelledItem, read_labels
-from judge.records.write import dump
-from judge.replies import JUDGING_REPLIES, REWRITING_REPLIES, About, JudgingReply, Reply
+from judge.replies import (
+    JUDGING_REPLIES,
+    About,
+    Insertions,
+    JudgingReply,
+    Regeneration,
+    Reply,
+    Rewrites,
+)
 from judge.rubric import Rubric
 from judge.rubric import parse as parse_rubric
 from judge.run.lines import bad_input, earlier
@@ -49,7 +56,10 @@ LIMIT = 4096
 
 STORY = 'Ann said, "I like tea." Bo — who never did — left the room without a single word.'
 ABOUT = About({"story": STORY}, (1, 2), ("Ann",), ("story", frozenset({"yes"})), 2, 2, "abcd1234")
-REPLIES: Mapping[str, type[Reply]] = {**JUDGING_REPLIES, **REWRITING_REPLIES}
+REPLIES: Mapping[str, type[Reply]] = {
+    **JUDGING_REPLIES,
+    **{made.__name__: made for made in (Insertions, Rewrites, Regeneration)},
+}
 _MARKED = (
     *(b"\x1f\x8b", b"\x28\xb5\x2f\xfd"),
     *(codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE),
@@ -169,10 +179,12 @@ def script(data: bytes) -> None:
 
 def profile(data: bytes) -> None:
     """A profile file."""
+    path = _PLACE / "profile.json"
+    path.write_bytes(data)
     try:
-        assert isinstance(parse_profile(data.decode("utf-8", "replace"), "fuzz.json"), Profile)
+        assert named(path).judges
     except UsageError as error:
-        assert str(error).startswith("fuzz.json: ")
+        assert str(error).startswith(f"--profile {path}: ")
 
 
 def toml(data: bytes) -> None:
@@ -191,7 +203,7 @@ def toml(data: bytes) -> None:
 class _Said:
     """A model that says one thing, whatever it is asked."""
 
-    modes, slots, seeded, reading = (Mode.JSON_SCHEMA,), None, True, "structured"
+    modes, slots, seeded, method = (Mode.JSON_SCHEMA,), None, True, "structured"
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -311,7 +323,7 @@ SEEDS: Mapping[str, tuple[bytes, ...]] = {
         b"replies:\n- when: {rubric: a, vote: 1}\n  reply: {answer: 'yes'}\n- p_yes: 0.5\n",
         b"a: !!timestamp x\nb: !!int ''\nc: 2001-99-99\nd: &x [*x]\n",
     ),
-    "profile": (b'{"format":1,"made_by":"x","judges":[{"bond":{"check":"a"}}]}',),
+    "profile": (b'{"format":1,"made_by":"x","judges":[{"binding":{"check":"a"}}]}',),
     "judge.toml": (b'model = "a"\nvotes = 3\n[thresholds]\na = [0.5]\n[prices.x]\ninput = 1.0\n',),
     "reply": (
         b'\x00{"quote":null,"reason":"r","answer":"yes"}',

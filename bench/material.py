@@ -2,7 +2,7 @@
 
 Every story is different from its first word on, has some 900 tokens, and carries five values by
 five speeches that all stories share, so that one canned reply quotes rightly from every story. One
-story in ten lacks the last speech: the steering judge misses it, and dialogue is put in.
+story in ten lacks the last speech: the loop judge misses it, and dialogue is put in.
 """
 
 from __future__ import annotations

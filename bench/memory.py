@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SCRIPT = "reading: probability\nreplies:\n- {p_yes: 0.9}\n"
-SLOW_SCRIPT = """reading: probability
+SCRIPT = "method: logprobs\nreplies:\n- {p_yes: 0.9}\n"
+SLOW_SCRIPT = """method: logprobs
 replies:
 - {when: {contains: "as number 7 and"}, p_yes: 0.9, delay: 20}
 - {p_yes: 0.9, delay: 0.02}
 """
-EVEN_SCRIPT = "reading: probability\nreplies:\n- {p_yes: 0.9, delay: 0.02}\n"
+EVEN_SCRIPT = "method: logprobs\nreplies:\n- {p_yes: 0.9, delay: 0.02}\n"
 CHECK = {"norm": "relevance", "story": "incorporation"}
 # The peak that a parent is told of may be its own, taken over at the fork; so the process reads
 # Linux's VmHWM, which begins anew with exec.

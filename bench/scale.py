@@ -85,7 +85,7 @@ def run(records: int, engine: Sequence[str], latency_ms: int = 0, *, cached: boo
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         reply = {"p_yes": 0.9, "delay": latency_ms / 1000}
-        script = {"reading": "probability", "replies": [reply]}
+        script = {"method": "logprobs", "replies": [reply]}
         (folder / "yes.yaml").write_text(json.dumps(script))
         with (folder / "in.jsonl").open("w") as file:
             for number in range(records):

@@ -24,7 +24,7 @@ from typing import Any
 
 from planted import RIGHT, WRONG, StoryTruth, Truth, carrying
 
-from judge.backends.base import Call, Completion, Mode, Reading
+from judge.backends.base import Call, Completion, Method, Mode
 from judge.rubric import TEXT_FIELDS, builtin
 
 BLOCK = 16
@@ -43,7 +43,7 @@ class Noise:
     """How far answers stray from the truth.
 
     `flip` is the chance that a structured answer about one value is the wrong one. `auc` (above
-    0.5, below 1) is how well the cheap reading tells yes from no: its log-odds are normal around
+    0.5, below 1) is how well the cheap method tells yes from no: its log-odds are normal around
     plus or minus d*d/2 with deviation d, where AUC = Phi(d / sqrt 2), so that at even odds P(yes)
     means what it says (signal detection with equal variances). `repairs` is the chance that a
     rewriter cures what it is asked to cure, each time it is asked.
@@ -61,7 +61,7 @@ class Noise:
     )
 
     def log_odds(self, truth: bool, chance: float) -> float:
-        """The cheap reading's log-odds of a yes, at this quantile (0 to 1) of its noise."""
+        """The cheap method's log-odds of a yes, at this quantile (0 to 1) of its noise."""
         d = math.sqrt(2) * NormalDist().inv_cdf(self.auc)
         return (d * d / 2 if truth else -d * d / 2) + d * NormalDist().inv_cdf(chance)
 
@@ -110,7 +110,7 @@ class Simulated:
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
     slots: int | None = None
     seeded: bool = True
-    reading: Reading = "structured"
+    method: Method = "structured"
 
     def __init__(
         self,
@@ -338,7 +338,7 @@ def questions_first(*names: str, values_shared: bool = False) -> Order:
     With `values_shared` the values stand before the words that say which question is asked.
     """
     rubrics = [builtin()[name] for name in names]
-    asked = [r.readings.structured.question.replace("{{ values }}", "") for r in rubrics]
+    asked = [r.methods.structured.question.replace("{{ values }}", "") for r in rubrics]
     examples = [f"{e.text}\n{e.reply}" for r in rubrics for e in r.examples]
     before = "\n\n".join([*asked, *examples])
 

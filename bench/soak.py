@@ -31,7 +31,6 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1] / place) for place in ("bench", "tests", "")]
 
-from batches import CHECKS, norm  # noqa: E402
 from batchserver import agreeable  # noqa: E402
 from loopback import Answer, Asked, says  # noqa: E402
 
@@ -54,6 +53,23 @@ from tests.faults.server import (  # noqa: E402
 
 LATENCY, NOMINAL, AT_ONCE = 0.02, 2.0, 16
 """Seconds a call takes here, seconds it stands for, calls under way."""
+
+CHECKS = ("relevance", "derivation", "value_derivation")
+SENTENCE = "A guest stopped there, slipped off both shoes, and greeted everybody. "
+
+
+def norm(number: int) -> dict[str, str]:
+    """A norm record of about 2 kB that the tests' server finds nothing wrong with."""
+    return {
+        "id": f"n{number}",
+        "country": "japan",
+        "background": "- Guests take off their shoes at the door.",
+        "value": "Respect for the home",
+        "rule_of_thumb": "Take off your shoes before you enter a home.",
+        "story": f"This is guest number {number}. {SENTENCE * 28}Was it fine?",
+        "label": "yes",
+    }
+
 
 DRIVER = """
 import asyncio, gc, threading, time
@@ -86,9 +102,9 @@ FAULTS: Mapping[str, Deed] = {
     "429, Retry-After: 1": status(429, Retry_After="1"),
     "500": status(500),
     "503": status(503),
-    "reset before a byte": reset(),
-    "reset in the body": reset_in_body(),
-    "silence in the body": stall(),
+    "reset before a byte": reset,
+    "reset in the body": reset_in_body,
+    "silence in the body": stall,
     "body cut short": truncated_body(answer),
     "a web page": body(b"<html>Bad gateway</html>", content_type="text/html"),
     "gzip rubbish": body(b"rubbish", Content_Encoding="gzip"),

@@ -30,9 +30,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.evaluation.benchmark import Choices, Result
-from judge.evaluation.eecc_analysis import FILES
-from judge.evaluation.eecc_tables import tables
+from judge.evaluation.benchmark import Result
+from judge.evaluation.eecc_tables import FILES, tables
 from judge.stats.bleu import symmetric_bleu
 from judge.stats.text import word_edit_distances
 
@@ -186,7 +185,7 @@ def full() -> Iterator[str]:
             for concept in range(CONCEPTS)
             for number, (nationality, text) in enumerate(outputs(concept, NATIONALITIES))
         ]
-        took = timed(lambda: tables(results, Choices(("stories",))))
+        took = timed(lambda: tables(results))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     yield (
         f"{len(results):,} outputs, {PAIRS:,} pairs under two metrics, all tables: "

@@ -110,7 +110,7 @@ def key(unit: DataSet) -> str:
 def job(units: Sequence[DataSet], data: Path) -> Job:
     """The units of one check together."""
     named = {s.format(data=data): unit.records for unit in units for s in unit.sources}
-    return Job(tuple(named), units[0].checks, records_of=named)
+    return Job(tuple(named), units[0].checks, records=named)
 
 
 async def measure(units: Sequence[DataSet], data: Path, setup: Setup) -> dict[str, Fragment]:
@@ -200,7 +200,7 @@ def page(found: Mapping[str, Fragment], made: Profile) -> str:
         *_HEAD,
         *(line for one in known for line in one.rows),
         "",
-        "## Beside people, and in the other order",
+        "## Beside people",
         "",
         *(line for one in known for line in one.beside),
         "",
@@ -245,7 +245,6 @@ def _rows(one: DataSet, report: CheckReport) -> Iterator[str]:
 
 
 def _beside_people(one: DataSet, report: CheckReport) -> Iterator[str]:
-    """For several annotators an item, and for checks whose alternatives have an order."""
     judge = report.judges[0]
     if judge.people is not None:
         people = judge.people
@@ -263,14 +262,6 @@ def _beside_people(one: DataSet, report: CheckReport) -> Iterator[str]:
                 f"{'as good as' if people.test.passes else 'not shown to be as good as'} "
                 "one of them."
             )
-    if judge.position is not None:
-        position = judge.position
-        yield (
-            f"- {one.name}, {report.check}, as it stands: another answer when the "
-            f"alternatives change places {position.changed} of the time; the first "
-            f"place in both orders {position.first}, the last "
-            f"{position.last}."
-        )
 
 
 def _profile_table(shipped: Profile) -> Iterator[str]:
@@ -284,7 +275,7 @@ def _profile_table(shipped: Profile) -> Iterator[str]:
             else f"{kappa['value']:.2f} ({kappa['low']:.2f} to {kappa['high']:.2f})"
         )
         yield (
-            f"| {judge.bond.check} | {judge.data.fitted_on} | {judge.data.held_out} "
+            f"| {judge.binding.check} | {judge.data.fitted_on} | {judge.data.held_out} "
             f"| {rates.passed} of {rates.passes} | {rates.failed} of {rates.fails} | {interval} |"
         )
 

@@ -41,7 +41,8 @@ def settings() -> str:
         value = "" if declared.is_switch(name) else f" {declared.metavar(name)}"
         flag = f"`{declared.flag(name)}{value}`" if declared.has_flag(name) else ""
         marks = ("yes" if option.harmless else "", "yes" if option.decides else "")
-        return (f"`{name}`", flag, f"`{declared.variable(name)}`", declared.described(name), *marks)
+        variable = f"`{declared.variable(name)}`" if declared.has_flag(name) else ""
+        return (f"`{name}`", flag, variable, declared.described(name), *marks)
 
     heads = ("judge.toml", "flag", "variable", "meaning", "untrusted file", "fingerprint")
     return "\n\n".join(
@@ -50,7 +51,7 @@ def settings() -> str:
             "Flags, then variables, then `judge.toml` in the working directory, then `judge.toml` "
             "in the user's\nconfiguration folder, then defaults. Without `--trust-config` the file "
             "in the working directory may set\nonly what is marked. In variables lists are "
-            "separated by commas; tables are JSON.",
+            "separated by commas.",
             table(heads, *map(row, declared.Settings.model_fields)),
             "Variables of a machine, which no file sets:",
             table(("variable", "meaning"), *((f"`{n}`", m) for n, m in declared.MACHINE.items())),
@@ -77,14 +78,8 @@ def benchmarks() -> str:
     parts = ["# Benchmarks"]
     for name in benchmark_names():
         one = load_benchmark(name)
-        asked = ", ".join(
-            f"`{c}`" + ("" if c in (one.usual or one.conditions) else " (when named)")
-            for c in one.conditions
-        )
+        asked = ", ".join(f"`{condition}`" for condition in one.conditions)
         parts.append(f"## {name}\n\n{one.title}. Source: {one.source}.\n\nConditions: {asked}.")
-        if options := one.options.model_fields:
-            own = ", ".join(f"`{name}={field.default}`" for name, field in options.items())
-            parts.append(f"Options (`--option`): {own}.")
         rows = ((f"`{t.name}`", t.title, t.source) for t in map(load_task, one.tasks))
         parts.append(table(("task", "question", "source"), *rows))
     return "\n\n".join(parts)

@@ -59,7 +59,7 @@ async def nothing_predicted(state: State) -> None:
 
 async def additional(state: State) -> None:
     """The user's own checks."""
-    await state["work"].additional(after=state["work"].checks)
+    await state["work"].additional()
 
 
 def after_start(state: State) -> Literal["matching", "nothing_predicted"]:
@@ -78,8 +78,8 @@ def finish(work: Work) -> Outcome:
         return Outcome(judgement)
     outcomes = check.outcomes()
     answers = [outcomes.get(value.text, (None, None))[1] for value in work.subject.values]
-    extraction = Extraction.of(
-        (None if answer is None else CREDITS[answer] for answer in answers),
+    extraction = Extraction(
+        credits=tuple(None if answer is None else CREDITS[answer] for answer in answers),
         cut=len(work.original.predicted) - len(work.subject.predicted),
     )
     return Outcome(judgement.model_copy(update={"extraction": extraction}))

@@ -8,8 +8,7 @@ against the background, the value against rule and background, and the label aga
     acceptance of an edited situation
     derivation, abstraction, value derivation, label correctness
 
-A record that fails stays in the output with the failed check named. With `--fail-fast` the checks
-behind one that has failed for good are skipped.
+A record that fails stays in the output with the failed check named.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from langgraph.graph import END, START, StateGraph
 
 from judge.replies import Regeneration
 from judge.verdict import Check, Verdict
-from judge.workflow import By, State, Work, Workflow, last_of_each
+from judge.workflow import State, Work, Workflow, last_of_each
 
 EXAMINED = ("relevance", "leakage")
 ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctness")
@@ -28,9 +27,8 @@ ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctnes
 
 async def examination(state: State) -> None:
     """Is the situation about the rule of thumb, and does it give nothing away?"""
-    work = state["work"]
-    # The rewriter is told of every fault; a fault that nothing follows up needs no second one.
-    await _examine(work, "steering", final=work.round > work.context.rounds)
+    for name in EXAMINED:
+        await state["work"].check(name)
 
 
 async def regeneration(state: State) -> None:
@@ -50,8 +48,9 @@ async def regeneration(state: State) -> None:
 
 
 async def acceptance(state: State) -> None:
-    """A regenerated situation is examined once more, by the accepting judge in fresh context."""
-    await _examine(state["work"], "accepting", final=True)
+    """A regenerated situation is examined once more, by the final judge in fresh context."""
+    for name in EXAMINED:
+        await state["work"].check(name, by="final")
 
 
 async def holding_together(state: State) -> None:
@@ -59,16 +58,8 @@ async def holding_together(state: State) -> None:
     work = state["work"]
     work.round = 1
     for name in ASKED_ONCE:
-        await work.check(name, after=last_of_each(work.checks))
-    await work.additional(after=last_of_each(work.checks))
-
-
-async def _examine(work: Work, by: By, *, final: bool) -> None:
-    """The examination; `final` if no regeneration follows, whatever it brings."""
-    made: list[Check] = []
-    for name in EXAMINED:
-        check = await work.check(name, by=by, after=made if final else ())
-        made += [check] if check else []
+        await work.check(name)
+    await work.additional()
 
 
 def _failed(work: Work) -> list[Check]:

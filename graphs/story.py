@@ -1,7 +1,7 @@
 """story: does a conversation story carry its values, consistently and without naming them?
 
-After CQ-Bench (sections 2.1, A.2, A.3). First the length, which costs nothing; then three steering
-checks, each with its rewrite loop; then the accepting judge in fresh context:
+After CQ-Bench (sections 2.1, A.2, A.3). First the length, which costs nothing; then three loop
+checks, each with its rewrite loop; then the final judge in fresh context:
 
     length
     incorporation <-> insertion
@@ -10,12 +10,12 @@ checks, each with its rewrite loop; then the accepting judge in fresh context:
     acceptance: incorporation and consistency again, voted per value
 
 Values that the acceptance finds missing are dropped from the record; contradicted ones stay and are
-documented with characters and speeches. A story that is too short is not put to any model; with
-`--fail-fast` one that still states a value outright is not put to the accepting judge.
+documented with characters and speeches. A story that is too short is not put to any model.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -35,10 +35,8 @@ async def length(state: State) -> None:
     work = state["work"]
     _count_words(work)
     if work.failed("length"):
-        _skip(work, "implicitness", TOO_SHORT, "steering")
-        if work.subject.multiple:
-            _skip(work, "consistency", MULTIPLE, "steering")
-        _skip_acceptance(work, TOO_SHORT)
+        _skip(work, "implicitness", TOO_SHORT)
+        _skip_acceptance(work)
 
 
 async def incorporation(state: State) -> None:
@@ -60,7 +58,7 @@ async def consistency(state: State) -> None:
     """Which character contradicts which value, in which speech?"""
     work = state["work"]
     if work.subject.multiple:
-        _skip(work, "consistency", MULTIPLE, "steering")
+        _skip(work, "consistency", MULTIPLE)
     else:
         await _steer(work, "consistency")
 
@@ -81,22 +79,18 @@ async def explicit_rewriting(state: State) -> None:
 
 
 async def acceptance(state: State) -> None:
-    """The accepting judge decides in fresh context on the story as it now stands."""
+    """The final judge decides in fresh context on the story as it now stands."""
     work = state["work"]
     if work.edits:
         _count_words(work)
-    outspoken = work.last("implicitness")
-    # The accepting judge cannot undo what the last loop left behind.
-    lost = work.hopeless([outspoken]) if outspoken else None
-    if reason := TOO_SHORT if work.failed("length") else lost:
-        _skip_acceptance(work, reason)
+    if work.failed("length"):
+        _skip_acceptance(work)
         return
     work.round = 1
-    made: list[Check] = []
     for name in ACCEPTED[:1] if work.subject.multiple else ACCEPTED:
-        if (check := await work.check(name, by="accepting", after=made)) is not None:
-            made.append(await work.locate() if name == "consistency" else check)
-    await work.additional(after=made)
+        if await work.check(name, by="final") is not None and name == "consistency":
+            await work.locate()
+    await work.additional()
 
 
 def _count_words(work: Work) -> None:
@@ -107,15 +101,14 @@ def _count_words(work: Work) -> None:
         work.checks.append(Check(name="length", verdict=verdict, by="counting", reason=reason))
 
 
-def _skip(work: Work, name: str, reason: str, by: By) -> None:
+def _skip(work: Work, name: str, reason: str, by: By = "loop") -> None:
     if name in work.context.wanted:
         work.skip(name, reason, by)
 
 
-def _skip_acceptance(work: Work, reason: str) -> None:
-    accepted = ACCEPTED[:1] if work.subject.multiple else ACCEPTED
-    for name in (*accepted, *work.context.additional):
-        _skip(work, name, reason, "accepting")
+def _skip_acceptance(work: Work) -> None:
+    for name in (*ACCEPTED, *work.context.additional):
+        _skip(work, name, TOO_SHORT, "final")
 
 
 async def _steer(work: Work, name: str) -> None:
@@ -145,17 +138,16 @@ def _after_length(state: State) -> str:
     return END if state["work"].failed("length") else "incorporation"
 
 
-def _ask_again(check: str, rewriting: str, after: str) -> Any:
+def _after_check(check: str, rewriting: str, after: str) -> Callable[[State], str]:
     def route(state: State) -> str:
         work = state["work"]
-        last = work.checks[-1] if work.checks else None
-        failed = last is not None and last.name == check and last.verdict is Verdict.FAIL
+        failed = bool(work.checks) and work.checks[-1].name == check and work.failed(check)
         return rewriting if failed and work.round <= work.context.rounds else after
 
     return route
 
 
-def _after_rewriting(check: str, after: str) -> Any:
+def _after_rewriting(check: str, after: str) -> Callable[[State], str]:
     def route(state: State) -> str:
         work = state["work"]
         return check if work.round > work.checks[-1].round else after
@@ -166,9 +158,9 @@ def _after_rewriting(check: str, after: str) -> Any:
 def finish(work: Work) -> Outcome:
     """The judgement, and the story and values as they now stand."""
     subject = work.subject
-    deciding = [c for c in work.checks if c.by != "steering" or c.name == "implicitness"]
+    deciding = [c for c in work.checks if c.by != "loop" or c.name == "implicitness"]
     decided = last_of_each(deciding) or last_of_each(work.checks)
-    accepted = {c.name: c for c in decided if c.by == "accepting"}
+    accepted = {c.name: c for c in decided if c.by == "final"}
     asked = accepted.get("incorporation")
     missing = work.flagged(asked) if asked else ()
     changes: dict[str, Any] = {}
@@ -212,7 +204,7 @@ for _check, _rewriting, _next in (
     ("implicitness", "explicit_rewriting", "acceptance"),
 ):
     _builder.add_conditional_edges(
-        _check, _ask_again(_check, _rewriting, _next), [_rewriting, _next]
+        _check, _after_check(_check, _rewriting, _next), [_rewriting, _next]
     )
     _builder.add_conditional_edges(_rewriting, _after_rewriting(_check, _next), [_check, _next])
 _builder.add_edge("acceptance", END)
@@ -228,6 +220,6 @@ workflow = Workflow(
     accepted=ACCEPTED,
     counted=("length",),
     rewrites=("insertion", "contradiction_rewriting", "explicit_rewriting"),
-    accepting_votes=3,
-    voted=("accepting",),
+    final_votes=3,
+    voted=("final",),
 )

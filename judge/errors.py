@@ -36,6 +36,12 @@ class UsageError(JudgeError):
     """A command, file, rubric or setting that cannot be used as given."""
 
 
+class Unavailable(JudgeError):
+    """A resource ended in the middle of a run; what was done is kept."""
+
+    exit_code = Exit.UNAVAILABLE
+
+
 DISTRIBUTION = "judge-text"
 """What pip knows this package as; `judge` on PyPI is somebody else's."""
 
@@ -70,7 +76,7 @@ _MAKE_ROOM = {
 }
 
 
-def unwritable(what: str, error: Exception) -> JudgeError:
+def unwritable(what: str, error: Exception) -> Unavailable:
     """The error for a file that can be written no further in the middle of a run (exit code 4).
 
     Args:
@@ -79,9 +85,7 @@ def unwritable(what: str, error: Exception) -> JudgeError:
     """
     reason = getattr(error, "strerror", None) or str(error)
     remedy = _MAKE_ROOM.get(getattr(error, "errno", None) or 0)
-    told = JudgeError(f"{what}: {reason}{f'; {remedy}' if remedy else ''}")
-    told.exit_code = Exit.UNAVAILABLE
-    return told
+    return Unavailable(f"{what}: {reason}{f'; {remedy}' if remedy else ''}")
 
 
 def why_unread(error: OSError | UnicodeDecodeError) -> str:

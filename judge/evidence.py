@@ -89,7 +89,8 @@ def locate(quote: str, text: str) -> Span | None:
     at = folded.find(wanted)
     if at >= 0:
         return _unfolded(text, at, at + len(wanted), 100.0)
-    if len(wanted) < FUZZY_LENGTH or not folded or _work(wanted, folded) > FUZZY_WORK:
+    work = len(wanted) * len(folded) * (len(wanted) // 64 + 1)
+    if len(wanted) < FUZZY_LENGTH or not folded or work > FUZZY_WORK:
         return None
     found = _alike(wanted, folded)
     return None if found is None else _unfolded(text, *found)
@@ -101,10 +102,6 @@ def _unfolded(text: str, start: int, end: int, score: float) -> Span:
     first = next(places)
     last = deque(places, maxlen=1) or [first]
     return Span(first, last[0] + 1, score)
-
-
-def _work(wanted: str, folded: str) -> int:
-    return len(wanted) * len(folded) * (len(wanted) // 64 + 1)
 
 
 def _alike(wanted: str, folded: str) -> tuple[int, int, float] | None:
@@ -120,23 +117,16 @@ def _alike(wanted: str, folded: str) -> tuple[int, int, float] | None:
         return None
     # The match is as long as the quote, so where words were added or left out its ends lie inside
     # words; a rewrite of it would leave torn words behind.
-    end = found.dest_end
-    start = max(
-        _word_edges(folded, found.dest_start, 0, end - 1),
-        key=lambda place: fuzz.ratio(wanted, folded[place:end]),
-    )
-    end = max(
-        _word_edges(folded, end, start + 1, len(folded)),
-        key=lambda place: fuzz.ratio(wanted, folded[start:place]),
-    )
+    start, end = found.dest_start, found.dest_end
+    starts = [place for place in _word_edges(folded, start) if place < end]
+    start = max(starts or [start], key=lambda place: fuzz.ratio(wanted, folded[place:end]))
+    ends = [place for place in _word_edges(folded, end) if place > start]
+    end = max(ends or [end], key=lambda place: fuzz.ratio(wanted, folded[start:place]))
     return start, end, found.score
 
 
-def _word_edges(text: str, near: int, least: int, most: int) -> list[int]:
-    """Places near `near` that do not lie inside a word; `near` itself where there are none."""
-    edges = [
-        place
-        for place in range(max(least, near - _SLACK), min(most, near + _SLACK) + 1)
-        if not (text[place - 1 : place].isalnum() and text[place : place + 1].isalnum())
-    ]
-    return edges or [near]
+def _word_edges(text: str, near: int) -> Iterator[int]:
+    """Places near `near` that do not lie inside a word."""
+    for place in range(max(0, near - _SLACK), min(len(text), near + _SLACK) + 1):
+        if not (text[place - 1 : place].isalnum() and text[place : place + 1].isalnum()):
+            yield place

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from judge.backends.base import Message, Prompt
-from judge.rubric import TEXT_FIELDS, Rubric, system_text
+from judge.rubric import Rubric, system_text
 from judge.subject import Subject
 from judge.templates import template
 
@@ -54,26 +54,6 @@ DEFENDED = Framing(None, fence, "Now the question, about the material between th
 """How every judge is asked. `judge audit` has another one, to measure what this one is worth."""
 
 
-def question(
-    rubric: Rubric,
-    subject: Subject,
-    *,
-    step: int | None = None,
-    numbers: Sequence[int] = (),
-    swapped: bool = False,
-    framing: Framing = DEFENDED,
-) -> Prompt:
-    """`messages` of a judging rubric, made once for all votes on the same text."""
-    known = (rubric.digest, step, tuple(numbers), swapped, framing)
-    prompt = subject.prompts.get(known)
-    if prompt is None:
-        prompt = messages(
-            rubric, subject, step=step, numbers=numbers, swapped=swapped, framing=framing
-        )
-        subject.prompts[known] = prompt
-    return prompt
-
-
 def messages(
     rubric: Rubric,
     subject: Subject,
@@ -82,40 +62,41 @@ def messages(
     numbers: Sequence[int] = (),
     passages: Sequence[str] = (),
     findings: Sequence[str] = (),
-    swapped: bool = False,
     framing: Framing = DEFENDED,
 ) -> Prompt:
     """The chat messages for one ask: system, then record first and question last.
 
+    Made once for all that ask the same about a text.
+
     Args:
-        step: which question of the probability reading; None for the structured reading.
+        step: which question of the `logprobs` method; None for the structured method.
         numbers: the values asked about (from 1); with a step, exactly one.
         passages: the numbered passages that a rewriter is to replace.
         findings: what was found wrong, for a rewriter.
-        swapped: show the two fields of the rubric's `order` in each other's place.
         framing: how the record is told from the question.
     """
-    readings = rubric.readings
-    if step is None:
-        question = readings.structured.question
-    else:
-        assert readings.probability is not None
-        chosen = readings.probability.questions[step]
-        question, swapped = chosen.question, swapped != chosen.swapped
+    asking = (tuple(numbers), tuple(passages), tuple(findings))
+    known = (rubric.digest, step, asking, framing)
+    if (made := subject.prompts.get(known)) is not None:
+        return made
+    methods = rubric.methods
+    question, swapped = methods.structured.question, False
+    if step is not None:
+        assert methods.logprobs is not None
+        chosen = methods.logprobs.questions[step]
+        question, swapped = chosen.question, chosen.swapped
     shown = [
         framing.shown(name, subject.texts[rubric.shown_as(name, swapped)], subject.mark)
-        for name in TEXT_FIELDS
-        if name in rubric.fields
+        for name in rubric.shown(subject.texts)
     ]
     variables = _variables(rubric, subject, numbers, passages, findings, framing)
     asked = template(question).render(variables)
     examples = _examples(rubric, framing) if step is None else ""
     content = "\n\n".join(part for part in (*shown, examples, asked.strip()) if part)
     system: Message = {"role": "system", "content": framing.system or system_text()}
-    return Prompt([system, {"role": "user", "content": content}])
-
-
-_BEFORE_EXAMPLES = "Examples of such a reply, about other material:"
+    prompt = Prompt([system, {"role": "user", "content": content}])
+    subject.prompts[known] = prompt
+    return prompt
 
 
 def _examples(rubric: Rubric, framing: Framing) -> str:
@@ -125,7 +106,9 @@ def _examples(rubric: Rubric, framing: Framing) -> str:
         f"Example {number}:\n{example.text.strip()}\nReply: {example.reply.strip()}"
         for number, example in enumerate(rubric.examples, 1)
     )
-    return "\n\n".join((_BEFORE_EXAMPLES, *worked, framing.resumed))
+    return "\n\n".join(
+        ("Examples of such a reply, about other material:", *worked, framing.resumed)
+    )
 
 
 def _variables(

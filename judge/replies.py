@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -70,7 +70,7 @@ class Answer:
     """
 
     answer: str
-    passages: tuple[tuple[str | None, str], ...] = field(default=())
+    passages: tuple[tuple[str | None, str], ...] = ()
     reason: str | None = None
     predicted: tuple[int, ...] = ()
 
@@ -80,23 +80,26 @@ class Part(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    def problems(self, record: About) -> Iterator[str]:
+        """What is wrong with this part, held against the record."""
+        yield from ()
+
 
 class Reply(BaseModel):
-    """Base of all replies. Checks run only inside `about(...)`; outside, the shape alone counts."""
+    """Base of all replies. Checks run only inside `about(...)`; outside, the shape alone counts.
+
+    `per_value` names the field that holds a part for each value (or passage: `numbered`) asked
+    about.
+    """
 
     model_config = ConfigDict(extra="forbid")
     per_value: ClassVar[str | None] = None
+    numbered: ClassVar[Literal["value", "passage"]] = "value"
 
     @classmethod
     def sized(cls, count: int) -> type[Self]:
         """The same reply for exactly `count` values, so that constrained decoding cannot run on."""
         return _sized(cls, count) if cls.per_value and count else cls
-
-    @classmethod
-    def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        if args or kwargs:
-            return super().model_json_schema(*args, **kwargs)
-        return _schema(cls)
 
     @model_validator(mode="after")
     def _holds(self) -> Self:
@@ -109,7 +112,8 @@ class Reply(BaseModel):
 
     def problems(self, record: About) -> Iterator[str]:
         """What is wrong with this reply, held against the record; empty when it stands."""
-        yield from ()
+        if self.per_value is not None:
+            yield from _numbered_problems(getattr(self, self.per_value), self.numbered, record)
 
 
 class JudgingReply(Reply):
@@ -125,10 +129,6 @@ class ValuePart(Part):
 
     value: int
 
-    def problems(self, record: About) -> Iterator[str]:
-        """What is wrong with this part, held against the record."""
-        yield from ()
-
     def answer(self) -> Answer:
         raise NotImplementedError
 
@@ -136,9 +136,6 @@ class ValuePart(Part):
 class _PerValue(JudgingReply):
     per_value: ClassVar[str | None] = "values"
     values: list[Any]
-
-    def problems(self, record: About) -> Iterator[str]:
-        yield from numbered_problems(self.values, record.numbers, "value", record)
 
     def answers(self) -> dict[int, Answer]:
         return {part.value: part.answer() for part in self.values}
@@ -159,11 +156,19 @@ def _sized(cls: type[Reply], count: int) -> type[Any]:
 
 
 @lru_cache(maxsize=256)
-def _schema(cls: type[Reply]) -> dict[str, Any]:
-    return super(Reply, cls).model_json_schema()
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a reply."""
+    return model.model_json_schema()
 
 
-def quote_problem(
+# ------------------------------------------------------------ what makes a reply invalid
+
+_MARKS = "\"' .,;:!?"
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+
+
+def _quote_problem(
     quote: str, texts: Mapping[str, str], where: str, least: int = EVIDENCE_WORDS
 ) -> str | None:
     """Why a quote is no evidence from the field `where`, or None.
@@ -181,7 +186,7 @@ def quote_problem(
     return f"the quote {quote!r} is too short; quote at least {least} words of the {place}"
 
 
-def character_problem(name: str, record: About) -> str | None:
+def _character_problem(name: str, record: About) -> str | None:
     wanted = name.strip()
     if record.characters:
         if wanted.casefold() in (known.casefold() for known in record.characters):
@@ -192,34 +197,20 @@ def character_problem(name: str, record: About) -> str | None:
     return f"the name {name!r} does not stand in the story"
 
 
-_MOST_NAMED = 20
-_WORDY = re.compile(r"\w")
-_MARKS = "\"' .,;:!?"
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
-
-
 def _stands(name: str, story: str) -> bool:
     if not (name[0].isupper() or name[0].islower()):
         # Scripts without capitals mostly write without spaces too, so there are no words to match.
         return name in story
-    # The usual case, and ten times as fast as a search that ignores capitals.
-    at = story.find(name)
-    if at >= 0 and not (
-        (at and _WORDY.match(story, at - 1)) or _WORDY.match(story, at + len(name))
-    ):
-        return True
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", story, re.IGNORECASE) is not None
 
 
-def numbered_problems(
-    parts: Sequence[Any], wanted: tuple[int, ...], what: str, record: About
-) -> Iterator[str]:
+def _numbered_problems(parts: Sequence[Any], what: str, record: About) -> Iterator[str]:
     """What is wrong with parts that each answer to one number: their count, then each part."""
-    counts, known = Counter(getattr(part, what) for part in parts), frozenset(wanted)
+    wanted = record.numbers if what == "value" else range(1, record.passages + 1)
+    counts = Counter(getattr(part, what) for part in parts)
     for number in sorted(counts):
-        if number not in known:
-            yield f"{what} {number} was not asked about; the numbers are {_shown(wanted)}"
+        if number not in wanted:
+            yield f"{what} {number} was not asked about"
         elif counts[number] > 1:
             yield f"{what} {number} is answered more than once"
     missing = [number for number in wanted if number not in counts]
@@ -229,11 +220,25 @@ def numbered_problems(
         yield from (f"{what} {getattr(part, what)}: {told}" for told in part.problems(record))
 
 
-def _shown(numbers: tuple[int, ...]) -> str:
-    """The numbers, or of very many how many they are: a reply can be wrong in each of them."""
-    if len(numbers) <= _MOST_NAMED:
-        return str(list(numbers))
-    return f"the {len(numbers)} from {numbers[0]} to {numbers[-1]}"
+def _passage_problems(
+    quote: str, character: str | None, record: About, least: int = EVIDENCE_WORDS
+) -> Iterator[str]:
+    """What is wrong with words of the story and whoever is said to have said or done them."""
+    if problem := _quote_problem(quote, record.texts, "story", least):
+        yield problem
+    if character is not None and (problem := _character_problem(character, record)):
+        yield problem
+
+
+def _new_text_problems(text: str, what: str, record: About) -> Iterator[str]:
+    """New text must say something, and must not hold the mark that keeps the record data."""
+    if not text.strip():
+        yield f"{what} empty"
+    elif record.mark and record.mark in text:
+        yield f"{what} marked with {record.mark}; that mark belongs to the message, leave it out"
+
+
+# ------------------------------------------------------------ judges
 
 
 class ValueAnswer(ValuePart):
@@ -249,10 +254,8 @@ class ValueAnswer(ValuePart):
             return
         if not self.quote:
             yield "it is said to be reflected but no passage is quoted"
-        elif problem := quote_problem(self.quote, record.texts, "story"):
-            yield problem
-        if self.character and (problem := character_problem(self.character, record)):
-            yield problem
+        else:
+            yield from _passage_problems(self.quote, self.character or None, record)
 
     def answer(self) -> Answer:
         shown = self.quote if self.reflected == "yes" else None
@@ -281,10 +284,7 @@ class ValueSpeeches(ValuePart):
 
     def problems(self, record: About) -> Iterator[str]:
         for speech in self.speeches:
-            if problem := quote_problem(speech.quote, record.texts, "story"):
-                yield problem
-            if problem := character_problem(speech.character, record):
-                yield problem
+            yield from _passage_problems(speech.quote, speech.character, record)
 
     def answer(self) -> Answer:
         passages = tuple((speech.character, speech.quote) for speech in self.speeches)
@@ -309,12 +309,9 @@ class ExtractedValue(ValuePart):
             yield "it is said to be absent but predicted values are named"
         elif self.presence != "absent" and not self.predicted:
             yield "it is said to be there but no predicted value is named"
-        for number in sorted(set(self.predicted)):
-            if not 1 <= number <= record.predicted:
-                yield (
-                    f"there is no predicted value {number}; they are numbered from 1 to "
-                    f"{record.predicted}"
-                )
+        known = range(1, record.predicted + 1)
+        for number in sorted(set(self.predicted).difference(known)):
+            yield f"there is no predicted value {number}; they are numbered from 1 to {len(known)}"
 
     def answer(self) -> Answer:
         predicted = tuple(sorted(set(self.predicted)))
@@ -343,7 +340,7 @@ class _OneAnswer(JudgingReply):
             return
         if not self.quote:
             yield f"the answer {self.answer!r} needs a quote from the {where.replace('_', ' ')}"
-        elif problem := quote_problem(self.quote, record.texts, where):
+        elif problem := _quote_problem(self.quote, record.texts, where):
             yield problem
 
     def answers(self) -> dict[int, Answer]:
@@ -390,30 +387,15 @@ class LeaksFound(JudgingReply):
     def problems(self, record: About) -> Iterator[str]:
         for leak in self.leaks:
             # The name of a place is a leak by itself.
-            if problem := quote_problem(leak.quote, record.texts, "story", least=1):
-                yield problem
+            yield from _passage_problems(leak.quote, None, record, least=1)
 
     def answers(self) -> dict[int, Answer]:
         kinds = ", ".join(sorted({leak.kind for leak in self.leaks}))
-        return {
-            0: Answer(
-                "yes" if self.leaks else "no",
-                tuple((None, leak.quote) for leak in self.leaks),
-                kinds or None,
-            )
-        }
+        quoted = tuple((None, leak.quote) for leak in self.leaks)
+        return {0: Answer("yes" if quoted else "no", quoted, kinds or None)}
 
 
 # ------------------------------------------------------------ rewriters
-
-
-def _new_text_problem(text: str, what: str, record: About) -> str | None:
-    """New text must say something, and must not hold the mark that keeps the record data."""
-    if not text.strip():
-        return f"{what} empty"
-    if record.mark and record.mark in text:
-        return f"{what} marked with {record.mark}; that mark belongs to the message, leave it out"
-    return None
 
 
 class Insertion(Part):
@@ -425,12 +407,8 @@ class Insertion(Part):
     dialogue: str
 
     def problems(self, record: About) -> Iterator[str]:
-        if problem := quote_problem(self.after, record.texts, "story", least=1):
-            yield problem
-        if problem := character_problem(self.character, record):
-            yield problem
-        if problem := _new_text_problem(self.dialogue, "the dialogue is", record):
-            yield problem
+        yield from _passage_problems(self.after, self.character, record, least=1)
+        yield from _new_text_problems(self.dialogue, "the dialogue is", record)
 
 
 class Insertions(Reply):
@@ -438,9 +416,6 @@ class Insertions(Reply):
 
     per_value: ClassVar[str | None] = "insertions"
     insertions: list[Insertion]
-
-    def problems(self, record: About) -> Iterator[str]:
-        yield from numbered_problems(self.insertions, record.numbers, "value", record)
 
 
 class Rewrite(Part):
@@ -450,19 +425,15 @@ class Rewrite(Part):
     text: str
 
     def problems(self, record: About) -> Iterator[str]:
-        if problem := _new_text_problem(self.text, "the new words are", record):
-            yield problem
+        yield from _new_text_problems(self.text, "the new words are", record)
 
 
 class Rewrites(Reply):
     """New words for each numbered passage, and for nothing else."""
 
     per_value: ClassVar[str | None] = "rewrites"
+    numbered: ClassVar[Literal["value", "passage"]] = "passage"
     rewrites: list[Rewrite]
-
-    def problems(self, record: About) -> Iterator[str]:
-        wanted = tuple(range(1, record.passages + 1))
-        yield from numbered_problems(self.rewrites, wanted, "passage", record)
 
 
 class Regeneration(Reply):
@@ -471,9 +442,8 @@ class Regeneration(Reply):
     story: str
 
     def problems(self, record: About) -> Iterator[str]:
-        if problem := _new_text_problem(self.story, "the story is", record):
-            yield problem
-        elif self.story.strip() == record.texts.get("story", "").strip():
+        yield from _new_text_problems(self.story, "the story is", record)
+        if self.story.strip() == record.texts.get("story", "").strip():
             yield "the story is the old one, word for word"
 
 
@@ -489,9 +459,4 @@ JUDGING_REPLIES: Mapping[str, type[JudgingReply]] = {
         EntailmentAnswer,
         ChoiceAnswer,
     )
-}
-
-
-REWRITING_REPLIES: Mapping[str, type[Reply]] = {
-    model.__name__: model for model in (Insertions, Rewrites, Regeneration)
 }

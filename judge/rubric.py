@@ -7,14 +7,14 @@ every scalar as text, so `yes` and `no` stay words.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_serializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_validator
 
 from judge.errors import UsageError, why_unread
 from judge.subject import Kind
@@ -22,24 +22,11 @@ from judge.templates import fault
 from judge.yamlfile import Place, read_mapping
 
 TEXT_FIELDS = (
-    "country",
-    "background",
-    "value",
-    "rule_of_thumb",
-    "story",
-    "explanation",
-    "subcategory",
-    "location",
-    "premise",
-    "hypothesis",
-    "post",
-    "reply",
-    "instruction",
-    "output_1",
-    "output_2",
+    *("country", "background", "value", "rule_of_thumb", "story", "explanation", "subcategory"),
+    *("location", "premise", "hypothesis", "post", "reply", "instruction", "output_1", "output_2"),
     "predicted",
 )
-"""Fields that a rubric may show, in the order in which a prompt shows them."""
+"""The known kinds' fields, in the order in which a prompt shows them; a record's others follow."""
 
 Text = Annotated[str, Field(min_length=1)]
 Label = Literal["yes", "no", "neutral"]
@@ -48,10 +35,9 @@ YES_NO = ("yes", "no")
 
 
 class _Reply(NamedTuple):
-    """What a reply model answers; the models themselves take long to import.
+    """What a reply model answers (a rewriter's: nothing); the models take long to import.
 
-    `answers` is empty for a rewriter's. `shown` is the field that its quotes or numbers are held
-    against.
+    `shown` is the field that its quotes or numbers are held against.
     """
 
     answers: tuple[str, ...] = ()
@@ -86,11 +72,8 @@ class Structured(Section):
 
 
 class Step(Section):
-    """One question answered by the first token; `yes`/`no` name the answer that it settles.
-
-    Where one of them is left out, that outcome leaves the matter to the next step. `threshold` is
-    the least P(yes) (0 to 1) that counts as yes.
-    """
+    """One question answered by the first token; `yes`/`no` name the answer that it settles, else
+    the next step does. `threshold` is the least P(yes) (0 to 1) that counts as yes."""
 
     question: Text
     yes: str | None = None
@@ -99,10 +82,9 @@ class Step(Section):
 
 
 class Question(Section):
-    """A further question answered by the first token, for profiles to read beside the steps.
+    """A further question answered by the first token, one of `words`, for profiles to read.
 
-    `words` are the first words that an answer may have. With `swapped` the two fields of the
-    rubric's `order` are shown in each other's place.
+    With `swapped` the two fields of the rubric's `order` are shown in each other's place.
     """
 
     question: Text
@@ -110,27 +92,23 @@ class Question(Section):
     swapped: bool = False
 
 
-class Probability(Section):
+class Logprobs(Section):
     """A short decision list of yes/no questions read from log-probabilities.
 
-    The list alone gives an answer. A profile may go by any of its questions and of those in
-    `also`, weighed as calibration found best (judge/judging/reading.py). Questions are numbered
-    through: the steps first, from 0.
+    A profile may go by any of its questions and of those in `also`, weighed as calibration found
+    best. Questions are numbered through, the steps first.
     """
 
     steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=4)]
     also: Annotated[tuple[Question, ...], Field(max_length=16)] = ()
 
     @model_validator(mode="after")
-    def _settles(self) -> Probability:
+    def _settles(self) -> Logprobs:
         for number, step in enumerate(self.steps, 1):
-            last = number == len(self.steps)
-            if last and not (step.yes and step.no):
-                raise ValueError(f"step {number} is the last one and must settle both yes and no")
-            if step.yes and step.no and not last:
-                raise ValueError(f"step {number} settles both yes and no; no later step is reached")
-            if not (step.yes or step.no):
-                raise ValueError(f"step {number} settles nothing; name the answer of yes or of no")
+            last, settled = number == len(self.steps), bool(step.yes) + bool(step.no)
+            if settled != 1 + last:
+                wanted = "both yes and no" if last else "one of yes and no, the next step the rest"
+                raise ValueError(f"step {number} must settle {wanted}")
         return self
 
     @property
@@ -144,9 +122,9 @@ class Probability(Section):
         return frozenset(answer for s in self.steps for answer in (s.yes, s.no) if answer)
 
 
-class Readings(Section):
+class Methods(Section):
     structured: Structured
-    probability: Probability | None = None
+    logprobs: Logprobs | None = None
 
 
 class VerdictRule(Section):
@@ -179,7 +157,7 @@ class Evidence(Section):
 
     @field_serializer("answers")
     def _sorted(self, answers: frozenset[str]) -> list[str]:
-        """In one order: that of a set differs from process to process, and the digest with it."""
+        """In one order, because that of a set differs from process to process."""
         return sorted(answers)
 
 
@@ -191,11 +169,11 @@ class Example(Section):
 
 
 class Rubric(Section):
-    """One rubric. `fields` are shown before the question, `needs` must be there as well.
+    """One rubric. `fields` are shown before the question (none named: every text of the record),
+    `needs` must be there as well; both name fields of any record, `a.b` the field b of object a.
 
-    Records with a label in `not_for_labels` are skipped: neither answer would be a fault of theirs.
-    `order` names two fields whose order should not matter; where they are shown in each other's
-    place, the answers 1 and 2 change places too.
+    Records with a label in `not_for_labels` are skipped. `order` names two fields whose order
+    should not matter; shown in each other's place, the answers 1 and 2 change places too.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -204,14 +182,14 @@ class Rubric(Section):
     kinds: tuple[Kind, ...] = ("story", "norm")
     role: Literal["judge", "rewrite"] = "judge"
     about: Literal["record", "values"] = "record"
-    fields: Annotated[tuple[str, ...], Field(min_length=1)]
+    fields: tuple[Text, ...] = ()
     needs: tuple[str, ...] = ()
     order: tuple[str, str] | None = None
     not_for_labels: tuple[Label, ...] = ()
     reply: str
     verdict: VerdictRule | None = None
     evidence: Evidence | None = None
-    readings: Readings
+    methods: Methods
     examples: tuple[Example, ...] = ()
 
     @model_validator(mode="after")
@@ -225,13 +203,7 @@ class Rubric(Section):
     def _misfits(self) -> Iterator[str]:
         """What does not go together, each as `key: problem`."""
         reply, judging = _REPLIES[self.reply], self.role == "judge"
-        probability = self.readings.probability
-        for name in self.fields:
-            if name not in TEXT_FIELDS:
-                yield f"fields: {name!r} is not one of {', '.join(TEXT_FIELDS)}"
-        for name in self.needs:
-            if name not in (*TEXT_FIELDS, "values", "label"):
-                yield f"needs: {name!r} is no field of a record that a rubric can need"
+        probability = self.methods.logprobs
         if bool(reply.answers) != judging:
             yield f"reply: {self.reply} does not suit a rubric with role {self.role}"
         elif judging and reply.per_value != (self.about == "values"):
@@ -241,19 +213,19 @@ class Rubric(Section):
         if judging and self.verdict is None:
             yield "verdict: a judging rubric says which answer passes"
         if not judging and (self.verdict or probability):
-            yield "a rewriting rubric has neither a verdict nor a probability reading"
-        if self.evidence and self.evidence.field not in self.fields:
+            yield "a rewriting rubric has neither a verdict nor a logprobs method"
+        if self.evidence and self.fields and self.evidence.field not in self.fields:
             yield f"evidence: {self.evidence.field!r} is not among the fields"
         if self.order and not set(self.order) <= set(self.fields):
             yield f"order: {', '.join(self.order)} are not both among the fields"
         if self.order is None and probability and any(q.swapped for q in probability.questions):
-            yield "readings: a swapped question needs an order to swap"
+            yield "methods: a swapped question needs an order to swap"
 
     def _unknown_answers(self) -> Iterator[str]:
         """A verdict that no answer can bring would fail every record without a word."""
         if self.verdict is None:
             return
-        steps = self.readings.probability
+        steps = self.methods.logprobs
         labels = [label for label in get_args(Label) if label not in self.not_for_labels]
         # Norms have labels of their own; of other records the label is one of the answers.
         own = self.verdict.pass_equals and "norm" not in self.kinds
@@ -261,13 +233,13 @@ class Rubric(Section):
         named = {
             "verdict": passing,
             "evidence": self.evidence.answers if self.evidence else frozenset(),
-            "readings": steps.answers if steps else frozenset(),
+            "methods": steps.answers if steps else frozenset(),
         }
         for key, answers in named.items():
             for unknown in sorted(answers - set(self.answers)):
                 yield f"{key}: {self.reply} never answers {unknown!r}"
         for unreachable in sorted(passing - steps.answers) if steps else ():
-            yield f"readings: no step of the list answers {unreachable!r}"
+            yield f"methods: no step of the list answers {unreachable!r}"
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -275,14 +247,15 @@ class Rubric(Section):
         return _REPLIES[self.reply].answers
 
     @property
-    def ordinal(self) -> bool:
-        """Whether the answers stand in an order, so that some misses are farther than others."""
-        return self.reply in ("EntailmentAnswer", "ValuesExtracted")
-
-    @property
     def graded(self) -> bool:
         """Whether votes are counted by their answers, best first, and not as pass or fail."""
         return self.reply == "ValuesExtracted"
+
+    def shown(self, texts: Mapping[str, str]) -> tuple[str, ...]:
+        """The fields to show of a record with these texts, in the order in which to show them."""
+        named = self.fields or tuple(texts)
+        known = tuple(name for name in TEXT_FIELDS if name in named)
+        return known + tuple(name for name in named if name not in TEXT_FIELDS)
 
     def shown_as(self, name: str, swapped: bool) -> str:
         """The field whose text stands where `name` is shown."""
@@ -305,7 +278,7 @@ class Rubric(Section):
         return hashlib.blake2b(f"{system_text()}\n{body}".encode(), digest_size=6).hexdigest()
 
 
-# ---------------------------------------------------------------- texts
+# ---------------------------------------------------------------- loading
 
 
 @lru_cache(maxsize=1)
@@ -314,14 +287,11 @@ def system_text() -> str:
     return (resources.files("judge.rubrics") / "_system.txt").read_text("utf-8").strip()
 
 
-# ---------------------------------------------------------------- loading
-
-
 def load(path: Path) -> Rubric:
     """Read one rubric file.
 
-    Raises:
-        UsageError: unreadable file, bad YAML, an unknown or wrong key; with file, line and key.
+    Raises UsageError for an unreadable file, bad YAML, an unknown or wrong key; with file, line and
+    key.
     """
     try:
         text = path.read_text("utf-8")
@@ -330,45 +300,74 @@ def load(path: Path) -> Rubric:
     return parse(text, str(path))
 
 
+_KEYS = ("pass", *(n for part in Section.__subclasses__() for n in part.model_fields))
+
+
 def parse(text: str, name: str) -> Rubric:
     """Read a rubric from YAML text; `name` stands for the file in messages. See `load`."""
     source = read_mapping(text, name)
-    rubric = source.validated(TypeAdapter(Rubric), _KEYS)
+    if "question" in source.data and "methods" not in source.data:
+        source = replace(source, data=_long_form(source.data))
+    rubric = source.validated(Rubric, _KEYS)
     if problems := list(_template_faults(rubric)):
         raise source.refused(problems)
     return rubric
 
 
+def _long_form(short: Mapping[str, Any]) -> dict[str, Any]:
+    """A rubric with a `question` alone: yes passes, whatever the method."""
+    given = dict(short)
+    question = str(given.pop("question")).strip()
+    step = {"question": f"{question} Answer Yes or No.", "yes": "yes", "no": "no"}
+    told = "Quote the words that decide it exactly, or null; give a short reason; answer yes or no."
+    return {
+        "title": question or "none",
+        "source": "the user's own",
+        "reply": "YesNo",
+        "verdict": {"pass": "yes"},
+        "methods": {
+            "structured": {"question": question and f"{question}\n\n{told}"},
+            "logprobs": {"steps": [step]},
+        },
+        **given,
+    }
+
+
+def asked_once(question: str, fields: Sequence[str]) -> Rubric:
+    """The rubric of a question on the command line: yes passes.
+
+    Raises UsageError for a question that is no template, see `load`.
+    """
+    if not question.strip():
+        raise UsageError("--ask: there is no question")
+    short = {"name": "question", "question": question, "fields": fields}
+    rubric = Rubric.model_validate(_long_form(short))
+    for _, problem in _template_faults(rubric):
+        raise UsageError(f"--ask: {problem}")
+    return rubric
+
+
 def _template_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
     """Every question must render with what it will be given, whatever the label."""
-    reading, known = rubric.readings.probability, _variables_of(rubric)
-    labels = [{"label": label} for label in get_args(Label)]
-    about = {"value", "number"} if rubric.about == "values" else set[str]()
-    asked: list[tuple[Place, str, set[str]]] = [
-        (("structured",), rubric.readings.structured.question, known)
-    ]
-    if reading is not None:
-        parts = {"steps": [s.question for s in reading.steps]}
-        parts["also"] = [q.question for q in reading.also]
+    known = {"label", *(name for name in rubric.needs if name != "values")}
+    per_value, method = rubric.about == "values", rubric.methods.logprobs
+    structured = known | ({"values"} if per_value else set())
+    if rubric.role == "rewrite":
+        structured = known | {"values", "passages", "findings"}
+    by_token = known | ({"value", "number"} if per_value else set())
+    asked: list[tuple[Place, str, set[str]]]
+    asked = [(("structured",), rubric.methods.structured.question, structured)]
+    several: Mapping[str, Sequence[Step | Question]] = {}
+    if method:
+        several = {"steps": method.steps, "also": method.also}
+    for part, found in several.items():
         asked += [
-            (("probability", key, str(number)), question, known - {"values"} | about)
-            for key, listed in parts.items()
-            for number, question in enumerate(listed)
+            (("logprobs", part, str(n)), one.question, by_token) for n, one in enumerate(found)
         ]
+    labels = [{"label": label} for label in get_args(Label)]
     for place, question, allowed in asked:
         if problem := fault(question, allowed, labels):
-            yield ("readings", *place, "question"), problem
-
-
-def _variables_of(rubric: Rubric) -> set[str]:
-    """What the structured question may show beside the fields that stand before it."""
-    known = {"label", *(name for name in rubric.needs if name in TEXT_FIELDS)}
-    if rubric.role == "rewrite":
-        return known | {"values", "passages", "findings"}
-    return known | {"values"} if rubric.about == "values" else known
-
-
-_KEYS = ("pass", *(n for part in Section.__subclasses__() for n in part.model_fields))
+            yield ("methods", *place, "question"), problem
 
 
 @lru_cache(maxsize=1)
@@ -383,17 +382,15 @@ def builtin() -> Mapping[str, Rubric]:
 def collect(sources: Sequence[str]) -> tuple[dict[str, Rubric], tuple[str, ...]]:
     """The built-in rubrics with the user's on top, and the names that the user added.
 
-    Args:
-        sources: built-in names, rubric files, or folders of them. One that bears a built-in name
-            replaces that rubric; any other is an additional check.
+    `sources` are built-in names, rubric files, or folders of them. One that bears a built-in name
+    replaces that rubric; any other is an additional check.
 
-    Raises:
-        UsageError: see `load`; or a rubric that cannot do the work of the one that it replaces.
+    Raises UsageError, see `load`; or for a rubric that cannot do the work of the one it replaces.
     """
     rubrics = dict(builtin())
     added: list[str] = []
     for source in sources:
-        for rubric in _named(source, rubrics):
+        for rubric in _named(source):
             if problem := _misfit(rubric, builtin().get(rubric.name)):
                 raise UsageError(f"{source}: {rubric.name}: {problem}")
             added.append(rubric.name)
@@ -414,35 +411,16 @@ def _misfit(rubric: Rubric, ours: Rubric | None) -> str | None:
     return None
 
 
-def named(source: str) -> Rubric:
-    """One rubric by its built-in name or its file.
-
-    Raises:
-        UsageError: neither, or a folder with several.
-    """
-    found = _named(source, builtin())
-    if len(found) != 1:
-        raise UsageError(f"{source}: holds {len(found)} rubrics; name one file")
-    return found[0]
-
-
-def _named(source: str, rubrics: Mapping[str, Rubric]) -> list[Rubric]:
+def _named(source: str) -> list[Rubric]:
     path = Path(source)
     if path.is_dir():
         files = sorted([*path.glob("*.yaml"), *path.glob("*.yml")])
         if not files:
             raise UsageError(f"{source}: no .yaml file in this folder")
         return [load(file) for file in files]
-    if source in rubrics and not path.exists():
-        return [rubrics[source]]
-    if not path.exists():
-        raise UsageError(
-            f"{source}: neither a file, a folder nor a built-in rubric "
-            f"({', '.join(sorted(rubrics))})"
-        )
-    return [load(path)]
-
-
-def as_text(rubric: Rubric) -> str:
-    """The rubric as JSON, for `judge rubrics show --json`."""
-    return json.dumps(rubric.model_dump(mode="json", by_alias=True), ensure_ascii=False, indent=2)
+    if path.exists():
+        return [load(path)]
+    if source not in builtin():
+        names = ", ".join(builtin())
+        raise UsageError(f"{source}: neither a file, a folder nor a built-in rubric ({names})")
+    return [builtin()[source]]

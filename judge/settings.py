@@ -12,13 +12,11 @@ in the fingerprint are made from `Settings`. The first of these sources that has
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -38,9 +36,7 @@ MACHINE = {
     "JUDGE_LANGGRAPH_RUNTIME": "1: run workflows by LangGraph's own runtime",
     "JUDGE_LOCAL_CTX": "context window of local: models, in tokens",
     "JUDGE_MODELS_DIR": "folder of the weights",
-    "JUDGE_SERVER_LOG": "file for the output of that server",
-    "JUDGE_SERVER_OPTIONS": "further options on its command line",
-    "JUDGE_SERVE_TIMEOUT": "seconds that it may take to answer",
+    "JUDGE_SERVER_OPTIONS": "options for the vLLM server that judge starts",
     "JUDGE_TORCH_DEVICE": "device of transformers: models, such as cpu or cuda:1",
     "JUDGE_TRACING": "1: leave LangSmith's tracing, which uploads record texts, as it is set",
 }
@@ -51,22 +47,15 @@ LIMITS, CACHE, TRUST = "Speed and money", "Cache", "Trust"
 """Groups of settings: a command asks for some of them, and its help shows each under its name."""
 
 _SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
-_MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
     """What is declared of a setting beside its type and default.
 
-    Attributes:
-        help: one line or two; bounds and default are added by `described`.
-        unset: what happens without it, where the default does not say that.
-        group: the heading that its flag has in the help.
-        short: a second, short flag.
-        metavar: what stands for the value in the help; by default made from the type.
-        harmless: an untrusted judge.toml may set it: it loosens no check, runs no code, chooses
-            no model or host, and makes no run dearer.
-        decides: it can change a verdict, and is part of the fingerprint as it is.
+    `unset` says what happens without it, where the default does not. An untrusted judge.toml may
+    set what is `harmless`: it loosens no check, runs no code, chooses no model or host, and makes
+    no run dearer. What `decides` can change a verdict, and is part of the fingerprint as it is.
     """
 
     help: str
@@ -93,7 +82,6 @@ class Price(BaseModel):
 
 
 Words = tuple[str, ...]
-Thresholds = Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1)]
 Warmth = Field(ge=0, le=2)
 
 
@@ -105,7 +93,7 @@ class Settings(BaseModel):
     model: Annotated[
         Words, Models("The judge; several make a panel.", "the embedded local model", short="-m")
     ] = ()
-    accept_model: Annotated[Words, Models("The final judge.", "the judge, in fresh context")] = ()
+    final_model: Annotated[Words, Models("The final judge.", "the judge, in fresh context")] = ()
     rewrite_model: Annotated[str | None, Models("The model that rewrites.", "the judge")] = None
     cheap_model: Annotated[
         str | None,
@@ -119,7 +107,7 @@ class Settings(BaseModel):
     workflow: Annotated[
         str | None,
         Judging(
-            "extraction, norm, story, or file.py:variable for one of your own.",
+            "extraction, norm, record, story, or file.py:variable for one of your own.",
             "by the record's fields",
             decides=False,
         ),
@@ -133,10 +121,24 @@ class Settings(BaseModel):
             decides=False,
         ),
     ] = ()
-    reading: Annotated[
-        Literal["structured", "probability"] | None,
+    ask: Annotated[
+        str | None,
         Judging(
-            "structured (typed reply with evidence) or probability (first token).",
+            "Ask this of each record, and nothing else; yes passes.",
+            metavar="QUESTION",
+            decides=False,
+        ),
+    ] = None
+    on: Annotated[
+        Words,
+        Judging(
+            "Field that --ask shows; may be repeated.", "every text", metavar="FIELD", decides=False
+        ),
+    ] = ()
+    method: Annotated[
+        Literal["structured", "logprobs"] | None,
+        Judging(
+            "structured (typed reply with evidence) or logprobs (first token).",
             "what suits the model",
         ),
     ] = None
@@ -145,15 +147,8 @@ class Settings(BaseModel):
         Field(ge=1, le=99),
         Judging("Votes of each judge.", "3 to accept a story, else 1"),
     ] = None
-    rule: Annotated[
-        Literal["majority", "unanimous", "any"], Judging("How votes make a verdict.")
-    ] = "majority"
     all_votes: Annotated[bool, Judging("Ask every vote, also when the verdict is clear.")] = False
-    fail_fast: Annotated[
-        bool,
-        Judging("Skip, and name, the checks that can no longer save a record.", harmless=True),
-    ] = False
-    apart: Annotated[bool, Judging("Structured readings: one call a value, not one for all.")] = (
+    per_value: Annotated[bool, Judging("Structured method: one call a value, not one for all.")] = (
         False
     )
     rounds: Annotated[
@@ -166,10 +161,6 @@ class Settings(BaseModel):
     margin: Annotated[
         float, Field(ge=0, lt=0.5), Judging("Abstain this close to a probability threshold.")
     ] = 0.0
-    thresholds: Annotated[
-        Mapping[str, Thresholds],
-        Judging("Probability thresholds by rubric, one for each step."),
-    ] = Field(default_factory=dict)
     profile: Annotated[
         str | None,
         Judging(
@@ -245,7 +236,7 @@ class Settings(BaseModel):
         names = {name for name in Settings.model_fields if option(name).decides}
         return self.model_dump(mode="json", include=names)
 
-    @field_validator("model", "accept_model", "check", "rubric", mode="before")
+    @field_validator("model", "final_model", "check", "rubric", "on", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
@@ -290,24 +281,16 @@ def metavar(name: str) -> str:
     return option(name).metavar or next(("|".join(words) for words in choices), next(usual, "TEXT"))
 
 
-def described(name: str) -> str:
-    """The help of a setting with its bounds and its default: `... [at least 0; default: 3]`."""
-    declared, field = option(name), Settings.model_fields[name]
-    told = [
-        f"{words} {getattr(bound, key):g}"
-        for bound in field.metadata
-        for key, words in _BOUNDS.items()
-        if hasattr(bound, key)
-    ]
-    if declared.unset:
-        told.append(f"default: {declared.unset}")
-    elif isinstance(field.default, int | float | str) and not is_switch(name):
-        told.append(f"default: {field.default}".removesuffix(".0"))
-    return f"{declared.help} [{'; '.join(told)}]" if told else declared.help
-
-
-_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 _METAVARS = {int: "N", float: "X", Path: "PATH"}
+
+
+def described(name: str) -> str:
+    """The help of a setting with its default: `... [default: 3]`."""
+    declared, default = option(name), Settings.model_fields[name].default
+    told = declared.unset
+    if not told and isinstance(default, int | float | str) and not is_switch(name):
+        told = str(default).removesuffix(".0")
+    return f"{declared.help} [default: {told}]" if told else declared.help
 
 
 # ---------------------------------------------------------------- where values come from
@@ -321,28 +304,29 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
             the working directory sets what only the user may set, and is not trusted.
     """
     chosen: dict[str, tuple[str, Any]] = {}
-    files = _files()
-    for path, values in reversed(files.items()):
-        chosen |= {name: (path, value) for name, value in values.items()}
+    mine, here = user_file(), Path(TOML)
+    files = [str(mine)] if mine.is_file() else []
+    if here.is_file() and not (files and here.samefile(mine)):
+        files.append(TOML)
+    for file in files:
+        chosen |= {name: (file, value) for name, value in _read(Path(file)).items()}
     for name in Settings.model_fields:
-        if (text := os.environ.get(variable(name), "")).strip():
-            chosen[name] = variable(name), text if has_flag(name) else _json(variable(name), text)
+        if has_flag(name) and (text := os.environ.get(variable(name), "")).strip():
+            chosen[name] = variable(name), text
         if flags.get(name) not in (None, (), []):
             chosen[name] = flag(name), flags[name]
     try:
         made = Settings.model_validate({name: value for name, (_, value) in chosen.items()})
     except ValidationError as error:
         first = error.errors()[0]
-        names = tuple(map(str, first["loc"])) or ("",)
-        place, _ = chosen.get(names[0], ("settings", None))
+        names = [str(part) for part in first["loc"]]
+        place, _ = chosen[names[0]]
         told = f"{place} ({'.'.join(names)})" if place in files else place
         raise UsageError(f"{told}: {_why(first)}") from error
-    by_file = {
-        path: tuple(sorted(name for name, (place, _) in chosen.items() if place == path))
-        for path in files
-    }
-    made._from_files = {path: names for path, names in by_file.items() if names}
-    loose = [name for name in by_file.get(TOML, ()) if not option(name).harmless]
+    for file in files:
+        if names := sorted(name for name, (place, _) in chosen.items() if place == file):
+            made._from_files[file] = tuple(names)
+    loose = [name for name in made.from_files.get(TOML, ()) if not option(name).harmless]
     if loose and not made.trust_config:
         raise UsageError(
             f"{Path(TOML).absolute()} sets {', '.join(loose)}, which can change verdicts, choose "
@@ -353,14 +337,10 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
     return made
 
 
-def strays() -> dict[str, str | None]:
-    """Variables that look like ours and that nothing reads, each with the nearest that is read.
-
-    None where no name is near.
-    """
+def strays() -> list[str]:
+    """Variables that look like ours and that nothing reads."""
     known = {*MACHINE, *map(variable, Settings.model_fields)}
-    unknown = sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
-    return {name: next(iter(get_close_matches(name.upper(), known, 1)), None) for name in unknown}
+    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
 
 
 def user_file() -> Path:
@@ -370,25 +350,8 @@ def user_file() -> Path:
     return user_config_path("judge") / TOML
 
 
-def _json(name: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{name}: not JSON: {error}") from error
-
-
-def _files() -> dict[str, Mapping[str, Any]]:
-    """What the files set, by their names, the deciding one first."""
-    here, own = Path(TOML), user_file()
-    if own.is_file() and here.is_file() and here.samefile(own):
-        return {str(own): _read(own)}
-    return {str(path): _read(path) for path in (here, own) if path.is_file()}
-
-
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise UsageError(f"{path}: is larger than {_MOST_BYTES} bytes")
         values = tomllib.loads(path.read_text("utf-8"))
     except (UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error

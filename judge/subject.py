@@ -11,7 +11,6 @@ from judge.digest import digest
 
 if TYPE_CHECKING:
     from judge.backends.base import Prompt
-    from judge.judging.injection import Screened
     from judge.records import Record, Value
 
 Kind = Literal["story", "norm", "extraction", "record", "pair", "exchange", "comparison"]
@@ -22,12 +21,12 @@ Kind = Literal["story", "norm", "extraction", "record", "pair", "exchange", "com
 class Subject:
     """A record in the middle of its workflow.
 
-    `texts` holds the fields that have a text, by typed name; `values` is numbered from 1 in the
-    order of the record and never renumbered; `mark` fences the record's text in prompts: it comes
-    from the hash of the text as it was read, and stays the same through all edits, so that a
-    prompt's prefix stays the same up to the first edited word. `predicted` are the values that
-    somebody read out of a story, which stand numbered from 1 among the texts. `prompts` keeps what
-    was asked about this text so far.
+    `texts` holds the fields that have a text, by typed name, and the record's further fields by
+    their own names; `values` is numbered from 1 in the
+    order of the record and never renumbered; `mark` fences the record's text in prompts, and stays
+    the same through all edits, so that a prompt's prefix stays the same up to the first edited
+    word. `predicted` values stand numbered from 1 among the texts. `prompts` keeps what was asked
+    about this text so far.
     """
 
     id: str
@@ -39,29 +38,28 @@ class Subject:
     label: str | None = None
     predicted: tuple[str, ...] = ()
     prompts: dict[object, Prompt] = field(default_factory=dict, compare=False, repr=False)
-    screened: dict[str, Screened] = field(default_factory=dict, compare=False, repr=False)
+    screened: dict[str, tuple[tuple[tuple[str, str], ...], str]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @classmethod
     def of(cls, record: Record) -> Subject:
-        data = record.data
-        skipped = {"id", "values", "characters", "label", "predicted"}
-        texts = {
-            name: text
-            for name in type(data).model_fields
-            if name not in skipped and isinstance(text := getattr(data, name), str) and text.strip()
-        }
-        values: tuple[Value, ...] = tuple(getattr(data, "values", ()))
-        predicted: tuple[str, ...] = tuple(getattr(data, "predicted", ()))
+        typed = record.typed
+        skipped = {"id", "label"}
+        texts = {n: text for n, text in typed.items() if isinstance(text, str) and n not in skipped}
+        values: tuple[Value, ...] = tuple(typed.get("values", ()))
+        predicted: tuple[str, ...] = tuple(typed.get("predicted", ()))
         if predicted:
             texts["predicted"] = _numbered(predicted)
+        texts = record.other_texts() | texts
         return cls(
             id=record.id,
             kind=record.kind,
             texts=texts,
             mark=fence_mark(record.content_hash(), [*texts.values(), *(v.text for v in values)]),
             values=values,
-            characters=tuple(getattr(data, "characters", ())),
-            label=getattr(data, "label", None),
+            characters=tuple(typed.get("characters", ())),
+            label=typed.get("label"),
             predicted=predicted,
         )
 
@@ -109,14 +107,8 @@ class Subject:
 
     def lacks(self, fields: Sequence[str]) -> tuple[str, ...]:
         """Which of these fields the record does not have."""
-        return tuple(name for name in fields if not self._has(name))
-
-    def _has(self, name: str) -> bool:
-        if name == "values":
-            return bool(self.values)
-        if name == "label":
-            return self.label is not None
-        return name in self.texts
+        there = {*self.texts, "values" if self.values else "", "label" if self.label else ""}
+        return tuple(name for name in fields if name not in there)
 
     def as_mapping(self) -> dict[str, Any]:
         """The record as plain data, for scripted judges."""
@@ -134,10 +126,7 @@ def _numbered(texts: Sequence[str]) -> str:
 
 
 def fence_mark(seed: str, texts: Sequence[str]) -> str:
-    """8 hex digits that none of the texts holds, always the same for the same seed and texts.
-
-    `seed` is a hash, in hex digits, of what is fenced.
-    """
+    """8 hex digits that none of the texts holds; `seed` is a hash of them, in hex digits."""
     mark = seed[:8]
     while any(mark in text for text in texts):
         mark = hashlib.blake2b(mark.encode() + seed.encode(), digest_size=4).hexdigest()

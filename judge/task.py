@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from importlib import resources
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from judge.backends.base import Message, Prompt
 from judge.digest import digest
@@ -64,9 +64,9 @@ class Task(Section):
         parts = [*texts.values(), *options]
         mark = fence_mark(digest(parts), parts)
         shown = [fence(name, texts[name], mark) for name in self.fields if texts.get(name)]
-        listed = "\n".join(
-            f"{sign}. {option}" for sign, option in zip(self._signs(options), options, strict=True)
-        )
+        numbers = [str(number) for number in range(1, len(options) + 1)]
+        signs = self.marks(options) if self.lettered else numbers
+        listed = "\n".join(f"{a}. {option}" for a, option in zip(signs, options, strict=True))
         known = {
             **{name: texts.get(name, "") for name in self.fields},
             **{name: texts[name] for name in self.inserts},
@@ -76,11 +76,6 @@ class Task(Section):
         system: Message = {"role": "system", "content": system_text()}
         content = "\n\n".join((*shown, asked.strip()))
         return Prompt([system, {"role": "user", "content": content}])
-
-    def _signs(self, options: Sequence[str]) -> Sequence[str]:
-        if self.lettered:
-            return LETTERS[: len(options)]
-        return [str(number) for number in range(1, len(options) + 1)]
 
 
 @lru_cache(maxsize=1)
@@ -109,15 +104,10 @@ def _packaged(name: str) -> Task:
 def parse_task(text: str, name: str) -> Task:
     """Read a task from YAML text; `name` stands for the file in messages. See `load_task`."""
     source = read_mapping(text, name)
-    task = source.validated(TypeAdapter(Task), Task.model_fields)
+    task = source.validated(Task, Task.model_fields)
     if problem := fault(task.question, {*task.fields, *task.inserts, "options"}):
         raise source.refused([(("question",), problem)])
     return task
-
-
-def task_names() -> tuple[str, ...]:
-    """The tasks that come with the package, sorted by name."""
-    return tuple(sorted(f.name[:-5] for f in _folder().iterdir() if f.name.endswith(".yaml")))
 
 
 def _folder() -> resources.abc.Traversable:

@@ -1,7 +1,6 @@
 """LangSmith's tracing, which uploads record texts: off in this process unless judge is told.
 
-LangChain and LangGraph trace as soon as LANGSMITH_TRACING or one of its older names is set, be it
-for another program in the same shell.
+LangChain and LangGraph trace as soon as LANGSMITH_TRACING, or an older name of it, is set.
 """
 
 from __future__ import annotations
@@ -18,27 +17,22 @@ SWITCHES = (
     "LANGCHAIN_TRACING",
     "LANGCHAIN_TRACING_V2",
 )
-"""The variables that LangSmith looks at, here or in a process that this one starts."""
+"""The variables that LangSmith looks at."""
 
 _said = False
 
 
-def guard_tracing(allowed: bool | None = None) -> bool:
+def guard_tracing() -> bool:
     """Switch tracing off for this process, before the first record; whether it is on.
 
     It is on only where the environment asks for it and judge was told so; then one line on stderr
     says where the records go. May be called again and again.
-
-    Args:
-        allowed: whether judge was told (None: by $JUDGE_TRACING).
     """
     global _said
     asking = [name for name in SWITCHES if os.environ.get(name, "").strip().lower() == "true"]
-    if allowed is None:
-        allowed = os.environ.get(TOLD, "").strip().lower() in ("1", "true")
     if not asking:
         return False
-    if allowed:
+    if os.environ.get(TOLD, "").strip().lower() in ("1", "true"):
         if not _said:
             _said = True
             sys.stderr.write(f"judge: tracing is on ({TOLD}): record texts go to LangSmith\n")

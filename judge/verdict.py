@@ -1,21 +1,19 @@
 """The output line's `"judge"`: verdicts, votes with their evidence, checks, edits, the judgement.
 
-One schema writes a line and reads it back: `Judgement.as_bytes` and `Judgement.model_validate`. A
+One schema writes a line and reads it back: `Judgement.as_json` and `Judgement.model_validate`. A
 key without a value is left out of the line, except that a cost of null is one that is not known.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf, PlainSerializer
-from pydantic_core import PydanticSerializationError
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, PlainSerializer, computed_field
 
-from judge.voting import PASS_OR_FAIL, Rule, decide
+from judge.voting import PASS_OR_FAIL, decide
 
 Text = InstanceOf[str]
 """Text of a record: any string, because a record may hold unpaired surrogates."""
@@ -35,15 +33,14 @@ class Verdict(StrEnum):
 
 
 _GRAVITY = (Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS)
-_SURE = (Verdict.PASS, Verdict.FAIL)
 
 
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:
     """One verdict for many parts that must all pass.
 
-    `error` outweighs all, because the part may still turn out either way and `--resume` asks it
-    again; a `fail` stands whatever the undecided parts would say. Skipped parts say nothing; with
-    no other part the answer is `abstain`, never `pass`.
+    `error` outweighs all, because `--resume` asks that part again; a `fail` stands whatever the
+    undecided parts would say. Skipped parts say nothing; with no other part the answer is
+    `abstain`, never `pass`.
     """
     present = set(verdicts)
     return next((v for v in _GRAVITY if v in present), Verdict.ABSTAIN)
@@ -105,20 +102,15 @@ class Finding(_Part):
     @property
     def sure(self) -> bool:
         """Whether it is for or against, and not undecided."""
-        return self.verdict in _SURE
-
-    @property
-    def counts_as(self) -> str:
-        """What it is counted as where votes are counted by answer."""
-        return self.answer if self.sure and self.answer is not None else self.verdict
+        return self.verdict in (Verdict.PASS, Verdict.FAIL)
 
 
 class Vote(_Part):
     """One answer to one rubric by one model under one seed, with its evidence.
 
     `evidence` has at least one finding for each value asked about, or one for the record; in a lost
-    vote (`unreadable`, `error`) too. `part` is `screen` for a cascade's cheap judge, which settles
-    the values that it is sure of, and `locator` for the judge that was asked where a value is
+    vote (`unreadable`, `error`) too. `part` is `cheap` for a cascade's cheap judge, which settles
+    the values that it is sure of, and `quotes` for the judge that was asked where a value is
     contradicted; the verdict is counted from the `panel`'s votes.
     """
 
@@ -126,7 +118,7 @@ class Vote(_Part):
     seed: int | None = None
     temperature: float | None = None
     method: Literal["structured", "logprobs", "probe"] = "structured"
-    part: Literal["panel", "screen", "locator"] = Field(
+    part: Literal["panel", "cheap", "quotes"] = Field(
         default="panel", exclude_if=lambda part: part == "panel"
     )
     verdict: Verdict
@@ -140,28 +132,29 @@ class Vote(_Part):
 
     def opinions(self, *, graded: bool = False) -> Mapping[str | None, str]:
         """What the vote counts as on each value: its verdict, or `graded` the answer, if sure."""
-        if not graded:
-            return self.verdicts()
         verdicts = self.verdicts()
-        of_it = [one for one in self.evidence if one.verdict is verdicts[one.value]]
-        return {one.value: one.counts_as for one in of_it}
+        answers = {
+            one.value: one.answer
+            for one in self.evidence
+            if graded and one.sure and one.answer and one.verdict is verdicts[one.value]
+        }
+        return verdicts | answers
 
 
 class Check(_Part):
     """A rubric's verdict on one record: the votes of a panel, and what they come to.
 
-    `by` tells the steering judge's asks from the accepting judge's; `round` (from 1) which pass of
+    `by` tells the loop judge's asks from the final judge's; `round` (from 1) which pass of
     a rewrite loop it was made in. `evidence` is what the check rests on besides its votes.
     `counted` are the answers, from the best to the worst, of a rubric whose votes are counted by
     answer and not as pass or fail. `rubric` is the rubric's digest.
     """
 
     name: str = Field(alias="check")
-    by: Literal["steering", "accepting", "counting"] = "steering"
+    by: Literal["loop", "final", "counting"] = "loop"
     verdict: Verdict
     probability: Probability | None = None
     round: int = 1
-    rule: Rule | None = None
     counted: tuple[str, ...] = Field(default=(), exclude_if=_empty)
     votes: tuple[Vote, ...] = ()
     evidence: tuple[Finding, ...] = Field(default=(), exclude_if=_empty)
@@ -176,47 +169,36 @@ class Check(_Part):
         """(verdict, answer that stands) for each value, recounted from the votes.
 
         None as a value stands for the record, as an answer for none: votes are counted by answer
-        only where `counted` names the answers. The screen's opinion stands where it is sure, and
-        is no vote elsewhere. Of a check without votes its own evidence tells.
+        only where `counted` names the answers. The opinion of the cheap judge stands where it is
+        sure, and is no vote elsewhere. Of a check without votes its own evidence tells.
         """
-        graded = bool(self.counted)
         if not self.votes:
             verdicts = _by_value(self.evidence) or {None: self.verdict}
-            answers = {one.value: one.answer for one in self.evidence if graded}
+            answers = {one.value: one.answer for one in self.evidence if self.counted}
             return {value: (verdict, answers.get(value)) for value, verdict in verdicts.items()}
         said: dict[str | None, list[str]] = {}
-        screened: dict[str | None, str] = {}
+        settled: dict[str | None, str] = {}
         worth: dict[str, Verdict] = {}
         for vote in self.votes:
-            opinions = vote.opinions(graded=graded)
-            if graded:
+            if self.counted:
                 worth |= {f.answer: f.verdict for f in vote.evidence if f.answer and f.sure}
-            if vote.part == "screen":
-                sure = {one.value for one in vote.evidence if one.sure}
-                screened |= {value: one for value, one in opinions.items() if value in sure}
-            for value, opinion in opinions.items():
+            sure = {finding.value for finding in vote.evidence if finding.sure}
+            for value, opinion in vote.opinions(graded=bool(self.counted)).items():
                 known = said.setdefault(value, [])
                 known += [opinion] if vote.part == "panel" else []
-        # As many votes as were cast: asking stops only when the others could change nothing.
-        rule, answers_ = self.rule or "majority", self.counted or PASS_OR_FAIL
-        found = {
-            value: screened.get(value) or decide(opinions, max(1, len(opinions)), rule, answers_)
-            for value, opinions in said.items()
-        }
-        if not graded:
-            return {value: (Verdict(one), None) for value, one in found.items()}
-        return {
-            value: (worth[one], one) if one in worth else (Verdict(one), None)
-            for value, one in found.items()
-        }
+                if vote.part == "cheap" and value in sure:
+                    settled[value] = opinion
+        choices = self.counted or PASS_OR_FAIL
+        found: dict[str | None, tuple[Verdict, str | None]] = {}
+        for value, opinions in said.items():
+            # As many votes as were cast: asking stops only when the others could change nothing.
+            stands = settled.get(value) or decide(opinions, max(1, len(opinions)), choices)
+            found[value] = (worth[stands], stands) if stands in worth else (Verdict(stands), None)
+        return found
 
     def verdicts(self) -> dict[str | None, Verdict]:
         """The verdict on each value after voting; None stands for the record."""
         return {value: verdict for value, (verdict, _) in self.outcomes().items()}
-
-    def failed_values(self) -> tuple[str, ...]:
-        """The values found at fault, by their text."""
-        return tuple(v for v, said in self.verdicts().items() if v and said is Verdict.FAIL)
 
     def bearing(self) -> tuple[Finding, ...]:
         """The findings that bear the verdicts out, each once, in the order of the values.
@@ -224,28 +206,20 @@ class Check(_Part):
         Those of votes that agree with the check's verdict on the value, and where answers are
         counted with its answer.
         """
-        of_value: dict[str | None, list[Finding]] = {}
-        for vote in self.votes:
-            for finding in vote.evidence:
-                known = of_value.setdefault(finding.value, [])
-                known += [finding] if vote.part != "screen" or finding.sure else []
-        for finding in self.evidence:
-            of_value.setdefault(finding.value, []).append(finding)
-        kept: dict[tuple[object, ...], Finding] = {}
         outcomes = self.outcomes()
-        for value, findings in of_value.items():
-            verdict, answer = outcomes.get(value, (None, None))
-            for one in findings:
-                if one.verdict is verdict and answer in (None, one.answer):
-                    kept.setdefault((one.value, one.character, one.quote), one)
-        return tuple(kept.values())
+        of_value: dict[str | None, dict[tuple[object, ...], Finding]] = {v: {} for v in outcomes}
+        said = (f for vote in self.votes for f in vote.evidence if vote.part != "cheap" or f.sure)
+        for one in (*said, *self.evidence):
+            verdict, answer = outcomes.get(one.value, (None, None))
+            if one.verdict is verdict and answer in (None, one.answer):
+                of_value[one.value].setdefault((one.character, one.quote), one)
+        return tuple(one for findings in of_value.values() for one in findings.values())
 
 
 def _by_value(evidence: Iterable[Finding]) -> dict[str | None, Verdict]:
     verdicts: dict[str | None, Verdict] = {}
     for one in evidence:
-        known = verdicts.get(one.value, one.verdict)
-        verdicts[one.value] = one.verdict if known is one.verdict else gravest((known, one.verdict))
+        verdicts[one.value] = gravest((verdicts.get(one.value, one.verdict), one.verdict))
     return verdicts
 
 
@@ -271,22 +245,18 @@ class Extraction(_Part):
     """
 
     credits: tuple[float | None, ...]
-    recall: float | None = None
     cut: int = 0
-
-    @classmethod
-    def of(cls, credits: Iterable[float | None], cut: int = 0) -> Extraction:
-        """The extraction with these credits, and their recall."""
-        given = tuple(credits)
-        known = [credit for credit in given if credit is not None]
-        return cls(
-            credits=given, recall=round(sum(known) / len(known), 6) if known else None, cut=cut
-        )
 
     @property
     def settled(self) -> tuple[float, ...]:
         """The credits that the judges settled."""
         return tuple(credit for credit in self.credits if credit is not None)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def recall(self) -> float | None:
+        known = self.settled
+        return round(sum(known) / len(known), 6) if known else None
 
 
 class Failure(_Part):
@@ -331,11 +301,3 @@ class Judgement(_Part):
     def as_json(self) -> dict[str, Any]:
         """Plain data, as it stands in the line."""
         return self.model_dump(exclude_none=True)
-
-    def as_bytes(self) -> bytes:
-        """JSON in UTF-8, without a newline."""
-        try:
-            return self.model_dump_json(exclude_none=True).encode()
-        except PydanticSerializationError:
-            # An unpaired surrogate of the record: only escapes can write it.
-            return json.dumps(self.as_json(), separators=(",", ":")).encode()

@@ -7,29 +7,14 @@ count for themselves; or it is undecided: `abstain`, `unreadable`, `error`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from itertools import combinations_with_replacement
-from typing import Literal
-
-Rule = Literal["majority", "unanimous", "any"]
 
 PASS_OR_FAIL = ("pass", "fail")
-_UNDECIDED = ("abstain", "unreadable", "error")
 
 
-def decide(
-    said: Sequence[str], asked: int, rule: Rule = "majority", answers: Sequence[str] = PASS_OR_FAIL
-) -> str:
+def decide(said: Sequence[str], asked: int, answers: Sequence[str] = PASS_OR_FAIL) -> str:
     """What `said` comes to, out of `asked` votes: one of `answers`, or one of the undecided.
 
-    Lost votes count as asked. `answers` stand from the best to the worst.
-
-    - `majority`: what more than half of the votes asked say; else `abstain`.
-    - `unanimous`: what every vote asked says; else `abstain`.
-    - `any`: the worst answer that one vote gave (for pass and fail: `fail` as soon as one vote
-      fails, the rule of CQ-Bench's released script); the best if every vote asked gave it; else
-      `abstain`.
-
+    It is what more than half of the votes asked say, else `abstain`; lost votes count as asked.
     With no readable vote at all it is `error` if any vote is, else `unreadable`.
 
     Raises:
@@ -37,66 +22,37 @@ def decide(
     """
     if asked < 1 or len(said) > asked:
         raise ValueError(f"{len(said)} opinions of {asked} votes asked")
-    return (*answers, *_UNDECIDED)[_decide(_counts(said, answers), asked, rule)]
+    if not _readable(said):
+        return "error" if "error" in said else "unreadable"
+    return next((one for one in answers if said.count(one) > asked // 2), "abstain")
 
 
-def settled(
-    said: Sequence[str], asked: int, rule: Rule = "majority", answers: Sequence[str] = PASS_OR_FAIL
-) -> bool:
+def settled(said: Sequence[str], asked: int, answers: Sequence[str] = PASS_OR_FAIL) -> bool:
     """Whether the votes still to come give the same outcome whatever they say."""
-    return _settled(_counts(said, answers), asked, rule)
+    return _settled([said.count(one) for one in answers], asked - len(said), asked, _readable(said))
 
 
-def needed(
-    said: Sequence[str], asked: int, rule: Rule = "majority", answers: Sequence[str] = PASS_OR_FAIL
-) -> int:
+def needed(said: Sequence[str], asked: int, answers: Sequence[str] = PASS_OR_FAIL) -> int:
     """The least number of further votes, each one of `answers`, that could settle the matter.
 
     0 when it is settled. Asking so many at once never asks a vote too many, unless votes abstain.
     """
-    return _needed(_counts(said, answers), asked, rule)
+    missing = asked - len(said)
+    alike, apart = ([said.count(one) for one in answers] for _ in range(2))
+    for more in range(missing):
+        readable = more > 0 or _readable(said)
+        if any(_settled(counts, missing - more, asked, readable) for counts in (alike, apart)):
+            return more
+        # Soonest, votes settle it by all saying the same, or by leaving no answer a majority.
+        alike[alike.index(max(alike))] += 1
+        apart[apart.index(min(apart))] += 1
+    return missing
 
 
-_Counts = tuple[int, ...]
-"""How many votes say each answer, from the best on, then how many abstain, are unreadable, lost."""
+def _settled(counts: Sequence[int], missing: int, asked: int, readable: bool) -> bool:
+    most = max(counts)
+    return missing == 0 or most > asked // 2 or (readable and most + missing <= asked // 2)
 
 
-def _counts(said: Sequence[str], answers: Sequence[str]) -> _Counts:
-    return tuple(map(said.count, (*answers, *_UNDECIDED)))
-
-
-@lru_cache(maxsize=4096)
-def _decide(counts: _Counts, asked: int, rule: Rule) -> int:
-    """The place in the counts of what the votes come to."""
-    *said, abstained, _, errors = counts
-    abstain, unreadable, error = range(len(said), len(counts))
-    if not sum(said) + abstained:
-        return error if errors else unreadable
-    if rule == "any" and any(said[1:]):
-        return max(place for place, count in enumerate(said) if count)
-    bar = asked // 2 if rule == "majority" else asked - 1
-    return next((place for place, count in enumerate(said) if count > bar), abstain)
-
-
-@lru_cache(maxsize=4096)
-def _settled(counts: _Counts, asked: int, rule: Rule) -> bool:
-    # Under each rule, any outcome that a mixture of the missing votes can bring, missing votes
-    # that all say the same can bring too; so there are few ends to look at, not every mixture.
-    missing = asked - sum(counts)
-    ends = {_decide(_with(counts, place, missing), asked, rule) for place in range(len(counts))}
-    return len(ends) == 1
-
-
-@lru_cache(maxsize=4096)
-def _needed(counts: _Counts, asked: int, rule: Rule) -> int:
-    answers = range(len(counts) - len(_UNDECIDED))
-    for more in range(asked - sum(counts)):
-        for come in combinations_with_replacement(answers, more):
-            after = tuple(count + come.count(place) for place, count in enumerate(counts))
-            if _settled(after, asked, rule):
-                return more
-    return asked - sum(counts)
-
-
-def _with(counts: _Counts, place: int, more: int) -> _Counts:
-    return (*counts[:place], counts[place] + more, *counts[place + 1 :])
+def _readable(said: Sequence[str]) -> bool:
+    return any(one not in ("unreadable", "error") for one in said)

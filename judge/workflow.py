@@ -17,6 +17,7 @@ from judge.judging.panel import Panel, take_votes
 from judge.judging.rewriter import Rewriter
 from judge.reasons import reason_of
 from judge.replies import Reply
+from judge.rubric import Rubric
 from judge.stepping import Stepper
 from judge.subject import Subject
 from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, gravest
@@ -24,7 +25,7 @@ from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, gr
 if TYPE_CHECKING:
     from judge.records import Kind
 
-By = Literal["steering", "accepting"]
+By = Literal["loop", "final"]
 R = TypeVar("R", bound=Reply)
 
 
@@ -42,21 +43,19 @@ class Context:
 
     `wanted` names the checks to run (those left out are not mentioned in the output); `additional`
     the user's own rubrics, asked at the end; `rounds` bounds each rewrite loop, 0 for none;
-    `min_words` is the length under which a story is rejected. With `fail_fast`, checks that cannot
-    save a record any more are skipped.
+    `min_words` is the length under which a story is rejected.
     """
 
-    steering: Mapping[str, Panel]
-    accepting: Mapping[str, Panel]
+    loop_panels: Mapping[str, Panel]
+    final_panels: Mapping[str, Panel]
     rewriters: Mapping[str, Rewriter]
     wanted: frozenset[str]
     additional: tuple[str, ...] = ()
     rounds: int = 3
     min_words: int = 400
-    fail_fast: bool = False
 
     def panel(self, name: str, by: By) -> Panel:
-        return (self.steering if by == "steering" else self.accepting)[name]
+        return (self.loop_panels if by == "loop" else self.final_panels)[name]
 
 
 class Work:
@@ -77,31 +76,26 @@ class Work:
 
     # ------------------------------------------------------------ checks
 
-    async def check(
-        self, name: str, *, by: By = "steering", after: Sequence[Check] = ()
-    ) -> Check | None:
+    async def check(self, name: str, *, by: By = "loop") -> Check | None:
         """Make a check by its rubric's name, and keep it; None if it is not wanted.
 
-        It is `skipped`, with the reason, where the record lacks a field, and with `--fail-fast`
-        where a check in `after`, those that decide the record's verdict, has failed.
+        It is `skipped`, with the reason, where the record lacks a field.
 
         Raises:
             BackendError: the model cannot be reached, refuses the key, or the budget is used up.
         """
         if name not in self.context.wanted:
             return None
-        if reason := skip_reason(name, self.subject, self.context) or self.hopeless(after):
+        if reason := _skip_reason(name, self.subject, self.context):
             return self.skip(name, reason, by)
         panel = self.context.panel(name, by)
         self.checks.append(await take_votes(panel, self.subject, by=by, round=self.round))
         return self.checks[-1]
 
-    async def additional(self, after: Sequence[Check] = ()) -> None:
-        """Make the user's own checks, by the accepting judge, behind the checks in `after`."""
-        made = list(after)
+    async def additional(self) -> None:
+        """Make the user's own checks, by the final judge."""
         for name in self.context.additional:
-            if (check := await self.check(name, by="accepting", after=made)) is not None:
-                made.append(check)
+            await self.check(name, by="final")
 
     def skip(self, name: str, reason: str, by: By) -> Check:
         """Keep a check that is not made, named so that it is not taken for passed."""
@@ -111,42 +105,32 @@ class Work:
     async def locate(self) -> Check:
         """The last check, with the speeches behind each value that it found at fault.
 
-        A probability reading tells that a value is contradicted, not where; the panel's locator, a
-        structured reading of the same rubric, is asked for the words. Its vote joins the check's
-        and is not counted.
+        The `logprobs` method tells that a value is contradicted, not where; the panel's quoting
+        judge, of the structured method, is asked for the words. Its vote joins the check's and is
+        not counted.
         """
         check = self.checks[-1]
         quoted = {finding.value for finding in check.bearing() if finding.quote}
         bare = [n for n in self.flagged(check) if self.subject.value(n) not in quoted]
-        if bare and check.by != "counting":
-            locator = self.context.panel(check.name, check.by).locator
-            if locator is not None:
-                vote = await locator.vote(self.subject, round=check.round, numbers=bare)
-                told = vote.model_copy(update={"part": "locator"})
-                check = check.model_copy(update={"votes": (*check.votes, told)})
-                self.checks[-1] = check
-        return check
+        if check.by == "counting" or not bare:
+            return check
+        if (quoting := self.context.panel(check.name, check.by).quoting) is not None:
+            vote = await quoting.vote(self.subject, round=check.round, numbers=bare)
+            told = vote.model_copy(update={"part": "quotes"})
+            self.checks[-1] = check.model_copy(update={"votes": (*check.votes, told)})
+        return self.checks[-1]
 
     def last(self, name: str) -> Check | None:
-        """The last check of this name."""
         return next((check for check in reversed(self.checks) if check.name == name), None)
 
     def failed(self, name: str) -> bool:
         """Whether the last check of this name failed."""
-        check = self.last(name)
-        return check is not None and check.verdict is Verdict.FAIL
+        return (check := self.last(name)) is not None and check.verdict is Verdict.FAIL
 
     def flagged(self, check: Check) -> tuple[int, ...]:
         """The numbers of the values that a check found at fault."""
-        return self.subject.numbered(check.failed_values())
-
-    def hopeless(self, decided: Sequence[Check]) -> str | None:
-        """Why no further check can save the record (`--fail-fast`); None if one can.
-
-        Only a `fail` is beyond saving: what is undecided or has no reply may still be outweighed.
-        """
-        failed = next((c.name for c in decided if c.verdict is Verdict.FAIL), None)
-        return f"not asked: {failed} has failed" if failed and self.context.fail_fast else None
+        said = check.verdicts().items()
+        return self.subject.numbered([v for v, verdict in said if v and verdict is Verdict.FAIL])
 
     # ------------------------------------------------------------ edits
 
@@ -165,12 +149,11 @@ class Work:
             BackendError: the model gave no reply at all.
         """
         rewriter = self.context.rewriters[rubric]
-        if obstacle := rewriter.obstacle(self.subject):
-            self.give_up(rubric, obstacle)
+        if missing := _missing(self.subject, rewriter.rubric):
+            self.give_up(rubric, missing)
             return None
-        asked = await rewriter.ask(
-            self.subject, round=self.round, numbers=numbers, passages=passages, findings=findings
-        )
+        given: dict[str, Any] = {"numbers": numbers, "passages": passages, "findings": findings}
+        asked = await rewriter.ask(self.subject, reply, round=self.round, **given)
         self.paid += asked.usage
         if not isinstance(asked.reply, reply):
             self.give_up(rubric, f"{asked.trouble}: {asked.detail}")
@@ -189,7 +172,6 @@ class Work:
         self.round += 1
 
     def give_up(self, rubric: str, why: str) -> None:
-        """Note why a rewrite loop ends before its time."""
         self.notes.append(f"{rubric} gave up: {why}")
 
     # ------------------------------------------------------------ the end
@@ -227,10 +209,10 @@ class Workflow:
     """A workflow as the rest of the program sees it; found through `judge.workflows` entry points.
 
     `checks` and `rewrites` name the rubrics it uses, `counted` the checks that need no model,
-    `accepted` the checks that the accepting judge makes; `steering_votes` and `accepting_votes` are
-    how many votes those asks take unless the user says otherwise, `voted` which of the two the
-    user's `--votes` speaks of. `finish` makes the outcome; without one the last check of each name
-    decides, and the story is the only field that changes.
+    `accepted` the checks that the final judge makes, by `final_votes` votes unless the user says
+    otherwise (the loop judge gives one); `voted` says which of the two the user's `--votes` is for.
+    `finish` makes the outcome; without one the last check of each name decides, and the story is
+    the only field that changes.
     """
 
     name: str
@@ -242,9 +224,8 @@ class Workflow:
     rewrites: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
-    steering_votes: int = 1
-    accepting_votes: int = 1
-    voted: tuple[By, ...] = ("steering", "accepting")
+    final_votes: int = 1
+    voted: tuple[By, ...] = ("loop", "final")
 
     async def run(self, subject: Subject, context: Context) -> Outcome:
         """Take one subject through the workflow.
@@ -272,18 +253,23 @@ _stepper = lru_cache(maxsize=64)(Stepper)
 def last_of_each(checks: Iterable[Check]) -> list[Check]:
     """The last check of each name, in the order in which the names first appear.
 
-    The accepting judge comes after the steering judge, and a later round after an earlier one, so
+    The final judge comes after the loop judge, and a later round after an earlier one, so
     the last is the one that speaks about the text as it is written out.
     """
     return list({check.name: check for check in checks}.values())
 
 
-def skip_reason(name: str, subject: Subject, context: Context) -> str | None:
+def _missing(subject: Subject, rubric: Rubric) -> str | None:
+    names = ", ".join(name.replace("_", " ") for name in subject.lacks(rubric.required))
+    return f"the record has no {names}" if names else None
+
+
+def _skip_reason(name: str, subject: Subject, context: Context) -> str | None:
     """Why this check cannot be made on this subject; None if it can."""
-    rubric = context.steering[name].rubric
-    if missing := subject.lacks(rubric.required):
-        return f"the record has no {', '.join(field.replace('_', ' ') for field in missing)}"
-    if subject.kind not in rubric.kinds:
+    rubric = context.loop_panels[name].rubric
+    if missing := _missing(subject, rubric):
+        return missing
+    if subject.kind not in (*rubric.kinds, "record"):
         return f"the rubric is for {', '.join(rubric.kinds)} records"
     if subject.label in rubric.not_for_labels:
         return f"not asked about {subject.label} records"

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from judge.errors import UsageError
 
-T = TypeVar("T")
+T = TypeVar("T", bound=BaseModel)
 Place = tuple[str, ...]
 
 MAX_DEPTH = 100
 """Deepest nesting that is read. Beyond some ten thousands libyaml's composer ends the process."""
-
-MAX_NODES = 100_000
-"""Most nodes, those that aliases stand for included: a few lines of them can stand for billions."""
-
-_UNTAGGED = ("str", "seq", "map")
 
 # Written in C where it is there; else the rubrics take a tenth of a second to read.
 _TEXTS = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -34,18 +29,25 @@ class YamlMapping:
 
     name: str
     data: dict[str, Any]
-    lines: Mapping[Place, int] = field(default_factory=dict)
+    lines: Mapping[Place, int]
 
-    def validated(self, model: TypeAdapter[T], keys: Iterable[str] = ()) -> T:
+    def validated(self, model: type[T], keys: Iterable[str]) -> T:
         """The data as this model; `keys` are proposed in the place of unknown ones.
 
-        Raises:
-            UsageError: every mistake of the file, each with its line and key.
+        Raises UsageError with every mistake of the file, each with its line and key.
         """
         try:
-            return model.validate_python(self.data)
+            return model.model_validate(self.data)
         except ValidationError as error:
-            raise self.refused(_problems(error, tuple(keys))) from error
+            found: list[tuple[Place, str]] = []
+            for one in error.errors(include_url=False):
+                place = tuple(str(part) for part in one["loc"])
+                told = one["msg"].removeprefix("Value error, ")
+                if one["type"] == "extra_forbidden":
+                    near = get_close_matches(place[-1], {*keys} - {place[-1]}, 1)
+                    told = "there is no such key" + (f"; did you mean {near[0]!r}?" if near else "")
+                found += [(place, problem) for problem in told.split("\n")]
+            raise self.refused(found) from error
 
     def refused(self, problems: Iterable[tuple[Place, str]]) -> UsageError:
         """One `file:line: key: problem` a line, in the order of the file.
@@ -58,100 +60,69 @@ class YamlMapping:
             key, colon, rest = problem.partition(": ")
             if not place and colon and (key,) in self.lines:
                 place, problem = (key,), rest
-            known = place
-            while known and known not in self.lines:
-                known = known[:-1]
-            line = self.lines.get(known, 1)
+            above = (place[:length] for length in range(len(place), 0, -1))
+            line = next((self.lines[known] for known in above if known in self.lines), 1)
             told.append((line, f"{self.name}:{line}: {'.'.join(place) or 'file'}: {problem}"))
         return UsageError("\n".join(text for _, text in sorted(told, key=lambda one: one[0])))
-
-
-def _problems(error: ValidationError, keys: tuple[str, ...]) -> list[tuple[Place, str]]:
-    found = []
-    for one in error.errors(include_url=False):
-        place = tuple(str(part) for part in one["loc"])
-        told = one["msg"].removeprefix("Value error, ")
-        if one["type"] == "extra_forbidden":
-            near = get_close_matches(place[-1], {*keys} - {place[-1]}, 1)
-            told = "there is no such key" + (f"; did you mean {near[0]!r}?" if near else "")
-        found += [(place, problem) for problem in told.split("\n")]
-    return found
 
 
 def read_mapping(text: str, name: str) -> YamlMapping:
     """A YAML mapping with every scalar as text, so that `yes` and `no` stay words.
 
-    Raises:
-        UsageError: bad YAML, no mapping, a tag, or a key that stands twice; `name` stands for the
-            file.
+    Raises UsageError for bad YAML, no mapping, an alias, or a key that stands twice; `name` stands
+    for the file.
     """
-    _, node = _composed(text, name, _TEXTS)
+    node = _composed(text, name)
     if not isinstance(node, yaml.MappingNode):
-        kinds = {yaml.ScalarNode: "a text", yaml.SequenceNode: "a list"}
-        what = kinds.get(type(node), "nothing but blanks and comments")
-        raise UsageError(f"{name}:1: a mapping of keys is needed, and here is {what}")
+        raise UsageError(f"{name}:1: a mapping of keys is needed, as in `name: polite`")
     lines: dict[Place, int] = {}
     return YamlMapping(name, _data(node, (), name, lines), lines)
 
 
 def read_plain(text: str, name: str) -> Any:
-    """Any YAML as plain data: numbers, texts, lists, mappings.
-
-    Raises:
-        UsageError: bad YAML; `name` stands for the file.
-    """
-    loader, node = _composed(text, name, _PLAIN)
+    """Any YAML as plain data: numbers, texts, lists, mappings. Raises UsageError as above."""
+    _composed(text, name)
     try:
-        return None if node is None else loader.construct_document(node)
-    except yaml.YAMLError as error:
-        raise _bad(name, error) from error
-    except (ValueError, LookupError, AttributeError, ArithmeticError) as error:
-        # What PyYAML's constructors raise for 2001-99-99, `!!int ""`, `!!bool x` and their like.
-        told = f"{name}: not valid YAML: a value does not fit its type: {error}"
-        raise UsageError(told) from error
+        return _PLAIN(text).get_single_data()
+    except (yaml.YAMLError, ValueError, ArithmeticError) as error:
+        # What PyYAML raises for 2001-99-99, `? [a]` and their like.
+        told = getattr(error, "problem", None) or error
+        raise UsageError(f"{name}: not valid YAML: {told}") from error
 
 
-def _composed(text: str, name: str, kind: Any) -> tuple[Any, Any]:
-    """(loader, the text's one node), after seeing that it is not nested too deep or grown large."""
+def _composed(text: str, name: str) -> Any:
+    """The text's one node.
+
+    Aliases are not read, because a few lines of them can stand for billions of nodes; nor are tags.
+    """
     depth = 0
     try:
-        for event in yaml.parse(text, Loader=kind):
+        for event in yaml.parse(text, Loader=_TEXTS):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
+            line, told = event.start_mark.line + 1 if event.start_mark else 1, ""
             if depth > MAX_DEPTH:
-                line = event.start_mark.line + 1 if event.start_mark else 1
-                raise UsageError(f"{name}:{line}: not read: nested more than {MAX_DEPTH} deep")
-        loader = kind(text)
-        node = loader.get_single_node()
+                told = f"not read: nested more than {MAX_DEPTH} deep"
+            elif isinstance(event, yaml.AliasEvent):
+                told = f"the alias *{event.anchor} is not read: write it out"
+            elif tag := getattr(event, "tag", None):
+                told = f"YAML tags are not read; take {tag} out"
+            if told:
+                raise UsageError(f"{name}:{line}: {told}")
+        return yaml.compose(text, Loader=_TEXTS)
     except yaml.YAMLError as error:
-        raise _bad(name, error) from error
-    if "*" in text and _count(node, {}) > MAX_NODES:
-        raise UsageError(f"{name}:1: not read: aliases stand for more than {MAX_NODES} nodes")
-    return loader, node
-
-
-def _count(node: Any, known: dict[int, int]) -> int:
-    """How many nodes a node is, with those that aliases stand for."""
-    if id(node) not in known:
-        known[id(node)] = 0  # of what holds itself, which the composer refuses
-        parts = node.value if isinstance(node, yaml.CollectionNode) else ()
-        if isinstance(node, yaml.MappingNode):
-            parts = [part for pair in node.value for part in pair]
-        known[id(node)] = 1 + sum(_count(part, known) for part in parts)
-    return known[id(node)]
+        mark = getattr(error, "problem_mark", None)
+        told = f"{getattr(error, 'problem', None) or error}"
+        line = mark.line + 1 if mark else 1
+        raise UsageError(f"{name}:{line}: not valid YAML: {told}") from error
 
 
 def _data(node: Any, place: Place, name: str, lines: dict[Place, int]) -> Any:
     """A node's plain data; the line of each key and entry goes into `lines`."""
-    line = node.start_mark.line + 1
-    if node.tag.rpartition(":")[2] not in _UNTAGGED:
-        raise UsageError(f"{name}:{line}: YAML tags are not read; take {node.tag} out")
+    lines.setdefault(place, node.start_mark.line + 1)
     if isinstance(node, yaml.SequenceNode):
-        entries = []
-        for number, entry in enumerate(node.value):
-            lines.setdefault((*place, str(number)), entry.start_mark.line + 1)
-            entries.append(_data(entry, (*place, str(number)), name, lines))
-        return entries
+        parts = enumerate(node.value)
+        return [_data(entry, (*place, str(number)), name, lines) for number, entry in parts]
     if not isinstance(node, yaml.MappingNode):
         return node.value
     found: dict[str, Any] = {}
@@ -160,12 +131,6 @@ def _data(node: Any, place: Place, name: str, lines: dict[Place, int]) -> Any:
         if text in found:
             told = ".".join((*place, text))
             raise UsageError(f"{name}:{line}: {told}: this key stands here twice")
-        lines.setdefault((*place, text), line)
+        lines[*place, text] = line
         found[text] = _data(content, (*place, text), name, lines)
     return found
-
-
-def _bad(name: str, error: yaml.YAMLError) -> UsageError:
-    mark = getattr(error, "problem_mark", None)
-    told = getattr(error, "problem", None) or error
-    return UsageError(f"{name}:{mark.line + 1 if mark else 1}: not valid YAML: {told}")

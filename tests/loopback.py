@@ -76,7 +76,6 @@ class Answer:
     body: bytes | None = None
     content_type: str = "application/json"
     delay: float = 0.0
-    drop: bool = False
 
 
 Script = Callable[[Asked], Answer]
@@ -110,27 +109,12 @@ def fails(
     return Answer(status=status, body=json.dumps(error).encode(), headers=named)
 
 
-def hangs(seconds: float = 60.0) -> Answer:
-    return Answer(delay=seconds)
-
-
-def drops() -> Answer:
-    """The connection is closed without an answer."""
-    return Answer(drop=True)
-
-
-def page(html: str = "<html>It works!</html>") -> Answer:
-    """A web page where an answer should be."""
-    return Answer(body=html.encode(), content_type="text/html")
-
-
 class Loopback:
     """The server. Used as a context manager; `url` goes into OPENAI_BASE_URL.
 
     Args:
         script: what it says to each call that gets through; probes are answered without it.
         key: the only key that it lets in (None: any).
-        models: the models it has (None: any); others are 404.
         modes: the ways to ask for JSON that it knows; others are 400.
     """
 
@@ -139,11 +123,10 @@ class Loopback:
         script: Script = lambda asked: says("{}"),
         *,
         key: str | None = None,
-        models: frozenset[str] | None = None,
         modes: frozenset[str] = MODES,
         scripted_probe: bool = False,
     ) -> None:
-        self.script, self.key, self.models, self.modes = script, key, models, modes
+        self.script, self.key, self.modes = script, key, modes
         self.calls: list[Asked] = []
         self.most_at_once = 0
         self.url = ""
@@ -202,7 +185,7 @@ class Loopback:
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
-            return await self._send(request, asked, self._answer(asked))
+            return await self._send(asked, self._answer(asked))
         finally:
             self._at_once -= 1
 
@@ -210,22 +193,17 @@ class Loopback:
         given = asked.headers.get("Authorization", "")
         if self.key is not None and given != f"Bearer {self.key}":
             return fails(401, f"Incorrect API key provided: {given.removeprefix('Bearer ')}")
-        if self.models is not None and asked.model not in self.models:
-            return fails(404, f"The model {asked.model} does not exist", code="model_not_found")
         if asked.mode != "text" and asked.mode not in self.modes:
             return fails(400, f"{asked.mode} is not supported by this server")
         if asked.probe and not self._scripted_probe:
             return says(PROBE)
         return self.script(asked)
 
-    async def _send(self, request: web.Request, asked: Asked, answer: Answer) -> web.StreamResponse:
+    async def _send(self, asked: Asked, answer: Answer) -> web.StreamResponse:
         assert self._ending is not None
         if answer.delay:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), answer.delay)
-        if answer.drop:
-            assert request.transport is not None
-            request.transport.close()
         body = answer.body
         if body is None:
             body = json.dumps(completion(asked, answer), ensure_ascii=True).encode()

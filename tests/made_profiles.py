@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from judge.profiles import Bond, Data, JudgeProfile, Profile, Rates
+from judge.profiles import Binding, Data, JudgeProfile, Profile, Rates
 
 GOOD = Rates(passed=90, passes=100, failed=80, fails=100)
 """A TPR of 0.9 and a TNR of 0.8."""
 
 
-def bond(**otherwise: Any) -> Bond:
+def binding(**otherwise: Any) -> Binding:
     plain: dict[str, Any] = {
         "check": "relevance",
         "rubric": "0123456789ab",
         "model": "scripted:a.yaml",
         "identity": {"provider": "scripted", "model": "a.yaml", "script": "00ff"},
-        "reading": "probability",
+        "method": "logprobs",
         "temperature": 0.0,
         "votes": 1,
     }
-    return Bond(**{**plain, **otherwise})
+    return Binding(**{**plain, **otherwise})
 
 
 def data(**otherwise: Any) -> Data:
@@ -35,9 +35,9 @@ def data(**otherwise: Any) -> Data:
     return Data(**{**plain, **otherwise})
 
 
-def judge_profile(bound: Bond | None = None, **otherwise: Any) -> JudgeProfile:
+def judge_profile(bound: Binding | None = None, **otherwise: Any) -> JudgeProfile:
     plain: dict[str, Any] = {"data": data(), "rates": GOOD}
-    return JudgeProfile(bond=bound or bond(), **{**plain, **otherwise})
+    return JudgeProfile(binding=bound or binding(), **{**plain, **otherwise})
 
 
 def profile(*judges: JudgeProfile, **otherwise: Any) -> Profile:

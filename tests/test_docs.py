@@ -41,7 +41,9 @@ def test_options_in_readme_and_guide_exist() -> None:
     elsewhere = {"--limit", "--help", "--update-golden", "--check"}  # pytest, ruff
     for name in ("README.md", "docs/guide.md"):
         text = re.sub(r"(?s)vllm serve.*?\|", "", read(name))
-        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", text):
+        named = re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)
+        assert named
+        for option in named:
             assert option in known | elsewhere, f"{name}: {option}"
 
 

@@ -117,11 +117,3 @@ def test_any_stretch_of_a_text_is_found_in_any_spelling(text: str, data: st.Data
     # An ellipsis folds to three points, of which a stretch may need only the first or the last.
     assert wanted in fold(text[span.start : span.end])
     assert len(fold(text[span.start : span.end])) <= len(wanted) + 4
-
-
-@given(quote=st.text(max_size=60), text=st.text(max_size=120))
-def test_a_span_always_lies_in_the_text(quote: str, text: str) -> None:
-    span = locate(quote, text)
-    if span is not None:
-        assert 0 <= span.start < span.end <= len(text)
-        assert FUZZY_BOUND <= span.score <= 100

@@ -78,23 +78,6 @@ def test_verdicts_come_with_probabilities_and_a_second_run_is_the_same_bytes(
                 assert check["votes"][0]["model"] == f"local:{SMALL}"
 
 
-@needs_small
-def test_a_structured_reading_is_valid_or_unreadable_never_an_exception(tmp_path: Path) -> None:
-    source = ROOT / "fixtures" / "norms.jsonl"
-    # Long enough for a reply of the model's that ends, and a quarter of one that does not.
-    rubric = (ROOT / "rubrics" / "relevance.yaml").read_text("utf-8")
-    assert "max_tokens: 400" in rubric
-    own = tmp_path / "relevance.yaml"
-    own.write_text(rubric.replace("max_tokens: 400", "max_tokens: 100"), "utf-8")
-    flags = {"rounds": 0, "reading": "structured", "check": ("relevance",), "reasks": 1}
-    flags |= {"rubric": (str(own),)}
-    report, lines = run(tmp_path, SMALL, source, 2, **flags)
-    assert report.summary.records == len(lines) == 2
-    for line in lines:
-        assert line["judge"]["verdict"] in ("pass", "fail", "unreadable")
-        assert line["judge"]["usage"]["replies"] >= 1
-
-
 @pytest.mark.model
 @pytest.mark.skipif(store.path(DEFAULT) is None, reason="the 1.1 GB model is not here")
 def test_the_default_model_tells_following_from_breaking(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from judge.replies import (
     JUDGING_REPLIES,
-    REWRITING_REPLIES,
     About,
     Insertions,
     LabelAnswer,
@@ -126,16 +125,6 @@ def test_evidence_has_three_words_or_is_the_whole_field(
     assert not complaint(LeaksFound, {"leaks": [{"quote": "Odd", "kind": "place"}]})
 
 
-def test_quotes_of_speeches_leaks_and_anchors_must_stand() -> None:
-    speech = {"character": "Ina", "quote": "never said"}
-    two = [{"value": n, "reason": "", "speeches": [speech] if n == 1 else []} for n in (1, 2)]
-    anchor = {"value": 1, "after": "never said", "character": "Ina", "dialogue": '"No."'}
-    one = About(texts={"story": STORY}, numbers=(1,))
-    assert "value 1: the quote" in complaint(SpeechesFound, {"values": two})
-    assert "the quote" in complaint(LeaksFound, {"leaks": [{"quote": "Oslo", "kind": "place"}]})
-    assert "value 1: the quote" in complaint(Insertions, {"insertions": [anchor]}, one)
-
-
 # ---------------------------------------------------------------- characters
 
 
@@ -151,7 +140,9 @@ def test_quotes_of_speeches_leaks_and_anchors_must_stand() -> None:
         ("Ina", ("Ina", "Odd"), True),
         ("odd", ("Ina", "Odd"), True),
         ("tray", ("Ina", "Odd"), False),
-        ("", ("Ina", "Odd"), False),
+        ("\u5c0f\u660e", (), True),
+        ("\u5c0f\u7ea2", (), False),
+        ("\u041c\u0430\u0440\u0438\u044f", (), True),
     ],
 )
 def test_a_speech_needs_a_character_who_is_there(
@@ -159,27 +150,8 @@ def test_a_speech_needs_a_character_who_is_there(
 ) -> None:
     speech = {"character": name, "quote": "I would rather paint boats"}
     reply = {"values": [{"value": 1, "reason": "", "speeches": [speech]}]}
-    record = About(texts={"story": STORY}, numbers=(1,), characters=known)
-    assert (complaint(SpeechesFound, reply, record) == "") is stands
-
-
-@pytest.mark.parametrize(
-    ("name", "story", "stands"),
-    [
-        ("\u5c0f\u660e", "\u5c0f\u660e\u8bf4\u4ed6\u7d2f\u4e86\u3002", True),
-        ("\u5c0f\u7ea2", "\u5c0f\u660e\u8bf4\u4ed6\u7d2f\u4e86\u3002", False),
-        ("J.", '"No," said J. and left.', True),
-        (
-            "\u041c\u0430\u0440\u0438\u044f",
-            "\u041c\u0430\u0440\u0438\u044f \u0443\u0448\u043b\u0430.",
-            True,
-        ),
-    ],
-)
-def test_names_are_found_in_any_script(name: str, story: str, stands: bool) -> None:
-    speech = {"character": name, "quote": story}
-    reply = {"values": [{"value": 1, "reason": "", "speeches": [speech]}]}
-    record = About(texts={"story": story}, numbers=(1,))
+    story = f"{STORY} \u5c0f\u660e\u8bf4. \u041c\u0430\u0440\u0438\u044f \u0443\u0448\u043b\u0430."
+    record = About(texts={"story": story}, numbers=(1,), characters=known)
     assert (complaint(SpeechesFound, reply, record) == "") is stands
 
 
@@ -203,7 +175,7 @@ def test_a_regenerated_story_is_another_one() -> None:
 # ---------------------------------------------------------------- shape
 
 
-@pytest.mark.parametrize("model", [*JUDGING_REPLIES.values(), *REWRITING_REPLIES.values()])
+@pytest.mark.parametrize("model", [*JUDGING_REPLIES.values(), Insertions, Rewrites, Regeneration])
 def test_an_unknown_key_or_a_missing_one_is_no_reply(model: type[Reply]) -> None:
     assert "Field required" in complaint(model, {})
     required = model.model_json_schema()["required"]
@@ -224,19 +196,3 @@ def test_sized_replies_have_exactly_so_many_parts(model: type[Reply]) -> None:
     with pytest.raises(ValidationError) as caught:
         sized.model_validate({model.per_value: []})
     assert caught.value.errors()[0]["type"] == "too_short"
-
-
-# ---------------------------------------------------------------- answers
-
-
-def test_answers_carry_their_evidence() -> None:
-    reply = ValuesReflected.model_validate(
-        {"values": [value(1, "boats", character="Ina", reason="r"), value(2)]}
-    )
-    answers = reply.answers()
-    assert (answers[1].answer, answers[1].passages, answers[1].reason) == (
-        "yes",
-        (("Ina", "boats"),),
-        "r",
-    )
-    assert (answers[2].answer, answers[2].passages, answers[2].reason) == ("no", (), None)

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import json
-from itertools import permutations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,17 +31,6 @@ def test_one_verdict_for_many_is_the_gravest_and_skipped_says_nothing(
     assert gravest(verdicts) is expected
 
 
-@pytest.mark.parametrize("pair", list(permutations(GRAVITY, 2)))
-def test_order_never_matters(pair: tuple[Verdict, Verdict]) -> None:
-    assert gravest(pair) is gravest(reversed(pair)) is min(pair, key=GRAVITY.index)
-
-
-def test_nothing_is_never_a_pass() -> None:
-    assert gravest([]) is Verdict.ABSTAIN
-    assert gravest([Verdict.SKIPPED]) is Verdict.ABSTAIN
-    assert gravest([Verdict.SKIPPED, Verdict.PASS]) is Verdict.PASS
-
-
 PASSED = Check(
     name="relevance",
     verdict=Verdict.PASS,
@@ -61,7 +48,7 @@ def test_usage_adds_up_and_an_unknown_cost_stays_unknown() -> None:
     one, two = Usage(1, 10, 5, 0.25), Usage(2, 20, 6, 0.5)
     assert one + two == Usage(3, 30, 11, 0.75)
     assert (one + Usage(1, 1, 1, None)).cost_usd is None
-    assert sum([one, two], Usage()) == Usage(3, 30, 11, 0.75)
+    assert sum([one, two], Usage()) == two + one + Usage() == Usage(3, 30, 11, 0.75)
     assert Usage(1, 1, 1, 1 / 3).as_json()["cost_usd"] == 0.33333333
 
 
@@ -86,10 +73,9 @@ def test_a_judgement_reads_back_as_it_was_written(
     finding = Finding(value=text, verdict=Verdict.FAIL, character="Ann", quote=text, predicted=(2,))
     check = Check(
         name="consistency",
-        by="accepting",
+        by="final",
         verdict=Verdict.FAIL,
         probability=0.25,
-        rule="majority",
         votes=tuple(Vote(model="m:x", seed=0, verdict=v, evidence=(finding,)) for v in votes),
         evidence=(Finding(verdict=Verdict.FAIL, reason=text),),
     )
@@ -102,14 +88,13 @@ def test_a_judgement_reads_back_as_it_was_written(
         original={text: [None, {text: 10**30}]},
         dropped=(text,),
         contradictions=(finding,),
-        extraction=Extraction.of([1.0, None]),
+        extraction=Extraction(credits=(1.0, None)),
         usage=Usage(3, 2, 1, 0.25 if known else None),
         fingerprint="00ff",
         error=Failure(type="bad-request", message=text, line=3),
     )
-    told = json.loads(judgement.as_bytes())
+    told = json.loads(json.dumps(judgement.as_json()))
     assert Judgement.model_validate(told) == judgement
-    assert json.loads(json.dumps(judgement.as_json())) == told
 
 
 def test_a_key_without_a_value_is_left_out() -> None:
@@ -118,7 +103,7 @@ def test_a_key_without_a_value_is_left_out() -> None:
     assert told["checks"] == (
         {
             "check": "relevance",
-            "by": "steering",
+            "by": "loop",
             "verdict": "pass",
             "round": 1,
             "votes": (
@@ -134,10 +119,10 @@ def test_a_key_without_a_value_is_left_out() -> None:
 
 
 def test_a_recall_is_over_what_is_settled() -> None:
-    found = Extraction.of((1.0, 0.5, 0.0, None), cut=2)
+    found = Extraction(credits=(1.0, 0.5, 0.0, None), cut=2)
     assert (found.recall, found.settled) == (0.5, (1.0, 0.5, 0.0))
-    assert Extraction.of((None,)).recall is None
-    assert Extraction.of((1.0, 1.0, 0.0)).recall == 0.666667
+    assert Extraction(credits=(None,)).recall is None
+    assert Extraction(credits=(1.0, 1.0, 0.0)).recall == 0.666667
 
 
 # ---------------------------------------------------------------- the reason

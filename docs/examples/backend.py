@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import aiohttp
 
 from judge.backends.base import Call, Completion, Mode
-from judge.backends.shape import with_schema_in_words
+from judge.backends.openai import with_schema_in_words
 from judge.errors import ServerFault
 
 
@@ -17,7 +17,7 @@ class Shout:
     modes = (Mode.JSON,)  # this server takes no schema: JSON is asked for in words
     slots = None  # no limit of its own on records under way
     seeded = False
-    reading = "structured"
+    method = "structured"
 
     def __init__(self, name: str) -> None:
         self._name, self._url = name, os.environ["SHOUT_URL"]

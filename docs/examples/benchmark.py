@@ -4,8 +4,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from judge.evaluation.benchmark import Benchmark, Choices, Fields, MeasuredModel
-from judge.evaluation.rows import each_condition
+from judge.evaluation.asking import MeasuredModel
+from judge.evaluation.benchmark import Benchmark, Choices, Fields
+from judge.evaluation.rows import Row, asked, each_row
 from judge.records import Item
 from judge.task import Task
 
@@ -20,7 +21,11 @@ CAPITAL = Task(
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
-    return each_condition(sources, choices.conditions)
+    def of_row(row: Row) -> Iterator[Item]:
+        for condition in choices.conditions:
+            yield asked(row.item, condition, row.fields, row=row.id)
+
+    return each_row(sources, of_row)
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:

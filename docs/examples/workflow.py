@@ -15,7 +15,7 @@ async def relevance(state: State) -> None:
 
 async def politeness(state: State) -> None:
     """Does anybody speak politely? `polite` is a rubric of our own (check/polite.yaml)."""
-    await state["work"].check("polite", by="accepting")
+    await state["work"].check("polite", by="final")
 
 
 def after_relevance(state: State) -> str:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
-import orjson
-
 from judge.digest import digest
-from judge.errors import UsageError
+from judge.errors import BadRequest, UsageError
 
-Reading = Literal["structured", "probability"]
+Method = Literal["structured", "logprobs"]
 
 
 class Message(TypedDict):
@@ -96,13 +93,8 @@ class Completion:
     first_token: tuple[tuple[str, float], ...] | None = None
 
     def as_text(self) -> str:
-        """As JSON, for the cache."""
-        plain = {name: getattr(self, name) for name in _COMPLETION}
-        if self.first_token is None:
-            with suppress(orjson.JSONEncodeError):
-                return orjson.dumps(plain).decode()
-        # A log-probability may be infinite, and a reply may hold half of a surrogate pair.
-        return json.dumps(plain)
+        """As JSON, for the cache; a log-probability in it may be infinite."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
     def restored(cls, plain: Mapping[str, Any]) -> Completion | None:
@@ -115,11 +107,7 @@ class Completion:
             return None
         counts = (made.input_tokens, made.output_tokens, made.cached_tokens or 0)
         sound = isinstance(made.text, str) and all(isinstance(n, int) for n in counts)
-        return made if sound and made.finish_reason in _FINISHES else None
-
-
-_COMPLETION = tuple(field.name for field in fields(Completion))
-_FINISHES = ("stop", "length", "refusal")
+        return made if sound and made.finish_reason in ("stop", "length", "refusal") else None
 
 
 class Backend(Protocol):
@@ -129,7 +117,7 @@ class Backend(Protocol):
         modes: ways to ask for JSON that may work here, best first; with one there is no probe.
         slots: records that may be worked on at once (None: no limit of its own).
         seeded: whether a call's seed reaches the model; if not, none is recorded.
-        reading: the reading that suits this backend when the user names none.
+        method: the method that suits this backend when the user names none.
 
     `complete` raises the errors of `judge.errors` that derive from `BackendError`, and nothing
     else for anything that a server or an engine does. It neither retries nor caches.
@@ -141,7 +129,7 @@ class Backend(Protocol):
     modes: tuple[Mode, ...]
     slots: int | None
     seeded: bool
-    reading: Reading
+    method: Method
 
     def __init__(self, name: str) -> None: ...
 
@@ -183,6 +171,15 @@ class HiddenStates(Protocol):
             layer: 0 for the embeddings, -1 for the last layer.
         """
         ...
+
+
+def refuse_half_pairs(call: Call) -> None:
+    """Raise BadRequest for a prompt with half of a surrogate pair, which a JSON file may hold."""
+    try:
+        "".join(message["content"] for message in call.messages).encode()
+    except UnicodeEncodeError as error:
+        told = "the prompt holds half of a surrogate pair, which cannot be sent"
+        raise BadRequest(told) from error
 
 
 def parse_model(spec: str) -> tuple[str, str]:

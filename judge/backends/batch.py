@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -24,10 +24,8 @@ import orjson
 
 from judge import errors
 from judge.backends.base import Call, Mode
-from judge.backends.batch_api import BatchAPI, request_line
-from judge.backends.faults import scrubbed
-from judge.backends.openai import OWN_URL, OpenAIBackend, openai_wire
-from judge.backends.wire import Answered
+from judge.backends.openai import OWN_URL, OpenAIBackend, openai_wire, unsuccessful
+from judge.backends.wire import Answered, Wire, scrubbed
 from judge.cache import ReplyCache
 from judge.digest import digest
 
@@ -36,6 +34,11 @@ PATIENCE_SECONDS = 3600.0
 
 MOST_BYTES = 200_000_000
 """In a file of requests; OpenAI's limit."""
+
+_ENDPOINT = "/v1/chat/completions"
+_PAGE, _MOST_PAGES = 100, 100
+_MOST_BYTES = 1 << 31
+"""In a file of results."""
 
 _LONGEST_PAUSE = 600.0
 _ENDED = frozenset(("completed", "failed", "expired", "cancelled"))
@@ -97,17 +100,7 @@ class BatchBackend(OpenAIBackend):
         self._waves: list[_Wave] = []
         self._earlier: dict[str, _Wave] = {}
         self._taken: set[str] = set()
-        self._checked = self._cut_short = False
-
-    async def ready(self) -> None:
-        """See that the batch API can be used, before the first call.
-
-        Raises:
-            BackendError: no server, no batch API, or the key is refused.
-        """
-        if not self._checked:
-            await self._api.check()
-            self._checked = True
+        self._cut_short = False
 
     async def _answered(self, body: bytes, call: Call) -> Answered:
         key = _key(body, call)
@@ -242,11 +235,7 @@ class BatchBackend(OpenAIBackend):
         return await self._patiently(lambda: self._api.results(filter(None, files)))
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """What `attempt` brings, however often the server fails within `PATIENCE_SECONDS`.
-
-        Raises:
-            BackendError: it failed in a way that asking again does not mend, or for too long.
-        """
+        """What `attempt` brings, however often the server fails within `PATIENCE_SECONDS`."""
         since, pause = time.monotonic(), self._poll
         while True:
             try:
@@ -268,15 +257,11 @@ class BatchBackend(OpenAIBackend):
         return digest({"kind": "batched", "model": dict(self.identity()), "what": what})
 
     async def _note(self, entries: Mapping[str, Mapping[str, str]]) -> None:
-        """Write entries into the cache, all in one transaction.
-
-        Raises:
-            Denied: the cache takes nothing any more, so a batch could be paid for twice.
-        """
+        """Write entries into the cache, all at once, or end: a batch could be paid for twice."""
         if self._cache is None:
             return
         texts = {key: orjson.dumps(value).decode() for key, value in entries.items()}
-        await self._cache.store(*((key, text, "batch") for key, text in texts.items()))
+        await self._cache.store(texts)
         if not self._cache.storing:
             raise errors.Denied("the cache cannot be written, so no further batch is sent")
 
@@ -293,10 +278,94 @@ def _key(body: bytes, call: Call) -> str:
 def _positive(name: str, default: float) -> float:
     variable = f"JUDGE_BATCH_{name}"
     told = os.environ.get(variable, "").strip()
-    try:
-        value = float(told) if told else default
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise errors.UsageError(f"{variable} is {told!r}, which is no positive number")
-    return value
+    with suppress(ValueError):
+        if 0 < (value := float(told or default)) < float("inf"):
+            return value
+    raise errors.UsageError(f"{variable} is {told!r}, which is no positive number")
+
+
+# ---------------------------------------------------------------- the API itself
+
+
+class BatchAPI:
+    """One server's batch API, asked about one model; raises `BackendError`, never retries."""
+
+    def __init__(self, wire: Wire, model: str) -> None:
+        self._wire = wire
+        self._what = f"batches of {model} at {wire.server}"
+
+    async def upload(self, requests: Mapping[str, bytes]) -> str:
+        """Send requests (bodies by key) as a file of lines; gives its id there."""
+        from aiohttp import FormData
+
+        form = FormData({"purpose": "batch"})
+        lines = b"".join(request_line(key, body) for key, body in requests.items())
+        form.add_field("file", lines, filename="judge.jsonl", content_type="application/jsonl")
+        # In place of the session's own type, which is JSON's.
+        kind = {"Content-Type": form().content_type}
+        answered = await self._wire.fetch("POST", "/files", data=form, headers=kind)
+        if answered.status in (404, 405):
+            raise errors.Denied(
+                f"{self._wire.server} has no batch API in OpenAI's format (HTTP {answered.status} "
+                "for /files); use --engine local, or name a server that has one"
+            )
+        return str(self._read(answered)["id"])
+
+    async def create(self, file: str) -> Mapping[str, Any]:
+        """Have a file's requests answered within 24 hours."""
+        asked = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h"}
+        return self._read(await self._wire.fetch("POST", "/batches", data=orjson.dumps(asked)))
+
+    async def get(self, batch: str) -> Mapping[str, Any] | None:
+        """How a batch stands; None if the server does not know it."""
+        answered = await self._wire.fetch("GET", f"/batches/{batch}")
+        return None if answered.status == 404 else self._read(answered)
+
+    async def find(self, file: str, *, pages: int = _MOST_PAGES) -> Mapping[str, Any] | None:
+        """The batch made of a file, newest first, at most so many pages of 100 batches far.
+
+        A batch that failed as a whole is passed over: none of its requests was answered.
+        """
+        query = {"limit": str(_PAGE)}
+        for _ in range(pages):
+            told = self._read(await self._wire.fetch("GET", "/batches", query=query), of_one=False)
+            page = told.get("data") or []
+            for batch in page:
+                if batch.get("input_file_id") == file and batch.get("status") != "failed":
+                    return dict(batch)
+            if not told.get("has_more") or not page:
+                return None
+            query["after"] = page[-1]["id"]
+        return None
+
+    async def results(self, files: Iterable[str]) -> dict[str, Answered]:
+        """What the files of an ended batch say, by the requests' keys."""
+        found: dict[str, Answered] = {}
+        for file in files:
+            answered = await self._wire.fetch("GET", f"/files/{file}/content", longest=_MOST_BYTES)
+            if answered.status >= 300:
+                raise unsuccessful(answered, self._what)
+            for line in filter(bytes.strip, answered.body.splitlines()):
+                told = orjson.loads(line)
+                if response := told.get("response"):
+                    body = orjson.dumps(response.get("body"))
+                    told_of = Answered(int(response["status_code"]), {}, body)
+                    found[str(told["custom_id"])] = told_of
+        return found
+
+    def _read(self, answered: Answered, *, of_one: bool = True) -> dict[str, Any]:
+        if answered.status >= 300:
+            raise unsuccessful(answered, self._what)
+        try:
+            told = orjson.loads(answered.body)
+        except ValueError:
+            told = None
+        if not isinstance(told, dict) or (of_one and not isinstance(told.get("id"), str)):
+            raise errors.ServerFault(f"{self._what}: the answer is no JSON object with an id")
+        return told
+
+
+def request_line(key: str, body: bytes) -> bytes:
+    """A request of a file: its body under the key that its result is told by."""
+    head = b'{"custom_id":"%s","method":"POST","url":"%s","body":'
+    return head % (key.encode(), _ENDPOINT.encode()) + body + b"}\n"

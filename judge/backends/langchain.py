@@ -7,15 +7,15 @@ chat_models.ChatOllama:llama3`) is imported and built with `model=`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from judge import errors
-from judge.backends.base import Call, Completion, Mode, Reading
-from judge.backends.faults import scrubbed, status_error
-from judge.backends.shape import strip_fence, tool, with_schema_in_words
+from judge.backends.base import Call, Completion, Method, Mode
+from judge.backends.openai import strip_fence, tool, with_schema_in_words
+from judge.backends.wire import scrubbed, status_error
 from judge.redact import reply_redactor, without_secrets
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class LangChainBackend:
     modes: tuple[Mode, ...] = (Mode.TOOLS, Mode.JSON)
     slots: int | None = None
     seeded: bool = False
-    reading: Reading = "structured"
+    method: Method = "structured"
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -65,9 +65,7 @@ class LangChainBackend:
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
         if call.logprobs is not None:
-            raise errors.BadRequest(
-                "LangChain gives no log-probabilities; use --reading structured"
-            )
+            raise errors.BadRequest("LangChain gives no log-probabilities; use --method structured")
         runnable: Any = self._model
         messages = [dict(message) for message in call.messages]
         settings: dict[str, Any] = {"max_tokens": call.max_tokens}
@@ -95,20 +93,13 @@ class LangChainBackend:
             headers = getattr(getattr(error, "response", None), "headers", None) or {}
             code = getattr(error, "code", None)
             return status_error(status, said, headers, code=code, what=self._name)
-        if any(type(cause).__name__ in _NEVER_CONNECTED for cause in _causes(error)):
-            return errors.Unreachable(said)
-        return _TRANSLATIONS.get(_family(error), errors.ServerFault)(said)
-
-
-def _family(error: Exception) -> str:
-    """The name of the first class of `error` that says what happened."""
-    return next((c.__name__ for c in type(error).__mro__ if c.__name__ in _TRANSLATIONS), "")
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__
+        cause: BaseException | None = error
+        while cause is not None:
+            if type(cause).__name__ in _NEVER_CONNECTED:
+                return errors.Unreachable(said)
+            cause = cause.__cause__
+        families = (_TRANSLATIONS.get(family.__name__) for family in type(error).__mro__)
+        return next(filter(None, families), errors.ServerFault)(said)
 
 
 def _build(name: str) -> BaseChatModel:
@@ -116,7 +107,13 @@ def _build(name: str) -> BaseChatModel:
     try:
         if "." in head:
             return _chat_model(head)(**({"model": model} if model else {}))
-        return _initialised(name)
+        from langchain.chat_models import init_chat_model
+
+        try:
+            # Retries are judge's business, where a model lets it.
+            return init_chat_model(name, max_retries=0)
+        except (TypeError, ValueError):
+            return init_chat_model(name)
     except Exception as error:
         if find_spec("langchain") is None:
             what = f"langchain:{name} needs the library langchain"
@@ -136,16 +133,6 @@ def _chat_model(dotted: str) -> type[BaseChatModel]:
     return found
 
 
-def _initialised(name: str) -> BaseChatModel:
-    """The model by LangChain's own rules; retries are judge's business, where a model lets it."""
-    from langchain.chat_models import init_chat_model
-
-    try:
-        return init_chat_model(name, max_retries=0)
-    except (TypeError, ValueError):
-        return init_chat_model(name)
-
-
 def _completion(answer: AIMessage) -> Completion:
     text = answer.content if isinstance(answer.content, str) else str(answer.text)
     if answer.tool_calls:
@@ -155,14 +142,11 @@ def _completion(answer: AIMessage) -> Completion:
     said = answer.response_metadata
     reason = str(said.get("finish_reason") or said.get("stop_reason") or "").casefold()
     refusal = answer.additional_kwargs.get("refusal")
+    refused = refusal or reason in _REFUSED
     usage = answer.usage_metadata
     return Completion(
         text=reply_redactor()(str(refusal) if refusal else strip_fence(text)),
-        finish_reason="refusal"
-        if refusal or reason in _REFUSED
-        else "length"
-        if reason in _TRUNCATED
-        else "stop",
+        finish_reason="refusal" if refused else "length" if reason in _TRUNCATED else "stop",
         input_tokens=usage["input_tokens"] if usage else 0,
         output_tokens=usage["output_tokens"] if usage else 0,
     )

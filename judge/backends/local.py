@@ -14,17 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from judge.backends.base import Call, Completion, Mode, Reading
-from judge.backends.shape import openai_arguments, refuse_half_pairs
-from judge.errors import (
-    BackendError,
-    BadRequest,
-    ContextExceeded,
-    Denied,
-    ServerFault,
-    UsageError,
-    missing_extra,
-)
+from judge import errors
+from judge.backends.base import Call, Completion, Method, Mode, refuse_half_pairs
+from judge.backends.openai import openai_arguments
 from judge.weights import store
 
 _CONTEXT_TOKENS = 8192
@@ -46,30 +38,24 @@ class LocalBackend:
     alone it slows writing down.
 
     Raises:
-        UsageError: the weights are not here or are no chat model, xllamacpp is not installed, or
+        UsageError: the weights are not here, xllamacpp is not installed, or
             $JUDGE_LOCAL_CTX is not a positive number.
     """
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
     slots: int | None = 1
     seeded: bool = True
-    reading: Reading = "probability"
+    method: Method = "logprobs"
 
     def __init__(self, name: str) -> None:
         self._path = store.resolve(name)
-        if self._path.suffix != ".gguf":
-            raise UsageError(f"{name} is no chat model")
         if find_spec("xllamacpp") is None:
-            raise missing_extra("local models need xllamacpp", "local")
+            raise errors.missing_extra("local models need xllamacpp", "local")
         self._context = _context_tokens()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="llama.cpp")
 
     def identity(self) -> Mapping[str, str]:
         """File name, SHA-256 of the weights, and the engine's version."""
-        return self._identity
-
-    @cached_property
-    def _identity(self) -> Mapping[str, str]:
         return {
             "provider": "local",
             "model": self._path.name,
@@ -78,13 +64,9 @@ class LocalBackend:
         }
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        """One reply. Cancelled, it stops the engine within one batch of prompt or one token.
-
-        Raises:
-            ContextExceeded, BadRequest, ServerFault, Denied: see `judge.errors`.
-        """
+        """One reply. Cancelled, it stops the engine within one batch of prompt or one token."""
         if call.schema is not None and mode is not Mode.JSON_SCHEMA:
-            raise BadRequest(f"local models take JSON schemas only, not {mode.value}")
+            raise errors.BadRequest(f"local models take JSON schemas only, not {mode.value}")
         refuse_half_pairs(call)
         stop = threading.Event()
         loop = asyncio.get_running_loop()
@@ -120,7 +102,7 @@ class LocalBackend:
         try:
             return xllamacpp.Server(params)
         except RuntimeError as error:
-            raise Denied(f"llama.cpp cannot load {self._path}: {error}") from error
+            raise errors.Denied(f"llama.cpp cannot load {self._path}: {error}") from error
 
     def _answer(self, call: Call, stop: threading.Event) -> Completion:
         body = openai_arguments(call, Mode.JSON_SCHEMA) | {
@@ -135,7 +117,7 @@ class LocalBackend:
             self._events(_rewound(body), stop)
             events = self._events(body, stop)
         if stop.is_set():
-            raise ServerFault("the call was cancelled")
+            raise errors.ServerFault("the call was cancelled")
         return _completion(events)
 
     def _events(
@@ -160,9 +142,9 @@ class LocalBackend:
                 {**body, **streamed, "return_progress": True}, heard
             )
         except ValueError as error:
-            raise BadRequest(str(error)) from error
+            raise errors.BadRequest(str(error)) from error
         except RuntimeError as error:
-            raise ServerFault(str(error)) from error
+            raise errors.ServerFault(str(error)) from error
         return [] if too_small else events
 
 
@@ -181,7 +163,7 @@ def _completion(events: list[dict[str, Any]]) -> Completion:
     choices = [choice for event in events for choice in event.get("choices", ())]
     timings = next((event["timings"] for event in reversed(events) if "timings" in event), None)
     if timings is None:
-        raise ServerFault("llama.cpp ended its reply early")
+        raise errors.ServerFault("llama.cpp ended its reply early")
     listed = next((choice["logprobs"] for choice in choices if choice.get("logprobs")), None)
     tokens = listed["content"][0]["top_logprobs"] if listed else None
     ended = [choice["finish_reason"] for choice in choices if choice["finish_reason"]]
@@ -195,32 +177,29 @@ def _completion(events: list[dict[str, Any]]) -> Completion:
     )
 
 
-def _error(told: Mapping[str, Any]) -> BackendError:
+def _error(told: Mapping[str, Any]) -> errors.BackendError:
     if told.get("type") == "exceed_context_size_error":
-        return ContextExceeded(
+        return errors.ContextExceeded(
             f"the prompt has {told['n_prompt_tokens']} tokens, the model's context {told['n_ctx']}"
         )
-    message = str(told.get("message", told))
-    return BadRequest(message) if 400 <= int(told.get("code", 500)) < 500 else ServerFault(message)
+    bad_call = 400 <= int(told.get("code", 500)) < 500
+    kind = errors.BadRequest if bad_call else errors.ServerFault
+    return kind(str(told.get("message", told)))
 
 
 def _context_tokens() -> int:
     text = os.environ.get("JUDGE_LOCAL_CTX", str(_CONTEXT_TOKENS))
     if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise UsageError(f"JUDGE_LOCAL_CTX is {text!r}, not a positive number of tokens")
+        raise errors.UsageError(f"JUDGE_LOCAL_CTX is {text!r}, not a positive number of tokens")
     return int(text)
 
 
 def _physical_cores() -> int:
     """Cores that this process may run on; two hardware threads of one core count once."""
-    if hasattr(os, "sched_getaffinity"):
-        return len({_siblings(cpu) for cpu in os.sched_getaffinity(0)})
-    return os.cpu_count() or 1
-
-
-def _siblings(cpu: int) -> str:
-    topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-    try:
-        return topology.read_text(encoding="ascii").strip()
-    except OSError:
-        return str(cpu)
+    if not hasattr(os, "sched_getaffinity"):
+        return os.cpu_count() or 1
+    cores = set()
+    for cpu in os.sched_getaffinity(0):
+        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        cores.add(siblings.read_text("ascii").strip() if siblings.is_file() else str(cpu))
+    return len(cores)

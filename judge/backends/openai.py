@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import orjson
 
 from judge import errors
-from judge.backends.base import Call, Completion, Mode, Reading
-from judge.backends.faults import scrubbed, status_error
-from judge.backends.shape import openai_arguments, strip_fence
-from judge.backends.wire import Answered, Wire
+from judge.backends.base import Call, Completion, Method, Mode, refuse_half_pairs
+from judge.backends.wire import Answered, Wire, scrubbed, status_error
 from judge.redact import Redactor, reply_redactor, without_secrets
 
 _log = logging.getLogger(__name__)
@@ -57,7 +56,7 @@ class OpenAIBackend:
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA, Mode.TOOLS, Mode.JSON)
     slots: int | None = None
     seeded: bool = True
-    reading: Reading = "structured"
+    method: Method = "structured"
 
     def __init__(
         self,
@@ -85,41 +84,26 @@ class OpenAIBackend:
         arguments = {"model": self._name, **self.arguments(call, mode)}
         if self._counts_completion:
             arguments["max_completion_tokens"] = arguments.pop("max_tokens")
-        try:
-            body = orjson.dumps(arguments)
-        except orjson.JSONEncodeError as error:
-            raise errors.BadRequest(
-                "the prompt holds half of a surrogate pair, which cannot be sent"
-            ) from error
-        answered = await self._answered(body, call)
+        refuse_half_pairs(call)
+        answered = await self._answered(orjson.dumps(arguments), call)
         if answered.status >= 300:
-            said, code = complaint(answered.body)
-            if "max_completion_tokens" in said and not self._counts_completion:
+            if (
+                "max_completion_tokens" in complaint(answered.body)[0]
+                and not self._counts_completion
+            ):
                 self._counts_completion = True
                 return await self.complete(call, mode)
-            what = f"{self._name} at {self._wire.server}"
-            raise status_error(
-                answered.status, scrubbed(said), answered.headers, code=code, what=what
-            )
-        read = _read(answered.body, self._redact)
+            raise unsuccessful(answered, f"{self._name} at {self._wire.server}")
+        read, what = _read(answered.body, self._redact), f"the answer of {self._wire.server}"
         if isinstance(read, str):
             # Raised here, where nothing holds the parsed answer, which may be large.
-            raise errors.ServerFault(
-                f"the answer of {self._wire.server} is no chat completion: {read}"
-            )
-        if call.logprobs and read.finish_reason != "refusal":
-            self._refuse_lacking(read)
-        return replace(read, text=strip_fence(read.text)) if mode is Mode.JSON else read
-
-    def _refuse_lacking(self, read: Completion) -> None:
-        """One answer without log-probabilities says nothing of a model that has given some."""
-        if read.first_token is not None:
+            raise errors.ServerFault(f"{what} is no chat completion: {read}")
+        if call.logprobs and read.first_token is None and read.finish_reason != "refusal":
+            if self._gave_first_token:
+                raise errors.ServerFault(f"{what} lacks the log-probabilities of earlier ones")
+        elif call.logprobs:
             self._gave_first_token = True
-        elif self._gave_first_token:
-            raise errors.ServerFault(
-                f"the answer of {self._wire.server} lacks the log-probabilities that it was asked "
-                "for, and that earlier ones had"
-            )
+        return replace(read, text=strip_fence(read.text)) if mode is Mode.JSON else read
 
     async def _answered(self, body: bytes, call: Call) -> Answered:
         return await self._post(body)
@@ -128,16 +112,12 @@ class OpenAIBackend:
         await self._wire.aclose()
 
 
-def wire(url: str, key: str, prefix: str, headers: Mapping[str, str] | None = None) -> Wire:
-    """The way to the server whose address and key $`prefix`_BASE_URL and $`prefix`_API_KEY hold.
-
-    Raises:
-        UsageError: one of them cannot be used; named in the message.
-    """
+def wire(url: str, key: str, prefix: str) -> Wire:
+    """The way to the server that $`prefix`_BASE_URL names; raises UsageError."""
     if not (key.isascii() and key.isprintable()):
         raise errors.UsageError(f"{prefix}_API_KEY holds characters that no key can hold")
     try:
-        made = Wire(url, {"Authorization": f"Bearer {key or 'none'}", **(headers or {})})
+        made = Wire(url, {"Authorization": f"Bearer {key or 'none'}"})
     except errors.UsageError as error:
         raise errors.UsageError(f"{prefix}_BASE_URL: {error}") from None
     if made.open_to_all and (key or without_secrets(url) != url.rstrip("/")):
@@ -156,11 +136,7 @@ def _warn_of_plain_http(prefix: str, server: str) -> None:
 
 
 def openai_wire(name: str) -> Wire:
-    """The way that OPENAI_BASE_URL and OPENAI_API_KEY name.
-
-    Raises:
-        UsageError: one of them is missing or cannot be used.
-    """
+    """The way that OPENAI_BASE_URL and OPENAI_API_KEY name; raises UsageError."""
     url = os.environ.get("OPENAI_BASE_URL", "").strip() or OWN_URL
     key = os.environ.get("OPENAI_API_KEY", "").strip()
     if not key and url == OWN_URL:
@@ -168,18 +144,13 @@ def openai_wire(name: str) -> Wire:
             f"openai:{name}: OPENAI_API_KEY is not set. Set it, or name another server with "
             "OPENAI_BASE_URL (a local one needs no key)"
         )
-    return wire(url, key, "OPENAI", _headers())
+    return wire(url, key, "OPENAI")
 
 
-def _headers() -> dict[str, str]:
-    headers = {}
-    for name, variable in (
-        ("OpenAI-Organization", "OPENAI_ORG_ID"),
-        ("OpenAI-Project", "OPENAI_PROJECT_ID"),
-    ):
-        if value := os.environ.get(variable, "").strip():
-            headers[name] = value
-    return headers
+def unsuccessful(answered: Answered, what: str) -> errors.BackendError:
+    """The error that an answer without success is; `what` names model and server."""
+    said, code = complaint(answered.body)
+    return status_error(answered.status, scrubbed(said), answered.headers, code=code, what=what)
 
 
 def complaint(body: bytes) -> tuple[str, str | None]:
@@ -239,8 +210,7 @@ def completion(answer: Mapping[str, Any], redact: Callable[[str], str] = str) ->
 
 def _count(told: object) -> int | None:
     """Tokens; None where what is told is no number of them, for which no reply is thrown away."""
-    counts = isinstance(told, (int, float)) and 0 <= told <= _MOST_TOKENS
-    return int(cast(float, told)) if counts else None
+    return int(told) if isinstance(told, (int, float)) and 0 <= told <= _MOST_TOKENS else None
 
 
 def _mapping(told: object) -> Mapping[str, Any]:
@@ -253,3 +223,65 @@ def _first_token(listed: Any, redact: Callable[[str], str]) -> tuple[tuple[str, 
         return None if listed is None else ()
     alternatives = listed[0].get("top_logprobs") or [listed[0]]
     return tuple((redact(str(one["token"])), float(one["logprob"])) for one in alternatives)
+
+
+# ---------------------------------------------------------------- how a schema is put to a server
+
+_JSON_REQUEST = (
+    "Reply with one JSON object and nothing else, no code fence and no remark. It must follow this "
+    "JSON schema:\n"
+)
+
+
+def strip_fence(text: str) -> str:
+    """The text without a Markdown code fence around it."""
+    bare = text.strip()
+    if bare.startswith("```") and bare.endswith("```") and "\n" in bare:
+        return bare[bare.index("\n") + 1 : -3].strip()
+    return bare
+
+
+def with_schema_in_words(call: Call) -> list[dict[str, Any]]:
+    """The messages with the schema at the end of the last one, so the prefix stays shared."""
+    messages: list[dict[str, Any]] = [dict(message) for message in call.messages]
+    wanted = _JSON_REQUEST + json.dumps(call.schema, ensure_ascii=False)
+    messages[-1]["content"] = f"{messages[-1]['content']}\n\n{wanted}"
+    return messages
+
+
+def tool(call: Call) -> dict[str, Any]:
+    """The schema as the one tool that the model must call."""
+    return {
+        "type": "function",
+        "function": {
+            "name": call.schema_name or "reply",
+            "description": "Give the answer.",
+            "parameters": dict(call.schema or {}),
+        },
+    }
+
+
+def openai_arguments(call: Call, mode: Mode) -> dict[str, Any]:
+    """Arguments for `chat.completions.create`, without the model's name."""
+    arguments: dict[str, Any] = {
+        "messages": [dict(message) for message in call.messages],
+        "max_tokens": call.max_tokens,
+    }
+    if call.temperature is not None:
+        arguments["temperature"] = call.temperature
+    if call.seed is not None:
+        arguments["seed"] = call.seed
+    if call.logprobs is not None:
+        arguments |= {"logprobs": True, "top_logprobs": call.logprobs}
+    if call.schema is None:
+        return arguments
+    if mode is Mode.JSON_SCHEMA:
+        schema = {"name": call.schema_name or "reply", "schema": dict(call.schema), "strict": True}
+        arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif mode is Mode.TOOLS:
+        chosen = {"type": "function", "function": {"name": call.schema_name or "reply"}}
+        arguments |= {"tools": [tool(call)], "tool_choice": chosen}
+    else:
+        arguments["messages"] = with_schema_in_words(call)
+        arguments["response_format"] = {"type": "json_object"}
+    return arguments

@@ -6,7 +6,7 @@ A script is a list `replies`; the first entry whose conditions (`when`) all hold
       - when: {rubric: consistency, id: story-03, contains: "words of the prompt", lacks: "others"}
         reply: {values: [...]}       # or a Jinja template that renders to JSON
       - when: {rubric: relevance}
-        p_yes: 0.9                   # for the probability reading
+        p_yes: 0.9                   # for the `logprobs` method
       - when: {rubric: quiz}
         words: {a: 0.7, b: 0.2}      # the same, where the words are not yes and no
       - when: {vote: 1}
@@ -23,41 +23,23 @@ import asyncio
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from jinja2 import Template, TemplateError
+from jinja2 import Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge import errors
-from judge.backends.base import Call, Completion, Mode, Reading
+from judge.backends.base import Call, Completion, Method, Mode
 from judge.yamlfile import read_plain
 
-_FAILS = (
-    TemplateError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
-"""What a script's own template may end in."""
-
+_KINDS = (errors.RateLimited, errors.ServerFault, errors.Unreachable, errors.Denied)
 _ERRORS: Mapping[str, type[errors.BackendError]] = {
-    kind.kind: kind
-    for kind in (
-        errors.RateLimited,
-        errors.ServerFault,
-        errors.Unreachable,
-        errors.Denied,
-        errors.BadRequest,
-        errors.ContextExceeded,
-    )
+    kind.kind: kind for kind in (*_KINDS, errors.BadRequest, errors.ContextExceeded)
 }
 
 
@@ -72,20 +54,21 @@ class _When(BaseModel):
     lacks: str | None = None
 
     def holds(self, call: Call, prompt: str) -> bool:
-        origin = call.origin
         return (
-            self.rubric in (None, origin.rubric)
-            and self.id in (None, origin.record)
-            and self.vote in (None, origin.vote)
-            and self.round in (None, origin.round)
-            and self.role in (None, call.role)
+            all(getattr(self, name) in (None, told) for name, told in _origin(call).items())
             and (self.contains is None or self.contains in prompt)
             and (self.lacks is None or self.lacks not in prompt)
         )
 
 
 _ORIGIN = ("rubric", "id", "vote", "round", "role")
-"""What an entry can match on besides the prompt."""
+
+
+def _origin(call: Call) -> dict[str, Any]:
+    """What an entry can match on besides the prompt."""
+    origin = call.origin
+    found = (origin.rubric, origin.record, origin.vote, origin.round, call.role)
+    return dict(zip(_ORIGIN, found, strict=True))
 
 
 class _Entry(BaseModel):
@@ -104,7 +87,7 @@ class _Entry(BaseModel):
 class _Script(BaseModel):
     model_config = ConfigDict(extra="forbid")
     replies: list[_Entry]
-    reading: Reading = "structured"
+    method: Method = "structured"
 
 
 class ScriptedBackend:
@@ -128,7 +111,7 @@ class ScriptedBackend:
             raise errors.UsageError(f"scripted:{name}: {where}: {first['msg']}") from error
         self._name = path.name
         self._digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-        self._used: dict[int, int] = {}
+        self._used: Counter[int] = Counter()
         entries = self._script.replies
         counted = any(entry.times is not None for entry in entries)
         self._looks_at = frozenset(
@@ -136,13 +119,11 @@ class ScriptedBackend:
             for name in _ORIGIN
             if counted or any(getattr(entry.when, name) is not None for entry in entries)
         )
-        self.reading: Reading = self._script.reading
+        self.method: Method = self._script.method
 
     def key_parts(self, call: Call) -> object:
         """What this script looks at besides the prompt."""
-        origin = call.origin
-        seen = (origin.rubric, origin.record, origin.vote, origin.round, call.role)
-        return [part for name, part in zip(_ORIGIN, seen, strict=True) if name in self._looks_at]
+        return [told for name, told in _origin(call).items() if name in self._looks_at]
 
     def identity(self) -> Mapping[str, str]:
         return {"provider": "scripted", "model": self._name, "script": self._digest}
@@ -171,12 +152,9 @@ class ScriptedBackend:
         for number, entry in enumerate(self._script.replies):
             if not entry.when.holds(call, prompt):
                 continue
-            if entry.times is not None:
-                used = self._used.get(number, 0)
-                if used >= entry.times:
-                    continue
-                self._used[number] = used + 1
-            return entry
+            if entry.times is None or self._used[number] < entry.times:
+                self._used[number] += 1
+                return entry
         raise errors.BadRequest(
             f"the script {self._name} has no reply for rubric {call.origin.rubric!r} "
             f"on record {call.origin.record!r}"
@@ -188,7 +166,7 @@ def _first_token(entry: _Entry, prompt: str) -> Completion:
     if entry.p_yes is not None:
         chances = {"Yes": entry.p_yes, "No": 1 - entry.p_yes}
     if chances is None:
-        told = "the script's entry has neither p_yes nor words for a probability reading"
+        told = "the script's entry has neither p_yes nor words for the `logprobs` method"
         raise errors.BadRequest(told)
     return Completion(
         text=max(chances, key=chances.__getitem__),
@@ -205,7 +183,7 @@ def _text(entry: _Entry, call: Call, prompt: str) -> str:
     if isinstance(entry.reply, str):
         try:
             return _compiled(entry.reply).render({**call.origin.fields(), "prompt": prompt}).strip()
-        except _FAILS as error:
+        except Exception as error:
             raise errors.BadRequest(f"the script's template fails: {error}") from error
     return json.dumps(entry.reply if entry.reply is not None else {}, ensure_ascii=False)
 

@@ -11,10 +11,9 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-from judge.backends.base import Call, Completion, Message, Mode, Reading
-from judge.backends.shape import refuse_half_pairs
+from judge import errors
+from judge.backends.base import Call, Completion, Message, Method, Mode, refuse_half_pairs
 from judge.backends.torch_model import Job, TorchModel
-from judge.errors import BackendError, BadRequest, Denied, ServerFault, UsageError, missing_extra
 from judge.weights import store
 
 DEVICE = "JUDGE_TORCH_DEVICE"
@@ -22,16 +21,16 @@ _LIBRARIES = ("torch", "transformers", "llguidance")
 _SLOTS = {"cpu": 32, "cuda": 256}
 _BATCH_TOKENS = {"cpu": 16_384, "cuda": 65_536}
 """Prompts with their padding and room for replies; halved where memory runs out."""
+_KEPT_TOKENS = {"cpu": 16_384, "cuda": 65_536}
+"""Of prompts whose keys and values are kept for the next question about the same record."""
 _GATHERING_SECONDS = 0.01
 
 
 class TransformersBackend:
     """One Hugging Face model, loaded at the first call; batches run on one thread.
 
-    `name` is a folder with config.json, safetensors and a fast tokenizer with a chat template, or a
-    hub's name that the local Hugging Face cache holds; nothing is downloaded. $JUDGE_TORCH_DEVICE
-    is cpu or cuda:N; without it the first GPU, else the CPU. Numbers are as wide as in the
-    checkpoint on a GPU, and 32 bits wide on a CPU.
+    `name` is a folder or a name in the local Hugging Face cache; nothing is downloaded.
+    $JUDGE_TORCH_DEVICE is cpu or cuda:N; without it the first GPU, else the CPU.
 
     Raises:
         UsageError: a library, the model or the device is not here.
@@ -40,12 +39,12 @@ class TransformersBackend:
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
     slots: int | None
     seeded: bool = True
-    reading: Reading = "probability"
+    method: Method = "logprobs"
 
     def __init__(self, name: str) -> None:
         self._spec = f"transformers:{name}"
         if lacking := [library for library in _LIBRARIES if find_spec(library) is None]:
-            raise missing_extra(f"{self._spec} needs {', '.join(lacking)}", "gpu")
+            raise errors.missing_extra(f"{self._spec} needs {', '.join(lacking)}", "gpu")
         self._folder, self._title = store.hugging_face(name)
         self._device = _device(os.environ.get(DEVICE, "").strip())
         self.slots = _SLOTS[self._device.type]
@@ -55,10 +54,6 @@ class TransformersBackend:
 
     def identity(self) -> Mapping[str, str]:
         """Name, SHA-256 of weights, configuration and tokenizer, libraries, numbers, device."""
-        return self._identity
-
-    @cached_property
-    def _identity(self) -> Mapping[str, str]:
         import torch
 
         gpu = self._device.type == "cuda"
@@ -72,21 +67,21 @@ class TransformersBackend:
         }
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        """One reply. Cancelled, it is dropped before the next batch or the next token.
-
-        Raises:
-            ContextExceeded, BadRequest, ServerFault, Denied: see `judge.errors`.
-        """
+        """One reply. Cancelled, it is dropped before the next batch or the next token."""
         if call.schema is not None and mode is not Mode.JSON_SCHEMA:
-            raise BadRequest(f"transformers models take JSON schemas only, not {mode.value}")
-        return (await self._done(Job(call))).completion()
+            raise errors.BadRequest(f"transformers models take JSON schemas only, not {mode.value}")
+        job = await self._done(Job(call))
+        return Completion(
+            text=self._model.tokenizer.decode(job.written, skip_special_tokens=True),
+            finish_reason="stop" if job.whole else "length",
+            input_tokens=len(job.tokens),
+            output_tokens=len(job.written),
+            cached_tokens=job.cached,
+            first_token=job.first,
+        )
 
     async def hidden(self, messages: Sequence[Message], layer: int = -1) -> Sequence[float]:
-        """The state of the prompt's last token after a layer (0: the embeddings, -1: the last).
-
-        Raises:
-            ContextExceeded, BadRequest, ServerFault, Denied: see `judge.errors`.
-        """
+        """The state of the prompt's last token after a layer (0: the embeddings, -1: the last)."""
         return (await self._done(Job(Call(messages, max_tokens=1), layer))).hidden
 
     async def _done(self, job: Job) -> Job:
@@ -120,22 +115,23 @@ class TransformersBackend:
             try:
                 self._model.prepare(job)
                 ready.append(job)
-            except (BadRequest, Denied) as error:
+            except (errors.BadRequest, errors.Denied) as error:
                 job.settle(error)
             except Exception as error:  # noqa: BLE001 - goes to the call; the thread goes on
-                job.settle(BadRequest(f"{self._spec} cannot be asked this: {error}"))
+                job.settle(errors.BadRequest(f"{self._spec} cannot be asked this: {error}"))
         for batch in _batches(ready, _BATCH_TOKENS[self._device.type]):
             self._evaluate(batch)
 
     def _evaluate(self, jobs: Sequence[Job]) -> None:
         """Answer a batch; where memory runs out it is halved, down to one call."""
-        failure: BackendError | None = None
+        failure: errors.BackendError | None = None
         try:
             self._model.answer(jobs)
         except Exception as error:  # noqa: BLE001 - goes to the calls; the thread goes on
             told = f"{self._spec} on {self._device}: {type(error).__name__}: {error}"
-            failure = BadRequest(told) if _out_of_memory(error) else ServerFault(told)
-        if isinstance(failure, BadRequest) and len(jobs) > 1:
+            self._model.kept.clear()
+            failure = errors.BadRequest(told) if _out_of_memory(error) else errors.ServerFault(told)
+        if isinstance(failure, errors.BadRequest) and len(jobs) > 1:
             self._evaluate(jobs[: len(jobs) // 2])
             self._evaluate(jobs[len(jobs) // 2 :])
         else:
@@ -164,27 +160,25 @@ class TransformersBackend:
             )
             model = model.to(self._device).eval()
         except Exception as error:
-            raise Denied(f"{self._spec} cannot be loaded on {self._device}: {error}") from error
+            told = f"{self._spec} cannot be loaded on {self._device}: {error}"
+            raise errors.Denied(told) from error
         if not tokenizer.is_fast or tokenizer.chat_template is None:
             lacking = "chat template" if tokenizer.is_fast else "tokenizer.json"
-            raise Denied(f"{self._spec} has no {lacking}")
-        return TorchModel(model, tokenizer)
+            raise errors.Denied(f"{self._spec} has no {lacking}")
+        return TorchModel(model, tokenizer, _KEPT_TOKENS[self._device.type])
 
 
 def _batches(jobs: Sequence[Job], most: int) -> Iterator[list[Job]]:
-    """Batches of at most `most` tokens, single tokens before replies, record by record."""
-    order = {job.record: place for place, job in reversed(list(enumerate(jobs)))}
-    for writes in (False, True):
-        batch, longest = list[Job](), 0
-        kind = [job for job in jobs if (job.call.max_tokens > 1) == writes]
-        for job in sorted(kind, key=lambda job: order[job.record]):
-            longest = max(longest, len(job.tokens) + job.room)
-            if batch and (len(batch) + 1) * longest > most:
-                yield batch
-                batch, longest = [], len(job.tokens) + job.room
-            batch.append(job)
-        if batch:
+    """Batches of at most `most` tokens, single tokens before replies."""
+    batch, longest = list[Job](), 0
+    for job in sorted(jobs, key=lambda job: job.call.max_tokens > 1):
+        longest = max(longest, len(job.tokens) + job.room)
+        if batch and (len(batch) + 1) * longest > most:
             yield batch
+            batch, longest = [], len(job.tokens) + job.room
+        batch.append(job)
+    if batch:
+        yield batch
 
 
 def _out_of_memory(error: Exception) -> bool:
@@ -195,14 +189,10 @@ def _out_of_memory(error: Exception) -> bool:
 
 
 def _device(wanted: str) -> Any:
-    """A torch device: `wanted`, else the first GPU, else the CPU.
-
-    Raises:
-        UsageError: there is no such device.
-    """
+    """A torch device: `wanted`, else the first GPU, else the CPU; raises UsageError."""
     import torch
 
     gpus = torch.cuda.device_count()
     if wanted not in ("", "cpu", *(f"cuda:{number}" for number in range(gpus))):
-        raise UsageError(f"{DEVICE} is {wanted!r}; it must be cpu, or cuda:N with N below {gpus}")
+        raise errors.UsageError(f"{DEVICE} is {wanted!r}; write cpu, or cuda:N with N below {gpus}")
     return torch.device(wanted or ("cuda:0" if gpus else "cpu"))

@@ -7,44 +7,36 @@ again once if it dies, and stops it at the end (`judge/serving.py`).
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from judge.backends.base import Call, Mode, Reading
-from judge.backends.openai import OpenAIBackend, Way, wire
-from judge.backends.shape import openai_arguments
+from judge.backends.base import Call, Method, Mode
+from judge.backends.openai import OpenAIBackend, Way, openai_arguments, wire
 from judge.backends.wire import Answered
 from judge.errors import ServerFault, Unreachable
-from judge.serving import ModelServer, Served
+from judge.serving import ModelServer
 
 
 class VLLMBackend(OpenAIBackend):
     """One model behind vLLM.
 
-    $JUDGE_SERVER_OPTIONS says what else is on the command line of a server that judge starts,
-    $JUDGE_SERVE_TIMEOUT how many seconds it may take until it answers (1800), $JUDGE_SERVER_LOG the
-    file that its output goes to.
-
     Raises:
-        UsageError: one of these or of VLLM_BASE_URL and VLLM_API_KEY cannot be used, or the server
-            is not installed.
+        UsageError: VLLM_BASE_URL, VLLM_API_KEY or what `ModelServer` heeds cannot be used.
     """
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA, Mode.JSON)
-    reading: Reading = "probability"
+    method: Method = "logprobs"
 
     def __init__(self, name: str) -> None:
         url = os.environ.get("VLLM_BASE_URL", "").strip()
-        self._own = None if url else _OwnServer(Served.from_environment(name))
+        self._own = None if url else _OwnServer(ModelServer(name))
         way: Way = self._own or wire(url, os.environ.get("VLLM_API_KEY", "").strip(), "VLLM")
         super().__init__(name, way=way)
 
     def identity(self) -> Mapping[str, str]:
         """A server of judge's own by what runs on it: its address is another in each run."""
         if self._own is not None:
-            return {"provider": "vllm", **self._own.served.identity()}
+            return {"provider": "vllm", **self._own.process.identity()}
         return {**super().identity(), "provider": "vllm"}
 
     def arguments(self, call: Call, mode: Mode) -> dict[str, Any]:
@@ -66,34 +58,27 @@ class VLLMBackend(OpenAIBackend):
 
 
 class _OwnServer:
-    """The way to a server of judge's own, with a key made for it."""
+    """The way to a server of judge's own."""
 
-    def __init__(self, served: Served) -> None:
-        key = secrets.token_urlsafe(32)
-        log = os.environ.get("JUDGE_SERVER_LOG", "").strip()
-        self.served = served
-        self.process = ModelServer(served, key=key, log=Path(log) if log else None)
+    def __init__(self, process: ModelServer) -> None:
+        self.process = process
         # Without the address, which would differ between two runs' lines about the same fault.
-        self.server = self.process.name
-        self._wire = wire(self.process.url, key, "VLLM")
+        self.server = process.name
+        self._wire = wire(f"{process.address}/v1", process.key, "VLLM")
 
     async def post(self, body: bytes) -> Answered:
         """Send one request to a server that answers.
 
         Raises:
-            ServerFault: the call was lost with the server; it can be asked again.
+            ServerFault: the connection was lost; the call can be made again.
             Denied: there is no server any more.
         """
         await self.process.ready()
         try:
-            answered = await self._wire.post(body)
+            return await self._wire.post(body)
         except (ServerFault, Unreachable) as error:
-            self.process.doubt()
+            await self.process.ready()
             raise ServerFault(f"{self.server}: the call was lost with the connection") from error
-        if answered.status >= 500:
-            # vLLM answers so for a while after its engine has died.
-            self.process.doubt()
-        return answered
 
     async def aclose(self) -> None:
         await self._wire.aclose()

@@ -10,21 +10,22 @@ import asyncio
 import os
 import ssl
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import format_datetime, parsedate_to_datetime
 from ipaddress import ip_address
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlencode, urljoin, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
-from judge.backends.faults import scrubbed
+from judge import errors
 from judge.errors import Denied, ServerFault, Unreachable, UsageError
-from judge.redact import secrets_of_address, without_secrets
+from judge.redact import redacted, secrets_of_address, without_secrets
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientSession, FormData
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to reach the server."""
@@ -36,6 +37,8 @@ LONGEST_ANSWER = 2 * 1024 * 1024
 """Bytes, unpacked. The parsed JSON may take sixty times as much memory."""
 
 _PATH = "/chat/completions"
+_LONGEST_TOLD = 300
+_LONGEST_PAUSE = 7 * 86_400.0
 _MOVED = frozenset((301, 302, 303, 307, 308))
 
 
@@ -92,32 +95,13 @@ class Wire:
         self._session: ClientSession | None = None
 
     async def post(self, body: bytes) -> Answered:
-        """Send one request and read all of its answer, whatever its status.
+        """One chat request; all of its answer, whatever its status.
 
         Raises:
-            Unreachable: no server was spoken to.
-            ServerFault: the connection was lost, or the answer never ended or was too long.
+            Unreachable, ServerFault: no server was spoken to; or its answer never ended.
             Denied: the server redirects; what is sent is for this address alone.
         """
-        with self._faults():
-            async with (self._session or self._opened()).post(
-                self._url, data=body, proxy=self._proxy, allow_redirects=False
-            ) as response:
-                read = await self._read(response)
-        if response.status in _MOVED and "Location" in response.headers:
-            raise Denied(
-                f"{self.server} sends its callers on to "
-                f"{self._elsewhere(response.headers['Location'])} (HTTP {response.status}). "
-                "Neither records nor key are sent there; if that is the right address, name it "
-                "instead"
-            )
-        return Answered(response.status, response.headers, read)
-
-    def _elsewhere(self, location: str) -> str:
-        try:
-            return without_secrets(urljoin(self._url, location)).removesuffix(_PATH)
-        except ValueError:
-            return "an address that is none"
+        return await self._asked("POST", self._url, LONGEST_ANSWER, data=body)
 
     async def fetch(
         self,
@@ -125,41 +109,41 @@ class Wire:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        data: bytes | AsyncIterator[bytes] | None = None,
+        data: bytes | FormData | None = None,
         headers: Mapping[str, str] | None = None,
-        into: Callable[[bytes], object] | None = None,
+        longest: int = LONGEST_ANSWER,
     ) -> Answered:
-        """One request to another `path` of the server, such as /batches.
-
-        `into` is given the body of a success piece by piece, however long it is; the answer's own
-        body is empty then.
-
-        Raises:
-            Unreachable, ServerFault: as `post`, and after `SILENCE_TIMEOUT` without a byte.
-        """
+        """One request to another `path` of the server, such as /batches; raises as `post`."""
         import aiohttp
 
+        timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=SILENCE_TIMEOUT)
+        more: dict[str, Any] = {"data": data, "headers": headers, "timeout": timeout}
+        # Files may lie elsewhere. The key goes to no other host.
+        more["allow_redirects"] = data is None
+        return await self._asked(method, self._at(path, query), longest, **more)
+
+    async def _asked(self, method: str, url: str, longest: int, **more: Any) -> Answered:
         session = self._session or self._opened()
-        timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_TIMEOUT, sock_read=SILENCE_TIMEOUT
-        )
-        asked = session.request(
-            method,
-            self._at(path, query),
-            data=data,
-            headers=headers,
-            proxy=self._proxy,
-            timeout=timeout,
-            # The key goes to no other host; neither do records.
-            allow_redirects=data is None,
-        )
+        more = {"allow_redirects": False, "proxy": self._proxy, **more}
         with self._faults():
-            async with asked as response:
-                if into is None or response.status >= 300:
-                    return Answered(response.status, response.headers, await self._read(response))
+            async with session.request(method, url, **more) as response:
+                body = bytearray()
                 async for part in response.content.iter_any():
-                    into(part)
-                return Answered(response.status, response.headers, b"")
+                    body += part
+                    if len(body) > longest:
+                        told = f"{self.server}: the answer is longer than {longest} bytes"
+                        raise ServerFault(told)
+        location = response.headers.get("Location")
+        if response.status in _MOVED and location is not None:
+            elsewhere = "an address that is none"
+            with suppress(ValueError):
+                elsewhere = without_secrets(urljoin(url, location)).removesuffix(_PATH)
+            raise Denied(
+                f"{self.server} sends its callers on to {elsewhere} (HTTP {response.status}). "
+                "Neither records nor key are sent there; if that is the right address, name it "
+                "instead"
+            )
+        return Answered(response.status, response.headers, bytes(body))
 
     def _at(self, path: str, query: Mapping[str, str] | None = None) -> str:
         scheme, place, base, own = self._base
@@ -183,23 +167,6 @@ class Wire:
         except (aiohttp.ClientError, ConnectionError, ValueError) as error:
             told = scrubbed(error) or type(error).__name__
             raise ServerFault(f"{self.server}: the connection was lost: {told}") from error
-
-    async def _read(self, response: ClientResponse) -> bytes:
-        told = response.content_length
-        if told is not None and "Content-Encoding" not in response.headers:
-            self._refuse_long(told)
-            return await response.read()
-        parts: list[bytes] = []
-        size = 0
-        async for part in response.content.iter_any():
-            size += len(part)
-            self._refuse_long(size)
-            parts.append(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def _refuse_long(self, size: int) -> None:
-        if size > LONGEST_ANSWER:
-            raise ServerFault(f"{self.server}: the answer is longer than {LONGEST_ANSWER} bytes")
 
     def _opened(self) -> ClientSession:
         import aiohttp
@@ -239,23 +206,71 @@ def _loopback(host: str) -> bool:
 
 
 def _verified() -> ssl.SSLContext:
-    """Whom to trust; nothing in the environment turns the verification off.
+    """Whom to trust; raises Unreachable where SSL_CERT_FILE names no file of certificates."""
+    import certifi
 
-    Raises:
-        Unreachable: SSL_CERT_FILE names no file of certificates, or SSL_CERT_DIR no folder.
-    """
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
-    if not (file or folder):
-        import certifi
+    try:
+        # OpenSSL reads them by itself, and says nothing where it cannot.
+        trusted = file or (None if folder else certifi.where())
+        return ssl.create_default_context(cafile=trusted, capath=folder or None)
+    except OSError as error:
+        raise Unreachable(f"SSL_CERT_FILE ({file}) holds no certificates: {error}") from error
 
-        return ssl.create_default_context(cafile=certifi.where())
-    if folder and not Path(folder).is_dir():
-        raise Unreachable(f"SSL_CERT_DIR ({folder}) is no folder")
-    context = ssl.create_default_context()
-    if file:
+
+# ---------------------------------------------------------------- what a status means
+
+
+def scrubbed(text: object) -> str:
+    """One line of at most 300 characters, without secrets (`judge.redact.redacted`)."""
+    return redacted(" ".join(str(text).split()))[:_LONGEST_TOLD]
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds (0 to a week) that the server wants to be left alone; None where it does not say.
+
+    A date is held against the server's own clock (`Date`).
+    """
+    told = headers.get("retry-after", "")
+    try:
+        seconds = float(told)
+    except ValueError:
         try:
-            # OpenSSL reads it by itself, and says nothing where it cannot.
-            context.load_verify_locations(file)
-        except OSError as error:
-            raise Unreachable(f"SSL_CERT_FILE ({file}) holds no certificates: {error}") from error
-    return context
+            now = headers.get("date") or format_datetime(datetime.now(UTC))
+            then = parsedate_to_datetime(told).timestamp()
+            seconds = then - parsedate_to_datetime(now).timestamp()
+        except (ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if seconds <= _LONGEST_PAUSE else None
+
+
+def status_error(
+    status: int, said: str, headers: Mapping[str, str], *, code: str | None = None, what: str
+) -> errors.BackendError:
+    """The error for an HTTP status from 300 up.
+
+    `said` is the server's message without secrets, `code` its own error code, `what` names model
+    and server.
+    """
+    if status < 400:
+        return errors.Denied(f"{what}: the server sends its callers elsewhere (HTTP {status})")
+    told = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+    if code == "insufficient_quota" or status == 402:
+        return errors.Denied(f"{what}: the account is out of credit ({told})")
+    if status == 429:
+        return errors.RateLimited(told, retry_after=retry_after(headers))
+    if status == 401:
+        return errors.Denied(f"{what}: the server refuses the key (HTTP 401)")
+    if status == 403:
+        return errors.Denied(f"{what}: the server refuses the key or the model ({told})")
+    if status == 404:
+        return errors.Denied(f"{what}: there is no such model, or the address is wrong ({told})")
+    if status >= 500 or status in (408, 409):
+        return errors.ServerFault(told, retry_after=retry_after(headers))
+    if code == "context_length_exceeded" or _too_long(said.lower()):
+        return errors.ContextExceeded(told)
+    return errors.BadRequest(told)
+
+
+def _too_long(said: str) -> bool:
+    return "context" in said and any(word in said for word in ("length", "exceed", "size"))

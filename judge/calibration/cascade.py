@@ -5,27 +5,52 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 
 from judge.calibration.observations import Judged
-from judge.stats.guarantee import CascadePolicy, StageData, cascade_policy, grid_from
+from judge.stats.guarantee import Guarantee, grid_from, threshold_with_guarantee
+
+LEVEL = 0.95
+"""The confidence of a guarantee."""
 
 Part = Sequence[Judged]
 """One judge's answers to one part of the labelled items."""
 
-_NEVER_SURE = -1.0
+
+@dataclass(frozen=True, slots=True)
+class CascadePolicy:
+    """A guarantee for each stage; `decided` and `passed_on` in [0, 1] are shares of all items.
+
+    A stage's `coverage` and `missing` are over the items that reach it. `decided[k]` is the share
+    of all items that stage k decides, 0 for a stage without a threshold; `passed_on` is what goes
+    on to people.
+    """
+
+    stages: tuple[Guarantee, ...]
+    decided: tuple[float, ...]
+    passed_on: float
 
 
 def policy_of(
     fitted: Sequence[Part],
     stages: Sequence[Sequence[Part]],
     agreement: float,
-    level: float,
     *,
     seed: int = 0,
 ) -> CascadePolicy:
-    """Thresholds for judges in the order in which they decide, tested on items of their own.
+    """Thresholds for a cheap judge, a stronger one and so on, that hold together at `LEVEL`.
+
+    Stage k decides an item where its confidence reaches its threshold and no stage before did;
+    what none decides goes on to people. Each stage is tested at 1 - (1 - LEVEL) / stages, on the
+    items of its own part that the stages before would have passed on.
+
+    Why that keeps the guarantee: which items reach stage k depends on earlier parts only. Given
+    those, the items of part k that reach it are an independent sample of all items that ever will,
+    and its test errs with chance at most (1 - LEVEL) / stages. With chance LEVEL none errs (the
+    union bound), and then every stage agrees at least `agreement` of the time on what it decides;
+    so does the cascade, whose agreement is their weighted mean. Had one part served two stages, the
+    first threshold would have chosen the second test's items by looking at them.
 
     Of each record one item counts, drawn at random, because the guarantee takes items as
     independent. The first one would not do: where the first value of a story is the easiest, a
@@ -36,34 +61,37 @@ def policy_of(
             grid of thresholds is drawn from them.
         stages: for each judge its own part of the labels, as answered by every judge up to it:
             `stages[k][j]` are the answers of judge j to the part of judge k.
-        agreement: how often the judges shall agree with the labels (0 to 1).
-        level: with what confidence (0 to 1), which the stages of the cascade share out.
-        seed: of the draw.
+        agreement: how often the judges shall agree with the labels, with the confidence LEVEL.
     """
-    each = 1 - (1 - level) / len(stages)
-    made = []
+    each = 1 - (1 - LEVEL) / len(stages)
+    found: list[Guarantee] = []
+    shares: list[float] = []
+    left = 1.0
     for number, answers in enumerate(stages):
-        drawn = [_one_a_record(part, seed) for part in answers]
-        own = drawn[number]
+        rows = zip(*(_one_a_record(part, seed) for part in answers), strict=True)
+        thresholds = [stage.threshold for stage in found]
+        own = [row[-1] for row in rows if not _decides(row[:-1], thresholds)]
+        drawn = {one.item.record for one in answers[number] if one.item.reference is not None}
         sure = [sureness(one) for one in _one_a_record(fitted[number], seed) if one.answer]
-        grid = grid_from(sure, max(1, len(own)), agreement=agreement, level=each) if sure else [1.0]
-        made.append(
-            StageData(
-                confidences=[sureness(one) for one in own],
-                agrees=[one.answer == one.item.reference for one in own],
-                grid=grid,
-                earlier=tuple([sureness(one) for one in part] for part in drawn[:number]),
-            )
+        size = max(1, len(drawn))
+        grid = grid_from(sure, size, agreement=agreement, level=each) if sure else [1.0]
+        stage = threshold_with_guarantee(
+            [sureness(one) for one in own],
+            [one.answer == one.item.reference for one in own],
+            grid,
+            agreement=agreement,
+            level=each,
         )
-    return cascade_policy(made, agreement=agreement, level=level)
+        found.append(stage)
+        shares.append(left * (stage.coverage.value or 0.0))
+        left -= shares[-1]
+    return CascadePolicy(tuple(found), tuple(shares), left)
 
 
 def refusal(policy: CascadePolicy, records: int) -> str | None:
     """Why the first judge that cannot be guaranteed cannot be; None if all can.
 
-    Args:
-        records: labelled ones, of which only a part goes into each test; what is missing from a
-            test is told as what is missing of all.
+    Of the labelled `records` only a part goes into each test; what is missing is told of all.
     """
     number = next((n for n, one in enumerate(policy.stages) if one.threshold is None), None)
     if number is None:
@@ -81,21 +109,23 @@ def refusal(policy: CascadePolicy, records: int) -> str | None:
 
 
 def sureness(judged: Judged) -> float:
-    """How sure a judge is, 0 to 1; -1 where it gives no answer.
-
-    A judge without probabilities is sure of each answer.
-    """
+    """How sure a judge is, 0 to 1: of each answer without probabilities; -1 without an answer."""
     if judged.answer is None:
-        return _NEVER_SURE
+        return -1.0
     return judged.probabilities.get(judged.answer, 0.0) if judged.probabilities else 1.0
 
 
 def decided(answers: Sequence[Judged], thresholds: Sequence[float | None]) -> Judged:
     """What a cascade makes of an item: the answer of the first judge that is sure enough."""
+    deciding = _decides(answers, thresholds)
+    return deciding or replace(answers[-1], outcome="abstained", answer=None)
+
+
+def _decides(answers: Sequence[Judged], thresholds: Sequence[float | None]) -> Judged | None:
     for one, threshold in zip(answers, thresholds, strict=True):
         if threshold is not None and sureness(one) >= threshold:
             return one
-    return replace(answers[-1], outcome="abstained", answer=None)
+    return None
 
 
 def _one_a_record(part: Part, seed: int) -> list[Judged]:

@@ -9,16 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from judge.judging.reading import LEAST_CHANCE, Chances, Isotonic, Logistic, Reader, features
+from judge.judging.logprobs import LEAST_CHANCE, Chances, Isotonic, Logistic, Reader, features
 from judge.rubric import Rubric
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 LEAST_ITEMS = 30
 """Fewest training items that anything is fitted to."""
@@ -70,6 +65,11 @@ class _Candidate:
     questions: tuple[int, ...]
     strength: float = 1.0
 
+    def fitted(self, part: Sequence[Read], answers: Sequence[str]) -> Logistic | Isotonic:
+        if self.name == "isotonic":
+            return _isotonic(part, self.questions[0], answers)
+        return _logistic(part, self, answers)
+
 
 def fit(rubric: Rubric, reader: Reader, train: Sequence[Read], *, seed: int = 0) -> Fit:
     """The best combination for these items.
@@ -77,14 +77,9 @@ def fit(rubric: Rubric, reader: Reader, train: Sequence[Read], *, seed: int = 0)
     Folds keep the items of a record together. Questions are added one at a time, the best first,
     as long as any is left; every set on the way is a candidate.
 
-    Args:
-        reader: how the rubric is read where nothing is fitted.
-        seed: of the folds.
-
-    Returns:
-        A fit without a combination where there are too few items (`LEAST_ITEMS`), too few of an
-        answer (`LEAST_OF_A_CLASS`) or of records, with the reason, and where the decision list
-        does best.
+    Without a combination where there are too few items (`LEAST_ITEMS`), too few of an answer
+    (`LEAST_OF_A_CLASS`) or of records, with the reason, and where the decision list, read by
+    `reader`, does best.
     """
     counts = Counter(one.answer for one in train)
     answers = [answer for answer in rubric.answers if counts[answer]]
@@ -94,93 +89,66 @@ def fit(rubric: Rubric, reader: Reader, train: Sequence[Read], *, seed: int = 0)
         told = ", ".join(f"{counts[a]} {a}" for a in rubric.answers)
         reason = f"each answer needs {LEAST_OF_A_CLASS} items to fit to; there are {told}"
         return Fit(items=len(train), reason=reason)
-    bench = _Bench(rubric, reader, train, answers, seed)
-    if not bench.folds:
+    folds = _folds(train, len(answers), seed)
+    if not folds:
         reason = "the answers are not spread over enough records to fit to some and try on others"
         return Fit(items=len(train), reason=reason)
-    tried = list(bench.tried())
-    best = min(tried, key=lambda pair: pair[1].log_loss)
-    candidate, score = best
-    combination = None if candidate is None else bench.fitted(candidate, range(len(train)))
-    return Fit(combination, score.name, tuple(one for _, one in tried), len(train))
 
-
-@dataclass(slots=True)
-class _Bench:
-    """Candidates tried on the same folds of the same items."""
-
-    rubric: Rubric
-    reader: Reader
-    train: Sequence[Read]
-    answers: Sequence[str]
-    seed: int
-    folds: list[tuple[list[int], list[int]]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        from sklearn.model_selection import StratifiedGroupKFold
-
-        splitter = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=self.seed)
-        y = [one.answer for one in self.train]
-        groups = [one.record for one in self.train]
-        if len(set(groups)) < FOLDS:
-            return
-        self.folds = [
-            (inside.tolist(), outside.tolist())
-            for inside, outside in splitter.split([[0]] * len(y), y, groups)
-            if len(outside) and len({y[place] for place in inside}) == len(self.answers)
-        ]
-
-    def tried(self) -> Iterator[tuple[_Candidate | None, Tried]]:
-        yield None, self._as_it_stands()
-        questions = sorted(self.train[0].chances)
-        single: dict[int, float] = {}
-        for question in questions:
-            for candidate in self._of_one(question):
-                tried = self._tried(candidate)
-                single[question] = min(tried.log_loss, single.get(question, math.inf))
-                yield candidate, tried
-        chosen: tuple[int, ...] = (min(single, key=lambda q: single[q]),)
-        while len(chosen) < len(questions):
-            grown = [
-                (candidate, self._tried(candidate))
-                for question in questions
-                if question not in chosen
-                for candidate in [_Candidate("logistic", (*chosen, question), 0.1)]
-            ]
-            chosen = min(grown, key=lambda pair: pair[1].log_loss)[0].questions
-            for strength in STRENGTHS:
-                candidate = _Candidate("logistic", tuple(sorted(chosen)), strength)
-                yield candidate, self._tried(candidate)
-
-    def _of_one(self, question: int) -> Iterator[_Candidate]:
-        two = len(self.train[0].chances[question]) == 2 and len(self.answers) == 2
-        for strength in STRENGTHS:
-            yield _Candidate("platt" if two else "logistic", (question,), strength)
-        if two:
-            yield _Candidate("isotonic", (question,))
-
-    def _as_it_stands(self) -> Tried:
+    def tried(candidate: _Candidate) -> Tried:
         pairs = []
-        for place in sorted(place for _, outside in self.folds for place in outside):
-            one = self.train[place]
-            decided = self.reader.decide(self.rubric, one.chances)
-            pairs.append((decided.probabilities, one.answer))
-        return _score("as it stands", self.reader.wanted(self.rubric), pairs)
-
-    def _tried(self, candidate: _Candidate) -> Tried:
-        pairs = []
-        for inside, outside in self.folds:
-            made = self.fitted(candidate, inside)
-            for place in outside:
-                one = self.train[place]
-                pairs.append((made.probabilities(one.chances), one.answer))
+        for inside, outside in folds:
+            made = candidate.fitted([train[place] for place in inside], answers)
+            pairs += [(made.probabilities(train[n].chances), train[n].answer) for n in outside]
         return _score(candidate.name, candidate.questions, pairs)
 
-    def fitted(self, candidate: _Candidate, places: Sequence[int]) -> Logistic | Isotonic:
-        part = [self.train[place] for place in places]
-        if candidate.name == "isotonic":
-            return _isotonic(part, candidate.questions[0], self.answers)
-        return _logistic(part, candidate, self.answers)
+    decisions = [
+        (reader.decide(rubric, train[place].chances).probabilities, train[place].answer)
+        for _, outside in folds
+        for place in outside
+    ]
+    scores = [(None, _score("as it stands", reader.wanted(rubric), decisions))]
+    found = [*scores, *_candidates(train, answers, tried)]
+    candidate, best = min(found, key=lambda pair: pair[1].log_loss)
+    combination = None if candidate is None else candidate.fitted(train, answers)
+    return Fit(combination, best.name, tuple(score for _, score in found), len(train))
+
+
+def _folds(train: Sequence[Read], answers: int, seed: int) -> list[tuple[list[int], list[int]]]:
+    """Places to fit to and to try on; the items of a record are on one side."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    y, groups = [one.answer for one in train], [one.record for one in train]
+    if len(set(groups)) < FOLDS:
+        return []
+    splitter = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed)
+    return [
+        (inside.tolist(), outside.tolist())
+        for inside, outside in splitter.split([[0]] * len(y), y, groups)
+        if len(outside) and len({y[place] for place in inside}) == answers
+    ]
+
+
+def _candidates(
+    train: Sequence[Read], answers: Sequence[str], tried: Callable[[_Candidate], Tried]
+) -> Iterator[tuple[_Candidate, Tried]]:
+    """Each question by itself, then sets that grow by the question that helps most."""
+    questions = sorted(train[0].chances)
+    single: dict[int, float] = {}
+    for question in questions:
+        two = len(train[0].chances[question]) == 2 and len(answers) == 2
+        name = "platt" if two else "logistic"
+        made = [_Candidate(name, (question,), strength) for strength in STRENGTHS]
+        for candidate in [*made, _Candidate("isotonic", (question,))] if two else made:
+            score = tried(candidate)
+            single[question] = min(score.log_loss, single.get(question, math.inf))
+            yield candidate, score
+    chosen: tuple[int, ...] = (min(single, key=lambda q: single[q]),)
+    while len(chosen) < len(questions):
+        grown = [(*chosen, question) for question in questions if question not in chosen]
+        chosen = min(grown, key=lambda some: tried(_Candidate("logistic", some, 0.1)).log_loss)
+        for strength in STRENGTHS:
+            candidate = _Candidate("logistic", tuple(sorted(chosen)), strength)
+            yield candidate, tried(candidate)
 
 
 def _score(
@@ -200,7 +168,11 @@ def _logistic(part: Sequence[Read], candidate: _Candidate, answers: Sequence[str
     spread[spread == 0] = 1.0
     model = LogisticRegression(C=candidate.strength, max_iter=5000)
     model.fit((x - mean) / spread, [one.answer for one in part])
-    weights, intercepts = _rows(model.coef_, model.intercept_, len(answers))
+    weights, intercepts = model.coef_, model.intercept_
+    if len(answers) == 2:
+        # scikit-learn gives two classes one row, for the second of them.
+        weights = np.vstack([-weights / 2, weights / 2])
+        intercepts = np.concatenate([-intercepts / 2, intercepts / 2])
     order = [list(model.classes_).index(answer) for answer in answers]
     weights = weights[order] / spread
     intercepts = intercepts[order] - weights @ mean
@@ -210,18 +182,6 @@ def _logistic(part: Sequence[Read], candidate: _Candidate, answers: Sequence[str
         weights=tuple(tuple(round(float(w), 6) for w in row) for row in weights),
         intercepts=tuple(round(float(b), 6) for b in intercepts),
     )
-
-
-def _rows(
-    weights: NDArray[np.float64], intercepts: NDArray[np.float64], answers: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A row for each class; scikit-learn gives two classes one row, for the second of them."""
-    import numpy as np
-
-    if answers > 2:
-        return weights, intercepts
-    half = np.vstack([-weights / 2, weights / 2])
-    return half, np.concatenate([-intercepts / 2, intercepts / 2])
 
 
 def _isotonic(part: Sequence[Read], question: int, answers: Sequence[str]) -> Isotonic:

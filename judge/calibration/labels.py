@@ -6,13 +6,13 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from operator import attrgetter
 
 from judge.calibration.agreement import JOINED, OWN_ANSWERS
 from judge.errors import UsageError
 from judge.records import Item, Kind, Problem, build
+from judge.records.base import clip
 from judge.records.labels import LabelledItem, read_labels
-from judge.records.values import clip
 from judge.rubric import TEXT_FIELDS, Rubric
 from judge.subject import Subject
 
@@ -22,17 +22,13 @@ UNNAMED = "label"
 RubricOf = Callable[[str], Rubric]
 """A check's rubric; raises UsageError where no judging rubric is called so."""
 
-_Key = tuple[str, str, int]
-
 
 def gather(
     sources: Sequence[str],
     rubric_of: RubricOf,
     *,
     checks: Sequence[str] = (),
-    records: int | None = None,
-    records_of: Mapping[str, int | None] | None = None,
-    annotators: Path | None = None,
+    records: int | Mapping[str, int | None] | None = None,
     seed: int = 0,
 ) -> tuple[dict[str, list[LabelledItem]], list[Item]]:
     """The labelled items by check, and what was left out: lines with their problem.
@@ -43,9 +39,8 @@ def gather(
     Args:
         sources: files with labels, or NAME:PATH of a public set.
         checks: those wanted; all if empty. One alone also names the labels that name none.
-        records: so many records of each check and source, drawn with `seed`; None for all.
-        records_of: the same for single sources.
-        annotators: a file with the annotators' groups.
+        records: so many records of each check and source, drawn with `seed`; None for all. A
+            mapping says it by source.
 
     Raises:
         UsageError: a source that cannot be read, no label for a check that was named, or labels of
@@ -62,40 +57,44 @@ def gather(
                 raise UsageError(f"{place}: {error}{_remedy(item, checks)}") from error
         return rubrics[item.check].answers
 
-    found: dict[str, list[LabelledItem]] = {}
+    found: dict[str, list[LabelledItem]] = defaultdict(list)
     problems: list[Item] = []
-    earlier: dict[_Key, list[LabelledItem]] = defaultdict(list)
+    key = attrgetter("record", "check", "number")
+    earlier: dict[tuple[str, str, int], list[LabelledItem]] = defaultdict(list)
     for source in sources:
-        part: dict[str, list[LabelledItem]] = {}
-        for one in _asked_for(source, checks, annotators):
+        part: dict[str, list[LabelledItem]] = defaultdict(list)
+        for one in _asked_for(source, checks):
             if isinstance(one, Item):
                 problems.append(one)
-            elif problem := _no_answer(one, answers_to(one)) or _given_before(one, earlier):
+            elif problem := _no_answer(one, answers_to(one)) or _given_before(
+                one, earlier[key(one)]
+            ):
                 problems.append(Item(one.source, one.line, None, problem=problem))
             else:
-                part.setdefault(one.check, []).append(one)
-        wanted = (records_of or {}).get(source, records)
+                part[one.check].append(one)
+        wanted = records.get(source) if isinstance(records, Mapping) else records
         for check, items in part.items():
             # Within one source its reader reports what comes twice.
             for item in items:
-                earlier[_key(item)].append(item)
-            kept = items if wanted is None else [items[p] for p in sample(items, wanted, seed)]
-            found.setdefault(check, []).extend(kept)
-    if missing := [check for check in checks if check not in found]:
-        raise UsageError(f"{', '.join(sources)}: no labels for {missing[0]}{_first(problems)}")
-    if not found:
-        raise UsageError(f"{', '.join(sources)}: no labels at all{_first(problems)}")
+                earlier[key(item)].append(item)
+            found[check] += items if wanted is None else sample(items, wanted, seed)
+    missing = [f"for {check}" for check in checks if check not in found]
+    if missing or not found:
+        told = f"{', '.join(sources)}: no labels {(missing or ['at all'])[0]}"
+        first = next((item for item in problems if item.problem is not None), None)
+        if first is not None and first.problem is not None:
+            place = f"{first.source}:{first.line}"
+            told += f"; the first line that cannot be used is {place}: {first.problem.message}"
+        raise UsageError(told)
     return found, problems
 
 
-def _asked_for(
-    source: str, checks: Sequence[str], annotators: Path | None
-) -> Iterator[LabelledItem | Item]:
+def _asked_for(source: str, checks: Sequence[str]) -> Iterator[LabelledItem | Item]:
     """What the source holds for the checks that were asked for, and its problems.
 
     Where it does not say what its labels are about, the one check that was named does.
     """
-    read = list(read_labels(source, annotators=annotators))
+    read = list(read_labels(source))
     unnamed = {one.check for one in read if isinstance(one, LabelledItem)} == {UNNAMED}
     for one in read:
         if isinstance(one, Item) or not checks or one.check in checks:
@@ -105,7 +104,6 @@ def _asked_for(
 
 
 def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
-    """The item's first answer that is none to its check's rubric."""
     given = [] if item.gold is None else [("", item.gold)]
     # A table's item stands on its first row, which need not be this annotator's.
     where = f", item {clip(item.record)},"
@@ -119,23 +117,12 @@ def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
     return None
 
 
-def _given_before(
-    item: LabelledItem, earlier: Mapping[_Key, Sequence[LabelledItem]]
-) -> Problem | None:
-    same = (one for one in earlier.get(_key(item), ()) if one.fields == item.fields)
-    first = next(same, None)
+def _given_before(item: LabelledItem, earlier: Sequence[LabelledItem]) -> Problem | None:
+    first = next((one for one in earlier if one.fields == item.fields), None)
     if first is None:
         return None
     told = f"{_told(item)}: item {clip(item.record)} was already on {first.source}:{first.line}"
     return Problem(f"{told}; give each item once, with all of its answers", type="duplicate-id")
-
-
-def _first(problems: Sequence[Item]) -> str:
-    for item in problems:
-        if item.problem is not None:
-            place = f"{item.source}:{item.line}"
-            return f"; the first line that cannot be used is {place}: {item.problem.message}"
-    return ""
 
 
 def _remedy(item: LabelledItem, checks: Sequence[str]) -> str:
@@ -144,10 +131,6 @@ def _remedy(item: LabelledItem, checks: Sequence[str]) -> str:
     if item.check == UNNAMED:
         return "; name the check with --check"
     return "; name the checks that are meant with --check, or the rubric's file with --rubric"
-
-
-def _key(item: LabelledItem) -> _Key:
-    return item.record, item.check, item.number
 
 
 def _told(item: LabelledItem) -> str:
@@ -162,10 +145,8 @@ def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0)
     """The places of the items of each part; all items of a record fall into one part.
 
     Records are taken in an order that depends on their name and the seed only, reference by
-    reference (that of a record's first item), so that every part has its share of each.
-
-    Args:
-        shares: the size of each part as a share of the records; they add up to 1.
+    reference (that of a record's first item), so that every part has its share of each. `shares`
+    are the parts' shares of the records.
     """
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
@@ -187,11 +168,11 @@ def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0)
     return [sorted(part) for part in parts]
 
 
-def sample(items: Sequence[LabelledItem], records: int, seed: int = 0) -> list[int]:
-    """The places of all items of so many records, drawn with the seed."""
+def sample(items: Sequence[LabelledItem], records: int, seed: int = 0) -> list[LabelledItem]:
+    """All items of so many records, drawn with the seed."""
     names = sorted({item.record for item in items}, key=lambda name: _drawn(name, seed))
     chosen = set(names[:records])
-    return [place for place, item in enumerate(items) if item.record in chosen]
+    return [item for item in items if item.record in chosen]
 
 
 def _drawn(name: str, seed: int) -> bytes:
@@ -218,8 +199,7 @@ def subject_of(item: LabelledItem, rubric: Rubric) -> Subject | str:
     made = _subject(item, rubric)
     if isinstance(made, str):
         return made
-    rule = rubric.verdict
-    if rule is not None and rule.pass_equals and made.label is None:
+    if rubric.verdict is not None and rubric.verdict.pass_equals and made.label is None:
         known = item.reference in rubric.answers
         made = replace(made, label=item.reference if known else rubric.answers[0])
     if missing := made.lacks(rubric.required):

@@ -4,15 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from judge.calibration.cascade import LEVEL, decided
+from judge.calibration.measures import Measures
 from judge.calibration.observations import Judged
 from judge.digest import digest
-from judge.profiles import Data, Rates, item_key
+from judge.judging.logprobs import Combination
+from judge.profiles import Binding, Data, JudgeProfile, Rates, item_key
+from judge.profiles import Guarantee as Promise
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
-from judge.stats.labels import design_effect
+from judge.stats.corrected_rate import ClusterSums
+from judge.stats.guarantee import Guarantee
+from judge.stats.intervals import plain
 from judge.subject import Subject
 
-Rated = tuple[Judged, Subject]
+
+def profile_of(
+    binding: Binding,
+    rubric: Rubric,
+    held_out: Sequence[Judged],
+    data: Data,
+    *,
+    combination: Combination | None,
+    stage: Guarantee | None,
+    agreement: float | None,
+    final: Measures,
+) -> JudgeProfile:
+    """A judge's profile; `stage` is its test for the `agreement` that was asked for, if one was."""
+    sure_at, guarantee = 0.0, None
+    if agreement is not None and stage is not None and stage.threshold is not None:
+        sure_at = stage.threshold
+        guarantee = Promise(
+            agreement=agreement,
+            level=LEVEL,
+            labels=stage.coverage.of,
+            decided=round(stage.coverage.value or 0.0, 4),
+        )
+        held_out = [decided([one], [sure_at]) for one in held_out]
+    return JudgeProfile(
+        binding=binding,
+        data=data,
+        combination=combination,
+        sure_at=sure_at,
+        guarantee=guarantee,
+        rates=rates(rubric, held_out),
+        labels=labels_by_key(rubric, held_out),
+        measures={
+            name: plain(getattr(final, name))
+            for name in ("accuracy", "kappa", "auc", "calibration_error")
+        },
+    )
 
 
 def should_pass(rubric: Rubric, subject: Subject, answer: str) -> bool:
@@ -21,41 +62,47 @@ def should_pass(rubric: Rubric, subject: Subject, answer: str) -> bool:
     return answer == rubric.verdict.expected(subject.label)
 
 
-def rates(rubric: Rubric, held_out: Sequence[Rated]) -> Rates:
+def rates(rubric: Rubric, held_out: Sequence[Judged]) -> Rates:
     """How the judge's verdicts err on items that nothing was fitted to.
 
     Those count whose reference is one of the check's answers, and not `unsure`, say.
     """
     counts = {"passed": 0, "passes": 0, "failed": 0, "fails": 0, "undecided": 0}
-    right: list[tuple[str, bool]] = []
-    for one, subject in held_out:
-        if one.item.reference not in rubric.answers:
+    right: dict[str, list[bool]] = {}
+    for one in held_out:
+        if one.subject is None or one.item.reference not in rubric.answers:
             continue
         if one.answer is None:
             counts["undecided"] += 1
             continue
-        truth = should_pass(rubric, subject, one.item.reference)
-        verdict = should_pass(rubric, subject, one.answer)
+        truth = should_pass(rubric, one.subject, one.item.reference)
+        verdict = should_pass(rubric, one.subject, one.answer)
         counts["passes" if truth else "fails"] += 1
         if truth == verdict:
             counts["passed" if truth else "failed"] += 1
-        right.append((one.item.record, truth == verdict))
-    return Rates(**counts, design_effect=round(design_effect(right), 4))
+        right.setdefault(one.item.record, []).append(truth == verdict)
+    sums = ClusterSums()
+    for hits in right.values():
+        sums.add(sum(hits), len(hits))
+    return Rates(**counts, design_effect=round(sums.design_effect, 4))
 
 
-def edited(item: LabelledItem) -> bool:
-    """Whether the record was edited until the judge passed it: its label says nothing of others."""
-    return item.slices.get("edited") == "yes"
+def rateable(judged: Sequence[Judged]) -> list[Judged]:
+    """Without what could not be put to the judge, and without edited records: they were rewritten
+    until the judge passed them, so their labels say nothing of others."""
+    return [
+        one for one in judged if one.subject is not None and one.item.slices.get("edited") != "yes"
+    ]
 
 
-def labels_by_key(rubric: Rubric, held_out: Sequence[Rated]) -> dict[str, bool]:
-    """For each item with a reference, whether it should pass; edited ones are left out."""
+def labels_by_key(rubric: Rubric, held_out: Sequence[Judged]) -> dict[str, bool]:
+    """For each item with a reference, whether it should pass."""
     known = {}
-    for one, subject in held_out:
-        if one.item.reference not in rubric.answers or edited(one.item):
-            continue
-        value = subject.value(one.item.number) if one.item.number else None
-        known[item_key(subject, value)] = should_pass(rubric, subject, one.item.reference)
+    for one in held_out:
+        if one.subject is not None and one.item.reference in rubric.answers:
+            value = one.subject.value(one.item.number) if one.item.number else None
+            passes = should_pass(rubric, one.subject, one.item.reference)
+            known[item_key(one.subject, value)] = passes
     return known
 
 
@@ -63,7 +110,7 @@ def data_of(
     sources: Sequence[str], items: Sequence[LabelledItem], fitted_on: int, held_out: int
 ) -> Data:
     """What the labels were, with a digest over items and answers."""
-    plain = sorted(
+    told = sorted(
         [
             item.record,
             str(item.number),
@@ -74,7 +121,7 @@ def data_of(
     )
     return Data(
         sources=tuple(sources),
-        digest=digest(plain)[:16],
+        digest=digest(told)[:16],
         items=len(items),
         records=len({item.record for item in items}),
         fitted_on=fitted_on,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from judge.calibration.cascade import CascadePolicy
 from judge.calibration.fitting import Fit
 from judge.calibration.measures import Measures
 from judge.calibration.observations import Judged, Unanswered
 from judge.calibration.people import AgainstPeople
-from judge.calibration.plain import plain
 from judge.profiles import JudgeProfile, Profile
 from judge.records import Item
 from judge.records.labels import Annotation
-from judge.stats.guarantee import CascadePolicy
-from judge.stats.votes import PositionEffect, position_effect
+from judge.rubric import Rubric
+from judge.stats.intervals import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +43,18 @@ class Disagreement:
     held_out: bool = True
 
 
-def disagreements(judged: Sequence[Judged], *, held_out: bool = True) -> list[Disagreement]:
-    """All of them, the surest first; those without a confidence last.
+def disagreements(
+    rubric: Rubric, judged: Sequence[Judged], held_out: Container[int]
+) -> list[Disagreement]:
+    """Those of the items at the places `held_out`, then those of the items that were fitted to.
 
-    Among equally sure ones the items come first on which more of the people are agreed, then in
-    the order of record and number.
-
-    Args:
-        judged: one judge's answers on one check.
-        held_out: whether these items were kept from what was fitted.
+    Either part has the surest first, those without a confidence last. Among equally sure ones the
+    items come first on which more of the people are agreed, then in the order of record and number.
     """
     found = []
-    for one in judged:
+    for place, one in enumerate(judged):
         item, answer, reference = one.item, one.answer, one.item.reference
-        if answer is None or reference is None or answer == reference:
+        if answer is None or reference not in rubric.answers or answer == reference:
             continue
         votes = Counter(annotation.answer for annotation in item.annotations)
         found.append(
@@ -68,37 +66,31 @@ def disagreements(judged: Sequence[Judged], *, held_out: bool = True) -> list[Di
                 reference=reference,
                 confidence=one.probabilities.get(answer),
                 evidence=one.evidence,
-                fields=item.fields,
+                fields=_shown(rubric, one),
                 votes=dict(sorted(votes.items(), key=lambda pair: (-pair[1], pair[0]))),
                 annotations=item.annotations,
                 source=item.source,
                 line=item.line,
-                held_out=held_out,
+                held_out=place in held_out,
             )
         )
 
     def rank(one: Disagreement) -> tuple[bool, float, float, str, int]:
-        agreed = max(one.votes.values()) / len(one.annotations) if one.votes else 0.0
-        return one.confidence is None, -(one.confidence or 0.0), -agreed, one.record, one.number
+        total = sum(one.votes.values())
+        agreed = max(one.votes.values()) / total if total else 0.0
+        sure = -1.0 if one.confidence is None else one.confidence
+        return not one.held_out, -sure, -agreed, one.record, one.number
 
     return sorted(found, key=rank)
 
 
-def position_bias(
-    judged: Sequence[Judged], order: Sequence[str], *, seed: int = 0, draws: int = 1000
-) -> PositionEffect | None:
-    """What turning round the order of the alternatives did; None where no item was asked in both.
-
-    Args:
-        judged: the answers of one judge on one check.
-        order: the check's alternatives in the order in which the judge was shown them.
-        seed: of the bootstrap, which draws whole records, `draws` times.
-    """
-    orders = [(one.answer, one.swapped) for one in judged]
-    if all(None in pair for pair in orders):
-        return None
-    records = [one.item.record for one in judged]
-    return position_effect(orders, order, records, seed=seed, draws=draws)
+def _shown(rubric: Rubric, judged: Judged) -> Mapping[str, Any]:
+    """What of the item the judge was shown."""
+    subject, number = judged.subject, judged.item.number
+    if subject is None:
+        return judged.item.fields
+    value = {"value": subject.value(number)} if number else {}
+    return {name: subject.texts[name] for name in rubric.fields} | value
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +100,20 @@ class JudgeReport:
     - `stands`: its measures as it stands, over all items that nothing was fitted to
     - `calibrated`: the same items under what was fitted; None where nothing was
     - `by`: the better of the two, by slice: name of the slice, then its value
-    - `position`: what naming the alternatives in the other order did
     - `people`: beside the annotators of the same items; None without two for any item
-    - `disagreements`: under the final reading, over the items that the measures are over, the
+    - `disagreements`: under the final method, over the items that the measures are over, the
       surest first; then over the items that were fitted to, marked
     - `unanswered`: over all items put to the judge
     """
 
     model: str
-    reading: str
+    method: str
     questions: tuple[str, ...]
     fit: Fit
     stands: Measures
     calibrated: Measures | None
     by: Mapping[str, Mapping[str, Measures]]
     people: AgainstPeople | None
-    position: PositionEffect | None
     disagreements: Sequence[Disagreement]
     skipped: Mapping[str, int]
     profile: JudgeProfile
@@ -131,31 +121,13 @@ class JudgeReport:
 
     @property
     def final(self) -> Measures:
-        """The measures of the reading that the profile stands for."""
+        """The measures of the method that the profile stands for."""
         return self.calibrated or self.stands
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "model": self.model,
-            "reading": self.reading,
-            "fingerprint": self.profile.fingerprint,
-            "questions": list(self.questions),
-            "fit": {
-                "how": self.fit.how,
-                "questions": list(self.fit.combination.questions) if self.fit.combination else None,
-                "items": self.fit.items,
-                "reason": self.fit.reason,
-                "tried": plain(self.fit.tried),
-            },
-            "as_it_stands": plain(self.stands),
-            "calibrated": plain(self.calibrated),
-            "by": plain(self.by),
-            "people": plain(self.people),
-            "position": plain(self.position),
-            "skipped": dict(self.skipped),
-            "unanswered": plain(self.unanswered),
-            "disagreements": plain(self.disagreements),
-        }
+        told = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
+        del told["profile"], told["fit"]["combination"]
+        return told | {"fingerprint": self.profile.fingerprint}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,24 +138,15 @@ class CheckReport:
     classes: tuple[str, ...]
     items: int
     records: int
-    referenced: int
+    with_reference: int
     fitted_on: int
     held_out: int
     judges: Sequence[JudgeReport]
     policy: CascadePolicy | None = None
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "check": self.check,
-            "classes": list(self.classes),
-            "items": self.items,
-            "records": self.records,
-            "with_reference": self.referenced,
-            "fitted_on": self.fitted_on,
-            "held_out": self.held_out,
-            "judges": [judge.as_json() for judge in self.judges],
-            "policy": plain(self.policy),
-        }
+        told: dict[str, Any] = plain(replace(self, judges=()))
+        return told | {"judges": [judge.as_json() for judge in self.judges]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +167,9 @@ class Calibration:
     def failed(self) -> bool:
         """Whether something is missing that was asked for."""
         lost = (judge.unanswered for check in self.checks for judge in check.judges)
-        return bool(self.problems or self.refused or any(one.errors or one.silent for one in lost))
+        return bool(
+            self.problems or self.refused or any(one.errors or not one.answered for one in lost)
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain JSON values; the profile is a file of its own."""

@@ -12,9 +12,9 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from judge import __version__
-from judge.cli.help import Command, Group
 from judge.cli.printing import drop_stdout, guard_streams, say, tell
 from judge.errors import Exit, JudgeError, unwritable
 from judge.redact import guard_process, redacted
@@ -33,7 +33,7 @@ COMMANDS = {
     "cache": "Look after the replies on disk.",
     "models": "Fetch and find local models.",
     "rubrics": "Show the questions that judges are asked.",
-    "workflows": "Show the workflows, as text or as pictures.",
+    "workflows": "List workflows, or draw them.",
 }
 """Each is the module of its name here, with a `command` or, for several, an `app`."""
 
@@ -41,7 +41,7 @@ EXAMPLES = """
 Examples:
   judge validate stories.jsonl -o judged.jsonl
   judge plan norms.csv -m openai:gpt-4o
-  judge COMMAND --help                          what a command does, with examples
+  judge COMMAND --help                          its options, with examples
 """
 EXIT_CODES = {
     Exit.OK: "all records have a verdict, and the gate, if one was set, holds",
@@ -55,7 +55,22 @@ EXIT_CODES = {
 _UNWRITABLE = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, errno.EBADF)
 
 
-class _Commands(Group):
+class _Command(TyperCommand):
+    """Shows options under the headings of their groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[Any]] = {}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                plain = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                heading = getattr(parameter, "rich_help_panel", None) or plain
+                groups.setdefault(heading, []).append(record)
+        for heading, records in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+class _Commands(TyperGroup):
     """Loads a command's module when it is used; the help needs none of them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -89,16 +104,15 @@ def _loaded(name: str) -> Any:
         group: Any = typer.main.get_command(several)
         group.name, group.help = name, group.help or COMMANDS[name]
         return group
-    alone = typer.Typer(add_completion=False)
-    alone.command(name, cls=Command, epilog=module.EPILOG, short_help=COMMANDS[name])(
-        module.command
-    )
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name, cls=_Command, epilog=module.EPILOG)(module.command)
     return typer.main.get_command(alone)
 
 
 app = typer.Typer(
     name="judge",
     cls=_Commands,
+    rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -123,6 +137,8 @@ def _root(
 
 def main() -> None:
     """The console script."""
+    # Imports make a million objects that all stay, which the collector would look through often.
+    gc.set_threshold(50_000)
     guard_process()
     guard_tracing()
     guard_streams()
@@ -133,7 +149,6 @@ def main() -> None:
     finally:
         # Typer replaced the hook for tracebacks.
         guard_process()
-        gc.enable()
 
 
 def _ended(step: Callable[[], object]) -> int | str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,17 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge.cli.help import Command, Group
 from judge.cli.options import Json, with_settings
-from judge.cli.printing import counted, tell
+from judge.cli.printing import counted
 from judge.errors import Exit, UsageError
 from judge.settings import Settings
 
 if TYPE_CHECKING:
     from judge.cache import ReplyCache
 
-app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @contextmanager
@@ -46,12 +43,12 @@ def _entries(number: int) -> str:
     return counted(number, "entry", "entries")
 
 
-@app.command(cls=Command)
+@app.command()
 @with_settings("cache_dir")
 def stats(context: typer.Context, settings: Settings, as_json: Json = False) -> None:
-    """Where the cache is, how many replies it holds, how large and how old it is.
+    """Say where the cache is, how large and how old.
 
-    Example: `judge cache stats --json`
+    Example: judge cache stats --json
     """
     with _opened(settings, context) as cache:
         told = cache.stats()
@@ -63,7 +60,7 @@ def stats(context: typer.Context, settings: Settings, as_json: Json = False) -> 
     typer.echo(f"size     {told.size_bytes / 1e6:.1f} MB\noldest   {oldest}")
 
 
-@app.command(cls=Command)
+@app.command()
 @with_settings("cache_dir")
 def clear(
     context: typer.Context,
@@ -72,7 +69,7 @@ def clear(
 ) -> None:
     """Remove every reply. They were paid for: asks first.
 
-    Example: `judge cache clear --cache-dir old-replies`
+    Example: judge cache clear --cache-dir old-replies
     """
     with _opened(settings, context) as cache:
         told = cache.stats()
@@ -86,37 +83,32 @@ def clear(
         typer.echo(f"removed {_entries(cache.clear())}")
 
 
-@app.command(cls=Command)
+@app.command()
 @with_settings("cache_dir")
 def prune(
     context: typer.Context,
     settings: Settings,
-    older_than: Annotated[str, typer.Option(help="An age such as 30d, 12h or 2w.")],
+    older_than: Annotated[float, typer.Option(metavar="DAYS", min=0, help="Their age.")],
 ) -> None:
-    """Remove replies that were stored longer ago than an age.
+    """Remove replies that were stored longer ago than so many days.
 
-    Example: `judge cache prune --older-than 30d`
+    Example: judge cache prune --older-than 30
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", older_than)
-    if match is None:
-        raise UsageError(f"--older-than {older_than}: give a number and s, m, h, d or w: 30d")
     with _opened(settings, context) as cache:
-        typer.echo(f"removed {_entries(cache.prune(float(match[1]) * _UNITS[match[2]]))}")
+        typer.echo(f"removed {_entries(cache.prune(older_than * 86400))}")
 
 
-@app.command(cls=Command)
+@app.command()
 @with_settings("cache_dir")
 def verify(context: typer.Context, settings: Settings) -> None:
-    """Read every reply and compare its checksum; exit 3 where one is damaged.
+    """Compare the checksums of all replies; exit 3 where one is wrong.
 
     Damaged replies are not used: a run asks for them anew.
 
-    Example: `judge cache verify --cache-dir old-replies`
+    Example: judge cache verify --cache-dir old-replies
     """
     with _opened(settings, context) as cache:
-        found = cache.verify()
-    typer.echo(f"{_entries(found.entries)}, {found.damaged} damaged")
-    if found.database is not None:
-        tell(f"the database is damaged: {found.database}")
-    if found.damaged or found.database is not None:
+        sound, damaged = cache.verify()
+    typer.echo(f"{_entries(sound)} sound, {damaged} damaged")
+    if damaged:
         raise typer.Exit(int(Exit.INCOMPLETE))

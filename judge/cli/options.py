@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 from collections.abc import Callable
@@ -45,6 +44,7 @@ Resume = Annotated[
     bool, typer.Option("--resume", help="Resume OUT: keep what is finished, redo errors.")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed for the intervals.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
 
@@ -66,36 +66,41 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(function, eval_str=True).parameters
 
-        @functools.wraps(function)
         def command(context: typer.Context, **given: Any) -> None:
-            for stray, near in strays().items():
-                nearest = f"; {near}?" if near else ""
-                tell(f"{stray} changes nothing: judge reads no such variable{nearest}")
-            settings = resolve({name: given.pop(name) for name in names})
-            for path, set_there in settings.from_files.items():
-                tell(f"from {path}: {', '.join(set_there)}")
+            settings = _resolved({name: given.pop(name) for name in names})
             if "engine" not in names:
-                from judge.run.clients import refuse_validation_only
+                from judge.run.clients import refuse_stray
 
-                refuse_validation_only(settings, context.info_name or "this command")
+                refuse_stray(settings, context.info_name or "this command")
             if "context" in own:
                 given["context"] = context
             function(**given, settings=settings)
 
         shown = [
             _keyword("context", typer.Context),
-            *(_keyword(n, p.annotation, p.default) for n, p in own.items() if n not in _GIVEN),
+            *(
+                _keyword(name, one.annotation, one.default)
+                for name, one in own.items()
+                if name not in ("context", "settings")
+            ),
             *(_keyword(name, _flag(name, helps.get(name)), None) for name in names),
         ]
         command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
         command.__annotations__ = {p.name: p.annotation for p in shown}
-        del command.__wrapped__
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
         return command
 
     return decorate
 
 
-_GIVEN = ("context", "settings")
+def _resolved(flags: dict[str, Any]) -> Settings:
+    """The settings, with a word about variables that nothing reads and what files decided."""
+    for stray in strays():
+        tell(f"{stray} changes nothing: judge reads no such variable")
+    settings = resolve(flags)
+    for path, names in settings.from_files.items():
+        tell(f"from {path}: {', '.join(names)}")
+    return settings
 
 
 def _keyword(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
@@ -105,20 +110,18 @@ def _keyword(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> in
 
 def _flag(name: str, about: str | None) -> Any:
     """The flag of a setting. Values stay text here: `resolve` says what does not fit, and where."""
-    setting, field = declared.option(name), Settings.model_fields[name]
+    setting, switch = declared.option(name), declared.is_switch(name)
+    several = isinstance(Settings.model_fields[name].default, tuple)
     word: str = declared.flag(name)
-    kind: Any = list[str] | None if isinstance(field.default, tuple) else str | None
-    if declared.is_switch(name):
-        word, kind = f"{word}/--no-{word[2:]}", bool | None
     flag: Any = typer.Option(
-        word,
+        f"{word}/--no-{word[2:]}" if switch else word,
         *filter(None, [setting.short]),
         help=about or declared.described(name),
         rich_help_panel=setting.group,
         show_default=False,
-        metavar=None if declared.is_switch(name) else declared.metavar(name),
+        metavar=None if switch else declared.metavar(name),
     )
-    return Annotated[kind, flag]
+    return Annotated[bool | None if switch else list[str] | None if several else str | None, flag]
 
 
 def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[str]:
@@ -133,17 +136,9 @@ def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[st
     raise typer.Exit(int(Exit.USAGE))
 
 
-def need_calibrate(command: str, *libraries: str) -> None:
-    """See that the statistics libraries are installed, before anything is read or asked.
-
-    Args:
-        command: what needs them.
-        libraries: those that it needs; all of the extra `calibrate` where none is named.
-
-    Raises:
-        UsageError: naming what is missing, and how to install it.
-    """
-    if missing := [name for name in libraries or _STATISTICS if find_spec(name) is None]:
+def need_calibrate(command: str) -> None:
+    """Raise UsageError where a library of the extra `calibrate` is missing."""
+    if missing := [name for name in _STATISTICS if find_spec(name) is None]:
         raise missing_extra(f"{command} needs {', '.join(missing)}", "calibrate")
 
 

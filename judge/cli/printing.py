@@ -5,17 +5,19 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from judge.redact import printable, redacted
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 _COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "magenta"}
-_GAP = "  "
+_GAP = 2
 
 
 class _Errors(io.TextIOWrapper):
@@ -34,10 +36,8 @@ class _Errors(io.TextIOWrapper):
 def guard_streams() -> None:
     """Make standard error a stream whose writes never fail, and standard output one for any text.
 
-    A run of days must not end for a log on a full disk. Lone surrogates, which records may hold,
-    have no UTF-8 form: they are written as escapes, which mean the same in JSON. Streams that are
-    closed are opened on the null device: otherwise the next file that is opened gets their number,
-    and a library that prints writes into it.
+    Lone surrogates have no UTF-8 form: they are written as escapes, which mean the same in JSON.
+    Closed streams are opened on the null device, or the next file that is opened gets their number.
     """
     while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
         continue
@@ -72,7 +72,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 def nothing(sources: Sequence[str], limit: int | None = None) -> str:
     """The message for a run that found nothing to do, which must not look like a good one."""
-    if limit == 0:
+    if limit == 0 or not sources:
         return "nothing was done: --limit 0"
     names = ("standard input" if source == "-" else source for source in sources)
     return f"no records in {', '.join(names)}"
@@ -89,28 +89,32 @@ def shortened(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[:most]}…"
 
 
-def width(*, err: bool = False) -> int:
-    """Columns to print in: those of the terminal (or of $COLUMNS), 80 where there is none."""
+def _printer(err: bool) -> Console:
+    """Prints in the columns of the terminal (or of $COLUMNS), in 80 where there is none."""
     from shutil import get_terminal_size
 
+    from rich.console import Console
+
     stream = sys.stderr if err else sys.stdout
-    return get_terminal_size((80, 24)).columns if stream and stream.isatty() else 80
+    wide = get_terminal_size((80, 24)).columns if stream and stream.isatty() else 80
+    return Console(stderr=err, width=wide, highlight=False)
 
 
-def folded(text: str, wide: int, indent: str = "") -> list[str]:
-    """The text in lines of at most `wide` columns, the later ones indented; words stay whole."""
+def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print lines folded to the columns there are, the later parts of each indented."""
     from rich.cells import cell_len
 
-    if cell_len(text) <= wide:
-        return [text]
-    lines: list[str] = []
-    for word in text.split():
-        if lines and cell_len(longer := f"{lines[-1]} {word}") <= wide:
-            lines[-1] = longer
-        else:
-            start = indent if lines else text[: len(text) - len(text.lstrip())]
-            lines.append(start + word)
-    return lines
+    wide = _printer(err).width
+    for line in map(printable, lines):
+        indent = " " * (len(line) - len(line.lstrip()))
+        parts = [line] if cell_len(line) <= wide else list[str]()
+        for word in () if parts else line.split():
+            if parts and cell_len(longer := f"{parts[-1]} {word}") <= wide:
+                parts[-1] = longer
+            else:
+                parts.append(indent + "  " * bool(parts) + word)
+        for part in parts:
+            typer.echo(part.rstrip(), err=err)
 
 
 def print_table(
@@ -135,42 +139,34 @@ def print_table(
         notes: lines below the table.
         err: print on standard error.
     """
+    from rich.box import SIMPLE_HEAD
     from rich.cells import cell_len
+    from rich.table import Table
+    from rich.text import Text
 
-    def cells(column: Sequence[str]) -> list[str]:
-        return [" ".join(printable(cell).split()) for cell in column]
-
-    def styled(line: str, **how: Any) -> str:
-        plain = "NO_COLOR" in os.environ or not any(how.values())
-        return line if plain else typer.style(line, **how)
-
-    wide = width(err=err)
-    columns = [cells(column) for column in zip(heads, *rows, strict=True)]
+    printer = _printer(err)
+    columns = [
+        [" ".join(printable(c).split()) for c in one] for one in zip(heads, *rows, strict=True)
+    ]
     worded = {*range(labels), *(heads.index(name) for name in text)}
     least = []
     for n, (head, *below) in enumerate(columns):
         # The narrowest that a column may be: its longest word or, of numbers, its longest cell.
         whole = " ".join(below).split() if n in worded else below
         least.append(max(map(cell_len, (*head.split(), *whole)), default=0))
-    for line in folded(printable(title), wide) if title else ():
-        typer.echo(styled(line, bold=True), err=err)
-    for shown in _pieces(least, labels, wide):
+    print_lines([title] if title else [], err=err)
+    for shown in _pieces(least, labels, printer.width):
         most = [max(map(cell_len, columns[n])) for n in shown]
-        widths = _widths([least[n] for n in shown], most, wide)
-        for number, row in enumerate(zip(*(columns[n] for n in shown), strict=True)):
-            parts = [folded(cell, size) for cell, size in zip(row, widths, strict=True)]
-            for across in zip_longest(*parts, fillvalue=""):
-                padded = []
-                for n, part, size, cell in zip(shown, across, widths, row, strict=True):
-                    blank = " " * (size - cell_len(part))
-                    aligned = part + blank if n in worded else blank + part
-                    padded.append(styled(aligned, fg=_COLOURS.get(cell)))
-                typer.echo(_GAP.join(padded).rstrip(), err=err)
-            if number == 0:
-                typer.echo("─" * (sum(widths) + len(_GAP) * (len(widths) - 1)), err=err)
-    for note in notes:
-        for line in folded(printable(note), wide):
-            typer.echo(styled(line, dim=True), err=err)
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        table.header_style = ""
+        widths = _widths([least[n] for n in shown], most, printer.width)
+        for n, size in zip(shown, widths, strict=True):
+            side: Literal["left", "right"] = "left" if n in worded else "right"
+            table.add_column(Text(columns[n][0]), width=size, overflow="fold", justify=side)
+        for row in zip(*(columns[n][1:] for n in shown), strict=True):
+            table.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in row))
+        printer.print(table)
+    print_lines(notes, err=err)
 
 
 def _pieces(least: Sequence[int], labels: int, wide: int) -> Iterator[list[int]]:
@@ -178,7 +174,7 @@ def _pieces(least: Sequence[int], labels: int, wide: int) -> Iterator[list[int]]
     always = list(range(labels))
     piece = list(always)
     for n in range(labels, len(least)):
-        taken = sum(least[one] for one in (*piece, n)) + len(_GAP) * len(piece)
+        taken = sum(least[one] for one in (*piece, n)) + _GAP * len(piece)
         if taken > wide and len(piece) > labels:
             yield piece
             piece = list(always)
@@ -188,7 +184,7 @@ def _pieces(least: Sequence[int], labels: int, wide: int) -> Iterator[list[int]]
 
 def _widths(least: Sequence[int], most: Sequence[int], wide: int) -> list[int]:
     """The width of each column, between the narrowest and the widest that it may have."""
-    widths, room = list(most), wide - len(_GAP) * (len(most) - 1)
+    widths, room = list(most), wide - _GAP * (len(most) - 1)
     while sum(widths) > room and widths != list(least):
         slack = [n for n, size in enumerate(widths) if size > least[n]]
         widths[max(slack, key=widths.__getitem__)] -= 1

@@ -11,23 +11,20 @@ from judge.cli import options as opt
 from judge.cli.printing import counted, nothing, tell
 from judge.errors import Exit
 
-EPILOG = """**Examples**
-
-`judge report judged.jsonl -o page.html` — counts, then the records, failed ones first
-
-`judge validate stories.jsonl | tee judged.jsonl | judge report -o page.html`
-
-`jq -c 'select(.label == "neutral")' judged.jsonl | judge report -o page.html --limit 1000`
+EPILOG = """\b
+Examples:
+  judge report judged.jsonl -o page.html
+  judge validate stories.jsonl | tee judged.jsonl | judge report -o page.html
 
 The page is one file without scripts, and asks nothing of any network.
 
-**Exit codes**: 0 all lines are on the page or counted there; 2 bad usage; 3 some lines could not
-be read as output of `judge validate`, and stand on the page by themselves.
+Exit code 3: some lines were not written by judge validate, and count for nothing.
 """
 
 
 def command(
     context: typer.Context,
+    out: Annotated[Path, typer.Option("-o", "--out", help="Write the page here.")],
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
@@ -35,10 +32,6 @@ def command(
             help="What `judge validate` wrote, also .gz and .zst; - reads stdin.",
             show_default=False,
         ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", help="Write the page here instead of standard output."),
     ] = None,
     overwrite: opt.Overwrite = False,
     limit: Annotated[
@@ -58,10 +51,10 @@ def command(
     if not quiet:
         shown = ", ".join(f"{row.shown} of {row.count} {row.verdict}" for row in made.rows)
         records = counted(made.lines, "record")
-        tell(f"wrote {out or 'the page'}: {records}; shown: {shown or 'none'}")
+        tell(f"wrote {out}: {records}; shown: {shown or 'none'}")
         if not made.lines:
             tell(nothing(sources))
     if made.foreign:
         told = f"{counted(made.foreign, 'line')} could not be read as output of judge validate"
-        tell(f"{told}: see the end of the page")
+        tell(f"{told}, the first: {made.first_foreign}")
         raise typer.Exit(int(Exit.INCOMPLETE))

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from typing import Annotated
 
 import typer
 
-from judge.cli.help import Command, Group
-from judge.cli.printing import print_table, say
+from judge.cli.printing import print_table
+from judge.errors import UsageError
 
-app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 Sources = Annotated[
     list[str] | None,
     typer.Option("--rubric", metavar="FILE|FOLDER", help="Rubrics of your own as well."),
 ]
 
 
-@app.command("list", cls=Command)
+@app.command("list")
 def list_(rubric: Sources = None) -> None:
-    """Every rubric: name, role, fields that it needs, title.
+    """List rubrics: name, role, fields that are needed, title.
 
-    Example: `judge rubrics list --rubric my-rubrics/`
+    Example: judge rubrics list --rubric my-rubrics/
     """
     from judge.rubric import collect
 
@@ -33,27 +34,15 @@ def list_(rubric: Sources = None) -> None:
     print_table(heads, rows, text=heads[1:])
 
 
-@app.command(cls=Command)
-def show(
-    name: Annotated[str, typer.Argument(help="A rubric's name, or a rubric file.")],
-    as_json: Annotated[bool, typer.Option("--json", help="The rubric itself, as JSON.")] = False,
-) -> None:
-    """The questions of one rubric, in the words that a judge reads.
+@app.command()
+def show(name: Annotated[str, typer.Argument(help="The name of a built-in rubric.")]) -> None:
+    """Print the file of a built-in rubric: its questions, or a start for your own.
 
-    Example: `judge rubrics show consistency`
+    Example: judge rubrics show consistency > mine.yaml
     """
-    from judge.rubric import as_text, named, system_text
+    from judge.rubric import builtin
 
-    rubric = named(name)
-    if as_json:
-        say(as_text(rubric))
-        return
-    say(f"{rubric.name} ({rubric.digest}): {rubric.title}\nsource: {rubric.source}")
-    say(f"shows: {', '.join(rubric.fields)}; needs: {', '.join(rubric.required)}")
-    say(f"reply: {rubric.reply}\n\nsystem\n{system_text()}\n")
-    say(f"structured question\n{rubric.readings.structured.question}")
-    steps = rubric.readings.probability.steps if rubric.readings.probability else ()
-    for number, step in enumerate(steps, 1):
-        outcome = f"yes: {step.yes or 'go on'}, no: {step.no or 'go on'}"
-        say(f"probability question {number} (threshold {step.threshold}, {outcome})")
-        say(step.question)
+    if name not in builtin():
+        raise UsageError(f"{name}: no such rubric; there are {', '.join(builtin())}")
+    text = (resources.files("judge.rubrics") / f"{name}.yaml").read_text("utf-8")
+    typer.echo(text, nl=False)

@@ -1,25 +1,25 @@
-"""What stands around a run on standard error: who judges, and the closing summary."""
+"""What stands around a run on standard error: who judges, the closing summary, what to do next."""
 
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from judge.cli.printing import counted, folded, print_table, say, shortened, tell, width
-from judge.errors import UsageError, install_hint
+import typer
+
+from judge.cli.printing import counted, nothing, print_lines, print_table, shortened, tell
+from judge.errors import Exit, UsageError, install_hint
 from judge.verdict import Judgement, Verdict
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
+    from judge.run.job import Job
     from judge.run.summary import Summary
     from judge.run.task import Report
     from judge.settings import Settings
-    from judge.stats.intervals import Estimate
 
-_AGAIN = {"reasks": "asked again", "retries": "retried"}
 _MOST_SHOWN = 160
 """Characters that are shown of an error's message."""
 
@@ -62,9 +62,9 @@ def announce(settings: Settings, *, quiet: bool) -> None:
 
 
 def print_summary(
-    report: Report, fail_under: float | None, held: bool | None, out: Path | None = None
+    report: Report, out: Path | None, fail_under: float | None, held: bool | None
 ) -> None:
-    """Verdicts by check, the pass rate, the first failures, where the output is, what it took."""
+    """Verdicts by check, the pass rate, the first failures, what it took, where the output is."""
     summary = report.summary
     counts = [*sorted(summary.checks.items()), ("record", summary.verdicts)]
     columns = [str(v) for v in Verdict if any(row.get(v) for _, row in counts)]
@@ -81,9 +81,59 @@ def print_summary(
     if out is not None and summary.records:
         page = shlex.quote(str(out.with_suffix(".html")))
         told += [f"output: {out}", f"next: judge report {shlex.quote(str(out))} -o {page}"]
-    for line in told:
-        indent = " " * (2 + len(line) - len(line.lstrip()))
-        say("\n".join(folded(line, width(err=True), indent)), err=True)
+    print_lines(told, err=True)
+
+
+def print_short(report: Report, what: str) -> None:
+    """Why items have no verdict, how many of each verdict there are, and what they took."""
+    summary = report.summary
+    for line in troubles(summary):
+        tell(line)
+    verdicts = ", ".join(f"{count} {name}" for name, count in sorted(summary.verdicts.items()))
+    tell(
+        f"{summary.records} {what} ({verdicts or 'none'}) in {report.seconds:.1f} s, "
+        f"{_exchanged(report)}"
+    )
+
+
+def end(
+    report: Report, job: Job, settings: Settings, *, quiet: bool, code: int | None = None
+) -> NoReturn:
+    """Say what ended a run early and what to type next; exit with its code, or with `code`."""
+    if report.fatal is not None:
+        tell(report.fatal)
+    if report.finished and not report.summary.records and not quiet:
+        tell(nothing(job.inputs, job.limit))
+    told = None if report.broken_pipe else _how_to_go_on(report, job, settings)
+    if told and not (report.finished and quiet):
+        tell(told)
+    raise typer.Exit(report.exit_code if code is None else code)
+
+
+def _how_to_go_on(report: Report, job: Job, settings: Settings) -> str | None:
+    """What to type after a run that left records without a verdict; None after another."""
+    count, out = report.summary.records, job.out
+    again = "with --resume" if out is not None else "run again"
+    if report.finished:
+        lost = counted(report.summary.passing_errors, "record")
+        what = f"{lost} without a verdict because the server failed"
+        again = f"{what}; the same command {again} asks once more"
+        return again if report.summary.passing_errors else None
+    if report.exit_code == Exit.USAGE and not count:
+        return None  # The same command would end in the same way.
+    if not (report.begun or count or report.batches):
+        unchanged = f" and {out} is as it was" if out is not None and out.exists() else ""
+        return f"nothing was written{unchanged}; the same command can be run again"
+    written = f"{counted(count, 'record')} {'was' if count == 1 else 'were'} written to "
+    written += str(out or "the output")
+    if report.batches:
+        batches = counted(report.batches, "batch", "batches")
+        written += f"; {batches} still at the provider"
+        return f"{written}; the same command {again} picks up the results"
+    if out is not None:
+        return f"{written}; the same command with --resume goes on from there"
+    kept = ": replies in the cache are not asked again" if settings.cache else ""
+    return f"{written}; run it again{kept}"
 
 
 def _rates(summary: Summary) -> Iterator[str]:
@@ -132,32 +182,26 @@ def troubles(summary: Summary) -> list[str]:
 def _corrected(rate: CorrectedRate) -> str:
     """One check's pass rate as the judge has it, and with its errors taken out."""
     raw, estimate = rate.corrected.raw, rate.corrected.estimate
-    told = f"{rate.check}: the judge passes {_share(raw)} of {raw.n}"
+    told = f"{rate.check}: the judge passes {raw} of {raw.n}"
     if rate.undecided:
         told += f" ({rate.undecided} undecided)"
     if estimate.value is None:
         told += f"; not corrected: {rate.corrected.reason}"
     else:
-        told += f"; corrected for its errors {_share(estimate)}, by {estimate.n} labels"
-    if rate.powered is not None and rate.powered.estimate.value is not None:
-        powered = rate.powered.estimate
-        told += f"; from {powered.n} labels on these records {_share(powered)}"
+        told += f"; corrected for its errors {estimate}, by {estimate.n} labels"
+    if rate.powered is not None:
+        told += f"; by {rate.powered.n} labels on these very records {rate.powered}"
     return told
 
 
-def _share(estimate: Estimate) -> str:
-    if estimate.value is None:
-        return "none"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.1%}"
-    return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
-
-
-def exchanged(report: Report) -> str:
+def _exchanged(report: Report) -> str:
     """How many calls were made, and how many replies came from the cache."""
-    calls = sum(counters["calls"] for counters in report.traffic.values())
-    hits = sum(counters["cache_hits"] for counters in report.traffic.values())
+    calls, hits = _total(report, "calls"), _total(report, "cache_hits")
     return f"{counted(calls, 'call')}, {counted(hits, 'reply', 'replies')} from cache"
+
+
+def _total(report: Report, what: str) -> int:
+    return sum(counters[what] for counters in report.traffic.values())
 
 
 def _effort(report: Report) -> Iterator[str]:
@@ -165,15 +209,8 @@ def _effort(report: Report) -> Iterator[str]:
     pace = fresh / report.seconds if report.seconds else 0.0
     kept = f", {report.summary.kept} kept" if report.summary.kept else ""
     took = f"{counted(fresh, 'record')} in {report.seconds:.1f} s ({pace:.2f}/s)"
-    yield f"{took}{kept}, {exchanged(report)}"
-    total: Counter[str] = Counter()
-    for counters in report.traffic.values():
-        total.update(counters)
-    parts = []
-    if total["input_tokens"]:
-        parts.append(f"{total['input_tokens']} + {total['output_tokens']} tokens")
-    parts += [f"{total[name]} {told}" for name, told in _AGAIN.items() if total[name]]
-    if report.cost:
-        parts.append(f"{report.cost:.4f} USD")
-    if parts:
-        yield "  " + ", ".join(parts)
+    yield f"{took}{kept}, {_exchanged(report)}"
+    told, heard = (_total(report, f"{way}_tokens") for way in ("input", "output"))
+    cost = f", {report.cost:.4f} USD" if report.cost else ""
+    if told or cost:
+        yield f"  {told} + {heard} tokens{cost}"

@@ -6,16 +6,14 @@ from typing import Annotated
 
 import typer
 
-from judge.cli.help import Command, Group
-
-app = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False)
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
-@app.command("list", cls=Command)
+@app.command("list")
 def list_() -> None:
-    """The workflows that are installed, with the checks that each one makes.
+    """List workflows, with the checks that each one makes.
 
-    Example: `judge workflows list`
+    Example: judge workflows list
     """
     from judge.run.workflows import load_workflow, workflow_names
 
@@ -24,11 +22,11 @@ def list_() -> None:
         typer.echo(f"{name}\t{workflow.title}\t{', '.join((*workflow.checks, *workflow.counted))}")
 
 
-@app.command(cls=Command)
+@app.command()
 def draw(name: Annotated[str, typer.Argument(help="extraction, norm or story.")]) -> None:
-    """Print a workflow as a Mermaid diagram, which GitHub and most editors draw.
+    """Print a workflow as a Mermaid diagram.
 
-    Example: `judge workflows draw story > story.mmd`
+    Example: judge workflows draw story > story.mmd
     """
     from judge.run.workflows import load_workflow
 

@@ -1,4 +1,4 @@
-"""Asking the measured model: from tasks to calls, and from replies to answers."""
+"""The measured model: from tasks to calls, and from replies to answers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, create_model
 
-from judge.backends.base import Call, Origin, Prompt, Reading
-from judge.evaluation.benchmark import NoAnswer
+from judge.backends.base import Call, Method, Origin, Prompt
+from judge.evaluation.benchmark import Fields, NoAnswer
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
-from judge.judging.reading import TOP_TOKENS, word_chances
+from judge.judging.logprobs import TOP_TOKENS, word_chances
 from judge.replies import About, Reply
 from judge.task import Task, load_task
 from judge.verdict import Usage
@@ -49,17 +49,23 @@ R = TypeVar("R", bound=Reply)
 
 
 @dataclass(slots=True)
-class Examinee:
-    """The measured model while it is asked about one item; fulfils `MeasuredModel`.
+class MeasuredModel:
+    """The measured model, asked about one item by tasks (rubrics/tasks/NAME.yaml, or a Task).
 
-    With a `probability` reading choices are read off the first token's log-probabilities, and
-    nothing is generated; everything else is a typed reply, or free text.
+    `texts` are the fields that the task shows or names in its question; missing ones are not shown.
+    All methods raise NoAnswer where there is no answer, BackendError where there is no reply. With
+    the `logprobs` method choices are read off the first token's log-probabilities; everything else
+    is a typed reply, or free text.
+
+    `steps` goes into the output line: what was written on the way. `probabilities` are those of the
+    last choice, by answer. `usage` is what the calls took so far; `note` is to be known of the
+    answer (a text was cut off).
     """
 
     client: Client
-    reading: Reading
+    method: Method
     sampling: Sampling
-    fields: Mapping[str, Any]
+    fields: Fields
     steps: dict[str, Any] = field(default_factory=dict)
     probabilities: dict[str, float] | None = None
     usage: Usage = field(default_factory=Usage)
@@ -72,11 +78,11 @@ class Examinee:
         options: Sequence[str],
         answers: Sequence[str] = (),
     ) -> str:
-        """See `MeasuredModel`."""
+        """One of the options, as the one of `answers` in the same place, else as it stands."""
         found = load_task(task)
         marks = found.marks(options)
         prompt = found.prompt(texts, options)
-        if self.reading == "probability":
+        if self.method == "logprobs":
             chances = await self._chances(found, prompt, marks)
             self.probabilities = dict(zip(answers or options, chances, strict=True))
             place = max(range(len(chances)), key=chances.__getitem__)
@@ -88,19 +94,19 @@ class Examinee:
     async def select(
         self, task: str | Task, texts: Mapping[str, str], options: Sequence[str], count: int
     ) -> list[str]:
-        """See `MeasuredModel`."""
+        """Exactly `count` different options."""
         found = load_task(task)
         marks = found.marks(options)
         reply = await self._reply(found, found.prompt(texts, options), _selected_of(marks, count))
         return [options[marks.index(one)] for one in reply.answers]
 
     async def list_texts(self, task: str | Task, texts: Mapping[str, str]) -> list[str]:
-        """See `MeasuredModel`."""
+        """A list of short texts."""
         found = load_task(task)
         return (await self._reply(found, found.prompt(texts), Listed)).entries
 
     async def write(self, task: str | Task, texts: Mapping[str, str], *, draw: int = 0) -> str:
-        """See `MeasuredModel`. A text that was cut off is given, with a `note` that says so."""
+        """Free text; draw `draw` of the same question is another sample, with another seed."""
         found = load_task(task)
         completion, usage = await self.client.write(self._call(found, found.prompt(texts), draw))
         self.usage += usage
@@ -152,17 +158,11 @@ class Examinee:
 @lru_cache(maxsize=256)
 def _chosen_of(marks: tuple[str, ...]) -> type[Chosen]:
     one: Any = Literal[marks]
-    made: type[Chosen] = create_model(
-        "Chosen", __base__=Chosen, __module__=__name__, answer=(one, ...)
-    )
-    return made
+    return create_model("Chosen", __base__=Chosen, __module__=__name__, answer=(one, ...))
 
 
 @lru_cache(maxsize=256)
 def _selected_of(marks: tuple[str, ...], count: int) -> type[Selected]:
-    each: Any = Literal[marks]
-    several: Any = Annotated[list[each], Field(min_length=count, max_length=count)]
-    made: type[Selected] = create_model(
-        "Selected", __base__=Selected, __module__=__name__, answers=(several, ...)
-    )
-    return made
+    one: Any = Literal[marks]
+    several: Any = Annotated[list[one], Field(min_length=count, max_length=count)]
+    return create_model("Selected", __base__=Selected, __module__=__name__, answers=(several, ...))

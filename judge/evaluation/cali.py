@@ -1,258 +1,247 @@
-"""CALI: inference that differs between cultures, and three tasks that tell why a model misses it.
+"""CALI: inference that differs between cultures, on pairs rated by people of two countries.
 
-Huang & Yang, "Culturally Aware Natural Language Inference", sections 5.1, 5.2 and D.2.
+Huang & Yang, "Culturally Aware Natural Language Inference", sections 3.6 and 5.1. The released
+`data.tsv` holds premise, hypothesis, us_ratings and in_ratings.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
 from random import Random
 from typing import Any
 
-from judge.errors import UsageError
-from judge.evaluation.benchmark import (
-    Benchmark,
-    Choices,
-    Fields,
-    Grader,
-    MeasuredModel,
-    Result,
-    exact,
-)
-from judge.evaluation.cali_rows import (
-    CONDITIONS,
-    ENTAIL,
-    ENTAILED,
-    EQUAL,
-    FIRST,
-    GROUPS,
-    LABEL_SETS,
-    NOT_ENTAIL,
-    SECOND,
-    Pair,
-    classes_of,
-    compared,
-    pair_of,
-)
-from judge.evaluation.cali_tables import GRADED, tables
-from judge.evaluation.rows import asked, each_row, read_sources
-from judge.records import Item
+from judge.evaluation.asking import MeasuredModel
+from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result, exact
+from judge.evaluation.rows import Row, asked, each_row
+from judge.evaluation.tables import Cell, Sample, Table, class_scores, results_table
+from judge.records import RESERVED, Item
+from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of
+from judge.stats.intervals import Estimate
+from judge.stats.votes import Threshold, majority
 
-COUNTRIES = {"us": "the United States", "in": "India"}
+GROUPS = ("us", "in")
+"""The two groups that rated; ratings and culture indicators go by these names."""
 
-_PERCENTAGES = tuple(range(0, 101, 10))
-_NEEDS = {
-    "entailment": "premise, hypothesis and ratings",
-    "percentage": "premise, hypothesis and ratings",
-    "alternatives": "a premise, hypothesis and ratings, with another hypothesis to the premise",
-    "knowledge": "question and norms",
-    "context": "premise and norms",
-    "inference": "premise, hypothesis, norms and ratings",
-}
+LABEL_SETS = ("all", *GROUPS)
+"""The sets of labels of table 2: both groups' ratings together, and each group's own."""
+
+STRONG = Threshold(Fraction(3, 4))
+"""Section 3.6: pairs are kept where in one group at least this share gave the same label."""
+
+ENTAIL, NOT_ENTAIL = "entail", "not entail"
+"""Section 5.1: a binary classification that treats only entailment as positive."""
+
+FIRST, SECOND, EQUAL = "hypothesis 1", "hypothesis 2", "same"
+"""Answers of the choice of plausible alternatives, numbered as the hypotheses are in the file."""
+
+CLASSES = {"entailment": (ENTAIL, NOT_ENTAIL), "alternatives": (FIRST, SECOND, EQUAL)}
+CONDITIONS = tuple(f"{task}{more}" for task in CLASSES for more in ("", "+us", "+in"))
+
+_COUNTRIES = {"us": "the United States", "in": "India"}
+_RANK = {"contradiction": 0, "neutral": 1, "entailment": 2}
+_SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", "5": "entailment"}
+
+# ------------------------------------------------------------ pairs
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One line; `ratings` are labels by group."""
+
+    row: Row
+    premise: str
+    hypothesis: str
+    ratings: Mapping[str, Sequence[str]]
+
+    @cached_property
+    def labels(self) -> dict[str, str | None]:
+        """The majority label of each of LABEL_SETS, None where the ratings diverge (3.6)."""
+        pooled = [label for group in GROUPS for label in self.ratings[group]]
+        return {"all": majority(pooled), **{g: majority(self.ratings[g]) for g in GROUPS}}
+
+    @property
+    def kept(self) -> bool:
+        """Whether the paper keeps the pair: one group at least agrees strongly (3.6)."""
+        return any(majority(self.ratings[group], STRONG) is not None for group in GROUPS)
+
+
+def label_of(rating: object, column: str) -> str:
+    """A rating as a label: E, N, C or their words, or 1 to 5.
+
+    On the scale 1 is contradiction, 3 neutral, 5 entailment (3.6). What 2 and 4 stand for depends
+    on the annotator, whom the released lists do not name: they are neutral, as for most.
+
+    Raises:
+        LabelError: none of these.
+    """
+    text = str(rating).strip()
+    if not isinstance(rating, bool) and text in _SCALE:
+        return _SCALE[text]
+    return one_of(rating, ENTAILMENT, column)
+
+
+def _pair(row: Row) -> Pair:
+    folded = {key.strip().casefold(): content for key, content in row.fields.items()}
+    ratings = {}
+    for group in GROUPS:
+        column = f"{group}_ratings"
+        if column not in folded:
+            raise LabelError(f"field {column!r} is missing", column)
+        ratings[group] = [label_of(one, column) for one in listed(folded[column], column)]
+    if not any(ratings.values()):
+        raise LabelError("fields 'us_ratings' and 'in_ratings' are both empty", "us_ratings")
+    return Pair(row, text_of(folded, "premise"), text_of(folded, "hypothesis"), ratings)
+
 
 # ------------------------------------------------------------ items
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
-    """One item a question. A line is asked in every condition that it has the fields for.
+    """One item a question: a pair's own in `entailment`, in `alternatives` of every two pairs.
 
-    Beside the line's own fields each item has `row`, the name of its premise (of its question in
-    the knowledge task), because items about one premise are drawn together; `pair`, the line's own
-    name; `country`, whose culture is indicated or asked about, or None; `kept`, whether the paper
-    keeps the pair; and `gold_all`, `gold_us`, `gold_in` (None where raters diverge), of which
-    `gold` is the one that the indicator names, else `gold_all`.
+    An item's `row` is its premise, because items about one premise are drawn together; `country`
+    whose culture is indicated, or None; `kept` whether the paper keeps the pair; `gold` the one of
+    `gold_all`, `gold_us`, `gold_in` (None where raters diverge) that the indicator names.
 
     Raises:
-        UsageError: a source that cannot be read, or no line can be asked in one of the conditions.
+        UsageError: a source that cannot be read.
     """
-    lines = list(each_row(read_sources(sources), lambda row: [pair_of(row)]))
-    pairs = [line for line in lines if isinstance(line, Pair)]
-    first: dict[str, str] = {}
-    norms: dict[str, dict[str, None]] = defaultdict(dict)
-    for pair in pairs:
-        if pair.premise is not None:
-            first.setdefault(pair.premise, pair.id)
-            norms[pair.premise].update(dict.fromkeys(pair.norms.values()))
     earlier: dict[str, list[Pair]] = defaultdict(list)
-    made: list[Item] = []
-    for line in lines:
-        if isinstance(line, Item):
-            made.append(line)
+    for pair in each_row(sources, lambda row: [_pair(row)]):
+        if isinstance(pair, Item):
+            yield pair
             continue
-        premise = line.premise or ""
-        row = first.get(premise, line.id)
+        others = earlier[pair.premise]
+        premise = (others or [pair])[0].row.id
+        own = {key: text for key, text in pair.row.fields.items() if key != RESERVED}
         for condition in choices.conditions:
-            task, _, indicated = condition.partition("+")
+            task, _, country = condition.partition("+")
+            found = {pair.row.id: _entailment(pair)}
             if task == "alternatives":
-                found = _alternatives(earlier[premise], line, indicated, choices.seed)
-            elif task == "context":
-                # A premise is asked about once, with the norms of all its lines.
-                held = list(norms[premise]) if row == line.id and premise else []
-                context = {"premise": premise, "country": None, "gold": held}
-                found = iter([(line.id, context)] if held else [])
-            else:
-                found = _questions(task, line, indicated)
-            for key, fields in found:
-                whole = {**line.own, "pair": line.id, **fields}
-                made.append(asked(line.item, condition, whole, row=row, key=key))
-        if line.ratings is not None:
-            earlier[premise].append(line)
-    there = {item.fields["condition"] for item in made if item.fields is not None}
-    missing = [name for name in choices.conditions if name not in there]
-    if pairs and missing:
-        needs = _NEEDS[missing[0].partition("+")[0]]
-        told = f"no line can be asked in {missing[0]!r}, which takes {needs}"
-        raise UsageError(f"{told}: name other conditions")
-    return iter(made)
+                found = {
+                    f"{other.row.id}+{pair.row.id}": _alternatives(other, pair, choices.seed)
+                    for other in others
+                    if other.hypothesis != pair.hypothesis
+                }
+            about = {"pair": pair.row.id, "country": country or None, "premise": pair.premise}
+            for key, fields in found.items():
+                gold = fields[f"gold_{country or 'all'}"]
+                whole = {**own, **about, **fields, "gold": gold}
+                yield asked(pair.row.item, condition, whole, row=premise, key=key)
+        others.append(pair)
 
 
-def _questions(task: str, pair: Pair, indicated: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Keys and fields of the questions that one line makes by itself."""
-    texts = {"premise": pair.premise, "hypothesis": pair.hypothesis}
-    if task == "knowledge" and pair.question is not None:
-        for group, norm in pair.norms.items():
-            question = {"question": pair.question, "country": group, "gold": norm}
-            yield f"{pair.id}/{group}", question
-    elif task == "inference" and pair.hypothesis is not None:
-        for group in GROUPS:
-            if group in pair.norms:
-                told = {"norm": pair.norms[group], "country": group, "gold": pair.effect(group)}
-                yield f"{pair.id}/{group}", {**texts, **told}
-    elif task in ("entailment", "percentage") and pair.ratings is not None:
-        golds = {
-            name: label and (ENTAIL if label == ENTAILED else NOT_ENTAIL)
-            for name, label in pair.labels.items()
-        }
-        yield pair.id, {**texts, **_golds(golds, indicated), "kept": pair.kept}
+def _entailment(pair: Pair) -> dict[str, Any]:
+    golds = {
+        f"gold_{name}": label and (ENTAIL if label == "entailment" else NOT_ENTAIL)
+        for name, label in pair.labels.items()
+    }
+    return {"hypothesis": pair.hypothesis, **golds, "kept": pair.kept}
 
 
-def _alternatives(
-    earlier: Sequence[Pair], pair: Pair, indicated: str, seed: int
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The line's hypothesis beside each earlier one of its premise, the order drawn by the seed."""
-    for other in earlier if pair.ratings is not None else ():
-        if other.hypothesis == pair.hypothesis:
-            continue
-        key = f"{other.id}+{pair.id}"
-        golds: dict[str, str | None] = {}
-        for labels in LABEL_SETS:
-            order = compared(other.labels[labels], pair.labels[labels])
-            golds[labels] = None if order is None else (EQUAL, FIRST, SECOND)[order]
-        yield (
-            key,
-            {
-                "premise": pair.premise,
-                "hypotheses": [other.hypothesis, pair.hypothesis],
-                "swapped": Random(f"{seed}/{key}").random() < 0.5,
-                **_golds(golds, indicated),
-                "kept": other.kept and pair.kept,
-            },
-        )
-
-
-def _golds(golds: Mapping[str, str | None], indicated: str) -> dict[str, Any]:
+def _alternatives(one: Pair, other: Pair, seed: int) -> dict[str, Any]:
+    """Two hypotheses of a premise, the order in which they are shown drawn by the seed."""
+    golds: dict[str, str | None] = {}
+    for name in LABEL_SETS:
+        label, beside = one.labels[name], other.labels[name]
+        gold = None
+        if label is not None and beside is not None:
+            above = _RANK[label] - _RANK[beside]
+            gold = EQUAL if above == 0 else FIRST if above > 0 else SECOND
+        golds[f"gold_{name}"] = gold
     return {
-        "country": indicated or None,
-        **{f"gold_{name}": gold for name, gold in golds.items()},
-        "gold": golds[indicated or "all"],
+        "hypotheses": [one.hypothesis, other.hypothesis],
+        "swapped": Random(f"{seed}/{one.row.id}+{other.row.id}").random() < 0.5,
+        **golds,
+        "kept": one.kept and other.kept,
     }
 
 
-# ------------------------------------------------------------ asking
-
-
-async def ask(fields: Fields, model: MeasuredModel) -> str | list[str]:
+async def ask(fields: Fields, model: MeasuredModel) -> str:
     """Ask the question of an item's condition; a culture indicator names the item's country."""
-    task = fields["condition"].partition("+")[0]
-    country = COUNTRIES[fields["country"]] if fields["country"] else ""
-    texts = {name: fields[name] for name in ("premise", "hypothesis") if name in fields}
-    texts["country"] = country
-    if task == "entailment":
-        classes = (ENTAIL, NOT_ENTAIL)
-        return await model.choose("cali_entailment", texts, ("Yes", "No"), classes)
-    if task == "percentage":
-        return await _percentage(texts, model)
-    if task == "alternatives":
-        shown, answers = list(fields["hypotheses"]), [FIRST, SECOND, EQUAL]
-        if fields["swapped"]:
-            shown, answers = shown[::-1], [SECOND, FIRST, EQUAL]
-        texts |= {"hypothesis_1": shown[0], "hypothesis_2": shown[1]}
-        options = ("Hypothesis 1", "Hypothesis 2", "Same")
-        return await model.choose("cali_alternatives", texts, options, answers)
-    if task == "inference":
-        told = {**texts, "country": "", "additional_information": fields["norm"]}
-        return await model.choose("cali_inference", told, classes_of(task))
-    if task == "knowledge":
-        question = fields["question"].replace("{country}", country)
-        return await model.write("cali_knowledge", {"question": question})
-    return await model.list_texts("cali_context", {"premise": fields["premise"]})
-
-
-async def _percentage(texts: Mapping[str, str], model: MeasuredModel) -> str:
-    """The mean of the percentages by their probabilities, where they were read; else the one given.
-
-    Exactly 50 % is no entailment: the paper sets no threshold, and entailment is what is claimed.
-    """
-    options = [f"{number} %" for number in _PERCENTAGES]
-    given = _PERCENTAGES[options.index(await model.choose("cali_percentage", texts, options))]
-    model.steps["percentage"] = given
-    share = given / 100
-    if model.probabilities:
-        weighed = zip(_PERCENTAGES, model.probabilities.values(), strict=True)
-        share = sum(number / 100 * weight for number, weight in weighed)
-    model.probabilities = {ENTAIL: share, NOT_ENTAIL: 1 - share}
-    return ENTAIL if share > 0.5 else NOT_ENTAIL
+    country = _COUNTRIES[fields["country"]] if fields["country"] else ""
+    texts = {"premise": fields["premise"], "country": country}
+    if fields["condition"].startswith("entailment"):
+        texts["hypothesis"] = fields["hypothesis"]
+        return await model.choose("cali_entailment", texts, ("Yes", "No"), (ENTAIL, NOT_ENTAIL))
+    shown, answers = list(fields["hypotheses"]), [FIRST, SECOND, EQUAL]
+    if fields["swapped"]:
+        shown, answers = shown[::-1], [SECOND, FIRST, EQUAL]
+    texts |= {"hypothesis_1": shown[0], "hypothesis_2": shown[1]}
+    options = ("Hypothesis 1", "Hypothesis 2", "Same")
+    return await model.choose("cali_alternatives", texts, options, answers)
 
 
 def score(fields: Fields, answer: Any) -> float | None:
-    """1 for the gold label, 0 for another; None where raters diverge, and for what judges grade.
+    """1 for the gold label, 0 for another; None where raters diverge.
 
     Raises:
         ValueError: what is no answer in the item's condition.
     """
-    if fields["condition"] in GRADED:
-        return None
-    classes = classes_of(fields["condition"].partition("+")[0])
+    classes = CLASSES[fields["condition"].partition("+")[0]]
     if answer not in classes:
         raise ValueError(f"{answer!r} is none of {', '.join(classes)}")
     return exact(fields, answer)
 
 
-async def grade(result: Result, grader: Grader) -> Result:
-    """Score a knowledge or context answer by the norms it holds; other answers as they are.
+# ------------------------------------------------------------ tables
 
-    Knowledge is right where the norm is matched; of the context task's norms the score is the
-    share that the answer covers (D.2). A norm credited in part is neither matched nor covered. The
-    score is None where the judges settled some norm's credit neither way.
-    """
-    if result.condition not in GRADED:
-        return result
-    golds, given = (
-        found if isinstance(found, list) else [found]
-        for found in (result.fields["gold"], result.answer)
-    )
-    graded = await grader.extraction(result.id, given, golds)
-    settled = None not in graded.credits
-    return replace(
-        result,
-        score=sum(credit == 1 for credit in graded.credits) / len(golds) if settled else None,
-        usage=result.usage + graded.usage,
-        steps={**result.steps, "credits": list(graded.credits), "reasons": list(graded.reasons)},
-    )
+_HEADS = {"all": "All", "us": "US", "in": "IN"}
+_MEASURES = {"entailment": "F1", "alternatives": "accuracy"}
+_MEASURED = (
+    "Entailment: macro F1 of entail and not entail. Alternatives: accuracy. Labels are majorities "
+    "over all ratings, those of the US, those of India."
+)
+_PAPERS_PAIRS = (
+    "Of pairs on which one group at least agrees by 75 %, and both have a majority (3.6). All: "
+    "those of them where both groups' ratings together have one."
+)
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """Table 2, on the paper's pairs."""
+    title = "Entailment and plausible alternatives against three sets of labels (CALI, table 2)"
+    by = {"condition": ("condition", CONDITIONS)}
+    return [results_table("cali-labels", title, results, by, _cells, (_MEASURED, _PAPERS_PAIRS))]
+
+
+def _cells(here: Sequence[Result]) -> dict[str, Cell]:
+    sample, measure = Sample(here), _MEASURES[here[0].condition.partition("+")[0]]
+    cells: dict[str, Cell] = {**sample.counts(), "premises": sample.rows(), "measure": measure}
+    return cells | {head: _measured(here, labels, measure) for labels, head in _HEADS.items()}
+
+
+def _gold(result: Result, labels: str) -> str | None:
+    """The gold of these labels; None for what section 3.6 leaves out, and without a majority."""
+    golds: dict[str, str | None] = {name: result.fields[f"gold_{name}"] for name in LABEL_SETS}
+    if not result.fields["kept"] or any(golds[group] is None for group in GROUPS):
+        return None
+    return golds[labels]
+
+
+def _measured(results: Sequence[Result], labels: str, measure: str) -> Cell:
+    """The task's measure over the results that have a gold of these labels, out of all."""
+    held = [
+        replace(result, fields={**result.fields, "gold": gold}, score=float(result.answer == gold))
+        for result in results
+        if (gold := _gold(result, labels)) is not None
+    ]
+    cell = class_scores(held)[measure]
+    return replace(cell, of=len(results)) if isinstance(cell, Estimate) else None
 
 
 benchmark = Benchmark(
     name="cali",
     title="Culturally aware inference: the United States and India",
-    source="Huang & Yang, Culturally Aware Natural Language Inference, sections 5.1, 5.2 and D.2",
+    source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
     conditions=CONDITIONS,
-    usual=tuple(name for name in CONDITIONS if name.startswith(("entailment", "alternatives"))),
-    tasks=tuple(f"cali_{task}" for task in _NEEDS),
+    tasks=("cali_entailment", "cali_alternatives"),
     items=items,
     ask=ask,
     score=score,
     tables=tables,
-    grade=grade,
 )

@@ -7,17 +7,20 @@ words, credited by judges.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from judge.evaluation.benchmark import Benchmark, Fields, Grader, MeasuredModel, NoAnswer, Result
-from judge.evaluation.cqbench_items import items
-from judge.evaluation.cqbench_tables import CONDITIONS, tables, task_of
-from judge.evaluation.cqbench_values import folded, hits
+from judge.evaluation.asking import MeasuredModel
+from judge.evaluation.benchmark import Benchmark, Fields, Grader, NoAnswer, Result
+from judge.evaluation.cqbench_items import CONDITIONS, folded, items, task_of
+from judge.evaluation.tables import Cell, Sample, Table, class_scores, results_table
+from judge.stats.classification import ratio
 
 AT_MOST = 10
 """The most values that an extraction may give (CQ-Bench, section 2.2)."""
+
+# ------------------------------------------------------------ asking
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str | list[str]:
@@ -25,48 +28,31 @@ async def ask(fields: Fields, model: MeasuredModel) -> str | list[str]:
     steps = fields["condition"].endswith("+steps")
     texts: dict[str, str] = {"story": fields["story"]}
     task = task_of(fields["condition"])
+    if task == "extraction":
+        return await _extraction(fields, model, texts)
+    options: Sequence[str] = fields["options"]
+    listed = "\n".join(options)
     if task == "attitude":
-        return await _attitude(fields, model, texts, steps)
-    return await (_selection if task == "selection" else _extraction)(fields, model, texts, steps)
-
-
-async def _attitude(
-    fields: Fields, model: MeasuredModel, texts: dict[str, str], steps: bool
-) -> str:
-    options: Sequence[str] = fields["options"]
-    texts["statement"] = fields["statement"]
-    if character := fields.get("character"):
-        texts["character"] = character
+        texts["statement"] = fields["statement"]
+        if character := fields.get("character"):
+            texts["character"] = character
+        if steps:
+            await _step(model, texts, "related_speech", "cqbench_attitude_speech")
+            await _step(model, texts, "analysis", "cqbench_attitude_analysis", attitudes=listed)
+        return await model.choose("cqbench_attitude", texts, options)
+    texts["count"] = str(len(fields["gold"]))
     if steps:
-        await _step(model, texts, "related_speech", "cqbench_attitude_speech")
-        shown = {"attitudes": "\n".join(options)}
-        await _step(model, texts, "analysis", "cqbench_attitude_analysis", shown)
-    return await model.choose("cqbench_attitude", texts, options)
+        shown = {"candidate_values": listed}
+        await _step(model, texts, "topics", "cqbench_selection_topics", **shown)
+        await _step(model, texts, "analysis", "cqbench_selection_analysis", **shown)
+    return await model.select("cqbench_selection", texts, options, len(fields["gold"]))
 
 
-async def _selection(
-    fields: Fields, model: MeasuredModel, texts: dict[str, str], steps: bool
-) -> list[str]:
-    options: Sequence[str] = fields["options"]
-    count = len(fields["gold"])
-    texts["count"] = str(count)
-    if steps:
-        shown = {"candidate_values": "\n".join(options)}
-        await _step(model, texts, "topics", "cqbench_selection_topics", shown)
-        await _step(model, texts, "analysis", "cqbench_selection_analysis", shown)
-    return await model.select("cqbench_selection", texts, options, count)
-
-
-async def _extraction(
-    fields: Fields, model: MeasuredModel, texts: dict[str, str], steps: bool
-) -> list[str]:
+async def _extraction(fields: Fields, model: MeasuredModel, texts: dict[str, str]) -> list[str]:
     summaries: dict[str, str] = {}
     model.steps["summaries"] = summaries
     for topic in fields["topics"]:
-        summary = dict(texts)
-        await _step(model, summary, "summary", "cqbench_summary", {"topic": topic})
-        summaries[topic] = summary["summary"]
-        del model.steps["summary"]
+        summaries[topic] = await _written(model, "cqbench_summary", {**texts, "topic": topic})
     texts["topics"] = "\n".join(fields["topics"])
     texts["summary"] = "\n\n".join(f"{topic}: {text}" for topic, text in summaries.items())
     entries = await model.list_texts("cqbench_extraction", texts)
@@ -76,18 +62,20 @@ async def _extraction(
 
 
 async def _step(
-    model: MeasuredModel,
-    texts: dict[str, str],
-    name: str,
-    task: str,
-    shown: dict[str, str] | None = None,
+    model: MeasuredModel, texts: dict[str, str], name: str, task: str, **shown: str
 ) -> None:
     """Have the model write by a task; what it writes is shown in later tasks under `name`."""
+    model.steps[name] = texts[name] = await _written(model, task, {**texts, **shown})
+
+
+async def _written(model: MeasuredModel, task: str, texts: Mapping[str, str]) -> str:
     try:
-        written = await model.write(task, {**texts, **(shown or {})})
+        return await model.write(task, texts)
     except NoAnswer as no:
         raise NoAnswer(no.outcome, f"step {task}: {no.detail or no.outcome}") from no
-    model.steps[name] = texts[name] = written
+
+
+# ------------------------------------------------------------ scoring
 
 
 def score(fields: Fields, answer: Any) -> float | None:
@@ -116,31 +104,98 @@ def score(fields: Fields, answer: Any) -> float | None:
 async def grade(result: Result, grader: Grader) -> Result:
     """Credit an extraction: its score is the mean credit over the settled gold values (3.1).
 
-    `steps` then holds `credits`, `named` and `reasons`, one for each gold value. What the judges
-    took is added to the usage. Answers of the other tasks come back as they are.
+    `steps` then holds `credits`, one for each gold value, and the `checks` with the judges' votes.
+    What the judges took is added to the usage. Answers of the other tasks come back as they are.
     """
-    if task_of(result.condition) != "extraction" or result.outcome != "answered":
+    if task_of(result.condition) != "extraction":
         return result
-    predicted = [entry for entry in result.answer if entry.strip()]
-    graded = await grader.extraction(result.id, predicted[:AT_MOST], result.fields["gold"])
-    settled = [credit for credit in graded.credits if credit is not None]
-    steps = {
-        "cut": max(0, len(predicted) - AT_MOST),
-        **result.steps,
-        "credits": list(graded.credits),
-        "named": [list(places) for places in graded.named],
-        "reasons": list(graded.reasons),
-    }
-    recall = sum(settled) / len(settled) if settled else None
-    return replace(result, score=recall, steps=steps, usage=result.usage + graded.usage)
+    judgement = await grader(result.id, result.answer, result.fields["gold"])
+    assert judgement.extraction is not None, "the workflow extraction credits values"
+    credited = {"credits": [*judgement.extraction.credits], "checks": judgement.as_json()["checks"]}
+    return replace(
+        result,
+        score=judgement.extraction.recall,
+        steps={**result.steps, **credited},
+        usage=result.usage + judgement.usage,
+    )
+
+
+# ------------------------------------------------------------ tables
+
+_MEANING = (
+    "score: accuracy (attitude detection), mean F1 of the items (selection), mean recall of the "
+    "stories (extraction). pooled: F1 over all options given, recall over the gold values that the "
+    "judges settled. stories: how many the questions that got a reply are about."
+)
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """Table 1, by task and setting, and table 6, by category of the stories."""
+
+    condition = ("condition", CONDITIONS)
+    whole, by_category = "CQ-Bench by setting (table 1)", "CQ-Bench by category (table 6)"
+    by = {"setting": ("setting", ()), "condition": condition}
+    by_slice = {"category": ("category", ()), "condition": condition}
+    some = [result for result in results if result.fields.get("category")]
+    return [
+        results_table("cqbench", whole, results, by, _scores, (_MEANING,)),
+        results_table("cqbench-categories", by_category, some, by_slice, _scores, (_MEANING,)),
+    ]
+
+
+def hits(given: Sequence[str], gold: Sequence[str]) -> tuple[int, int, int]:
+    """How many right options were given, of how many given, of how many right ones.
+
+    Case, blanks and repetition do not count. F1, the harmonic mean of precision and recall, is
+    2 hits / (given + right).
+    """
+    found, right = {folded(text) for text in given}, {folded(text) for text in gold}
+    return len(found & right), len(found), len(right)
+
+
+def _scores(results: Sequence[Result]) -> dict[str, Cell]:
+    """The cells of a row. A refused or unreadable answer selects nothing and finds no value."""
+    sample, task = Sample(results), task_of(results[0].condition)
+    cells: dict[str, Cell] = {**sample.counts(), "stories": sample.rows()}
+    if task == "attitude":
+        found = class_scores([_folded(one) for one in results])
+        return {**cells, "score": found["accuracy"], "macro F1": found["F1"]}
+
+    cells["score"] = sample.accuracy()
+    if task == "selection":
+        return {**cells, "pooled": sample.measure(_hits, lambda hit, *of: ratio(2 * hit, sum(of)))}
+    pooled = sample.measure(
+        lambda one: (sum(_settled(one)), len(_settled(one))),
+        ratio,
+        n=sum(len(_settled(one)) for one in sample.there),
+        of=sum(len(one.fields["gold"]) for one in sample.there),
+    )
+    return {**cells, "pooled": pooled}
+
+
+def _folded(result: Result) -> Result:
+    """The result with its right attitude and its answer as attitudes are compared."""
+    answer = folded(result.answer) if result.outcome == "answered" else None
+    fields = {**result.fields, "gold": folded(result.fields["gold"])}
+    return replace(result, fields=fields, answer=answer)
+
+
+def _hits(result: Result) -> tuple[int, int, int]:
+    return hits(result.answer if result.outcome == "answered" else [], result.fields["gold"])
+
+
+def _settled(result: Result) -> list[float]:
+    """The credits that the judges settled; those of an answer that is not there are 0."""
+    if result.outcome != "answered":
+        return [0.0] * len(result.fields["gold"])
+    return [credit for credit in result.steps.get("credits") or () if credit is not None]
 
 
 benchmark = Benchmark(
     name="cqbench",
     title="Values that conversations carry without naming them (CQ-Bench)",
-    source="CQ-Bench, sections 2.2 and 3.1, appendices A.1, A.2, A.3 and B.1",
+    source="CQ-Bench, sections 2.2 and 3.1, appendices A.1, A.2 and A.3",
     conditions=CONDITIONS,
-    usual=tuple(name for name in CONDITIONS if ":" not in name),
     tasks=(
         *("cqbench_attitude", "cqbench_attitude_speech", "cqbench_attitude_analysis"),
         *("cqbench_selection", "cqbench_selection_topics", "cqbench_selection_analysis"),

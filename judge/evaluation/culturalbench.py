@@ -2,100 +2,191 @@
 
 Chiu et al., "CulturalBench", sections 3.3 and 5 and appendix D. Easy: a question with four options,
 one of them right; chance is 25 %. Hard: the same question's four answers, each asked alone as true
-or false, right only if all four are; chance is 6.25 %.
+or false, right only if all four are; chance is 6.25 %. Hard is made from the released Easy file, as
+section 3.3 says.
 
 Deviation from the paper: Easy's options are shuffled, because A is right in 54 % of the released
-rows (`--option shuffle=false` shows them as released).
+rows.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from judge.evaluation.benchmark import (
-    Benchmark,
-    Choices,
-    Fields,
-    MeasuredModel,
-    NoAnswer,
-    Options,
-)
-from judge.evaluation.countries import region_of
-from judge.evaluation.culturalbench_rows import LETTERS, Question, questions
-from judge.evaluation.culturalbench_tables import EASY, HARD, tables
-from judge.evaluation.rows import asked
-from judge.records import Item, Problem
-from judge.records.fields import refused
-from judge.weights.encoder import SentenceEncoder
+from judge.evaluation.asking import MeasuredModel
+from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result
+from judge.evaluation.rows import Row, asked, each_row
+from judge.evaluation.tables import Cell, Sample, Table, results_table, scores
+from judge.records import Item
+from judge.records.base import clip
+from judge.records.fields import LabelError, one_of, text_of
+from judge.stats.classification import ratio
+from judge.stats.intervals import Estimate
+
+EASY, HARD = "easy", "hard"
+
+_REGIONS = {
+    "North America": ("Canada", "United States"),
+    "South America": ("Argentina", "Brazil", "Chile", "Mexico", "Peru"),
+    "East Europe": ("Czech Republic", "Poland", "Romania", "Ukraine", "Russia"),
+    "South Europe": ("Spain", "Italy"),
+    "West Europe": ("France", "Germany", "Netherlands", "United Kingdom"),
+    "Africa": ("Egypt", "Morocco", "Nigeria", "South Africa", "Zimbabwe"),
+    "Middle East/West Asia": ("Iran", "Israel", "Lebanon", "Saudi Arabia", "Turkey"),
+    "South Asia": ("Bangladesh", "India", "Nepal", "Pakistan"),
+    "Southeast Asia": (
+        *("Indonesia", "Malaysia", "Philippines", "Singapore", "Thailand", "Vietnam"),
+    ),
+    "East Asia": ("China", "Hong Kong", "Japan", "South Korea", "Taiwan"),
+    "Oceania": ("Australia", "New Zealand"),
+}
+_REGION_OF = {country.casefold(): region for region, names in _REGIONS.items() for country in names}
+
+REGIONS = tuple(_REGIONS)
+"""The eleven regions of appendix B, table 2, in the order of tables 5 and 6."""
+
+LETTERS = ("A", "B", "C", "D")
+"""The options of a question, by the letters that they have in the released file."""
 
 EASY_TASK, HARD_TASK = "culturalbench_easy", "culturalbench_hard"
 
-Similarity = Callable[[str, str], float | None]
+_OPTIONS = tuple(f"prompt_option_{letter.lower()}" for letter in LETTERS)
+_BY_LETTER = {letter.casefold(): letter for letter in LETTERS}
+_NUMERALS = ("i", "ii", "iii", "iv")
+_NUMERAL = re.compile(r"\(?(i{1,3}|iv)\)?")
+_STATEMENTS = re.compile(
+    r"^(?P<before>.*?)\n\s*\(i\)(?P<i>.*?)\n\s*\(ii\)(?P<ii>.*?)\n\s*\(iii\)(?P<iii>.*?)"
+    r"\n\s*\(iv\)(?P<iv>.*)$",
+    re.DOTALL,
+)
+
+# ------------------------------------------------------------ questions
 
 
-class Shown(Options):
-    """How questions are shown."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question with its four options as released; `gold` is the letter of the right one."""
 
-    shuffle: bool = True
+    text: str
+    options: tuple[str, ...]
+    gold: str
+
+    @property
+    def multi(self) -> bool:
+        """Whether several answers are right: options are combinations of listed statements."""
+        return _STATEMENTS.match(self.text) is not None
+
+    def easy(self, seed: str) -> dict[str, Any]:
+        """The fields of its Easy item, the options in the order that the seed draws."""
+        order = list(LETTERS)
+        random.Random(seed).shuffle(order)
+        options = [self.options[LETTERS.index(letter)] for letter in order]
+        return {"question": self.text, "options": options, "order": order, "gold": self.gold}
+
+    def hard(self) -> dict[str, Any]:
+        """The fields of its Hard item: four answers, each true or false (section 3.3).
+
+        Of a single-mode question they are its options, the right one true. Of a multi-mode one they
+        are the statements (i) to (iv) that it lists, those that the right option names true.
+
+        Raises:
+            LabelError: statements without options that name them, or such options without them.
+        """
+        found = _STATEMENTS.match(self.text)
+        named = [_numerals(option) for option in self.options]
+        if found is None:
+            if any(numbers is not None and len(numbers) > 1 for numbers in named):
+                message = "options name statements that the question does not list"
+                raise LabelError(message, "prompt_question")
+            truths = [letter == self.gold for letter in LETTERS]
+            return {"question": self.text, "options": list(self.options), "gold": truths}
+        for key, option, numbers in zip(_OPTIONS, self.options, named, strict=True):
+            if numbers is None:
+                message = f"field {key!r} must name statements (as i, iii), not {clip(option)}"
+                raise LabelError(message, key)
+        true = named[LETTERS.index(self.gold)] or frozenset()
+        # A line before the statements says what to do with them.
+        before = re.split(
+            r"\n(?=[^\n]*statements)", found["before"], maxsplit=1, flags=re.IGNORECASE
+        )
+        return {
+            "question": before[0].strip(),
+            "options": [found[numeral].strip() for numeral in _NUMERALS],
+            "gold": [numeral in true for numeral in _NUMERALS],
+        }
+
+
+def _numerals(option: str) -> frozenset[str] | None:
+    """The statements that an option names (`i, iii`), None where it is anything else."""
+    parts = [part.strip() for part in option.strip().rstrip(".").split(",")]
+    found = [_NUMERAL.fullmatch(part) for part in parts]
+    return None if None in found else frozenset(one[1] for one in found if one is not None)
+
+
+# ------------------------------------------------------------ items
+
+
+def region_of(country: str) -> str | None:
+    """The country's region, whatever its case; None for one that is not among the 45."""
+    return _REGION_OF.get(country.strip().casefold())
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
-    """An item for each question and condition, from Easy rows, Hard rows or both.
+    """An item for each question and condition, from rows of the released Easy file.
 
-    Easy items hold their options in the order in which they are shown, `order` with each option's
-    letter in the released file, and `gold`, the right one's letter there. A question has the same
-    order in every run with the same seed. Hard items hold the four answers as `options` and for
-    each whether it is true as `gold`.
-
-    A question of which only Hard rows were read cannot be asked as Easy; where the user named the
-    conditions, that is a problem.
+    Easy items hold their options as shown, and `order`, each one's letter in the released file;
+    seed and question alone decide on it. Hard items hold the four answers as `options` and for each
+    whether it is true as `gold`.
 
     Raises:
         UsageError: a source cannot be read at all.
     """
-    shuffled = not isinstance(choices.options, Shown) or choices.options.shuffle
-    for question in questions(sources):
-        if isinstance(question, Item):
-            yield question
-            continue
+
+    def of_row(row: Row) -> Iterator[Item]:
+        if "prompt_option" in row.fields:
+            message = "a row of the Hard file: name the Easy file, of which Hard is made"
+            raise LabelError(message, "prompt_option")
+        text = text_of(row.fields, "prompt_question")
+        options = tuple(text_of(row.fields, key) for key in _OPTIONS)
+        question = Question(text, options, one_of(row.fields.get("answer"), _BY_LETTER, "answer"))
+        forms = {EASY: question.easy(f"{choices.seed}/{row.id}"), HARD: question.hard()}
+        slices = {"mode": "multi" if question.multi else "single"}
+        country = row.fields.get("country")
+        if isinstance(country, str) and country.strip():
+            slices["country"] = country.strip()
+        if region := region_of(slices.get("country", "")):
+            slices["region"] = region
         for condition in choices.conditions:
-            fields = _fields(question, condition, choices.seed, shuffled)
-            if fields is not None:
-                yield asked(question.item, condition, fields, row=question.row)
-            elif choices.chosen:
-                message = f"question {question.row} has no row with four options to ask as Easy"
-                yield refused(question.item, Problem(message, "prompt_option_a"))
+            yield asked(row.item, condition, {**forms[condition], **slices}, row=row.id)
+
+    return each_row(sources, of_row, "question_idx")
+
+
+# ------------------------------------------------------------ asking
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
-    """Ask Easy by one question, Hard by four.
+    """Ask Easy by one question, Hard by four, until one has no answer.
 
     An Easy answer is the letter of the chosen option in the released file. A Hard answer is a list
-    of true and false; with null in it, where the model did not answer, there is no answer, and the
-    outcome is the first one's that is missing.
+    of true and false; its probabilities are those of true, by number.
     """
     if fields["condition"] == EASY:
         texts = {"question": fields["question"], "mode": fields["mode"]}
         return await model.choose(EASY_TASK, texts, fields["options"], fields["order"])
-    said: list[bool | None] = []
+    said: list[bool] = []
     chances: dict[str, float] = {}
-    lost: NoAnswer | None = None
     for number, option in enumerate(fields["options"], 1):
         texts = {"question": fields["question"], "answer": option}
-        try:
-            said.append(await model.choose(HARD_TASK, texts, ("True", "False")) == "True")
-        except NoAnswer as no:
-            said.append(None)
-            lost = lost or no
-            continue
+        said.append(await model.choose(HARD_TASK, texts, ("True", "False")) == "True")
         if model.probabilities is not None:
             chances[str(number)] = model.probabilities["True"]
     model.probabilities = chances or None
-    if lost is not None:
-        raise NoAnswer(lost.outcome, lost.detail, said)
-    return [one is True for one in said]
+    return said
 
 
 def score(fields: Fields, answer: Any) -> float:
@@ -116,59 +207,57 @@ def score(fields: Fields, answer: Any) -> float:
     return float(options[answer] == options[fields["gold"]])
 
 
-def embedding_guesser(similarity: Similarity | None = None) -> Callable[[Fields], Any]:
-    """A baseline that knows nothing: it guesses by how alike an option and a country's name are.
+# ------------------------------------------------------------ tables
 
-    Easy (section 5.1): the option with the highest cosine, the question unseen. Hard: an answer is
-    true where no other answer of its question has a higher cosine. The paper has no guesser there;
-    this one knows that one of the four is true, which a measured model is not told.
+_MEAN = "mean of countries"
+_MEAN_NOTE = (
+    f"{_MEAN.capitalize()} is the unweighted mean of the countries' accuracies, as the paper's "
+    "tables 5 and 6 have it; accuracy is over questions."
+)
+_CHANCE = (
+    "A Hard question is right only if all four of its answers are judged rightly. Chance is 25 % "
+    "in Easy, 6.25 % in Hard."
+)
 
-    Args:
-        similarity: how alike two texts are, None where that is undefined; the cosine of
-            all-MiniLM-L6-v2 if left out.
 
-    Raises:
-        UsageError: the weights, or the packages that run them, are not installed.
+def tables(results: Sequence[Result]) -> list[Table]:
+    """All tables; set-ups that were not run have no rows."""
+
+    def in_region(here: Sequence[Result]) -> dict[str, Cell]:
+        return {**scores(here), _MEAN: mean_of_countries(here)}
+
+    setup = {"set-up": ("condition", (EASY, HARD))}
+    by_mode = {**setup, "mode": ("mode", ("single", "multi"))}
+    by_region = {**setup, "region": ("region", REGIONS)}
+    modes = "Accuracy by set-up and number of right answers"
+    regions = "Accuracy by set-up and region (tables 5 and 6)"
+    return [
+        results_table("culturalbench-setups", "Accuracy", results, setup, scores, (_CHANCE,)),
+        results_table("culturalbench-modes", modes, results, by_mode),
+        results_table(
+            "culturalbench-regions", regions, results, by_region, in_region, (_MEAN_NOTE,)
+        ),
+    ]
+
+
+def mean_of_countries(results: Sequence[Result]) -> Estimate:
+    """The unweighted mean of the countries' accuracies, errors and unscored answers left out.
+
+    Undefined where a country that was asked about has these only.
     """
-    alike = similarity or SentenceEncoder().similarity
+    countries = list(dict.fromkeys(result.fields.get("country") for result in results))
 
-    def guess(fields: Fields) -> str | list[bool]:
-        country = fields.get("country")
-        if not country:
-            raise NoAnswer("unreadable", "the row names no country to compare options with")
-        found = [alike(country, option) for option in fields["options"]]
-        cosines = [-2.0 if one is None else one for one in found]
-        if fields["condition"] == HARD:
-            return [cosine == max(cosines) for cosine in cosines]
-        letter: str = fields["order"][cosines.index(max(cosines))]
-        return letter
+    def sums(result: Result) -> list[float]:
+        unscored = result.outcome == "answered" and result.score is None
+        home = None if unscored else result.fields.get("country")
+        own = [float(home == country) for country in countries]
+        return [*(one * (result.score or 0.0) for one in own), *own]
 
-    return guess
+    def mean(*columns: Any) -> Any:
+        shares = zip(columns[: len(countries)], columns[len(countries) :], strict=True)
+        return sum(ratio(right, asked) for right, asked in shares) / len(countries)
 
-
-def _fields(
-    question: Question, condition: str, seed: int, shuffled: bool
-) -> Mapping[str, Any] | None:
-    about = {
-        "mode": question.mode,
-        "country": question.country,
-        "region": region_of(question.country) if question.country else None,
-        "topic": question.topic,
-    }
-    slices = {name: content for name, content in about.items() if content is not None}
-    if condition == HARD:
-        hard = question.hard
-        shown = {"options": list(hard.options), "gold": list(hard.truths)}
-        return {"question": hard.question, **shown, **slices}
-    easy = question.easy
-    if easy is None:
-        return None
-    order = list(LETTERS)
-    if shuffled:
-        random.Random(f"{seed}/{question.row}").shuffle(order)
-    options = [easy.options[LETTERS.index(letter)] for letter in order]
-    shown = {"options": options, "order": order, "gold": easy.gold}
-    return {"question": easy.question, **shown, **slices}
+    return Sample(results).measure(sums, mean)
 
 
 benchmark = Benchmark(
@@ -182,6 +271,4 @@ benchmark = Benchmark(
     ask=ask,
     score=score,
     tables=tables,
-    options=Shown,
-    baselines={"embedding": embedding_guesser},
 )

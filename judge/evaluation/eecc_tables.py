@@ -1,79 +1,321 @@
-"""EECC's tables: variance (figure 1, table 3), words (tables 1 and 2), tau-c (figures 2 and 3)."""
+"""EECC's tables: variance (figure 1, table 3), words (tables 1 and 2), tau-c (figure 2).
+
+As in the authors' scripts, the distance of two nationalities is the mean over all pairs of an
+output of one and an output of the other; BLEU becomes the distance 1 - BLEU. Countries are as far
+apart in culture as the vectors of their values (section 4.3.2), the sum of squares over the
+dimensions that both have being scaled up to all dimensions. docs/papers.md has the reasons.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from judge.evaluation.benchmark import Choices, Options, Result
-from judge.evaluation.eecc_analysis import FILES, METRICS, Concept, Study, studies
-from judge.evaluation.measuring import Sample
-from judge.evaluation.tables import Cell, Row, Table, bars
+from judge.errors import UsageError
+from judge.evaluation.benchmark import Result
+from judge.evaluation.tables import Cell, Sample, Table, group_table
+from judge.records import read
+from judge.stats.bleu import symmetric_bleu
 from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.intervals import Estimate
-from judge.stats.significance import one_way_anova
-from judge.stats.text import Rule
+from judge.stats.significance import kendall_tau_c, one_way_anova
+from judge.stats.text import lexical_variance, top_words, word_edit_distances
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+METRICS = ("WED", "BLEU")
+SIDES = ("across", "within")
+
+FILES = {
+    "Hofstede": "distances_hofstede_raw_with_demonymns.csv",
+    "WVS": "wvs_250_dims_with_demonyms.csv",
+}
+"""The measures of culture, and the file of the released folder that each is read from."""
+
+NOMINAL = frozenset(("Q91", "Q92", "Q93", "Q152", "Q153", "Q154", "Q155", "Q156", "Q157", "Q223"))
+"""Questions of the WVS (wave 7) whose answers are neither ordered nor two. The paper leaves them
+out, and does not name them. Q223, the party, is the mean of codes that begin with the country's own
+number."""
+
+_MISSING = "#NULL!"
+_DEMONYM = "Demonym"
+_BESIDE_VALUES = ("ctr", "country", _DEMONYM)
+_WORD = re.compile(
+    r"""
+    n't\b | '(?:s|re|ve|ll|d|m)\b                # a clitic, after what it is split from
+    | (?:(?!n't\b)\w)+                            # a word, up to n't
+      (?:(?!'(?:s|re|ve|ll|d|m)\b)(?:[-.,'/]|(?<=\d):(?=\d))(?!n't\b)\w(?:(?!n't\b)\w)*)*
+    | \.{2,} | -{2,} | [^\w\s]
+    """,
+    re.VERBOSE,
+)
+_QUOTES = str.maketrans({"’": "'", "‘": "'"})
 
 _HEADS = ("condition", "identities")
-_SIDES = ("across", "within")
-_SPREAD = {"median": 0.5, "lower quartile": 0.25, "upper quartile": 0.75}
-_TAUS = tuple(f"{culture} {metric}" for culture in FILES for metric in METRICS)
-
-_RULES: Mapping[Rule, str] = {
-    "paper": (
-        "Rule `paper`: variance by appendix B.1; BLEU between two outputs, in both directions; "
-        "tau-c of the two orders, countries' distances over the values that both have, scaled up."
-    ),
-    "distinct": (
-        "Rule `distinct`: as `paper`, but variance over pairs of different outputs only, so that "
-        "five outputs and many can be compared."
-    ),
-}
+_RULE = (
+    "Variance by appendix B.1; BLEU between two outputs, in both directions; tau-c of the two "
+    "orders, countries' distances over the values that both have, scaled up."
+)
 _OVER_CONCEPTS = "Means over concepts; intervals are 95 %, bootstrapped over concepts."
-_OVER_IDENTITIES = "Intervals are 95 %, bootstrapped over nationalities."
-_BOX = "A box has one value for each concept."
-_ABOVE = "Above 0 where countries nearer in values have outputs more alike."
+_ABOVE = (
+    "Above 0 where countries nearer in values have outputs more alike. A concept's value is the "
+    "mean over countries, each in turn the anchor."
+)
 _FEWER = (
-    "Each concept gives one value to either group. By all rules but `distinct` the variance within "
-    "k outputs is (k - 1) / k of what it would be among many, and that alone makes F larger."
+    "Each concept gives one value to either group. The variance within k outputs is (k - 1) / k of "
+    "what it would be among many, and that alone makes F larger."
 )
 _WORDS = (
     "All outputs for a nationality are one document. A word scores its count times ln(N / m) where "
     "m of N nationalities have it; one that all have is not listed."
 )
 
-
-class Variance(Options):
-    """The paper's definition of variance, or the same over pairs of different texts only."""
-
-    rule: Rule = "paper"
+Words = list[str]
 
 
-def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
-    """All tables of the results. Raises UsageError as `eecc_analysis.studies`."""
-    rule = choices.options.rule if isinstance(choices.options, Variance) else "paper"
-    found = studies(results, rule=rule)
-    head, culture = _RULES[rule], tuple(note for study in found for note in _culture_notes(study))
-    over_concepts = (head, _OVER_CONCEPTS)
+def words_of(text: str) -> Words:
+    """The lower-cased text's words and punctuation marks, in order.
+
+    One pattern follows the rules of NLTK's `word_tokenize`: punctuation marks are words of their
+    own, clitics ('s, n't, 'll) are split off, hyphens and marks inside a word are kept.
+    """
+    return _WORD.findall(unicodedata.normalize("NFC", text).lower().translate(_QUOTES))
+
+
+# ------------------------------------------------------------ culture
+
+
+@dataclass(frozen=True, slots=True)
+class Culture:
+    """Countries by demonym, and their distances, (countries, countries); nan where unknown."""
+
+    demonyms: tuple[str, ...]
+    distances: NDArray[np.float64]
+
+
+def read_cultures(folder: Path) -> dict[str, Culture]:
+    """The measures whose files are in the folder. Raises UsageError as `read_vectors`."""
+    return {
+        name: culture(read_vectors(folder / file))
+        for name, file in FILES.items()
+        if (folder / file).is_file()
+    }
+
+
+def read_vectors(path: Path) -> dict[str, list[float]]:
+    """Each country's values by its demonym, nan for what is missing; `NOMINAL` ones left out.
+
+    Args:
+        path: a CSV file with a header.
+
+    Raises:
+        UsageError: a demonym that is missing or was there before, or a value that is neither a
+            number nor `#NULL!`; with file and line.
+    """
+    vectors: dict[str, list[float]] = {}
+    for item in read(str(path)):
+        row = item.fields or {}
+        demonym = str(row.get(_DEMONYM) or "").strip()
+        try:
+            if not demonym or demonym in vectors:
+                raise ValueError(f"{_DEMONYM} {demonym!r} is missing, or was there before")
+            vectors[demonym] = [
+                float("nan") if text.strip() == _MISSING else float(text)
+                for name, text in row.items()
+                if name not in _BESIDE_VALUES and name not in NOMINAL
+            ]
+        except ValueError as error:
+            message = f"no line of numbers and {_MISSING}: {error}"
+            raise UsageError(f"{path}, line {item.line}: {message}") from error
+    return vectors
+
+
+def culture(vectors: Mapping[str, Sequence[float]]) -> Culture:
+    """The distances between countries; nan for two that share no dimension."""
+    import numpy as np
+
+    values = np.array(list(vectors.values()), dtype=np.float64)
+    there = (~np.isnan(values)).astype(np.float64)
+    filled = np.nan_to_num(values)
+    common = there @ there.T
+    squares = np.stack(
+        [
+            ((row - filled) ** 2 * at * there).sum(axis=1)
+            for row, at in zip(filled, there, strict=True)
+        ]
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        distances = np.sqrt(squares * values.shape[1] / common)
+    distances[common == 0] = np.nan
+    return Culture(tuple(vectors), distances)
+
+
+# ------------------------------------------------------------ studies
+
+
+Measured = Mapping[str, float | None]
+"""One concept under one metric; None where there are too few outputs.
+
+`across` is the variance across nationalities, `within` the mean over nationalities of the variance
+of one's outputs; each measure of culture has the mean of tau-c over the countries.
+"""
+
+
+class Study:
+    """All outputs of one condition for one kind of identity.
+
+    `concepts` are measured by metric. `words` are by topic and identity, best first; stories are
+    one topic. `matched` says how many identities each measure of culture knows, of those whose
+    files are in the folder.
+
+    Raises:
+        UsageError: a file of cultural values cannot be read; where the folder or the file is not
+            there at all, the study is made without it.
+    """
+
+    def __init__(self, condition: str, kind: str, data: str, results: Sequence[Result]) -> None:
+        self.labels, self.folder, self.results = (condition, kind), Path(data), results
+        cultures = read_cultures(self.folder)
+        self.identities = tuple(dict.fromkeys(one.fields["identity"] for one in results))
+        self.matched = {
+            name: len(set(one.demonyms) & set(self.identities)) for name, one in cultures.items()
+        }
+        by_concept: dict[str, list[Result]] = defaultdict(list)
+        for result in results:
+            by_concept[result.fields["concept"]].append(result)
+        self.concepts: list[Mapping[str, Measured]] = []
+        documents: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        for asked in by_concept.values():
+            texts = _texts(asked)
+            self.concepts.append({name: _measured(texts, cultures, name) for name in METRICS})
+            # The paper takes stories together, QA by topic (section 5.2).
+            topic = "all" if condition == "stories" else asked[0].fields["topic"]
+            for identity, outputs in texts.items():
+                telling = (w for w in chain(*outputs) if len(w) > 1 and any(map(str.isalpha, w)))
+                documents[topic][identity].update(telling)
+        self.words = {
+            (topic, identity): words
+            for topic, by_identity in documents.items()
+            for identity, words in top_words(by_identity).items()
+        }
+
+    def values(self, metric: str, measure: str) -> list[float | None]:
+        """Each concept's value of a measure."""
+        return [one[metric][measure] for one in self.concepts]
+
+    def culture_notes(self) -> Iterator[str]:
+        for culture, file in FILES.items():
+            count, of = self.matched.get(culture), len(self.identities)
+            if count is None:
+                yield f"{self.labels[0]}: no {culture} values, {self.folder / file} is not there."
+            else:
+                yield (
+                    f"{self.labels[0]}: {culture} values for {count} of {of} nationalities, "
+                    f"matched by demonym; the other {of - count} are left out."
+                )
+
+
+def _texts(results: Iterable[Result]) -> dict[str, list[Words]]:
+    """Each identity's outputs as words, those without a word left out."""
+    found: dict[str, list[Words]] = {}
+    for result in results:
+        words = words_of(result.answer) if result.outcome == "answered" else []
+        if words:
+            found.setdefault(result.fields["identity"], []).append(words)
+    return found
+
+
+def _measured(
+    texts: Mapping[str, list[Words]], cultures: Mapping[str, Culture], metric: str
+) -> Measured:
+    owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
+    across, blocks = distances(list(chain.from_iterable(texts.values())), owners, metric)
+    within = _plain_mean([lexical_variance(block) for block in blocks])
+    by_culture = {name: taus(tuple(texts), across, one) for name, one in cultures.items()}
+    found = {name: _plain_mean(one.values()) for name, one in by_culture.items()}
+    return {"across": lexical_variance(across), "within": within, **found}
+
+
+def distances(
+    texts: Sequence[Words], owners: Sequence[int], metric: str
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """Between identities, (identities, identities); and between each identity's own texts.
+
+    Args:
+        texts: as words, none empty.
+        owners: each text's identity, from 0, in ascending order.
+    """
+    import numpy as np
+
+    count = max(owners, default=-1) + 1
+    owner = np.array(owners, dtype=np.intp)
+    pairs = word_edit_distances(texts) if metric == "WED" else 1 - symmetric_bleu(texts)
+    share = (owner == np.arange(count)[:, None]) / np.bincount(owner, minlength=count)[:, None]
+    across: NDArray[np.float64] = share @ pairs @ share.T
+    np.fill_diagonal(across, 0.0)
+    starts = np.searchsorted(owner, np.arange(count + 1))
+    return across, [pairs[a:b, a:b] for a, b in pairwise(starts)]
+
+
+def taus(
+    identities: Sequence[str], across: NDArray[np.float64], culture: Culture
+) -> dict[str, float | None]:
+    """tau-c of each identity that the culture knows, as the anchor (section 3.1, appendix C.2).
+
+    The other identities are ordered by how far their outputs are from the anchor's, and by how far
+    their values are; tau-c is above 0 where the nearer in values write more alike.
+    """
+    import numpy as np
+
+    places = {name: place for place, name in enumerate(culture.demonyms)}
+    known = [place for place, name in enumerate(identities) if name in places]
+    rows = [places[identities[place]] for place in known]
+    by_text = across[np.ix_(known, known)]
+    by_values = culture.distances[np.ix_(rows, rows)]
+    found: dict[str, float | None] = {}
+    for place, number in enumerate(known):
+        others = ~np.isnan(by_values[place])
+        others[place] = False
+        tau = kendall_tau_c(by_text[place][others], by_values[place][others])
+        found[identities[number]] = tau
+    return found
+
+
+# ------------------------------------------------------------ tables
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """All tables of the results. Raises UsageError as `Study`."""
+    groups: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
+    for result in results:
+        fields = result.fields
+        groups[fields["condition"], fields["kind"], fields["data"]].append(result)
+    studies = [Study(*key, some) for key, some in groups.items()]
+    by_metric = [(study, metric) for study in studies for metric in METRICS]
     variance = [
-        _spread((*_of(study), metric, side), [_side(one, metric, side) for one in study.concepts])
-        for study in found
-        for metric in METRICS
-        for side in _SIDES
+        ((*study.labels, metric, side), study.values(metric, side))
+        for study, metric in by_metric
+        for side in SIDES
     ]
     tau = [
-        _spread(
-            (*_of(study), culture, metric), [_tau(one, culture, metric) for one in study.concepts]
-        )
-        for study in found
+        ((*study.labels, culture, metric), study.values(metric, culture))
+        for study, metric in by_metric
         for culture in study.matched
-        for metric in METRICS
     ]
     return [
-        bars(
+        group_table(
             "eecc-replies",
             "EECC: outputs that were asked for",
             _HEADS,
-            [(_of(study), study) for study in found],
+            [(study.labels, study) for study in studies],
             lambda study: {
                 **Sample(study.results).counts(),
                 "nationalities": len(study.identities),
@@ -81,78 +323,43 @@ def tables(results: Sequence[Result], choices: Choices) -> list[Table]:
             },
             notes=("Items without an answer, and answers without a word, are left out elsewhere.",),
         ),
-        Table(
+        group_table(
             "eecc-variance",
             "EECC: lexical variance across and within nationalities (figure 1)",
             (*_HEADS, "metric", "variance"),
-            rows=variance,
-            figure="boxes",
-            notes=(*over_concepts, _BOX),
+            variance,
+            _mean,
+            notes=(_RULE, _OVER_CONCEPTS),
         ),
-        bars(
-            "eecc-concepts",
-            "EECC: lexical variance, and mean tau-c over countries, by concept",
-            (*_HEADS, "topic", "concept"),
-            [
-                ((*_of(study), concept.topic, concept.name), concept)
-                for study in found
-                for concept in study.concepts
-            ],
-            _by_concept,
-            notes=(head, _OVER_IDENTITIES, *culture),
-        ),
-        bars(
+        group_table(
             "eecc-anova",
             "EECC: variance within against across nationalities, one-way ANOVA (table 3)",
             (*_HEADS, "metric"),
-            [((*_of(study), metric), (study, metric)) for study in found for metric in METRICS],
+            [((*study.labels, metric), (study, metric)) for study, metric in by_metric],
             lambda part: _anova(*part),
-            notes=(head, _FEWER),
+            notes=(_RULE, _FEWER),
         ),
-        bars(
+        group_table(
             "eecc-words",
             "EECC: the 15 words of highest TF-IDF (tables 1 and 2)",
             (*_HEADS, "topic", "nationality"),
-            [((*_of(study), *key), best) for study in found for key, best in study.words.items()],
+            [((*one.labels, *key), best) for one in studies for key, best in one.words.items()],
             lambda best: {"words": ", ".join(word for word, _ in best)},
             notes=(_WORDS,),
         ),
-        Table(
+        group_table(
             "eecc-tau",
             "EECC: Kendall's tau-c of text and cultural values, over countries (figure 2)",
             (*_HEADS, "values", "metric"),
-            rows=tau,
-            figure="boxes",
-            notes=(*over_concepts, _ABOVE, f"{_BOX} It is the mean over countries.", *culture),
-        ),
-        Table(
-            "eecc-tau-countries",
-            "EECC: Kendall's tau-c by country, mean over concepts (figure 3)",
-            (*_HEADS, "nationality"),
-            _TAUS,
-            [row for study in found for row in _countries(study)],
-            figure="bars",
-            drawn=_TAUS,
-            notes=(*over_concepts, *culture),
+            tau,
+            _mean,
+            notes=(_RULE, _OVER_CONCEPTS, _ABOVE, *(n for s in studies for n in s.culture_notes())),
         ),
     ]
 
 
-def _of(study: Study) -> tuple[str, str]:
-    return study.condition, study.kind
-
-
-def _estimate(concept: Concept, metric: str, side: str) -> Estimate:
-    measured = concept.measured[metric]
-    return measured.across if side == "across" else measured.within
-
-
-def _side(concept: Concept, metric: str, side: str) -> float | None:
-    return _estimate(concept, metric, side).value
-
-
 def _anova(study: Study, metric: str) -> dict[str, Cell]:
-    values = [[_side(one, metric, side) for one in study.concepts] for side in _SIDES]
+    values = [study.values(metric, side) for side in SIDES]
     groups = [[value for value in group if value is not None] for group in values]
     found = one_way_anova(groups)
     n, of = sum(map(len, groups)), sum(map(len, values))
@@ -165,65 +372,10 @@ def _anova(study: Study, metric: str) -> dict[str, Cell]:
     }
 
 
-def _tau(concept: Concept, culture: str, metric: str) -> float | None:
-    return _anchors(concept, culture, metric).value
-
-
-def _anchors(concept: Concept, culture: str, metric: str) -> Estimate:
-    """The mean tau-c over the countries of one concept, each in turn the anchor."""
-    return _mean(list(concept.measured[metric].taus[culture].values()))
-
-
-def _by_concept(concept: Concept) -> dict[str, Cell]:
-    cells: dict[str, Cell] = {
-        f"{side} {metric}": _estimate(concept, metric, side)
-        for metric in METRICS
-        for side in _SIDES
-    }
-    return cells | {
-        f"{culture} {metric}": _anchors(concept, culture, metric)
-        for metric in METRICS
-        for culture in concept.measured[metric].taus
-    }
-
-
-def _countries(study: Study) -> Iterator[Row]:
-    resamples = Resamples(range(len(study.concepts)))
-    for identity in study.identities:
-        cells: dict[str, Cell] = {}
-        for culture in study.matched:
-            for metric in METRICS:
-                taus = [concept.measured[metric].taus[culture] for concept in study.concepts]
-                if any(identity in by_anchor for by_anchor in taus):
-                    values = [by_anchor.get(identity) for by_anchor in taus]
-                    cells[f"{culture} {metric}"] = mean_estimate(values, resamples)
-        if cells:
-            yield Row((*_of(study), identity), cells)
-
-
-def _culture_notes(study: Study) -> Iterator[str]:
-    for culture, file in FILES.items():
-        count, of = study.matched.get(culture), len(study.identities)
-        if count is None:
-            yield f"{study.condition}: no {culture} values, {study.folder / file} is not there."
-        else:
-            yield (
-                f"{study.condition}: {culture} values for {count} of {of} nationalities, matched "
-                f"by demonym; the other {of - count} are left out."
-            )
-
-
-def _mean(values: Sequence[float | None]) -> Estimate:
-    return mean_estimate(values, Resamples(range(len(values))))
-
-
-def _spread(labels: tuple[str, ...], values: Sequence[float | None]) -> Row:
-    """A row of the mean, the median and the quartiles of one value for each concept."""
-    import numpy as np
-
+def _plain_mean(values: Iterable[float | None]) -> float | None:
     there = [value for value in values if value is not None]
-    cells: dict[str, Cell] = {"mean": _mean(values)}
-    for name, share in _SPREAD.items():
-        value = float(np.quantile(there, share)) if there else None
-        cells[name] = Estimate(value, n=len(there), of=len(values))
-    return Row(labels, cells, tuple(there))
+    return sum(there) / len(there) if there else None
+
+
+def _mean(values: Sequence[float | None]) -> dict[str, Cell]:
+    return {"mean": mean_estimate(values, Resamples(range(len(values))))}

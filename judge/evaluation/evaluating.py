@@ -2,52 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from judge import __version__
-from judge.backends.base import Reading
-from judge.digest import digest
-from judge.errors import UsageError
-from judge.evaluation.asking import Examinee
-from judge.evaluation.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
-from judge.evaluation.grading import JudgedGrader
-from judge.evaluation.measuring import by_condition
-from judge.evaluation.results import asked_of, line_of, rated, result_of
-from judge.evaluation.rows import first_rows, sampled_rows
-from judge.evaluation.tables import Table
-from judge.judging.capabilities import prove_logprobs
+from judge.backends.base import Method
+from judge.errors import BackendError, UsageError
+from judge.evaluation.asking import MeasuredModel
+from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result
+from judge.evaluation.results import asked_of, line_of, result_of
+from judge.evaluation.rows import taken
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
-from judge.records import Item, Problem
+from judge.records import Item, Problem, build
 from judge.run import lines
 from judge.run.clients import ClientBuilder, build_client
 from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, among, refuse_outputs
 from judge.run.lines import Line
+from judge.run.plan import Plan, Rehearsal, planned
 from judge.run.setup import Setup
-from judge.run.summary import Summary
-from judge.run.task import Report, Watcher, run
+from judge.run.task import Report, Task, Watcher, run
 from judge.settings import Settings
+from judge.subject import Subject
 from judge.task import load_task
-from judge.verdict import Unfinished
-
-BASELINE = "baseline:"
-"""Begins the name of what a benchmark measures in place of a model."""
-
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """How the run ended, and the results in its output."""
-
-    report: Report
-    results: list[Result]
+from judge.verdict import Judgement, Unfinished, Usage, Verdict
 
 
 def evaluate(
@@ -58,29 +41,22 @@ def evaluate(
     benchmark: Benchmark,
     choices: Choices,
     judges: Sequence[str] = (),
-    given: Sequence[Result] | None = None,
-) -> Evaluated:
+) -> tuple[Report, list[Result]]:
     """Put the model that `settings.model` names through a benchmark.
 
     Args:
         judges: models that grade what no rule can score.
-        given: answers that are at hand; no model is measured then, and these are graded.
+
+    Returns:
+        How the run ended, and the results in its output.
 
     Raises:
         UsageError: nothing was asked: a source, output, model or setting that cannot be used.
     """
     refuse_outputs(job)
-    setup = setup_of(settings, benchmark, judges, measured=given is None)
-    task = _Evaluation(job, setup, settings, benchmark, choices, tuple(judges), given)
-    report = run(job, task, Summary(), watcher)
-    return Evaluated(report, task.results)
-
-
-def tables_of(benchmark: Benchmark, results: Sequence[Result], choices: Choices) -> list[Table]:
-    """The benchmark's tables, those without a row left out."""
-    if benchmark.tables is None:
-        return by_condition(benchmark.name, results, benchmark.conditions)
-    return [table for table in benchmark.tables(results, choices) if table.rows]
+    setup = setup_of(settings, benchmark, judges)
+    task = _Evaluation(job, setup, settings, benchmark, choices, tuple(judges))
+    return run(job, task, watcher), task.results
 
 
 def setup_of(
@@ -88,7 +64,6 @@ def setup_of(
     benchmark: Benchmark,
     judges: Sequence[str],
     *,
-    measured: bool = True,
     build: ClientBuilder = build_client,
 ) -> Setup:
     """The clients of the measured model and of the judges, which alone are the setup's judges.
@@ -98,43 +73,82 @@ def setup_of(
     """
     if judges and benchmark.grade is None:
         raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
-    asked: tuple[str, ...] = ()
-    if measured:
-        if len(settings.model) != 1:
-            raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
-        if not settings.model[0].startswith(BASELINE):
-            asked = settings.model
-        elif settings.model[0].removeprefix(BASELINE) not in benchmark.baselines:
-            told = ", ".join(BASELINE + name for name in benchmark.baselines) or "no baseline"
-            raise UsageError(f"--model {settings.model[0]}: {benchmark.name} has {told}")
-    graded = settings.model_copy(update={"model": tuple(judges), "check": (), "workflow": None})
-    return Setup.of(graded, (*asked, *judges), build=build)
+    if len(settings.model) != 1:
+        raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
+    grading = settings.model_copy(update={"model": tuple(judges), "check": (), "workflow": None})
+    return Setup.of(grading, (*settings.model, *judges), build=build)
 
 
 def items_of(job: Job, benchmark: Benchmark, choices: Choices) -> Iterator[Item]:
-    """The items of the rows that the job takes."""
-    found = among(job, benchmark.items(job.inputs, choices))
-    if job.sample is not None:
-        found = sampled_rows(found, job.sample, job.sample_seed)
-    return found if job.limit is None else first_rows(found, job.limit)
+    """The items of the rows that the job takes.
 
-
-def sampling_of(settings: Settings, benchmark: Benchmark, choices: Choices) -> Sampling:
-    """Temperature and seed of the measured model.
-
-    A temperature that the user set is taken; else the paper's; else several answers to the same
-    question are drawn warm, or they would all be one.
+    Raises:
+        UsageError: a source cannot be used, or no line serves a condition that the user named.
     """
-    if "temperature" in settings.model_fields_set:
-        return Sampling(settings.temperature, settings.seed)
-    if benchmark.temperature is not None:
-        return Sampling(benchmark.temperature, settings.seed)
-    warm = settings.vote_temperature if choices.draws > 1 else settings.temperature
-    return Sampling(warm, settings.seed)
+    found = benchmark.items(job.inputs, choices)
+    if choices.chosen:
+        found = _served(list(found), job, choices)
+    return taken(among(job, found), job.limit, job.sample, job.sample_seed)
+
+
+def _served(items: Sequence[Item], job: Job, choices: Choices) -> Iterator[Item]:
+    served = {item.fields["condition"] for item in items if item.fields is not None}
+    for name in choices.conditions:
+        if name not in served:
+            fault = next((item for item in items if item.problem is not None), None)
+            why = fault and fault.problem and f": line {fault.line}: {fault.problem.message}"
+            sources = ", ".join(job.inputs)
+            raise UsageError(f"--condition {name}: no line of {sources} serves it{why or ''}")
+    return iter(items)
+
+
+def sampling_of(settings: Settings, benchmark: Benchmark) -> Sampling:
+    """Seed and temperature of the measured model: the paper's, unless the user set one."""
+    own = None if "temperature" in settings.model_fields_set else benchmark.temperature
+    return Sampling(settings.temperature if own is None else own, settings.seed)
+
+
+def plan_evaluation(
+    job: Job, settings: Settings, *, benchmark: Benchmark, choices: Choices, judges: Sequence[str]
+) -> Plan:
+    """What an evaluation will ask, by task and by grading check, with stand-ins for its models.
+
+    Once with replies as short as they come (a quarter of a task's `max_tokens`, lists empty), once
+    with replies as long as they may be. Re-asking of invalid replies is left out.
+
+    Raises:
+        UsageError: a source, model or setting that cannot be used.
+    """
+    found, rehearsal = Plan(), Rehearsal()
+    setup = setup_of(planned(settings), benchmark, judges, build=rehearsal.client)
+    sampling = sampling_of(settings, benchmark)
+
+    async def rehearsed(fields: Fields, *, full: bool) -> dict[str, Usage]:
+        rehearsal.begin(thorough=full)
+        client = setup.client(settings.model[0])
+        model = MeasuredModel(client, settings.method or client.backend.method, sampling, fields)
+        answer = await benchmark.ask(fields, model)
+        if judges and benchmark.grade is not None:
+            grader = partial(graded, rehearsal.setup(setup, "extraction"))
+            await benchmark.grade(Result(fields, "answered", answer), grader)
+        return rehearsal.asked
+
+    async def all_items() -> None:
+        for item in items_of(job, benchmark, choices):
+            if item.fields is None:
+                problem = item.problem or Problem("there is no item")
+                found.bad.add(lines.bad_input(item, problem).judgement)
+                continue
+            found.records += 1
+            low = await rehearsed(item.fields, full=False)
+            found.add(low, await rehearsed(item.fields, full=True))
+
+    asyncio.run(all_items())
+    return found
 
 
 @dataclass
-class _Evaluation:
+class _Evaluation(Task):
     """An evaluation as a task of the runner."""
 
     job: Job
@@ -143,21 +157,16 @@ class _Evaluation:
     benchmark: Benchmark
     choices: Choices
     judges: tuple[str, ...]
-    given: Sequence[Result] | None
     results: list[Result] = field(default_factory=list)
 
     def items(self) -> Iterator[Item]:
-        if self.given is None:
-            return items_of(self.job, self.benchmark, self.choices)
-        source = self.job.inputs[0]
-        return (Item(source, n, dict(one.fields)) for n, one in enumerate(self.given, 1))
+        return items_of(self.job, self.benchmark, self.choices)
 
     async def prepare(self) -> None:
-        if self._client is not None:
-            if self._reading == "probability":
-                await prove_logprobs(f"--model {self._measured}", self._client)
-            else:
-                await self._client.prepare()
+        if self._method == "logprobs":
+            await self._client.prove_logprobs(f"--model {self._client.spec}")
+        else:
+            await self._client.prepare()
         if self.judges:
             await self.setup.prepare_judges()
 
@@ -169,13 +178,14 @@ class _Evaluation:
             )
         return self._mark
 
-    def read(self, item: Item) -> Item | Line:
-        if item.fields is None:
-            return lines.bad_input(item, item.problem or Problem("there is no item"))
-        return item
-
     async def step(self, item: Item) -> Line:
-        return line_of(await self._result(item.fields or {}), self._mark)
+        fields = item.fields or {}
+        model = MeasuredModel(self._client, self._method, self._sampling, fields)
+        result = await asked_of(self.benchmark, fields, model)
+        grade = self.benchmark.grade
+        if self.judges and grade is not None and result.outcome == "answered":
+            result = await grade(result, partial(graded, self.setup))
+        return line_of(result, self._mark)
 
     def failed(self, item: Item, kind: str, message: str, unfinished: Unfinished | None) -> Line:
         told = {"type": kind, **item.found_at, "message": message}
@@ -186,90 +196,61 @@ class _Evaluation:
         if found is not None:
             self.results.append(found)
 
-    # ------------------------------------------------------------ one item
-
-    async def _result(self, fields: Fields) -> Result:
-        if self.given is not None:
-            result = self._by_id[str(fields["id"])]
-        elif self._guess is not None:
-            result = self._guessed(fields, self._guess)
-        else:
-            result = await self._asked(fields)
-        grade = self.benchmark.grade
-        if not self.judges or grade is None or result.outcome != "answered":
-            return result
-        return await grade(result, self._grader)
-
-    async def _asked(self, fields: Fields) -> Result:
-        assert self._client is not None, "a model is measured"
-        model = Examinee(self._client, self._reading, self._sampling, fields)
-        return await asked_of(self.benchmark, fields, model)
-
-    def _guessed(self, fields: Fields, guess: Callable[[Fields], Any]) -> Result:
-        try:
-            return rated(self.benchmark, Result(fields, "answered", guess(fields)))
-        except NoAnswer as no:
-            return Result(fields, no.outcome, no.answer, reason=no.detail)
-
     # ------------------------------------------------------------ made once
 
-    @property
-    def _measured(self) -> str:
-        return self.settings.model[0] if self.given is None else "answers at hand"
-
     @cached_property
-    def _client(self) -> Client | None:
-        if self.given is not None or self._guess is not None:
-            return None
-        return self.setup.client(self._measured)
+    def _client(self) -> Client:
+        """The measured model."""
+        return self.setup.client(self.settings.model[0])
 
     @property
-    def _reading(self) -> Reading:
-        assert self._client is not None, "a model is measured"
-        return self.settings.reading or self._client.backend.reading
-
-    @cached_property
-    def _by_id(self) -> Mapping[str, Result]:
-        return {one.id: one for one in self.given or ()}
-
-    @cached_property
-    def _guess(self) -> Callable[[Fields], Any] | None:
-        if not self._measured.startswith(BASELINE):
-            return None
-        return self.benchmark.baselines[self._measured.removeprefix(BASELINE)]()
-
-    @cached_property
-    def _grader(self) -> JudgedGrader:
-        return JudgedGrader(self.setup)
+    def _method(self) -> Method:
+        return self.settings.method or self._client.backend.method
 
     @cached_property
     def _sampling(self) -> Sampling:
-        return sampling_of(self.settings, self.benchmark, self.choices)
+        return sampling_of(self.settings, self.benchmark)
 
     @cached_property
     def _mark(self) -> Mark:
-        settings = self.settings
-        options = self.choices.options.model_dump(mode="json")
+        client = self._client
         known: dict[str, Any] = {
-            "model": self._measured,
+            "model": client.spec,
             "judge": list(self.judges),
             "settings": {
                 "version": __version__,
-                "reading": None if self._client is None else self._reading,
+                "method": self._method,
                 "temperature": self._sampling.temperature,
-                "seed": settings.seed,
-                "draws": self.choices.draws,
-                "reasks": settings.reasks,
-                **({"options": options} if options else {}),
+                "seed": self.settings.seed,
+                "reasks": self.settings.reasks,
             },
             "tasks": {task.name: task.digest for task in map(load_task, self.benchmark.tasks)},
         }
-        if self.given is not None:
-            known["answers"] = digest([result.answer for result in self.given])
         if self.judges:
             known["grading"] = self.setup.bound("extraction").fingerprint
-        identities: dict[str, Any] = {}
-        if self._client is not None:
-            identities = {self._measured: dict(self._client.backend.identity())}
         described = {"benchmark": self.benchmark.name, **known}
+        identities = {client.spec: dict(client.backend.identity())}
         return Mark(self.benchmark.name, known, fingerprint(described, identities))
+
+
+async def graded(setup: Setup, id: str, predicted: Sequence[str], gold: Sequence[str]) -> Judgement:
+    """Credit each gold value by the workflow `extraction` (graphs/extraction.py).
+
+    Args:
+        setup: whose models, votes, method and cache are the judges'.
+        id: what cached replies and scripted judges know the answer by.
+
+    Raises:
+        BackendError: a gold value got no reply at all, or the model is out of reach.
+        UsageError: a blank gold value.
+    """
+    fields = {"id": id, "values": [*gold], "predicted": [*predicted]}
+    record = build(Item("<answers>", 1, fields), "extraction")
+    if isinstance(record, Problem):
+        raise UsageError(f"{id}: {record.message}")
+    bound = setup.bound("extraction")
+    judgement = (await bound.workflow.run(Subject.of(record), bound.context)).judgement
+    check = judgement.checks[0]
+    if any(verdict is Verdict.ERROR for verdict, _ in check.outcomes().values()):
+        raise BackendError(check.reason or "a judge gave no reply")
+    return judgement

@@ -9,21 +9,88 @@ Deviation from the paper: its prompt (appendix A.3) offers "Neither" where this 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import cast
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 
-from judge.errors import UsageError
-from judge.evaluation.benchmark import Benchmark, Choices, Fields, MeasuredModel, exact
-from judge.evaluation.countries import cluster_name, cluster_of, country_name
-from judge.evaluation.normad_tables import CONDITIONS, LABELS, statistics_of, tables
-from judge.evaluation.rows import Row, asked, each_row, read_sources
-from judge.evaluation.tables import Table
-from judge.records import RESERVED, Item, NormRecord, Problem, build
+from judge.evaluation.asking import MeasuredModel
+from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result, exact
+from judge.evaluation.rows import Row, asked, each_row
+from judge.evaluation.tables import Cell, Table, class_scores, results_table
+from judge.records import RESERVED, Item, Problem, build
 from judge.records.fields import LabelError
+
+LABELS = ("yes", "no", "neutral")
+"""The answers there are (section 4.1), in the order in which they are asked for."""
+
+CONDITIONS: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    "country": ("country",),
+    "country+value": ("country", "value"),
+    "rule-of-thumb": ("rule_of_thumb",),
+}
+"""The contexts (section 5.2; `none` is the baseline of appendix C), and what each shows."""
 
 _TASK = "normad_acceptability"
 # Long fields of a norm that are neither asked about nor sliced by.
 _LEFT_OUT = {"id", "label", "background", "explanation"}
+
+# ------------------------------------------------------------ countries
+
+# The clusters of the Inglehart-Welzel cultural map, as the authors bin the countries (section 4.1,
+# note 5, after Inglehart and Welzel 2012); with their full set these bins give table 2.
+_BINS = {
+    "African-Islamic": (
+        "afghanistan bangladesh egypt ethiopia iran iraq kenya lebanon mauritius pakistan "
+        "palestinian_territories saudi_arabia somalia south_africa south_sudan sudan syria "
+        "türkiye zimbabwe"
+    ),
+    "Catholic Europe": "austria croatia hungary italy poland portugal spain",
+    "Confucian": "china hong_kong japan south_korea taiwan",
+    "English Speaking": (
+        "australia canada ireland new_zealand united_kingdom united_states_of_america"
+    ),
+    "Latin America": "argentina brazil chile colombia mexico peru venezuela",
+    "Orthodox Europe": (
+        "bosnia_and_herzegovina greece north_macedonia romania russia serbia ukraine"
+    ),
+    "Protestant Europe": "france germany malta netherlands sweden",
+    "West and South Asia": (
+        "cambodia cyprus fiji india indonesia israel laos malaysia myanmar nepal "
+        "papua_new_guinea philippines samoa singapore sri_lanka thailand timor_leste tonga vietnam"
+    ),
+}
+_CLUSTER_OF = {country: name for name, countries in _BINS.items() for country in countries.split()}
+_BETWEEN = re.compile(r"[\s_-]+")
+_SMALL_WORDS = re.compile(r"\b(And|Of)\b")
+
+CLUSTERS = tuple(_BINS)
+"""The eight clusters, in the order of NormAd's table 2."""
+
+COUNTRIES = tuple(sorted(_CLUSTER_OF))
+"""The 75 countries, in lower case with underscores."""
+
+
+def cluster_of(country: str) -> str | None:
+    """The country's cluster; None for a country that is not among the 75.
+
+    Case, and whether blanks, hyphens or underscores stand between the words, do not matter.
+    """
+    folded = _BETWEEN.sub("_", unicodedata.normalize("NFKC", country).strip().casefold())
+    return _CLUSTER_OF.get(folded)
+
+
+def country_name(country: str) -> str:
+    """A country as people write it, from the released form: `South Korea` from `south_korea`.
+
+    A name with a capital in it stays as it is.
+    """
+    if country != country.lower():
+        return country
+    return _SMALL_WORDS.sub(lambda word: word[0].lower(), country.replace("_", " ").title())
+
+
+# ------------------------------------------------------------ asking
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
@@ -40,24 +107,30 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     """
 
     def of_row(row: Row) -> Iterator[Item]:
-        norm = _norm(row)
-        if norm.label is None:
+        judged = row.fields.get(RESERVED)
+        if isinstance(judged, dict) and judged.get("verdict", "pass") != "pass":
+            return
+        found = build(row.item, "norm")
+        if isinstance(found, Problem):
+            raise LabelError(found.message, found.field, found.type)
+        norm = found.typed
+        if "label" not in norm:
             raise LabelError("field 'label' must be yes, no or neutral, not empty", "label")
         fields = {
-            **norm.model_dump(exclude=_LEFT_OUT, exclude_none=True),
-            "cluster": _cluster(norm),
-            "gold": norm.label,
+            **{name: content for name, content in norm.items() if name not in _LEFT_OUT},
+            "cluster": norm.get("cluster") or cluster_of(norm.get("country", "")),
+            "gold": norm["label"],
         }
         for condition in choices.conditions:
             shown = CONDITIONS[condition]
-            lacking = [name for name in shown if not str(getattr(norm, name) or "").strip()]
+            lacking = [name for name in shown if name not in norm]
             if not lacking:
                 yield asked(row.item, condition, fields, row=row.id)
             elif choices.chosen:
                 message = f"field {lacking[0]!r}, which condition {condition!r} shows, is missing"
                 raise LabelError(message, lacking[0])
 
-    return each_row(_undiscarded(sources), of_row)
+    return each_row(sources, of_row)
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:
@@ -75,57 +148,45 @@ def score(fields: Fields, answer: object) -> float | None:
     return exact(fields, answer)
 
 
-def statistics(sources: Sequence[str]) -> list[Table]:
-    """Table 2 of the paper for a set of norms: stories by cluster and label, and by subcategory.
-
-    Of judged records only those that passed count. Records without a label, a country, or of a
-    country outside the 75 have a column or a row of their own, where there are any.
-
-    Raises:
-        UsageError: a source or a line that cannot be read, or no norm at all.
-    """
-    rows = list(each_row(_undiscarded(sources), lambda row: [_norm(row)]))
-    for row in rows:
-        if isinstance(row, Item):
-            problem = row.problem.message if row.problem else "there is no record"
-            raise UsageError(f"{row.source}, line {row.line}: {problem}")
-    norms = [row for row in rows if not isinstance(row, Item)]
-    if not norms:
-        raise UsageError(f"{', '.join(sources)}: holds no norm; judged ones count if they passed")
-    return statistics_of([(_cluster(one), one.axis, one.subcategory, one.label) for one in norms])
+# ------------------------------------------------------------ tables
 
 
-def _undiscarded(sources: Sequence[str]) -> Iterator[Item]:
-    """The lines, less those whose verdict is not `pass`; lines without a verdict are kept."""
-    for item in read_sources(sources):
-        verdict = (item.fields or {}).get(RESERVED)
-        if not isinstance(verdict, dict) or verdict.get("verdict", "pass") == "pass":
-            yield item
+def tables(results: Sequence[Result]) -> list[Table]:
+    """By context, label and cluster."""
+    rows = len({one.row for one in results})
 
+    def in_context(here: Sequence[Result]) -> dict[str, Cell]:
+        asked_about = len({result.row for result in here})
+        return {**class_scores(here), "rows not asked": rows - asked_about}
 
-def _norm(row: Row) -> NormRecord:
-    found = build(row.item, "norm")
-    if isinstance(found, Problem):
-        raise LabelError(found.message, found.field, found.type)
-    return cast("NormRecord", found.data)
-
-
-def _cluster(norm: NormRecord) -> str | None:
-    if norm.cluster:
-        return cluster_name(norm.cluster)
-    return cluster_of(norm.country) if norm.country else None
+    context = {"context": ("condition", tuple(CONDITIONS))}
+    labels = "Accuracy over the stories of each label, by context (as figure 6 of the paper)"
+    by_label = {**context, "label": ("gold", LABELS)}
+    clusters = "Accuracy and macro F1 by context and Inglehart-Welzel cluster"
+    by_cluster = {**context, "cluster": ("cluster", CLUSTERS)}
+    return [
+        results_table(
+            "normad-contexts",
+            "Accuracy and macro F1 by context",
+            results,
+            context,
+            in_context,
+            ("A row is not asked in a context that shows what the row does not have.",),
+        ),
+        results_table("normad-labels", labels, results, by_label),
+        results_table("normad-clusters", clusters, results, by_cluster, class_scores),
+    ]
 
 
 benchmark = Benchmark(
     name="normad",
     title="NormAd: social acceptability in four contexts",
     source='Rao et al., "NormAd: A Framework for Measuring the Cultural Adaptability of Large '
-    'Language Models", sections 4.1 and 5.2, tables 2 and 4, appendix C',
+    'Language Models", sections 4.1 and 5.2, appendix C',
     conditions=tuple(CONDITIONS),
     tasks=(_TASK,),
     items=items,
     ask=ask,
     score=score,
     tables=tables,
-    statistics=statistics,
 )

@@ -1,57 +1,27 @@
-"""Lines of an evaluation, written and read back; answers made elsewhere, joined with what is right.
+"""Lines of an evaluation, written and read back; answers made elsewhere, scored by the rule.
 
 A line holds the item's own fields and, under `"judge"`, what came of asking about it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from judge.errors import UsageError
-from judge.evaluation.benchmark import (
-    Benchmark,
-    Choices,
-    Fields,
-    MeasuredModel,
-    NoAnswer,
-    Outcome,
-    Result,
-)
-from judge.evaluation.rows import Row, asked, each_row, read_sources
-from judge.evaluation.tables import Table, bars
+from judge.evaluation.asking import MeasuredModel
+from judge.evaluation.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
 from judge.records import RESERVED, Item, read
+from judge.records.base import clip
 from judge.records.fields import LabelError, id_text
-from judge.records.values import clip
 from judge.run.fingerprint import Mark
 from judge.run.lines import Line, written
 from judge.verdict import Verdict
 
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-_NAMED = 20
-
-
-class Answered(BaseModel):
-    """What stands under `"judge"` in a line of `judge evaluate`."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    verdict: str
-    benchmark: str
-    condition: str | None = None
-    outcome: Outcome
-    answer: Any = None
-    score: float | None = Field(default=None, ge=0, le=1)
-    reason: str | None = None
-    probabilities: dict[str, float] | None = None
-    steps: dict[str, Any] = Field(default_factory=dict)
-    usage: dict[str, Any] = Field(default_factory=dict)
-    fingerprint: str = ""
-    error: dict[str, Any] | None = None
+_RESULT = TypeAdapter(Result)
 
 
 def verdict_of(result: Result) -> Verdict:
@@ -67,142 +37,38 @@ def verdict_of(result: Result) -> Verdict:
 
 def line_of(result: Result, mark: Mark, error: Mapping[str, Any] | None = None) -> Line:
     """The output line: the item's own fields, then under `"judge"` what came of it."""
-    chances = result.probabilities
-    judgement = Answered(
-        verdict=str(verdict_of(result)),
-        benchmark=mark.name,
-        condition=result.fields.get("condition"),
-        outcome=result.outcome,
-        answer=result.answer,
-        score=None if result.score is None else round(result.score, 6),
-        reason=result.reason,
-        probabilities=chances and {name: round(p, 6) for name, p in chances.items()},
-        steps=dict(result.steps),
-        usage=result.usage.as_json(),
-        fingerprint=mark.fingerprint,
-        error=None if error is None else dict(error),
-    ).model_dump()
-    for name in ("probabilities", "steps"):
-        if not judgement[name]:
-            del judgement[name]
+    judgement: dict[str, Any] = {
+        "verdict": str(verdict_of(result)),
+        "benchmark": mark.name,
+        "condition": result.fields.get("condition"),
+        "outcome": result.outcome,
+        "answer": result.answer,
+        "score": None if result.score is None else round(result.score, 6),
+        "reason": result.reason,
+    }
+    if chances := result.probabilities:
+        judgement["probabilities"] = {name: round(p, 6) for name, p in chances.items()}
+    if result.steps:
+        judgement["steps"] = dict(result.steps)
+    judgement |= {
+        "usage": result.usage.as_json(),
+        "fingerprint": mark.fingerprint,
+        "error": error and dict(error),
+    }
     return written(result.fields, judgement)
 
 
 def result_of(line: Mapping[str, Any]) -> Result | None:
-    """An output line's result; None for a line of input that could not be asked about."""
-    found = answered_of(line)
-    if found is None:
-        return None
-    return Result(
-        fields={name: content for name, content in line.items() if name != RESERVED},
-        outcome=found.outcome,
-        answer=found.answer,
-        score=found.score,
-        probabilities=found.probabilities,
-        steps=found.steps,
-        reason=found.reason,
-    )
-
-
-def answered_of(line: Mapping[str, Any]) -> Answered | None:
-    """What a line says under `"judge"`; None where it is no line of `judge evaluate`."""
+    """An output line's result; None where it is no line of `judge evaluate`."""
+    own = {name: content for name, content in line.items() if name != RESERVED}
     judgement = line.get(RESERVED)
-    if not isinstance(judgement, dict) or "outcome" not in judgement:
+    if not isinstance(judgement, dict) or not {"id", "condition"} <= own.keys():
         return None
     try:
-        return Answered.model_validate(judgement)
+        result = _RESULT.validate_python({**judgement, "fields": own})
     except ValidationError:
         return None
-
-
-# ------------------------------------------------------------ answers made elsewhere
-
-
-@dataclass(slots=True)
-class Scored:
-    """Results of answers that are at hand, and the lines that are none.
-
-    `missing` names gold items without an answer (unreadable then), `extra` answers to no gold item,
-    `faults` what is wrong with lines of the answers.
-    """
-
-    results: list[Result] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    extra: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
-
-    def table(self) -> Table:
-        """What became of the lines; the notes name the first of each kind."""
-        counts = {
-            "gold items": len(self.results),
-            "without an answer": len(self.missing),
-            "answers to no gold item": len(self.extra),
-            "lines at fault": len(self.faults),
-        }
-        named = (("no answer, counted as unreadable", self.missing), ("no gold", self.extra))
-        notes = [
-            f"{name}: {', '.join(ids[:_NAMED])}" + (" and more" if len(ids) > _NAMED else "")
-            for name, ids in named
-            if ids
-        ]
-        return bars(
-            "joined",
-            "Answers and gold, joined by id",
-            ("lines",),
-            [((name,), count) for name, count in counts.items()],
-            lambda count: {"count": count},
-            notes=(*notes, *self.faults[:_NAMED]),
-        )
-
-
-def scored(benchmark: Benchmark, answers: str, gold: Sequence[str], choices: Choices) -> Scored:
-    """Answers from a file, scored by the benchmark's rule.
-
-    ANSWERS, a line each, is what `judge evaluate` wrote, or `{"id", "answer"}` with `outcome`
-    (answered, refused, unreadable or error) and `condition` where these must be told. An id is the
-    item's (`7/country`), or what stands before the condition where the line names that, or just one
-    condition is chosen. `answer` is null where there is no readable one.
-
-    GOLD are the benchmark's own sources, or lines that hold `id` and `gold` (`condition`, `row` and
-    what tables are made by, where they are there); what `judge evaluate` wrote is its own gold.
-
-    A score is the rule's; where no rule scores (answers that judges grade) it is the line's own. An
-    answer that the rule does not know is unreadable, and so is a gold item without an answer.
-
-    Raises:
-        UsageError: a file cannot be read, a line of GOLD is at fault, or the two have no id in
-            common.
-    """
-    found = Scored()
-    told = _read(benchmark, answers, found, not gold)
-    if not gold:
-        found.results = [rated(benchmark, one) for one in told.values()]
-        if not told:
-            raise UsageError(f"{answers}: holds no answers of `judge evaluate`")
-        return found
-    items = {str(fields["id"]): fields for fields in _gold(benchmark, gold, choices)}
-    by_item: dict[str, Result] = {}
-    only = choices.conditions[0] if len(choices.conditions) == 1 else None
-    for id, one in told.items():
-        condition = one.fields.get("condition") or only
-        key = id if id in items else f"{id}/{condition}"
-        if key in items:
-            by_item[key] = one
-        else:
-            found.extra.append(id)
-    if not by_item:
-        first = f"; the first fault: {found.faults[0]}" if found.faults else ""
-        raise UsageError(f"{answers} and {', '.join(gold)} have no id in common{first}")
-    conditions = {items[id]["condition"] for id in by_item}
-    for id, fields in items.items():
-        if fields["condition"] not in conditions:
-            continue
-        if id not in by_item:
-            found.missing.append(id)
-            found.results.append(Result(fields, "unreadable", reason="no answer"))
-        else:
-            found.results.append(rated(benchmark, replace(by_item[id], fields=fields)))
-    return found
+    return result if result.outcome == "answered" else replace(result, score=None)
 
 
 async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -> Result:
@@ -214,7 +80,7 @@ async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -
     try:
         answer = await benchmark.ask(fields, model)
     except NoAnswer as no:
-        result = Result(fields, no.outcome, no.answer, reason=no.detail)
+        result = Result(fields, no.outcome, reason=no.detail)
         return replace(result, steps=model.steps, usage=model.usage)
     result = Result(fields, "answered", answer, probabilities=model.probabilities)
     result = replace(result, steps=model.steps, reason=model.note, usage=model.usage)
@@ -235,70 +101,99 @@ def rated(benchmark: Benchmark, result: Result) -> Result:
     return result if score is None else replace(result, score=score)
 
 
-def _read(benchmark: Benchmark, path: str, found: Scored, own_gold: bool) -> dict[str, Result]:
-    """The answers of a file by id; lines at fault are noted."""
-    told: dict[str, Result] = {}
-    for item in read(path):
-        try:
-            one = _told(benchmark, item, own_gold)
-            if one.id in told:
-                raise LabelError(f"id {clip(one.id)} stood there before", "id")
-        except LabelError as error:
-            found.faults.append(f"{Path(path).name}, line {item.line}: {error.problem.message}")
-        else:
-            told[one.id] = one
-    return told
+# ------------------------------------------------------------ answers made elsewhere
 
 
-def _told(benchmark: Benchmark, item: Item, own_gold: bool) -> Result:
-    if item.fields is None:
-        raise LabelError(item.problem.message if item.problem else "there is no record")
-    id = id_text(item.fields.get("id"), "id")
-    if id is None:
-        raise LabelError("field 'id' is missing", "id")
-    fields = {**item.fields, "id": id}
-    if RESERVED in fields:
-        line, result = answered_of(fields), result_of(fields)
-        if line is None or result is None or line.benchmark != benchmark.name:
-            raise LabelError(f"no answer of judge evaluate {benchmark.name}", RESERVED)
-        return result
-    if own_gold:
-        raise LabelError("this line has no gold: name the benchmark's sources as well", "gold")
-    if "answer" not in fields and "outcome" not in fields:
-        raise LabelError("field 'answer' is missing: write null for an unreadable one", "answer")
-    answer = fields.get("answer")
-    outcome = fields.get("outcome", "unreadable" if answer is None else "answered")
-    if outcome not in OUTCOMES:
-        message = f"field 'outcome' must be one of {', '.join(OUTCOMES)}, not {clip(outcome)}"
-        raise LabelError(message, "outcome")
-    return Result(fields, outcome, answer)
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Results of answers that are at hand.
+
+    `missing` are the gold items without an answer, which are unreadable then; `extra` the answers
+    to no gold item; `unasked` counts lines about input that could not be asked about.
+    """
+
+    results: Sequence[Result]
+    missing: Sequence[str] = ()
+    extra: Sequence[str] = ()
+    unasked: int = 0
 
 
-def _gold(
-    benchmark: Benchmark, sources: Sequence[str], choices: Choices
-) -> Iterator[Mapping[str, Any]]:
-    """The fields of the gold items. Raises UsageError for a line at fault."""
-    only = choices.conditions[0] if len(choices.conditions) == 1 else None
+def scored(benchmark: Benchmark, answers: str, gold: Sequence[str], choices: Choices) -> Scored:
+    """Answers from a file, scored by the benchmark's rule.
 
-    def of_line(row: Row) -> Iterator[Item]:
-        fields = row.own
-        if fields.get("condition") is not None:
-            yield Item(row.item.source, row.item.line, {"row": row.id, **fields, "id": row.id})
-        elif only is not None and "gold" in fields:
-            yield asked(row.item, only, fields, row=row.id)
-        else:
-            missing = "condition" if "gold" in fields else "gold"
-            hint = ": choose one with --condition" if missing == "condition" else ""
-            raise LabelError(f"field {missing!r} is missing{hint}", missing)
+    ANSWERS, a line each, is what `judge evaluate` wrote, which is its own gold, or `{"id",
+    "answer"}`; `answer` is null where there is no readable one. An id is the item's (`7/country`),
+    or the row's where one condition is chosen. GOLD are the benchmark's own sources.
 
-    first = next((item.fields for item in read_sources(sources) if item.fields is not None), None)
-    if first is not None and {"id", "gold"} <= set(first):
-        found = each_row(read_sources(sources), of_line)
-    else:
-        found = benchmark.items(sources, choices)
-    for item in found:
+    An answer that the rule does not know is unreadable, and so is a gold item without an answer.
+
+    Raises:
+        UsageError: a file cannot be read, a line is at fault, or the two have no id in common.
+    """
+    told, unasked = _read(benchmark, answers)
+    if not gold:
+        if not told or any("condition" not in one.fields for one in told.values()):
+            hint = "name the benchmark's files as well"
+            raise UsageError(f"{answers}: holds no answers of `judge evaluate`: {hint}")
+        return Scored([rated(benchmark, one) for one in told.values()], unasked=unasked)
+    items: dict[str, Fields] = {}
+    for item in benchmark.items(gold, choices):
         if item.fields is None:
             message = item.problem.message if item.problem else "there is no record"
             raise UsageError(f"{item.source}, line {item.line}: {message}")
-        if item.fields["condition"] in choices.conditions or not choices.chosen:
-            yield item.fields
+        items[str(item.fields["id"])] = item.fields
+    only = choices.conditions[0] if len(choices.conditions) == 1 else None
+    found = {id if id in items else f"{id}/{only}": (id, one) for id, one in told.items()}
+    there = {key: one for key, (_, one) in found.items() if key in items}
+    if not there:
+        hint = "" if only else ": ids are those of judge evaluate, or rows' with one --condition"
+        raise UsageError(f"{answers} and {', '.join(gold)} have no id in common{hint}")
+    conditions = {items[key]["condition"] for key in there}
+    wanted = {key: one for key, one in items.items() if one["condition"] in conditions}
+    lost = Result({}, "unreadable", reason="no answer")
+    results = [replace(there.get(key, lost), fields=fields) for key, fields in wanted.items()]
+    return Scored(
+        [rated(benchmark, one) for one in results],
+        missing=[key for key in wanted if key not in there],
+        extra=[id for key, (id, _) in found.items() if key not in items],
+        unasked=unasked,
+    )
+
+
+def _read(benchmark: Benchmark, path: str) -> tuple[dict[str, Result], int]:
+    """The answers of a file by id, and how many lines are about input that was not asked about."""
+    told: dict[str, Result] = {}
+    unasked = 0
+    for item in read(path):
+        try:
+            one = _answer(benchmark, item)
+            if one is not None and one.id in told:
+                raise LabelError(f"id {clip(one.id)} stood there before", "id")
+        except LabelError as error:
+            raise UsageError(f"{path}, line {item.line}: {error}") from None
+        if one is None:
+            unasked += 1
+        else:
+            told[one.id] = one
+    return told, unasked
+
+
+def _answer(benchmark: Benchmark, item: Item) -> Result | None:
+    """A line's answer; None where `judge evaluate` could not ask about it."""
+    if item.fields is None:
+        raise LabelError(item.problem.message if item.problem else "there is no record")
+    judgement = item.fields.get(RESERVED)
+    if isinstance(judgement, dict):
+        if judgement.keys() <= {"verdict", "error"}:
+            return None
+        result = result_of(item.fields)
+        if result is None or judgement.get("benchmark") != benchmark.name:
+            raise LabelError(f"no answer of judge evaluate {benchmark.name}", RESERVED)
+        return result
+    id = id_text(item.fields.get("id"), "id")
+    if id is None:
+        raise LabelError("field 'id' is missing", "id")
+    if "answer" not in item.fields:
+        raise LabelError("field 'answer' is missing: write null for an unreadable one", "answer")
+    answer = item.fields["answer"]
+    return Result({"id": id}, "unreadable" if answer is None else "answered", answer)

@@ -1,33 +1,34 @@
-"""A table of results: what the terminal, CSV, JSON and figures are all made from."""
+"""Tables of results, and how right a model's answers are: what every benchmark's tables share."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from judge.stats.intervals import Estimate
+from judge.evaluation.benchmark import Benchmark, Result
+from judge.stats.bootstrap import Resamples, share_estimate
+from judge.stats.classification import ratio
+from judge.stats.intervals import Estimate, plain
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Cell = Estimate | int | str | None
 """A number with its interval and its n; a count; a word; None where there is nothing to say."""
-
-Figure = Literal["bars", "boxes"]
-NOT_SAID = "(not said)"
-"""The group of results that lack the field they are grouped by."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: its labels, one for each label column of the table, and its cells by column.
-
-    `spread` holds the single values behind the row, for a box plot.
-    """
+    """One row: its labels, one for each label column of the table, and its cells by column."""
 
     labels: tuple[str, ...]
     cells: Mapping[str, Cell]
-    spread: tuple[float, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +40,19 @@ class Table:
         title: a line for people.
         heads: names of the label columns.
         rows: in the order in which they are shown.
-        columns: names of the cell columns, in order; those of the rows if left out.
-        figure: how it is drawn (bars of `drawn`, boxes of the rows' spreads); None: not at all.
-        drawn: the columns, of estimates, that bars show.
         notes: what a reader must know to read it.
     """
 
     name: str
     title: str
     heads: tuple[str, ...]
-    columns: tuple[str, ...] = ()
     rows: Sequence[Row] = ()
-    figure: Figure | None = None
-    drawn: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        if not self.columns:
-            names = dict.fromkeys(name for row in self.rows for name in row.cells)
-            object.__setattr__(self, "columns", tuple(names))
+    @property
+    def columns(self) -> list[str]:
+        """Names of the cell columns, in the order in which rows first have them."""
+        return list(dict.fromkeys(name for row in self.rows for name in row.cells))
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON; estimates with their interval, `n` and `of`."""
@@ -65,7 +60,7 @@ class Table:
             "name": self.name,
             "title": self.title,
             "heads": list(self.heads),
-            "columns": list(self.columns),
+            "columns": self.columns,
             "rows": [
                 {
                     **dict(zip(self.heads, row.labels, strict=True)),
@@ -78,75 +73,188 @@ class Table:
 
     def as_rows(self) -> list[list[str | int | float | None]]:
         """Heads and rows for CSV; an estimate takes five columns (NAME, NAME low and so on)."""
-        wide = {
-            name
-            for name in self.columns
-            if any(isinstance(row.cells.get(name), Estimate) for row in self.rows)
-        }
         heads: list[str | int | float | None] = [*self.heads]
+        rows: list[list[str | int | float | None]] = [[*row.labels] for row in self.rows]
         for name in self.columns:
-            heads += [name, *(f"{name} {part}" for part in _PARTS if name in wide)]
-        return [heads, *(self._as_row(row, wide) for row in self.rows)]
-
-    def _as_row(self, row: Row, wide: set[str]) -> list[str | int | float | None]:
-        found: list[str | int | float | None] = [*row.labels]
-        for name in self.columns:
-            cell = row.cells.get(name)
-            if isinstance(cell, Estimate):
-                found += [cell.value, cell.low, cell.high, cell.n, cell.of]
-            else:
-                found += [cell, *(None for _ in _PARTS if name in wide)]
-        return found
+            cells = [row.cells.get(name) for row in self.rows]
+            wide = any(isinstance(cell, Estimate) for cell in cells)
+            heads += [name, *(f"{name} {part}" for part in _PARTS if wide)]
+            for row, cell in zip(rows, cells, strict=True):
+                if isinstance(cell, Estimate):
+                    row += [cell.value, cell.low, cell.high, cell.n, cell.of]
+                else:
+                    row += [cell, *(None for _ in _PARTS if wide)]
+        return [heads, *rows]
 
 
-def bars(
+def group_table(
     name: str,
     title: str,
     heads: tuple[str, ...],
     groups: Iterable[tuple[tuple[str, ...], T]],
     cells: Callable[[T], Mapping[str, Cell]],
     *,
-    drawn: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> Table:
-    """A table with a row for each group, drawn as bars of the columns in `drawn`.
+    """A table with a row for each group.
 
     Args:
-        groups: labels and what is measured, as `grouped` gives them.
+        groups: labels and what is measured.
         cells: the cells of a row, from what is measured.
     """
-    rows = [Row(labels, cells(part)) for labels, part in groups]
-    figure: Figure | None = "bars" if drawn else None
-    return Table(name, title, heads, rows=rows, figure=figure, drawn=drawn, notes=notes)
-
-
-def grouped(
-    items: Iterable[T],
-    *keys: Callable[[T], str],
-    known: Sequence[Sequence[str]] = (),
-) -> list[tuple[tuple[str, ...], list[T]]]:
-    """The items by their keys, with the keys as labels.
-
-    Args:
-        keys: each gives one label.
-        known: for each key its labels in the order in which they come first; others follow by
-            name.
-    """
-    found: dict[tuple[str, ...], list[T]] = {}
-    for item in items:
-        found.setdefault(tuple(key(item) for key in keys), []).append(item)
-    ranks = [{label: rank for rank, label in enumerate(order)} for order in known]
-    ranks += [{}] * (len(keys) - len(ranks))
-
-    def place(entry: tuple[tuple[str, ...], list[T]]) -> list[tuple[int, str]]:
-        pairs = zip(entry[0], ranks, strict=True)
-        return [(rank.get(label, len(rank)), label) for label, rank in pairs]
-
-    return sorted(found.items(), key=place)
+    return Table(name, title, heads, rows=[Row(k, cells(part)) for k, part in groups], notes=notes)
 
 
 _PARTS = ("low", "high", "n", "of")
 
 
 def _plain(cell: Cell) -> Any:
-    return cell.as_json() if isinstance(cell, Estimate) else cell
+    return plain(cell) if isinstance(cell, Estimate) else cell
+
+
+# ------------------------------------------------------------ measures
+
+FEWEST = 10
+"""Rows of a source that an interval is bootstrapped over; fewer look surer than they are.
+
+With two stories there are three different draws: the interval ends at the stories' own means.
+"""
+
+NOTE = (
+    "A refusal or an unreadable answer counts as not right; an error (no reply), and an answer "
+    "that was not scored, count not at all. Intervals are 95 %, bootstrapped over rows of the "
+    "source (stories, premises), a row's items together; a share of nothing or of all has the "
+    f"exact one. There is no bootstrapped one over fewer than {FEWEST} rows, nor where no draw "
+    "changes the number."
+)
+
+Rows = Callable[[Result], Sequence[float]]
+Statistic = Callable[..., "NDArray[np.float64]"]
+
+
+class Sample:
+    """The results behind one row of a table, and the measures of them.
+
+    Results without a reply (`error`) count in no measure, but in every `of`. Results of one row of
+    the source are drawn together in the bootstrap.
+    """
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        self.results = results
+        self.there = [result for result in results if result.outcome != "error"]
+
+    def counts(self) -> dict[str, Cell]:
+        """How many items were asked, and what came of them."""
+        found = Counter(result.outcome for result in self.results)
+        named = {name: found[name] for name in ("answered", "refused", "unreadable", "error")}
+        return {"asked": len(self.results), **named}
+
+    def rows(self) -> int:
+        """How many rows of the source got a reply about one of their items at least."""
+        return len({result.row for result in self.there})
+
+    def accuracy(self) -> Estimate:
+        """The mean score, a refused or unreadable answer 0, an answer without a score left out."""
+        scores = [one.score if one.outcome == "answered" else 0.0 for one in self.there]
+        return replace(share_estimate(scores, self.resamples), of=len(self.results))
+
+    def measure(
+        self, rows: Rows, statistic: Statistic, *, n: int | None = None, of: int | None = None
+    ) -> Estimate:
+        """A statistic of sums over results.
+
+        Args:
+            rows: the numbers of one result that are summed, always as many.
+            statistic: from the sums of each number, (stack,) each, to its values, (stack,).
+            n: over how many it is taken; the results with a reply, if left out.
+            of: out of how many; all results, if left out.
+        """
+        import numpy as np
+
+        of = len(self.results) if of is None else of
+        if not self.there:
+            return Estimate(None, n=0, of=of)
+        numbers = np.array([rows(result) for result in self.there], dtype=np.float64)
+        values = statistic(*self.resamples.sums(numbers).T)
+        return self.resamples.estimate(values, n=len(self.there) if n is None else n, of=of)
+
+    def macro_f1(self) -> Estimate:
+        """Mean F1 over the classes that items are of or that are answered.
+
+        An item without an answer is missed, and is a false alarm of no class.
+        """
+
+        def told(result: Result) -> tuple[Any, Any]:
+            return result.fields["gold"], result.answer if result.outcome == "answered" else None
+
+        classes = sorted({one for result in self.there for one in told(result)} - {None})
+
+        def rows(result: Result) -> list[float]:
+            gold, given = told(result)
+            hits = [float(gold == given == one) for one in classes]
+            return [*hits, *(float(gold == one) + float(given == one) for one in classes)]
+
+        def mean(*sums: NDArray[np.float64]) -> NDArray[np.float64]:
+            import numpy as np
+
+            hits, either = np.array(sums[: len(classes)]), np.array(sums[len(classes) :])
+            occurring = np.asarray((either > 0).sum(axis=0), dtype=np.float64)
+            return ratio(np.nansum(ratio(2 * hits, either), axis=0), occurring)
+
+        return self.measure(rows, mean)
+
+    @cached_property
+    def resamples(self) -> Resamples:
+        """The draws of the results with a reply."""
+        return Resamples([result.row for result in self.there], fewest=FEWEST)
+
+
+def scores(results: Sequence[Result]) -> dict[str, Cell]:
+    """Counts and accuracy."""
+    sample = Sample(results)
+    return {**sample.counts(), "accuracy": sample.accuracy()}
+
+
+def class_scores(results: Sequence[Result]) -> dict[str, Cell]:
+    """Counts, accuracy, and macro F1."""
+    return {**scores(results), "F1": Sample(results).macro_f1()}
+
+
+def tables_of(benchmark: Benchmark, results: Sequence[Result]) -> list[Table]:
+    """The benchmark's tables, those without a row left out."""
+    if benchmark.tables is not None:
+        return [table for table in benchmark.tables(results) if table.rows]
+    by = {"condition": ("condition", benchmark.conditions)}
+    return [results_table(benchmark.name, "Accuracy by condition", results, by)]
+
+
+def results_table(
+    name: str,
+    title: str,
+    results: Iterable[Result],
+    by: Mapping[str, tuple[str, Sequence[str]]],
+    cells: Callable[[Sequence[Result]], Mapping[str, Cell]] = scores,
+    notes: tuple[str, ...] = (),
+) -> Table:
+    """A table with a row for all results that have the same fields.
+
+    Args:
+        by: by the head of each label column the field that is its label, and the labels in the
+            order in which they come first; others follow by name.
+        cells: the cells of a row, from its results.
+        notes: what a reader must know besides `NOTE`.
+    """
+    found: dict[tuple[str, ...], list[Result]] = {}
+    for result in results:
+        labels = tuple(str(result.fields.get(field) or "(not said)") for field, _ in by.values())
+        found.setdefault(labels, []).append(result)
+
+    def place(group: tuple[tuple[str, ...], list[Result]]) -> list[tuple[int, str]]:
+        pairs = zip(group[0], (order for _, order in by.values()), strict=True)
+        return [
+            ([*order].index(label) if label in order else len(order), label)
+            for label, order in pairs
+        ]
+
+    groups = sorted(found.items(), key=place)
+    return group_table(name, title, tuple(by), groups, cells, notes=(*notes, NOTE))

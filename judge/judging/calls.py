@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from judge.backends.base import Backend, Call, Completion, Mode, Starting
-from judge.errors import BackendError, GivenUp, ServerFault
-from judge.judging.capabilities import PROBE
+from judge.errors import BackendError, BadRequest, GivenUp, ServerFault
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, Price, pause
 from judge.tracing import guard_tracing
 from judge.verdict import Usage
@@ -26,7 +24,20 @@ LONGEST_WAIT = 120.0
 CHARACTERS_A_TOKEN = 4
 """For the estimate of tokens where a server reports none."""
 
-_NO_PRICE = Price(0.0, 0.0)
+PROBE = Call(
+    messages=[{"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'}],
+    schema_name="Ready",
+    schema={
+        "type": "object",
+        "properties": {"ready": {"type": "string", "enum": ["yes"]}},
+        "required": ["ready"],
+        "additionalProperties": False,
+    },
+    temperature=None,
+    max_tokens=2000,
+)
+"""A small call that any model can answer."""
+
 _OWN_ENGINES = ("local:", "scripted:", "transformers:")
 
 
@@ -79,7 +90,9 @@ class Calls:
         self._starting = backend if isinstance(backend, Starting) else None
         self._backoff = backoff
         self._timeout = timeout if backend.slots is None else None
-        self._price = _NO_PRICE if _of_ours(spec, self.identity) else price
+        # A `vllm:` server at an address may be anyone's.
+        ours = not self.remote or (spec.startswith("vllm:") and "server" not in self.identity)
+        self._price = Price(0.0, 0.0) if ours else price
         self._free = self._price is not None and self._price.of(1, 1) == 0
         server = self._timeout is not None and self.remote
         self._outages = Outages(self._canary if server else None, backoff)
@@ -96,7 +109,7 @@ class Calls:
                 if not error.retryable:
                     raise
                 if tried >= last:
-                    if again or not await self._outages.passed(failing, error):
+                    if again or not await self._outages.passed(failing):
                         raise
                     tried, again = 0, True
                 failing = time.monotonic()
@@ -106,7 +119,6 @@ class Calls:
                     await asyncio.sleep(pause(self._backoff, tried - 1))
 
     async def _tried(self, call: Call, mode: Mode) -> Completion:
-        """One try."""
         era = 0
         try:
             if self._starting is not None:
@@ -116,17 +128,19 @@ class Calls:
                 self.counters.calls += 1
                 completion = _counted(call, await self._in_time(call, mode))
         except BackendError as error:
-            self._outages.answered(error)
-            if _too_long(error.retry_after):
-                raise GivenUp(
-                    f"the server asks for a pause of {error.retry_after:.0f} s: {error}"
-                ) from error
+            if isinstance(error, BadRequest):
+                self._outages.answered()
+            if (wished := error.retry_after) is not None and wished > LONGEST_WAIT:
+                raise GivenUp(f"the server asks for a pause of {wished:.0f} s: {error}") from error
             if error.kind in ("rate-limited", "server-fault"):
                 self.limit.refused(error.retry_after, era)
             raise
         self._outages.answered()
         self.limit.succeeded()
-        self._spend(completion)
+        self._budget.spent(self._usage(completion))
+        self.counters.input_tokens += completion.input_tokens
+        self.counters.output_tokens += completion.output_tokens
+        self.counters.cached_tokens += completion.cached_tokens or 0
         return completion
 
     async def _canary(self) -> None:
@@ -155,13 +169,6 @@ class Calls:
     def _usage(self, completion: Completion) -> Usage:
         return self.estimate(completion.input_tokens, completion.output_tokens)
 
-    def _spend(self, completion: Completion) -> None:
-        self._budget.spent(self._usage(completion))
-        counters = self.counters
-        counters.input_tokens += completion.input_tokens
-        counters.output_tokens += completion.output_tokens
-        counters.cached_tokens += completion.cached_tokens or 0
-
 
 def _counted(call: Call, completion: Completion) -> Completion:
     """The completion with an estimate for the tokens that the server did not report."""
@@ -173,13 +180,3 @@ def _counted(call: Call, completion: Completion) -> Completion:
         input_tokens=completion.input_tokens or asked // CHARACTERS_A_TOKEN + 1,
         output_tokens=completion.output_tokens or -(-len(completion.text) // CHARACTERS_A_TOKEN),
     )
-
-
-def _of_ours(spec: str, identity: Mapping[str, str]) -> bool:
-    """Whether a call costs nothing; a `vllm:` server at an address may be anyone's."""
-    own_server = spec.startswith("vllm:") and "server" not in identity
-    return own_server or spec.startswith(_OWN_ENGINES)
-
-
-def _too_long(seconds: float | None) -> bool:
-    return seconds is not None and seconds > LONGEST_WAIT

@@ -10,8 +10,9 @@ again (docs/decisions/0011-valid-at-once.md).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,12 +22,18 @@ from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
 from judge.errors import BadRequest, ContextExceeded, JudgeError, UsageError
-from judge.judging.calls import Calls
-from judge.judging.capabilities import probe
-from judge.replies import About, Reply, about
+from judge.judging.calls import PROBE, Calls
+from judge.replies import About, Reply, about, schema_of
 from judge.verdict import Usage
 
 Trouble = Literal["truncated", "refused", "invalid"]
+
+_TOKEN_PROBE = Call(
+    messages=[{"role": "user", "content": "Is water wet? Answer Yes or No."}],
+    max_tokens=1,
+    logprobs=20,
+    role="probe",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +44,6 @@ class Asked:
     usage: Usage
     trouble: Trouble | None = None
     detail: str | None = None
-
-
-class _Attempts:
-    """The completions of one ask, by key, until the ask has a valid reply or has failed.
-
-    `made` holds those that are not in the cache yet, `own` the keys of the calls made here,
-    `cached` the keys of those found there.
-    """
-
-    __slots__ = ("cached", "made", "own")
-
-    def __init__(self) -> None:
-        self.made: dict[str, Completion] = {}
-        self.own: list[str] = []
-        self.cached: list[str] = []
 
 
 class Client(Calls):
@@ -90,19 +82,17 @@ class Client(Calls):
             BackendError: the model gave no reply at all.
         """
         mode = self._mode or await self.prepare()
-        schema, name = reply_model.model_json_schema(), reply_model.__name__
+        schema, name = schema_of(reply_model), reply_model.__name__
         call = replace(call, schema=schema, schema_name=name)
-        attempts = _Attempts()
-        try:
+        with self._attempts() as made:
             try:
-                completion = await self._complete(call, mode, attempts)
+                first = await self._complete(call, mode, made)
             except BadRequest as error:
                 mode = await self._other_mode(mode, error)
-                completion = await self._complete(call, mode, attempts)
-            asked = await self._asked(call, mode, reply_model, record, completion, attempts)
-            await self._settle(attempts, valid=asked.reply is not None)
-        finally:
-            self._release(attempts)
+                first = await self._complete(call, mode, made)
+            asked = await self._asked(call, mode, reply_model, record, first, made)
+            if asked.reply is not None:
+                await self._store(made)
         return asked
 
     async def _asked(
@@ -112,37 +102,33 @@ class Client(Calls):
         reply_model: type[Reply],
         record: About,
         first: Completion,
-        attempts: _Attempts,
+        made: dict[str, Completion],
     ) -> Asked:
-        usage = self._usage(first)
         if first.finish_reason != "stop":
-            return _withheld(first, call, usage)
+            return _withheld(first, call, self._usage(first))
         reply = _valid(first.text, reply_model, record)
         if reply is not None:
-            return Asked(reply, usage)
+            return Asked(reply, self._usage(first))
         # Imported here: most runs need none of it, and instructor takes a second to load.
         from judge.judging.reask import Invalid, Withheld, reasked
 
-        tries, usage = 0, Usage()
+        said, invalid = [first], None
 
         async def attempt(messages: Sequence[Message]) -> Completion:
-            nonlocal usage, tries
-            tries += 1
-            again = replace(call, messages=messages)
-            completion = first if tries == 1 else await self._complete(again, mode, attempts)
-            usage += self._usage(completion)
-            return completion
+            said.append(await self._complete(replace(call, messages=messages), mode, made))
+            return said[-1]
 
         try:
             with about(record):
-                reply = await reasked(attempt, call.messages, reply_model, self._reasks)
-        except Withheld as withheld:
-            return _withheld(withheld.completion, call, usage)
-        except Invalid as invalid:
-            return Asked(None, usage, "invalid", str(invalid))
+                reply = await reasked(first, attempt, call.messages, reply_model, self._reasks)
+        except Withheld:
+            return _withheld(said[-1], call, sum(map(self._usage, said), Usage()))
+        except Invalid as told:
+            invalid = str(told)
         finally:
-            self.counters.reasks += tries - 1
-        return Asked(reply, usage)
+            self.counters.reasks += len(said) - 1
+        usage = sum(map(self._usage, said), Usage())
+        return Asked(reply, usage, "invalid" if invalid is not None else None, invalid)
 
     async def first_token(self, call: Call) -> tuple[dict[str, float], Usage]:
         """Log-probabilities of the first token's alternatives, by token text; none if refused.
@@ -151,13 +137,16 @@ class Client(Calls):
             UsageError: the model gives no log-probabilities.
             BackendError: the model gave no reply at all.
         """
-        completion = await self._once(call, _read_by_token)
-        if completion.finish_reason == "refusal":
-            return {}, self._usage(completion)
+        with self._attempts() as made:
+            completion = await self._complete(call, Mode.JSON_SCHEMA, made)
+            if completion.finish_reason == "refusal":
+                return {}, self._usage(completion)
+            if completion.first_token:
+                await self._store(made)
         if completion.first_token is None:
             raise UsageError(
-                f"{self.spec} gives no log-probabilities, so the probability reading cannot be "
-                "taken; use --reading structured"
+                f"{self.spec} gives no log-probabilities, so the `logprobs` method cannot be "
+                "taken; use --method structured"
             )
         return dict(completion.first_token), self._usage(completion)
 
@@ -167,22 +156,35 @@ class Client(Calls):
         Raises:
             BackendError: the model gave no reply at all.
         """
-        completion = await self._once(call, _whole)
+        with self._attempts() as made:
+            completion = await self._complete(call, Mode.JSON_SCHEMA, made)
+            if completion.finish_reason == "stop" and completion.text.strip():
+                await self._store(made)
         return completion, self._usage(completion)
-
-    async def _once(self, call: Call, valid: Callable[[Completion], bool]) -> Completion:
-        attempts = _Attempts()
-        try:
-            completion = await self._complete(call, Mode.JSON_SCHEMA, attempts)
-            await self._settle(attempts, valid=valid(completion))
-        finally:
-            self._release(attempts)
-        return completion
 
     async def aclose(self) -> None:
         await self.backend.aclose()
 
-    # ------------------------------------------------------------ how JSON is asked for
+    # ------------------------------------------------------------ what the model can do
+
+    async def prove_logprobs(self, named: str) -> None:
+        """See by one small question that the model gives log-probabilities.
+
+        A backend that knows one way of asking only, as engines in this process do, is not probed.
+
+        Raises:
+            BackendError: unreachable, or the key is refused.
+            UsageError: it gives none; the message begins with `named`.
+        """
+        if len(self.backend.modes) == 1:
+            return
+        try:
+            await self.first_token(_TOKEN_PROBE)
+        except (BadRequest, UsageError) as error:
+            raise UsageError(
+                f"{named}: this model gives no log-probabilities, so it cannot read P(yes) cheaply;"
+                " name one that does, such as local:... or a server with logprobs, or leave it out"
+            ) from error
 
     async def prepare(self) -> Mode:
         """How this model is best asked for JSON; probed once, and remembered in the cache.
@@ -224,9 +226,22 @@ class Client(Calls):
         return digest({"kind": "mode", "identity": self.identity})
 
     async def _probe(self) -> Mode:
-        mode = await probe(self.spec, self.backend.modes, self._paid)
-        self._cache.set(self._mode_key(), {"mode": str(mode)}, tag="mode")
-        return mode
+        """The first mode in which the model gives the JSON that it was asked for."""
+        problems: list[str] = []
+        for mode in self.backend.modes:
+            try:
+                said = (await self._paid(PROBE, mode)).text
+            except ContextExceeded:
+                raise
+            except BadRequest as error:
+                problems.append(f"{mode}: {error}")
+                continue
+            with suppress(ValueError, RecursionError):
+                if json.loads(said) == {"ready": "yes"}:
+                    self._cache.set(self._mode_key(), {"mode": str(mode)})
+                    return mode
+            problems.append(f'{mode}: replied {said[:80]!r}, not {{"ready": "yes"}}')
+        raise UsageError(f"{self.spec} gave no valid JSON in any mode. " + "; ".join(problems))
 
     # ------------------------------------------------------------ one attempt
 
@@ -250,28 +265,31 @@ class Client(Calls):
             }
         )
 
-    async def _complete(self, call: Call, mode: Mode, attempts: _Attempts) -> Completion:
+    @contextmanager
+    def _attempts(self) -> Iterator[dict[str, Completion]]:
+        """The completions of one ask by key; after it the same calls are made anew, or cached."""
+        made: dict[str, Completion] = {}
+        try:
+            yield made
+        finally:
+            for key in made:
+                self._flights.pop(key, None)
+
+    async def _complete(self, call: Call, mode: Mode, made: dict[str, Completion]) -> Completion:
         """The completion from the cache, from the same call under way, or from the backend."""
         key = self._key(call, mode)
         while True:
             if (found := self._cached(key, call)) is not None:
-                attempts.cached.append(key)
                 return found
             if (flight := self._flights.get(key)) is None:
-                break
-            try:
-                completion = await asyncio.shield(flight)
-            except _Abandoned:
-                continue
-            attempts.made[key] = completion
-            return completion
-        completion = await self._first(key, call, mode)
-        attempts.made[key] = completion
-        attempts.own.append(key)
-        return completion
+                made[key] = await self._first(key, call, mode)
+                return made[key]
+            with suppress(_Abandoned):
+                made[key] = await asyncio.shield(flight)
+                return made[key]
 
     async def _first(self, key: str, call: Call, mode: Mode) -> Completion:
-        """Make a call that others, who want the very same, can wait for until it is settled."""
+        """Make a call that others, who want the very same, can wait for until the ask is over."""
         flight: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._flights[key] = flight
         try:
@@ -292,19 +310,10 @@ class Client(Calls):
         self.counters.cache_hits += 1
         return completion
 
-    async def _settle(self, attempts: _Attempts, *, valid: bool) -> None:
-        """Store what led to a valid reply; forget what led to none, so that it is asked anew."""
-        if not valid:
-            for key in attempts.cached:
-                self._cache.remove(key)
-        elif attempts.made:
-            made = [(key, made.as_text(), "reply") for key, made in attempts.made.items()]
-            await self._cache.store(*made)
-
-    def _release(self, attempts: _Attempts) -> None:
-        """From here on the same calls are made anew, unless they are stored."""
-        for key in attempts.own:
-            del self._flights[key]
+    async def _store(self, made: Mapping[str, Completion]) -> None:
+        """Keep what led to a valid reply."""
+        if made:
+            await self._cache.store({key: one.as_text() for key, one in made.items()})
 
 
 class _Abandoned(Exception):
@@ -316,14 +325,6 @@ def _valid(text: str, reply_model: type[Reply], record: About) -> Reply | None:
     with about(record), suppress(ValidationError):
         return reply_model.model_validate_json(text, strict=True)
     return None
-
-
-def _read_by_token(completion: Completion) -> bool:
-    return bool(completion.first_token) and completion.finish_reason != "refusal"
-
-
-def _whole(completion: Completion) -> bool:
-    return completion.finish_reason == "stop" and bool(completion.text.strip())
 
 
 def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:

@@ -14,17 +14,14 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from types import MappingProxyType
-from typing import Literal
 
 from judge.prompts import CONTROL
 from judge.rubric import Rubric
 from judge.subject import Subject
-from judge.verdict import Check, Finding, Verdict
 
 SHOWN = 200
 """Most characters of a found passage that are quoted."""
@@ -32,7 +29,6 @@ SHOWN = 200
 _QUESTION_WORDS = 6
 """A sentence of a rubric with fewer words may stand in a text by chance."""
 
-_LONG = 1 << 17
 _DECODED = 4096
 _READABLE = 0.95
 _CIPHERED = 3
@@ -56,81 +52,31 @@ class Injection:
 
 def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
     """The first passage of each form in each text that this rubric would show its judges."""
-    names = dict.fromkeys((*rubric.fields, *rubric.needs))
+    names = dict.fromkeys((*rubric.shown(subject.texts), *rubric.needs))
     shown = {name: subject.texts[name] for name in names if name in subject.texts}
     if rubric.about == "values" or "values" in rubric.needs:
         shown["values"] = "\n".join(value.text for value in subject.values)
     return tuple(
         Injection(name, form, passage[:SHOWN])
         for name, text in shown.items()
-        for form, passage in _passages(_screened(text, subject), rubric)
+        for form, passage in _passages(text, rubric, subject)
     )
 
 
-def set_aside(
-    rubric: Rubric,
-    found: Sequence[Injection],
-    *,
-    by: Literal["steering", "accepting", "counting"],
-    round: int,
-) -> Check:
-    """The check of a record that no judge is asked about: it abstains, and quotes what was found.
-
-    Args:
-        found: at least one passage.
-    """
-    first = found[0]
-    return Check(
-        name=rubric.name,
-        verdict=Verdict.ABSTAIN,
-        by=by,
-        round=round,
-        evidence=tuple(
-            Finding(verdict=Verdict.ABSTAIN, quote=one.passage, reason=f"{one.form} in {one.field}")
-            for one in found
-        ),
-        reason=f"not asked: {first.field} holds what has the form of a message to the judge "
-        f"({first.form})",
-        rubric=rubric.digest,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Screened:
-    """A text's first passage of each form, and the text in small letters with single blanks."""
-
-    found: tuple[tuple[str, str], ...]
-    plain: str
-
-
-def _screened(text: str, subject: Subject) -> Screened:
-    """Every check of a record looks at the same texts; each is screened once."""
-    seen = subject.screened.get(text)
-    if seen is None:
-        plain = _plain(text.lower())
-        looked = {form: find(text, plain) for form, find in FORMS.items()}
-        found = tuple((form, passage) for form, passage in looked.items() if passage is not None)
-        seen = subject.screened[text] = Screened(found, plain)
-    return seen
-
-
-def _plain(small: str) -> str:
-    # The list of a long text's words would take a hundred times its room.
-    return " ".join(small.split()) if len(small) <= _LONG else re.sub(r"\s++", " ", small)
-
-
-def _passages(seen: Screened, rubric: Rubric) -> Iterator[tuple[str, str]]:
-    yield from seen.found
-    asked = next((one for one in _sentences_of(rubric) if one in seen.plain), None)
-    if asked is not None:
-        yield "question", asked
-
-
-def _sentences_of(rubric: Rubric) -> tuple[str, ...]:
-    readings = rubric.readings
-    steps = readings.probability.questions if readings.probability else ()
-    asked = (rubric.title, readings.structured.question, *(step.question for step in steps))
-    return _sentences(asked)
+def _passages(text: str, rubric: Rubric, subject: Subject) -> Iterator[tuple[str, str]]:
+    if text not in subject.screened:  # Every check of a record looks at the same texts.
+        plain = re.sub(r"\s++", " ", text.lower())
+        unseen = _BEYOND_ASCII if text.isascii() else ()
+        looked = [(form, find(text, plain)) for form, find in FORMS.items() if form not in unseen]
+        found = tuple((form, passage) for form, passage in looked if passage is not None)
+        subject.screened[text] = (found, plain)
+    found, plain = subject.screened[text]
+    yield from found
+    methods = rubric.methods
+    steps = methods.logprobs.questions if methods.logprobs else ()
+    asked = (rubric.title, methods.structured.question, *(step.question for step in steps))
+    if (sentence := next((one for one in _sentences(asked) if one in plain), None)) is not None:
+        yield "question", sentence
 
 
 @lru_cache(maxsize=256)
@@ -142,10 +88,6 @@ def _sentences(asked: tuple[str, ...]) -> tuple[str, ...]:
 
 
 # ------------------------------------------------------------ forms
-
-
-def _control_token(text: str, plain: str) -> str | None:
-    return _first(CONTROL, text) if "<" in text or "[" in text else None
 
 
 _HEADER = re.compile(
@@ -191,11 +133,6 @@ _REPLY = re.compile(
     """
 )
 
-
-def _reply(text: str, plain: str) -> str | None:
-    return _first(_REPLY, text) if "{" in text else None
-
-
 _NAMED = (
     r"(?:data|record|material|input|document|content|prompt|instructions?|message|context"
     r"|evaluation|examination)"
@@ -208,13 +145,6 @@ _FENCE = re.compile(
     | </ (?: user[_-]? )? (?: {_NAMED} | texts? | story ) >
     """
 )
-
-
-def _fence(text: str, plain: str) -> str | None:
-    return _first(_FENCE, text)
-
-
-_UNSEEN = re.compile("[\u200b-\u200d\u2060\ufeff\u202e\U000e0020-\U000e007e]")
 _HIDDEN = re.compile(
     r"""(?x)
     [\U000e0020-\U000e007e]{7}  # tags; the flags of regions have six at most
@@ -223,33 +153,18 @@ _HIDDEN = re.compile(
     """
 )
 
-
-def _hidden(text: str, plain: str) -> str | None:
-    seen = text.isascii() or _UNSEEN.search(text) is None
-    return None if seen else _first(_HIDDEN, text)
-
-
 _WIDE = "[\uff21-\uff3a\uff41-\uff5a]"
 _FULL_WIDTH = re.compile(rf"(?<!{_WIDE}){_WIDE}{{2,}}+(?:\W{{1,3}}+{_WIDE}{{2,}}+){{2}}")
 _SPACED = re.compile(r" [A-Za-z](?: {1,3}[A-Za-z]){10,}(?!\w)")
 
-
-def _disguised(text: str, plain: str) -> str | None:
-    wide = None if text.isascii() else _first(_FULL_WIDTH, text)
-    return wide or _first(_SPACED, text)
-
-
 _OTHER = "[\u0370-\u052f]"
 """Greek and Cyrillic."""
 
-_FOREIGN = re.compile(_OTHER)
 _MIXED = re.compile(rf"[a-z]{_OTHER}++[a-z]|{_OTHER}[a-z]++{_OTHER}", re.IGNORECASE)
 
 
 def _mixed(text: str, plain: str) -> str | None:
     """Words of Latin letters with look-alikes of another script between them."""
-    if text.isascii() or _FOREIGN.search(text) is None:
-        return None
     found = list(islice(_MIXED.finditer(text), _MIXES))
     return _around(text, found[0].start()) if len(found) == _MIXES else None
 
@@ -285,6 +200,10 @@ def _ciphered(text: str, plain: str) -> str | None:
     return None if found is None else _around(text, found.start())
 
 
+def _matching(*patterns: re.Pattern[str]) -> Callable[[str, str], str | None]:
+    return lambda text, plain: next(filter(None, (_first(one, text) for one in patterns)), None)
+
+
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
     """The first match and what stands behind it in its line, for people who read the quote."""
     found = pattern.search(text)
@@ -301,18 +220,18 @@ def _around(text: str, place: int) -> str:
     return text[begin : begin + SHOWN].partition("\n")[0]
 
 
-FORMS: Mapping[str, Callable[[str, str], str | None]] = MappingProxyType(
-    {
-        "control token": _control_token,
-        "message header": _message_header,
-        "reply": _reply,
-        "fence": _fence,
-        "hidden text": _hidden,
-        "disguised text": _disguised,
-        "mixed scripts": _mixed,
-        "base64": _base64,
-        "cipher": _ciphered,
-    }
-)
+FORMS: Mapping[str, Callable[[str, str], str | None]] = {
+    "control token": _matching(CONTROL),
+    "message header": _message_header,
+    "reply": _matching(_REPLY),
+    "fence": _matching(_FENCE),
+    "hidden text": _matching(_HIDDEN),
+    "disguised text": _matching(_FULL_WIDTH, _SPACED),
+    "mixed scripts": _mixed,
+    "base64": _base64,
+    "cipher": _ciphered,
+}
 """What is looked for in any text, whatever the rubric asks. Each takes a text and the same in small
 letters with single blanks."""
+
+_BEYOND_ASCII = ("hidden text", "mixed scripts")

@@ -1,4 +1,4 @@
-"""A judge: a rubric put to one model, under one reading. Its `vote` is one reply made a verdict."""
+"""A judge: a rubric put to one model, by one method. Its `vote` is one reply made a verdict."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from judge.backends.base import Call, Origin, Prompt, Reading
-from judge.errors import BackendError, Denied, NotHere, Unreachable
+from judge.backends.base import Call, Method, Origin, Prompt
+from judge.errors import BackendError, NotHere
+from judge.evidence import locate
 from judge.judging.client import Client
-from judge.judging.limits import BudgetReached
-from judge.judging.reading import TOP_TOKENS, Chances, Reader, word_chances
-from judge.prompts import DEFENDED, Framing, question
+from judge.judging.logprobs import TOP_TOKENS, Chances, Reader, word_chances
+from judge.prompts import DEFENDED, Framing, messages
 from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
-
-_NO_VOTE_LOST = (Unreachable.kind, Denied.kind, NotHere.kind)
-"""Faults that end the run, or leave the record to another one, instead of costing a vote."""
 
 NOTHING_READ = "no word that answers the question is among the likeliest first tokens"
 
@@ -33,31 +30,30 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A rubric, the client that it is put to, and the reading.
+    """A rubric, the client that it is put to, and the method.
 
-    `reader` makes an answer of what a probability reading reads. With `apart` a structured reading
-    takes one call for each value instead of one for all; `swapped` shows the two fields of the
-    rubric's `order` in each other's place. `framing` tells the record from the question.
+    `reader` makes an answer of what the `logprobs` method reads. With `per_value` the structured
+    method takes one call for each value instead of one for all. `framing` tells the record from the
+    question.
     """
 
     rubric: Rubric
     client: Client
-    reading: Reading
-    role: str = "steering"
+    method: Method
+    role: str = "loop"
     reader: Reader = field(default_factory=Reader)
-    apart: bool = False
-    swapped: bool = False
+    per_value: bool = False
     framing: Framing = DEFENDED
 
     @property
     def one_by_one(self) -> bool:
         """Whether a structured vote is put together from one reply a value."""
-        return self.apart and not self.probabilistic and self.rubric.about == "values"
+        return self.per_value and not self.probabilistic and self.rubric.about == "values"
 
     @property
     def probabilistic(self) -> bool:
         """Whether votes are read from log-probabilities; seed and temperature change nothing."""
-        return self.reading == "probability" and self.rubric.readings.probability is not None
+        return self.method == "logprobs" and self.rubric.methods.logprobs is not None
 
     async def vote(
         self,
@@ -110,7 +106,7 @@ class Judge:
                 return await self._read(subject, call, asked[0])
             return await self._structured(subject, call, asked)
         except BackendError as error:
-            if error.kind in _NO_VOTE_LOST or isinstance(error, BudgetReached):
+            if error.ends_run or isinstance(error, NotHere):
                 raise
             return _lost(subject, asked, Verdict.ERROR, f"{error.kind}: {error}", Usage())
 
@@ -120,23 +116,16 @@ class Judge:
             messages=(),
             temperature=0.0 if self.probabilistic else drawn.temperature,
             seed=drawn.seed + vote if self.client.backend.seeded else None,
-            max_tokens=self.rubric.readings.structured.max_tokens,
+            max_tokens=self.rubric.methods.structured.max_tokens,
             vote=vote,
             role=self.role,
             origin=Origin(self.rubric.name, subject.id, round, vote, subject.as_mapping),
         )
 
     def _question(
-        self, subject: Subject, *, step: int | None = None, numbers: tuple[int, ...] = ()
+        self, subject: Subject, numbers: tuple[int, ...], step: int | None = None
     ) -> Prompt:
-        return question(
-            self.rubric,
-            subject,
-            step=step,
-            numbers=numbers,
-            swapped=self.swapped,
-            framing=self.framing,
-        )
+        return messages(self.rubric, subject, step=step, numbers=numbers, framing=self.framing)
 
     def subjects(self, subject: Subject) -> tuple[int, ...]:
         """What a vote speaks about: the value numbers, or (0,) for the record."""
@@ -149,13 +138,13 @@ class Judge:
         rubric, evidence = self.rubric, self.rubric.evidence
         numbers = asked if rubric.about == "values" else ()
         record = About(
-            texts={name: subject.texts[name] for name in rubric.fields},
+            texts={name: subject.texts[name] for name in rubric.shown(subject.texts)},
             numbers=numbers,
             characters=subject.characters,
             evidence=(evidence.field, evidence.answers) if evidence else None,
             predicted=len(subject.predicted),
         )
-        ask = replace(call, messages=self._question(subject, numbers=numbers))
+        ask = replace(call, messages=self._question(subject, numbers))
         model = JUDGING_REPLIES[rubric.reply].sized(len(numbers))
         result = await self.client.ask(ask, model, record)
         if not isinstance(result.reply, JudgingReply):
@@ -163,6 +152,8 @@ class Judge:
             return _lost(subject, asked, Verdict.UNREADABLE, reason, result.usage)
         expected = self.rubric.verdict.expected(subject.label)
         answers = result.reply.answers()
+        if evidence is None:
+            answers = {n: _quoted(answer, record) for n, answer in answers.items()}
         found = [_findings(subject.about(n), answers[n], expected) for n in asked]
         return Part(tuple(one for findings in found for one in findings), result.usage)
 
@@ -175,7 +166,8 @@ class Judge:
         the expected answer.
         """
         assert self.rubric.verdict is not None
-        read, usage = await self._chances(subject, call, number, self.reader.wanted(self.rubric))
+        wanted = self.reader.wanted(self.rubric)
+        read, usage = await self.chances(subject, number, wanted, call)
         if read is None:
             return _lost(subject, (number,), Verdict.UNREADABLE, NOTHING_READ, usage)
         decided = self.reader.decide(self.rubric, read)
@@ -189,28 +181,24 @@ class Judge:
         return Part((finding,), usage)
 
     async def chances(
-        self, subject: Subject, number: int, questions: Sequence[int]
+        self, subject: Subject, number: int, questions: Sequence[int], call: Call | None = None
     ) -> tuple[dict[int, Chances] | None, Usage]:
         """What each of the rubric's numbered questions reads; None where one could not be read.
 
         Args:
             number: the value asked about (from 1), or 0 for the record.
+            call: what is asked, without its messages (None: as in the first vote).
 
         Raises:
             BackendError: the model gave no reply.
         """
-        call = self._call(subject, 0, 1, Sampling())
-        return await self._chances(subject, call, number, questions)
-
-    async def _chances(
-        self, subject: Subject, call: Call, number: int, questions: Sequence[int]
-    ) -> tuple[dict[int, Chances] | None, Usage]:
-        assert self.rubric.readings.probability is not None
-        known = self.rubric.readings.probability.questions
+        assert self.rubric.methods.logprobs is not None
+        known = self.rubric.methods.logprobs.questions
+        call = call or self._call(subject, 0, 1, Sampling())
         numbers, usage = (number,) if number else (), Usage()
         read: dict[int, Chances] = {}
         for place in questions:
-            prompt = self._question(subject, step=place, numbers=numbers)
+            prompt = self._question(subject, numbers, place)
             ask = replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
             tokens, paid = await self.client.first_token(ask)
             usage += paid
@@ -239,6 +227,13 @@ def _lost(
 
 def _verdict(passes: bool) -> Verdict:
     return Verdict.PASS if passes else Verdict.FAIL
+
+
+def _quoted(answer: Answer, record: About) -> Answer:
+    """The answer without quotes that stand nowhere in what was shown."""
+    texts = record.texts.values()
+    standing = (one for one in answer.passages if any(locate(one[1], text) for text in texts))
+    return replace(answer, passages=tuple(standing))
 
 
 def _findings(value: str | None, answer: Answer, expected: str) -> list[Finding]:

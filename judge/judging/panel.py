@@ -12,33 +12,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from judge.judging.injection import injections, set_aside
+from judge.judging.injection import Injection, injections
 from judge.judging.judge import Judge, Sampling
 from judge.rubric import Rubric
 from judge.subject import Subject
-from judge.verdict import Check, Verdict, Vote, gravest
-from judge.voting import PASS_OR_FAIL, Rule, needed, settled
+from judge.verdict import Check, Finding, Verdict, Vote, gravest
+from judge.voting import PASS_OR_FAIL, needed, settled
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
     """Who votes on a rubric, how often, and how the votes are counted.
 
-    `votes` is what each judge gives; a probability reading gives one, because its votes do not
+    `votes` is what each judge gives; the `logprobs` method gives one, because its votes do not
     differ. With `all_votes` every vote is asked; else asking stops as soon as no further vote can
-    change any verdict. `locator` finds the speeches when a reading without evidence has failed.
-    `screen` is the cheap judge of a cascade, asked before the panel; the panel is asked about those
+    change any verdict. `quoting` is asked for the speeches when a method without evidence has
+    failed. `cheap` is the cheap judge of a cascade, asked first; the panel is asked about those
     values only of which it is not sure. `injected` says what becomes of a record whose texts hold
     what has the form of a message to the judge (`judge.judging.injection`).
     """
 
     judges: tuple[Judge, ...]
     votes: int = 1
-    rule: Rule = "majority"
     all_votes: bool = False
     sampling: Sampling = field(default_factory=Sampling)
-    locator: Judge | None = None
-    screen: Judge | None = None
+    quoting: Judge | None = None
+    cheap: Judge | None = None
     injected: Literal["abstain", "ask"] = "abstain"
 
     @property
@@ -46,7 +45,7 @@ class Panel:
         return self.judges[0].rubric
 
     @property
-    def ballots(self) -> tuple[tuple[Judge, int], ...]:
+    def asks(self) -> tuple[tuple[Judge, int], ...]:
         """(judge, vote index) in the order of asking; models take turns."""
         return tuple(
             (judge, vote)
@@ -70,16 +69,16 @@ async def take_votes(
     panel: Panel,
     subject: Subject,
     *,
-    by: Literal["steering", "accepting"],
+    by: Literal["loop", "final"],
     round: int = 1,
     numbers: Sequence[int] | None = None,
 ) -> Check:
     """One check: the panel's votes on the subject, counted per value.
 
     A record that holds what has the form of a message to the judge is not put to any model, unless
-    the panel wants it (docs/decisions/0027-injected-text-abstains.md). The screen's vote, where
-    there is one, stands first. The check's probability is the mean over the judges of P(pass), for
-    the weakest value; None unless every value was settled by log-probabilities.
+    the panel wants it (docs/decisions/0027-injected-text-abstains.md). The cheap judge's vote
+    stands first, if there is one. The check's probability is the mean over the judges of P(pass),
+    for the weakest value; None unless every value was settled by log-probabilities.
 
     Args:
         numbers: the values to ask about (default: all of the record's).
@@ -89,13 +88,13 @@ async def take_votes(
     """
     asked = panel.judges[0].subjects(subject) if numbers is None else tuple(numbers)
     if panel.injected == "abstain" and (found := injections(panel.rubric, subject)):
-        return set_aside(panel.rubric, found, by=by, round=round)
+        return _set_aside(panel.rubric, found, by=by, round=round)
     votes: list[Vote] = []
-    if panel.screen is not None:
-        vote = await panel.screen.vote(subject, round=round, numbers=asked)
-        votes.append(vote.model_copy(update={"part": "screen"}))
-        settled_by_screen = {finding.value for finding in vote.evidence if finding.sure}
-        asked = tuple(n for n in asked if subject.about(n) not in settled_by_screen)
+    if panel.cheap is not None:
+        vote = await panel.cheap.vote(subject, round=round, numbers=asked)
+        votes.append(vote.model_copy(update={"part": "cheap"}))
+        sure = {finding.value for finding in vote.evidence if finding.sure}
+        asked = tuple(n for n in asked if subject.about(n) not in sure)
     votes += await _panel_votes(panel, subject, round, asked)
     check = Check(
         name=panel.rubric.name,
@@ -103,7 +102,6 @@ async def take_votes(
         verdict=Verdict.ABSTAIN,
         probability=_probability(votes),
         round=round,
-        rule=panel.rule,
         counted=panel.counted,
         votes=tuple(votes),
         rubric=panel.rubric.digest,
@@ -115,22 +113,42 @@ async def take_votes(
     return check.model_copy(update={"verdict": verdict, "reason": reason})
 
 
+def _set_aside(
+    rubric: Rubric, found: Sequence[Injection], *, by: Literal["loop", "final"], round: int
+) -> Check:
+    """The check of a record that no judge is asked about: it abstains, and quotes why."""
+    first = found[0]
+    return Check(
+        name=rubric.name,
+        verdict=Verdict.ABSTAIN,
+        by=by,
+        round=round,
+        evidence=tuple(
+            Finding(verdict=Verdict.ABSTAIN, quote=one.passage, reason=f"{one.form} in {one.field}")
+            for one in found
+        ),
+        reason=f"not asked: {first.field} holds what has the form of a message to the judge "
+        f"({first.form})",
+        rubric=rubric.digest,
+    )
+
+
 async def _panel_votes(
     panel: Panel, subject: Subject, round: int, numbers: tuple[int, ...]
 ) -> list[Vote]:
     """As many votes as it takes to settle the values with these numbers (0: the record)."""
-    ballots, graded, answers = panel.ballots, panel.rubric.graded, panel.counted or PASS_OR_FAIL
+    asks, graded, answers = panel.asks, panel.rubric.graded, panel.counted or PASS_OR_FAIL
     votes: list[Vote] = []
     said: dict[int, list[str]] = {n: [] for n in numbers}
     unsettled = numbers
-    while unsettled and len(votes) < len(ballots):
+    while unsettled and len(votes) < len(asks):
         asked = unsettled if panel.by_value else numbers
-        wanted = len(ballots)
+        wanted = len(asks)
         if not panel.all_votes:
-            wanted = max(needed(said[n], len(ballots), panel.rule, answers) for n in unsettled)
+            wanted = max(needed(said[n], len(asks), answers) for n in unsettled)
         coming = [
             judge.vote(subject, vote=vote, round=round, numbers=asked, sampling=panel.sampling)
-            for judge, vote in ballots[len(votes) : len(votes) + wanted]
+            for judge, vote in asks[len(votes) : len(votes) + wanted]
         ]
         # A single vote, the usual case, needs no task of its own.
         new = [await coming[0]] if len(coming) == 1 else await asyncio.gather(*coming)
@@ -140,9 +158,7 @@ async def _panel_votes(
                 said[n].append(opinions[subject.about(n)])
         votes += new
         if not panel.all_votes:
-            unsettled = tuple(
-                n for n in unsettled if not settled(said[n], len(ballots), panel.rule, answers)
-            )
+            unsettled = tuple(n for n in unsettled if not settled(said[n], len(asks), answers))
     return votes
 
 

@@ -37,12 +37,8 @@ logging.getLogger("instructor").addHandler(logging.NullHandler())
 _schema_model = lru_cache(maxsize=256)(instructor.openai_schema)
 
 
-class Withheld(IncompleteOutputException):
-    """A completion without a whole reply. Derives from the one error that is not wrapped."""
-
-    def __init__(self, completion: Completion) -> None:
-        super().__init__()
-        self.completion = completion
+Withheld = IncompleteOutputException
+"""An attempt was refused or cut off; the one error of its own that instructor does not wrap."""
 
 
 class Invalid(Exception):
@@ -50,6 +46,7 @@ class Invalid(Exception):
 
 
 async def reasked(
+    first: Completion,
     attempt: Callable[[Sequence[Message]], Awaitable[Completion]],
     messages: Sequence[Message],
     reply_model: type[Model],
@@ -58,7 +55,8 @@ async def reasked(
     """A valid reply, asked for again with what is wrong with it, at most `reasks` times.
 
     Args:
-        attempt: gives the completion to such messages; the first time to `messages` as they are.
+        first: the completion to `messages`, which is not valid.
+        attempt: gives the completion to such messages.
 
     Raises:
         Withheld: an attempt was refused or cut off.
@@ -67,9 +65,10 @@ async def reasked(
     """
 
     async def create(**arguments: Any) -> ChatCompletion:
-        completion = await attempt(_plain(arguments["messages"], len(messages)))
+        asked = _plain(arguments["messages"], len(messages))
+        completion = await attempt(asked) if len(asked) > len(messages) else first
         if completion.finish_reason != "stop":
-            raise Withheld(completion)
+            raise Withheld
         return _chat_completion(completion)
 
     ask: Any = instructor.patch(create=create, mode=instructor.Mode.JSON_SCHEMA)

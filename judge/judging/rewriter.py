@@ -15,7 +15,7 @@ from judge.evidence import SPEECH_MARKS, locate
 from judge.judging.client import Asked, Client
 from judge.judging.judge import Sampling
 from judge.prompts import messages
-from judge.replies import REWRITING_REPLIES, About, Insertions, Rewrites
+from judge.replies import About, Insertions, Reply, Rewrites
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Edit, Finding
@@ -23,8 +23,6 @@ from judge.verdict import Edit, Finding
 _MARKS = frozenset(SPEECH_MARKS)
 _CLOSING = rf"[{SPEECH_MARKS}'\u2019)]*"
 _SENTENCE_END = re.compile(rf"[.!?\u2026]{_CLOSING}(?=\s|$)|[\u3002\uff01\uff1f]{_CLOSING}")
-_OPENING = "\u300c\u300e"
-"""Marks that open speech in scripts without spaces, where what stands before tells nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +36,18 @@ class Rewriter:
     async def ask(
         self,
         subject: Subject,
+        reply: type[Reply],
         *,
         round: int,
         numbers: Sequence[int] = (),
         passages: Sequence[str] = (),
         findings: Sequence[str] = (),
     ) -> Asked:
-        """One rewriting reply, in round `round` (from 1), about a subject without an `obstacle`.
+        """One reply of this type, in round `round` (from 1).
 
         Raises:
             BackendError: the model gave no reply.
         """
-        model = REWRITING_REPLIES[self.rubric.reply].sized(len(passages) or len(numbers))
         prompt = messages(
             self.rubric, subject, numbers=numbers, passages=passages, findings=findings
         )
@@ -57,28 +55,19 @@ class Rewriter:
             messages=prompt,
             temperature=self.sampling.temperature,
             seed=self.sampling.seed + round if self.client.backend.seeded else None,
-            max_tokens=self.rubric.readings.structured.max_tokens,
+            max_tokens=self.rubric.methods.structured.max_tokens,
             vote=round,
             role="rewriting",
             origin=Origin(self.rubric.name, subject.id, round, 0, subject.as_mapping),
         )
         record = About(
-            texts={
-                name: subject.texts[name] for name in self.rubric.fields if name in subject.texts
-            },
+            texts=subject.texts,
             numbers=tuple(numbers),
             characters=subject.characters,
             passages=len(passages),
             mark=subject.mark,
         )
-        return await self.client.ask(call, model, record)
-
-    def obstacle(self, subject: Subject) -> str | None:
-        """Why the rubric cannot be put about this subject; None if it can."""
-        missing = subject.lacks(self.rubric.required)
-        if not missing:
-            return None
-        return f"the record has no {', '.join(name.replace('_', ' ') for name in missing)}"
+        return await self.client.ask(call, reply.sized(len(passages) or len(numbers)), record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +80,8 @@ class Passage:
     numbers: tuple[int, ...]
 
     def described(self, story: str, how: str) -> str:
-        values = ", ".join(map(str, self.numbers))
-        return (
-            f"{self.character or 'Narrator'} ({how} value {values}): {story[self.start : self.end]}"
-        )
+        values, words = ", ".join(map(str, self.numbers)), story[self.start : self.end]
+        return f"{self.character or 'Narrator'} ({how} value {values}): {words}"
 
 
 def passages(subject: Subject, findings: Sequence[Finding]) -> list[Passage]:
@@ -150,11 +137,13 @@ def apply_insertions(
         assert span is not None, "validated with the reply"
         placed.append((_sentence_end(subject.story, span.end), part))
     story, edits = subject.story, []
+    gaps = ("\r\n\r\n", "\n\n", "\r\n", "\n")
+    paragraph = next((gap for gap in gaps if gap in story), " ")
     in_order = sorted(placed, key=lambda pair: pair[0])
     for place, part in reversed(in_order):
         new = part.dialogue.strip()
         closes = subject.story[place:].lstrip(" \t\r")[:1] in ("", "\n")
-        gap = _paragraph_gap(subject.story) if closes else " "
+        gap = paragraph if closes else " "
         story = story[:place] + gap + new + story[place:]
         values = (subject.value(part.value),)
         edits.append(edit(character=part.character, values=values, before="", after=new))
@@ -175,14 +164,9 @@ def _sentence_end(story: str, end: int) -> int:
     return len(paragraph)
 
 
-def _paragraph_gap(story: str) -> str:
-    return next((gap for gap in ("\r\n\r\n", "\n\n", "\r\n", "\n") if gap in story), " ")
-
-
 def _in_speech(story: str, place: int) -> bool:
     """Whether `place` stands between speech marks, counted from its paragraph's beginning."""
-    paragraph = story[story.rfind("\n", 0, place) + 1 : place]
-    return sum(char in _MARKS for char in paragraph) % 2 == 1
+    return _unpaired(story[story.rfind("\n", 0, place) + 1 : place])
 
 
 def _fitted(text: str, story: str, place: Passage) -> str:
@@ -192,27 +176,18 @@ def _fitted(text: str, story: str, place: Passage) -> str:
     that has marks itself or holds only one of a pair.
     """
     before = story[place.start : place.end]
-    # A mark that touches the passage encloses it, even where marks before it are not in pairs.
-    starts_inside = story[place.start - 1 : place.start] in _MARKS or _in_speech(story, place.start)
-    ends_inside = story[place.end : place.end + 1] in _MARKS or _in_speech(story, place.end)
-    speech = starts_inside or ends_inside or before[0] in _MARKS
-    own = [at for at, char in enumerate(text) if char in _MARKS]
-    if speech and own == [0, len(text) - 1]:
-        text, own = text[1:-1].strip(), []
-    text_starts_inside = own[0] > 0 and _closes(text, own[0]) if own else speech
-    text_ends_inside = text_starts_inside != (len(own) % 2 == 1)
     marks = [char for char in before if char in _MARKS] or ['"']
-    if text_starts_inside and not starts_inside:
-        text = (before[0] if before[0] in _MARKS else marks[-1]) + text
-    elif starts_inside and not text_starts_inside and text[:1] in _MARKS:
-        text = text[1:].lstrip()
-    if text_ends_inside and not ends_inside:
-        text += before[-1] if before[-1] in _MARKS else marks[0]
-    elif ends_inside and not text_ends_inside and text[-1:] in _MARKS:
-        text = text[:-1].rstrip()
+    # A mark that touches the passage encloses it, even where marks before it are not in pairs.
+    inside = story[place.start - 1 : place.start] in _MARKS or _in_speech(story, place.start)
+    enclosed = text[0] in _MARKS and text[-1] in _MARKS
+    if enclosed and (inside or _unpaired(before)):
+        text = text[1:-1].strip()
+    elif before[0] in _MARKS and before[-1] in _MARKS and (enclosed or not _MARKS & set(text)):
+        text = marks[0] + (text[1:-1].strip() if enclosed else text) + marks[-1]
+    if _unpaired(text) != _unpaired(before):
+        text = text + marks[-1] if inside else marks[0] + text
     return text
 
 
-def _closes(text: str, at: int) -> bool:
-    """Whether the speech mark at `at`, not the first character, closes speech."""
-    return text[at] not in _OPENING and not (text[at - 1].isspace() or text[at - 1] in "(-\u2014")
+def _unpaired(text: str) -> bool:
+    return sum(char in _MARKS for char in text) % 2 == 1

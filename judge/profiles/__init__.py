@@ -1,29 +1,242 @@
-"""Profiles: what calibration learnt about judges. The JSON files here come with the package."""
+"""Profiles: what calibration learnt about judges, each with its binding, combination, error rates.
 
-from judge.profiles.profile import (
-    Bond,
-    Data,
-    Guarantee,
-    JudgeProfile,
-    Profile,
-    Profiles,
-    Rates,
-    item_key,
-    named,
-    parse,
-    shipped,
-)
+The JSON files here come with the package.
+"""
 
-__all__ = [
-    "Bond",
-    "Data",
-    "Guarantee",
-    "JudgeProfile",
-    "Profile",
-    "Profiles",
-    "Rates",
-    "item_key",
-    "named",
-    "parse",
-    "shipped",
-]
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from judge.backends.base import Method
+from judge.digest import digest
+from judge.errors import UsageError, why_unread
+from judge.judging.logprobs import Combination
+from judge.subject import Subject
+
+_UNBOUND = frozenset({"engine"})
+"""Parts of a backend's identity that a profile notes and does not hold one to: the engine's version
+moves a probability in the third place (tests/backends/test_local.py), and changes every month."""
+
+Count = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Binding(_Part):
+    """What a judge's profile speaks of: the same rubric, model, reading and sampling, or none.
+
+    `per_value` tells whether the structured method takes a call for each value.
+    """
+
+    check: str
+    rubric: str
+    model: str
+    identity: Mapping[str, str]
+    method: Method
+    temperature: Annotated[float, Field(ge=0)]
+    votes: Annotated[int, Field(ge=1)]
+    per_value: bool = False
+
+    def differences(self, other: Binding) -> list[str]:
+        """What `other` has otherwise, in words; none if the profile speaks of it."""
+        names = ["check", "model", "rubric", "method", "votes", "per_value"]
+        if self.method == "structured":
+            names.append("temperature")
+        pairs = [(name, getattr(self, name), getattr(other, name)) for name in names]
+        pairs += [
+            (name, self.identity.get(name), other.identity.get(name))
+            for name in sorted({*self.identity, *other.identity} - _UNBOUND)
+        ]
+        return [
+            f"{name} {ours} in the profile, {theirs} here"
+            for name, ours, theirs in pairs
+            if ours != theirs
+        ]
+
+
+class Data(_Part):
+    """The labels: their sources, a digest over them, and how they were used."""
+
+    sources: tuple[str, ...]
+    digest: str
+    items: Count
+    records: Count
+    fitted_on: Count
+    held_out: Count
+
+
+class Rates(_Part):
+    """Verdicts against labels, on items that nothing was fitted to.
+
+    Of `passes` items that should pass the judge passed `passed`; of `fails` that should fail it
+    failed `failed`; items without a verdict are in neither and counted in `undecided`.
+    `design_effect` (1 and up) is how much wider intervals are because items of one record are
+    alike.
+    """
+
+    passed: Count
+    passes: Count
+    failed: Count
+    fails: Count
+    undecided: Count = 0
+    design_effect: Annotated[float, Field(ge=1)] = 1.0
+
+    @model_validator(mode="after")
+    def _parts_of_wholes(self) -> Rates:
+        if self.passed > self.passes or self.failed > self.fails:
+            raise ValueError("more verdicts are right than there are labels")
+        return self
+
+
+class Guarantee(_Part):
+    """From `sure_at` on the judge agrees with the labels at least `agreement` of the time.
+
+    With the confidence `level`, in the long run, on records like the `labels` that it was tested
+    on; `decided` is the share of those that it was sure of (Jung et al. 2025).
+    """
+
+    agreement: Share
+    level: Share
+    labels: Count
+    decided: Share
+
+
+class JudgeProfile(_Part):
+    """What calibration learnt about one judge.
+
+    `combination` None leaves the rubric's own decision list in force. `labels` holds, by
+    `item_key`, whether a labelled item that nothing was fitted to should pass. `measures` is the
+    agreement that was found, as `judge calibrate` reports it.
+    """
+
+    binding: Binding
+    data: Data
+    combination: Combination | None = None
+    sure_at: Share = 0.0
+    guarantee: Guarantee | None = None
+    rates: Rates
+    labels: Mapping[str, bool] = {}
+    measures: Mapping[str, Any] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits over all that changes a verdict or a corrected rate."""
+        plain = self.model_dump(mode="json", exclude={"measures"})
+        plain["binding"]["identity"] = {
+            name: text for name, text in self.binding.identity.items() if name not in _UNBOUND
+        }
+        return digest(plain)[:16]
+
+
+class Profile(_Part):
+    """A profile file: judges in the order of their cascade, check by check.
+
+    `cascades` names the checks whose first judge decides what it is sure of and leaves the rest to
+    the next, with the error rates of the whole.
+    """
+
+    format: Literal[1] = 1
+    made_by: str
+    cascades: Mapping[str, Rates] = {}
+    judges: Annotated[tuple[JudgeProfile, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _two_judges_a_cascade(self) -> Profile:
+        models = tuple(dict.fromkeys(judge.binding.model for judge in self.judges))
+        for check in self.cascades:
+            made_of = tuple(j.binding.model for j in self.judges if j.binding.check == check)
+            if len(models) != 2 or made_of != models:
+                raise ValueError(f"cascades: {check} is not decided by the same two models as all")
+        return self
+
+
+def item_key(subject: Subject, value: str | None) -> str:
+    """What tells a labelled item again: the record's texts as they were read, and the value."""
+    texts = {name: text for name, text in subject.texts.items() if text}
+    return digest({"texts": texts, "value": value})[:16]
+
+
+# ---------------------------------------------------------------- finding one
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """The profiles of a run: judges by check, and the checks whose judges make a cascade.
+
+    `source` is the user's file; None for the profiles that come with the package, which speak of a
+    judge where they fit and are silent where they do not.
+    """
+
+    judges: Mapping[str, Sequence[JudgeProfile]] = field(default_factory=dict)
+    cascades: Mapping[str, Rates] = field(default_factory=dict)
+    source: str | None = None
+
+    @property
+    def told(self) -> str:
+        return f"--profile {self.source}"
+
+    @classmethod
+    def of(cls, profile: Profile, source: str | None) -> Profiles:
+        judges: dict[str, list[JudgeProfile]] = {}
+        for judge in profile.judges:
+            judges.setdefault(judge.binding.check, []).append(judge)
+        return cls(judges, profile.cascades, source)
+
+    def find(self, binding: Binding) -> JudgeProfile | None:
+        """What is known of this very judge; None if the profiles say nothing of its check.
+
+        Raises:
+            UsageError: the user's profile speaks of the check, but of another judge.
+        """
+        known = self.judges.get(binding.check, ())
+        for judge in known:
+            if not judge.binding.differences(binding):
+                return judge
+        if known and self.source is not None:
+            nearest = min((judge.binding.differences(binding) for judge in known), key=len)
+            raise UsageError(
+                f"{self.told} was made for another judge of {binding.check}: "
+                f"{'; '.join(nearest)}. Calibrate this judge, or judge as the profile says"
+            )
+        return None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model that the profiles speak of, once, the cheap one of a cascade first."""
+        return tuple(
+            dict.fromkeys(j.binding.model for known in self.judges.values() for j in known)
+        )
+
+
+def named(path: Path) -> Profiles:
+    """The profiles in a file.
+
+    Raises:
+        UsageError: it cannot be read, or is no profile, naming the key at fault.
+    """
+    try:
+        made = Profile.model_validate_json(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--profile {path}: cannot be read: {why_unread(error)}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        raise UsageError(f"--profile {path}: {place}: {first['msg']}") from error
+    return Profiles.of(made, str(path))
+
+
+@lru_cache(maxsize=1)
+def shipped() -> Profiles:
+    """The profiles that come with the package."""
+    file = resources.files("judge.profiles") / "qwen2.5-coder-1.5b.json"
+    return Profiles.of(Profile.model_validate_json(file.read_text("utf-8")), None)

@@ -1,40 +1,28 @@
-"""Typed records, and their readers and writers."""
+"""Records, and their readers and writers."""
 
-from judge.records.base import RESERVED, Item, Problem, content_hash
-from judge.records.ids import SeenIds
-from judge.records.kinds import (
-    AnyRecord,
-    ExtractionRecord,
-    Kind,
-    NormRecord,
-    Record,
-    StoryRecord,
-    build,
-    recognise,
-)
+from judge.records.base import RESERVED, Item, Problem, SeenIds, clip, content_hash, kind_of
+from judge.records.jsonfiles import dump, dump_judged
+from judge.records.kinds import Kind, Record, build, recognise
 from judge.records.read import FORMATS, MAX_LINE, read
 from judge.records.values import BadValueError, Value
-from judge.records.write import dump, dump_judged
 
 __all__ = [
     "FORMATS",
     "MAX_LINE",
     "RESERVED",
-    "AnyRecord",
     "BadValueError",
-    "ExtractionRecord",
     "Item",
     "Kind",
-    "NormRecord",
     "Problem",
     "Record",
     "SeenIds",
-    "StoryRecord",
     "Value",
     "build",
+    "clip",
     "content_hash",
     "dump",
     "dump_judged",
+    "kind_of",
     "read",
     "recognise",
 ]

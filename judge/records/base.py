@@ -1,15 +1,22 @@
-"""What the readers give: items, or why one cannot be read."""
+"""What the readers give: items, or why one cannot be read; and which ids were there before."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
+
+from judge.errors import unwritable
 
 RESERVED = "judge"
 """The key under which a verdict is written, and an earlier one is found."""
+
+_TYPES = {str: "a text", bool: "a truth value", int: "a number", float: "a number"}
+_TYPES |= {list: "a list", dict: "an object", type(None): "null"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +30,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One unit of input, readable or not.
+    """One unit of input, readable or not: either `fields` (the record) or `problem` is there.
 
     `source` is the file's name or `<stdin>`; `line` counts from 1 (for Parquet it is the row).
-    Exactly one of `fields` (the record as it stands) and `problem` is there. `raw` is the source
-    text: of a record in JSON the object, on one line; of an unreadable item the text that could
-    not be read, bytes that are no UTF-8 written as `\\xNN`, of one over the size limit only the
-    beginning, with its full size. `among` says that it is one of several sources'.
+    `raw` is the source text: of a record in JSON the object, on one line; of an unreadable item the
+    text that could not be read, bytes that are no UTF-8 written as `\\xNN`, of one over the size
+    limit its beginning. `among` says that it is one of several sources'.
     """
 
     source: str
@@ -46,6 +52,17 @@ class Item:
         return {"file": self.source, **where} if self.among else where
 
 
+def kind_of(content: object) -> str:
+    """What a parsed JSON value is, in words."""
+    return _TYPES.get(type(content), type(content).__name__)
+
+
+def clip(text: object, limit: int = 80) -> str:
+    """`text` quoted for a message, cut where it is long."""
+    shown = repr(text)
+    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+
+
 def content_hash(fields: Mapping[str, Any]) -> str:
     """32 hex digits over a record's fields, the same in whatever order they stand.
 
@@ -55,3 +72,39 @@ def content_hash(fields: Mapping[str, Any]) -> str:
     # Escaped to ASCII, because a lone surrogate has no UTF-8 form.
     text = json.dumps(own, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+
+
+class SeenIds:
+    """Remembers ids and where each came first. Use as a context manager, in one thread at a time.
+
+    The ids lie in a temporary database that SQLite keeps in memory up to a few megabytes, then on
+    disk, and deletes itself.
+    """
+
+    def __init__(self) -> None:
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        for setting in ("synchronous=OFF", "journal_mode=OFF", "cache_size=-16000"):
+            self._db.execute(f"PRAGMA {setting}")
+        self._db.execute("CREATE TABLE seen (id BLOB PRIMARY KEY, place BLOB) WITHOUT ROWID")
+        self._db.execute("BEGIN")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._db.close()
+
+    def already(self, id: str, item: Item) -> str | None:
+        """Where an item's `id` was seen before, as `line 3 of FILE`; None, and remembered, when it
+        is new. Raises JudgeError where there is no room to remember it."""
+        # A digest, because ids may be long and hold lone surrogates, which SQLite's text cannot.
+        key = hashlib.blake2b(id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        place = f"line {item.line} of {item.source}".encode("utf-8", "surrogatepass")
+        try:
+            if self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (key, place)).rowcount:
+                return None
+            found = self._db.execute("SELECT place FROM seen WHERE id = ?", (key,)).fetchone()
+        except sqlite3.Error as error:
+            what = f"the ids of the records cannot be remembered in {tempfile.gettempdir()}"
+            raise unwritable(what, error) from error
+        return bytes(found[0]).decode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Reading JSON lines, JSON lists and files of JSON objects, strictly."""
+"""JSON lines, JSON lists and files of JSON objects: read strictly, written as lines."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
-from judge.records.base import Item
-from judge.records.streams import CHUNK, RAW_LIMIT, BrokenStreamError, Input, split_lines
+import orjson
+
+from judge.records.base import RESERVED, Item, kind_of
+from judge.records.streams import CHUNK, STREAM_ERRORS, Input, split_lines
 
 MAX_DEPTH = 200
 """Deepest nesting that is read: far above any record's, far below Python's recursion limit."""
@@ -22,15 +24,8 @@ _LINE_BREAK = re.compile(r"[\r\n][ \t\r\n]*")
 _ENDS = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len)
 _LONGEST_TOKEN = 12
 _UNCLOSED = "the input ends inside this record: cut off, or a quote or bracket is not closed"
-_NAMES: dict[type, str] = {
-    str: "a text",
-    bool: "a truth value",
-    int: "a number",
-    float: "a number",
-    list: "a list",
-    dict: "an object",
-    type(None): "null",
-}
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ASCII_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 class UnreadableError(Exception):
@@ -41,17 +36,11 @@ class UnreadableError(Exception):
         self.field = field
 
 
-def kind_of(content: object) -> str:
-    """What a parsed JSON value is, in words."""
-    return _NAMES.get(type(content), type(content).__name__)
-
-
 def parse_object(data: bytes, where: str = "column") -> tuple[dict[str, Any], str]:
-    """The JSON object in `data`, with white space around it allowed, and its text.
+    """The JSON object in `data`, and its text.
 
-    Raises UnreadableError for invalid UTF-8, broken JSON (with its place, counted in characters and
-    called `where`), another JSON value, a repeated key, a number JSON or a float cannot hold, and
-    nesting beyond MAX_DEPTH.
+    Raises UnreadableError for invalid UTF-8, broken JSON (with its place, called `where`), another
+    JSON value, a repeated key, a number JSON or a float cannot hold, nesting beyond MAX_DEPTH.
     """
     try:
         text = data.decode("utf-8")
@@ -60,8 +49,7 @@ def parse_object(data: bytes, where: str = "column") -> tuple[dict[str, Any], st
         byte = data[error.start]
         raise UnreadableError(f"not UTF-8: byte 0x{byte:02x} at byte {error.start + 1}") from None
     except json.JSONDecodeError as error:
-        message = f"not JSON: {error.msg} at {where} {error.pos + 1}"
-        raise UnreadableError(message) from None
+        raise UnreadableError(f"not JSON: {error.msg} at {where} {error.pos + 1}") from None
     except ValueError:
         # Python refuses to convert integers of more than 4,300 digits.
         raise UnreadableError("holds a whole number with too many digits") from None
@@ -111,10 +99,11 @@ def read_jsonl(opened: Input) -> Iterator[Item]:
         for line in split_lines(opened):
             number = line.number
             if line.size > opened.max_line:
-                yield opened.too_long(number, line.data, line.size, "the line")
+                message = f"the line has {line.size} bytes, more than the limit of"
+                yield opened.bad(number, f"{message} {opened.max_line}", line.data, size=line.size)
             elif line.data and not line.data.isspace():
                 yield _item(opened, number, line.data.rstrip(b"\r"), "column")
-    except BrokenStreamError as error:
+    except STREAM_ERRORS as error:
         yield opened.cut_off(number + 1, error)
 
 
@@ -126,33 +115,25 @@ def read_json(opened: Input) -> Iterator[Item]:
     """
     text = _Text(opened)
     try:
-        yield from _items(opened, text)
-    except BrokenStreamError as error:
+        for line, value in _values(text):
+            yield _item(opened, line, value.encode("utf-8", "surrogateescape"), "character")
+    except STREAM_ERRORS as error:
         yield opened.cut_off(text.line, error)
     except UnreadableError as error:
-        start = text.rest.encode("utf-8", "surrogateescape")
+        start = text.buffer[text.at :].encode("utf-8", "surrogateescape")
         yield opened.bad(text.line, f"{error}; what follows is not read", start)
 
 
-def _items(opened: Input, text: _Text) -> Iterator[Item]:
-    listed = text.peek() == "["
-    if listed:
-        text.skip()
-    found = text.peek()
-    while found and not (listed and found == "]"):
-        line, value = text.line, text.take()
-        yield _item(opened, line, value.encode("utf-8", "surrogateescape"), "character")
-        found = text.peek()
-        if listed and found == ",":
-            text.skip()
-            if (found := text.peek()) == "]":
-                raise UnreadableError("not a JSON list: expected a record, found ']'")
-        elif listed and found != "]" and found:
+def _values(text: _Text) -> Iterator[tuple[int, str]]:
+    """The line and the text of each JSON value of a list, or of values one after the other."""
+    listed = text.next_is("[")
+    while (found := text.peek()) and not (listed and found == "]"):
+        yield text.take()
+        if listed and not text.next_is(",") and (found := text.peek()) not in ("", "]"):
             raise UnreadableError(f"not a JSON list: expected ',' or ']', found {found!r}")
     if listed:
-        if not found:
+        if not text.next_is("]"):
             raise UnreadableError("the input ends inside the list: it is cut off")
-        text.skip()
         if text.peek():
             raise UnreadableError("there is text after the end of the list")
 
@@ -172,49 +153,46 @@ class _Text:
     def __init__(self, opened: Input) -> None:
         self._opened = opened
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self._buffer = ""
-        self._at = 0
         self._ended = False
-        self.line = 1
-
-    @property
-    def rest(self) -> str:
-        """The beginning of the text that was not read."""
-        return self._buffer[self._at : self._at + RAW_LIMIT]
+        self.buffer, self.at, self.line = "", 0, 1
 
     def peek(self) -> str:
         """The next character that is no white space, which stays to be taken; empty at the end."""
         while True:
-            found = _NOT_SPACE.search(self._buffer, self._at)
-            self._advance(found.start() if found else len(self._buffer))
-            if found:
-                return found[0]
-            if not self._more():
-                return ""
+            found = _NOT_SPACE.search(self.buffer, self.at)
+            self._advance(found.start() if found else len(self.buffer))
+            if found or self._ended:
+                return found[0] if found else ""
+            self._more()
 
-    def skip(self) -> None:
-        """Drop the character that `peek` gave."""
-        self._advance(self._at + 1)
+    def next_is(self, mark: str) -> bool:
+        """Whether the next character is this one, which is then taken."""
+        there = self.peek() == mark
+        self._advance(self.at + there)
+        return there
 
-    def take(self) -> str:
-        """The value that begins at the character that `peek` gave.
+    def take(self) -> tuple[int, str]:
+        """The value that begins at the character that `peek` gave, and its line.
 
         Raises UnreadableError for broken JSON, and for a value over the size limit.
         """
         while (end := self._end()) is None:
-            if len(self._buffer) - self._at > self._opened.max_line:
-                limit = self._opened.max_line
+            if len(self.buffer) - self.at > (limit := self._opened.max_line):
                 raise UnreadableError(f"the record has more than {limit} characters, the limit")
             self._more()
-        value = self._buffer[self._at : end]
+        line, value = self.line, self.buffer[self.at : end]
         self._advance(end)
-        return value
+        return line, value
+
+    def _advance(self, to: int) -> None:
+        self.line += self.buffer.count("\n", self.at, to)
+        self.at = to
 
     def _end(self) -> int | None:
         """Where the next value ends; None where more text must be read to tell."""
-        held = len(self._buffer)
+        held = len(self.buffer)
         try:
-            end = _ENDS.raw_decode(self._buffer, self._at)[1]
+            end = _ENDS.raw_decode(self.buffer, self.at)[1]
         except RecursionError:
             raise UnreadableError("the record is nested too deep") from None
         except json.JSONDecodeError as error:
@@ -223,22 +201,56 @@ class _Text:
                 return None
             if unclosed or error.pos >= held:
                 raise UnreadableError(_UNCLOSED) from None
-            at = error.pos - self._at + 1
-            raise UnreadableError(f"not JSON: {error.msg} at character {at}") from None
+            place = error.pos - self.at + 1
+            raise UnreadableError(f"not JSON: {error.msg} at character {place}") from None
         # A number at the end of the buffer may have more digits.
-        return end if end < held or self._ended or self._buffer[end - 1] in '}]"' else None
+        return end if end < held or self._ended or self.buffer[end - 1] in '}]"' else None
 
-    def _advance(self, to: int) -> None:
-        self.line += self._buffer.count("\n", self._at, to)
-        self._at = to
-
-    def _more(self) -> bool:
+    def _more(self) -> None:
         """Read on, twice as far each time, so that a long value is not scanned over and over."""
-        held = len(self._buffer) - self._at
+        held = len(self.buffer) - self.at
         read = self._opened.stream.read if held > CHUNK else self._opened.stream.read1
         data = read(max(CHUNK, held))
         self._ended = not data
         text = self._decoder.decode(data, final=self._ended)
-        self._buffer, self._at = self._buffer[self._at :] + text, 0
-        # The end can bring text, too: bytes of a character that is cut off.
-        return bool(text) or not self._ended
+        self.buffer, self.at = self.buffer[self.at :] + text, 0
+
+
+def dump(fields: Mapping[str, Any]) -> bytes:
+    """One JSON line in UTF-8, with its newline at the end and none inside.
+
+    Text that UTF-8 cannot hold (lone surrogates) makes the whole line ASCII with escapes.
+    Raises nothing for fields that a reader gave; ValueError for NaN and infinities.
+    """
+    try:
+        line = _ENCODER.encode(fields).encode("utf-8")
+    except UnicodeEncodeError:
+        line = _ASCII_ENCODER.encode(fields).encode("ascii")
+    return line + b"\n"
+
+
+def dump_judged(
+    fields: Mapping[str, Any], judgement: Mapping[str, Any] | bytes, item: Item | None = None
+) -> bytes:
+    """One JSON line: a record's fields, and behind them the judgement, under `judge`.
+
+    Args:
+        fields: the record's own fields, without an earlier judgement.
+        judgement: without NaN and infinities, or its JSON.
+        item: what the record was read from. Where its fields are the same (none was repaired, none
+            left out), its source text is kept byte by byte: `-0`, `1.50`, `\\u00e9`.
+    """
+    if isinstance(judgement, bytes):
+        found = judgement
+    else:
+        try:
+            found = orjson.dumps(judgement)
+        except orjson.JSONEncodeError:
+            # A lone surrogate, or a whole number beyond 64 bits.
+            found = dump(judgement)[:-1]
+    if item is not None and item.raw is not None and item.fields == fields:
+        begun = item.raw.encode("utf-8").rstrip()[:-1]
+    else:
+        begun = dump(fields)[:-2]
+    comma = b"," if fields else b""
+    return begun + comma + f'"{RESERVED}":'.encode() + found + b"}\n"

@@ -1,29 +1,16 @@
-"""Typed records: their kinds, which kind an item is, and what is wrong with it."""
+"""Records: the known kinds, each a declaration of its fields, and any other record."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
-
-from judge.records.base import RESERVED, Item, Problem, content_hash
-from judge.records.ids import SeenIds
-from judge.records.jsonfiles import kind_of
+from judge.records.base import RESERVED, Item, Problem, SeenIds, clip, content_hash, kind_of
 from judge.records.values import (
     Value,
-    clip,
     in_form_of,
     parse_plain,
     parse_predicted,
@@ -34,98 +21,73 @@ LONGEST_TEXT = 4_000_000
 """Characters of a typed field: about a million tokens, more than a model can be shown."""
 
 Kind = Literal["story", "norm", "extraction", "record"]
-"""The known kinds of records; `record` is any other one, whose fields have their own names only."""
+"""The known kinds of records; `record` is any other one."""
 
 _NAME_BREAK = re.compile(r"[,;\n]")
 _IGNORED = str.maketrans("", "", " \t\n\r-_")
-_SHOWN_KEYS = 12
+
+Parser = Callable[[Any, Mapping[str, Any]], Any]
+"""From a field's content, and the typed fields before it, to what is kept, or to a ValueError."""
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
+def _text(content: object, typed: Mapping[str, Any]) -> str:
+    if not isinstance(content, str):
+        raise ValueError(f"must be a text, not {kind_of(content)}")
+    if not content.strip():
         raise ValueError("is empty")
-    return text
+    return content
 
 
-def _as_text(id: object) -> object:
-    return str(id) if isinstance(id, int | float) and not isinstance(id, bool) else id
+def _id(content: object, typed: Mapping[str, Any]) -> str:
+    number = isinstance(content, int | float) and not isinstance(content, bool)
+    return str(content) if number else _text(content, typed)
 
 
-class AnyRecord(BaseModel):
-    """A record of no known kind: any fields, of which only the id has a meaning here."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: Annotated[str | None, BeforeValidator(_as_text)] = None
-
-
-class StoryRecord(AnyRecord):
-    """A story and the values that it must carry (CQ-Bench)."""
-
-    story: str
-    setting: str | None = None
-    values: list[Value] = Field(min_length=1)
-    characters: list[str] = Field(default_factory=list)
-    location: str | None = None
-
-    check_story = field_validator("story")(_not_blank)
-
-    @field_validator("values", mode="before")
-    @classmethod
-    def _parse_values(cls, raw: object, info: ValidationInfo) -> object:
-        return parse_values(raw, story=info.data.get("story"), setting=info.data.get("setting"))
-
-    @field_validator("characters", mode="before")
-    @classmethod
-    def _split_names(cls, names: object) -> object:
-        if isinstance(names, str):
-            return [part.strip() for part in _NAME_BREAK.split(names) if part.strip()]
-        return names
+def _label(content: object, typed: Mapping[str, Any]) -> str:
+    word = content.strip().casefold() if isinstance(content, str) else content
+    if word not in ("yes", "no", "neutral"):
+        raise ValueError(f"must be yes, no or neutral, not {clip(content)}")
+    return str(word)
 
 
-class NormRecord(AnyRecord):
-    """A rule of thumb and a situation that follows it, breaks it, or has nothing to do with it."""
-
-    country: str | None = None
-    cluster: str | None = None
-    axis: str | None = None
-    subcategory: str | None = None
-    background: str | None = None
-    value: str | None = None
-    rule_of_thumb: str
-    story: str
-    label: Literal["yes", "no", "neutral"] | None = None
-    explanation: str | None = None
-
-    check_text = field_validator("story", "rule_of_thumb")(_not_blank)
-
-    @field_validator("label", mode="before")
-    @classmethod
-    def _fold_label(cls, label: object) -> object:
-        word = label.strip().casefold() if isinstance(label, str) else label
-        if word not in ("yes", "no", "neutral", None):
-            raise ValueError(f"must be yes, no or neutral, not {clip(label)}")
-        return word
+def _names(content: object, typed: Mapping[str, Any]) -> list[str]:
+    if isinstance(content, str):
+        return [part.strip() for part in _NAME_BREAK.split(content) if part.strip()]
+    if not isinstance(content, list):
+        raise ValueError(f"must be a list of texts, not {kind_of(content)}")
+    for name in content:
+        if not isinstance(name, str):
+            raise ValueError(f"must be a list of texts, and holds {kind_of(name)}")
+    return content
 
 
-class ExtractionRecord(AnyRecord):
-    """The values that a story was made to carry, and those that somebody read out of it.
-
-    The task is CQ-Bench's value extraction; `category` is whatever the means are taken by.
-    """
-
-    values: Annotated[list[Value], BeforeValidator(parse_plain)]
-    predicted: Annotated[list[str], BeforeValidator(parse_predicted)]
-    category: str | None = None
+def _values(content: object, typed: Mapping[str, Any]) -> list[Value]:
+    return parse_values(content, story=typed["story"], setting=typed.get("setting"))
 
 
-_MODELS: dict[Kind, type[AnyRecord]] = {
-    "story": StoryRecord,
-    "norm": NormRecord,
-    "extraction": ExtractionRecord,
-    "record": AnyRecord,
+_FIELDS: Mapping[Kind, Mapping[str, Parser]] = {
+    "story": {
+        "id": _id,
+        **dict.fromkeys(("story", "setting", "location"), _text),
+        "characters": _names,
+        "values": _values,
+    },
+    "norm": {
+        "id": _id,
+        **dict.fromkeys(("country", "cluster", "axis", "subcategory"), _text),
+        **dict.fromkeys(("background", "value", "rule_of_thumb", "story"), _text),
+        "label": _label,
+        "explanation": _text,
+    },
+    "extraction": {
+        "id": _id,
+        "category": _text,
+        "values": lambda content, typed: parse_plain(content),
+        "predicted": lambda content, typed: parse_predicted(content),
+    },
+    "record": {"id": _id},
 }
-_NEEDED: dict[Kind, tuple[str, ...]] = {
+_NEEDED: Mapping[Kind, tuple[str, ...]] = {
     "story": ("story", "values"),
     "norm": ("story", "rule_of_thumb"),
     "extraction": ("values", "predicted"),
@@ -155,74 +117,53 @@ def typed_name(kind: Kind, key: str) -> str | None:
     """The typed field that `key` stands for in a record of `kind`, or None."""
     word = normalise(key)
     word = normalise(_OTHER_NAMES.get(word, word))
-    return next((name for name in _MODELS[kind].model_fields if normalise(name) == word), None)
+    return next((name for name in _FIELDS[kind] if normalise(name) == word), None)
 
 
-class ClashError(ValueError):
-    """Two keys of one record stand for the same typed field and do not agree; `key` is one."""
-
-    def __init__(self, message: str, key: str) -> None:
-        super().__init__(message)
-        self.key = key
-
-
-def find_names(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str]:
-    """Typed field name to the record's own key, for those it has.
-
-    Raises ClashError where two keys stand for one field and hold different things.
-    """
+def find_names(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str] | Problem:
+    """Typed field name to the record's own key, or a Problem: two keys stand for one and differ."""
     names: dict[str, str] = {}
     for key, content in fields.items():
         if (name := typed_name(kind, key)) is None:
             continue
         other = names.setdefault(name, key)
         if other != key and fields[other] != content:
-            raise ClashError(f"fields {other!r} and {key!r} both stand for {name} and differ", key)
+            told = f"fields {other!r} and {key!r} both stand for {name} and differ"
+            return Problem(told, key)
     return names
 
 
 @dataclass(slots=True)
 class Record:
-    """A typed record beside the item it was read from.
+    """A record of a kind beside the item it was read from.
 
-    `names` maps a typed field's name to the record's own key, for the fields that it has.
+    `typed` holds the fields that its kind knows and that it fills: texts, `values` a list of Value,
+    `characters` and `predicted` lists of texts. `names` maps typed names to the record's own keys.
     """
 
     item: Item
     kind: Kind
-    data: AnyRecord
+    typed: dict[str, Any]
     names: dict[str, str]
 
     @property
     def id(self) -> str:
         """The record's own id, or its position: `#17` for line 17."""
-        return self.data.id if self.data.id is not None else f"#{self.item.line}"
+        return str(self.typed.get("id", f"#{self.item.line}"))
 
     @property
     def fields(self) -> dict[str, Any]:
         """The record's own fields, as they were read."""
         return self.item.fields or {}
 
-    def text(self, field: str) -> str:
-        """A field's text: a typed field under its typed name, or any text field under its own.
+    def other_texts(self) -> dict[str, str]:
+        """The texts of the fields that the kind does not know, by their own names.
 
-        `a.b` names the field b of the object a. Values, predicted ones too, come one a line,
-        characters with commas between. Raises KeyError for a field that the record lacks or leaves
-        empty.
+        `a.b` is the field b of the object a. Numbers are written out, truth values as yes and no, a
+        list of such has an entry a line; what is blank or holds anything else is left out.
         """
-        found: object = self.fields.get(field)
-        if field in type(self.data).model_fields:
-            found = getattr(self.data, field)
-        elif field not in self.fields and "." in field:
-            found = self.fields
-            for key in field.split("."):
-                found = found.get(key) if isinstance(found, dict) else None
-        if isinstance(found, list) and field in type(self.data).model_fields:
-            texts = [one.text if isinstance(one, Value) else one for one in found]
-            found = (", " if field == "characters" else "\n").join(texts)
-        if not isinstance(found, str) or not found.strip():
-            raise KeyError(field)
-        return found
+        known = {RESERVED, *self.names.values()}
+        return dict(_texts({k: content for k, content in self.fields.items() if k not in known}))
 
     def content_hash(self) -> str:
         """The hash of the record's own fields, the same in whatever order they stand."""
@@ -231,8 +172,8 @@ class Record:
     def with_changes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The record's own fields, in their order and form, with `changes` in their place.
 
-        `changes` maps typed names to new contents (values: a sequence of Value or text). A field
-        that the record lacks comes last, under its typed name. An earlier verdict is left out.
+        `changes` maps typed names to new contents (values: a sequence of Value or text); what the
+        record lacks comes last. An earlier verdict is left out.
         """
         out: dict[str, Any] = {}
         left = dict(changes)
@@ -247,31 +188,50 @@ class Record:
         return {**out, **left}
 
 
-def recognise(fields: Mapping[str, Any]) -> Kind | None:
-    """The kind of record that these fields make.
+def _texts(fields: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
+    for key, content in fields.items():
+        if isinstance(content, dict):
+            yield from _texts(content, f"{within}{key}.")
+            continue
+        entries = content if isinstance(content, list) else [content]
+        if all(isinstance(one, str | int | float) for one in entries):
+            text = "\n".join(
+                ("yes" if one else "no") if isinstance(one, bool) else str(one) for one in entries
+            )
+            if text.strip():
+                yield f"{within}{key}", text
 
-    A `story` has values, a `norm` a rule of thumb, an `extraction` values and predicted ones. Where
-    there are several of these, the one that is filled decides. None where that does not settle it,
-    and for records of no kind.
-    """
+
+def recognise(fields: Mapping[str, Any]) -> Kind | None:
+    """The one kind whose needed fields are filled or, where no kind's are, there; else None."""
     candidates = _candidates(fields)
-    if len(candidates) > 1:
-        candidates = [kind for kind in candidates if _filled(kind, fields)]
     return candidates[0] if len(candidates) == 1 else None
 
 
-def build(
-    item: Item,
-    kind: Kind | None = None,
-    ids: SeenIds | None = None,
-    *,
-    otherwise: Kind | None = None,
-) -> Record | Problem:
+def _candidates(fields: Mapping[str, Any]) -> list[Kind]:
+    # To have predicted nothing is an answer, too.
+    filled = {
+        k for k, c in fields.items() if not _blank(c) or (c == [] and normalise(k) != "values")
+    }
+    for keys in (filled, fields):
+        if found := [
+            kind
+            for kind, needed in _NEEDED.items()
+            if {typed_name(kind, key) for key in keys}.issuperset(needed)
+        ]:
+            return found
+    return []
+
+
+def _blank(content: object) -> bool:
+    return content is None or content == [] or (isinstance(content, str) and not content.strip())
+
+
+def build(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> Record | Problem:
     """The typed record that an item holds, or the problem that keeps it from being one.
 
-    `kind` None recognises it by its fields; `otherwise` is the kind (say `record`, any fields) that
-    it is built as where these tell none. With `ids`, an id that was seen before is a problem of
-    type `duplicate-id`; the ids of records with another problem are not remembered.
+    `kind` None recognises it by its fields. With `ids`, an id that was seen before is a problem of
+    type `duplicate-id`.
     """
     if item.problem is not None or item.fields is None:
         return item.problem or Problem("there is no record")
@@ -280,79 +240,51 @@ def build(
     if RESERVED in fields and not (isinstance(earlier, dict) and "verdict" in earlier):
         message = f"field {RESERVED!r} is reserved for the verdict: rename it"
         return Problem(message, RESERVED)
-    kind = kind or recognise(fields) or otherwise
+    kind = kind or recognise(fields)
     if kind is None:
         return Problem(_why_unrecognised(fields))
-    try:
-        names = find_names(kind, fields)
-    except ClashError as error:
-        return Problem(str(error), error.key)
-    data = _typed(kind, fields, names)
-    if isinstance(data, Problem):
-        return data
-    if ids is not None and data.id is not None:
-        first = ids.already(data.id, item)
-        if first is not None:
-            message = f"id {clip(data.id)} was already on {first}"
-            return Problem(message, names["id"], "duplicate-id")
-    return Record(item, kind, data, names)
+    names = find_names(kind, fields)
+    if isinstance(names, Problem):
+        return names
+    typed = _typed(kind, fields, names)
+    if isinstance(typed, Problem):
+        return typed
+    if ids is not None and "id" in typed and (first := ids.already(typed["id"], item)):
+        message = f"id {clip(typed['id'])} was already on {first}"
+        return Problem(message, names["id"], "duplicate-id")
+    return Record(item, kind, typed, names)
 
 
-def _candidates(fields: Mapping[str, Any]) -> list[Kind]:
-    return [
-        kind
-        for kind, needed in _NEEDED.items()
-        if {typed_name(kind, key) for key in fields}.issuperset(needed)
-    ]
-
-
-def _filled(kind: Kind, fields: Mapping[str, Any]) -> bool:
-    # What stands first is needed by another kind, too, so that it says nothing about the kind.
-    mark = _NEEDED[kind][1]
-    found = [fields[key] for key in fields if typed_name(kind, key) == mark]
-    # To have predicted nothing is an answer, too.
-    return any(not _blank(one) or (kind == "extraction" and one == []) for one in found)
-
-
-def _blank(content: object) -> bool:
-    return content is None or content == [] or (isinstance(content, str) and not content.strip())
+def _typed(
+    kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]
+) -> dict[str, Any] | Problem:
+    typed: dict[str, Any] = {}
+    for name in _NEEDED.get(kind, ()):
+        if name not in names:
+            return Problem(f"field {name!r} is missing", name)
+    for name, parse in _FIELDS[kind].items():
+        key = names.get(name)
+        if key is None or (_blank(fields[key]) and name not in _NEEDED.get(kind, ())):
+            continue
+        content = fields[key]
+        try:
+            if isinstance(content, str) and len(content) > LONGEST_TEXT:
+                raise ValueError(f"has {len(content)} characters, the limit is {LONGEST_TEXT}")
+            typed[name] = parse(content, typed)
+        except ValueError as error:
+            return Problem(f"field {key!r} {error}", key)
+    for key, content in fields.items() if kind == "record" else ():
+        if isinstance(content, str) and len(content) > LONGEST_TEXT:
+            told = f"has {len(content)} characters, the limit is {LONGEST_TEXT}"
+            return Problem(f"field {key!r} {told}", key)
+    return typed
 
 
 def _why_unrecognised(fields: Mapping[str, Any]) -> str:
-    candidates = _candidates(fields)
-    if candidates:
+    if candidates := _candidates(fields):
         return f"may be of kind {', '.join(candidates)}: say which it is, or leave one's fields out"
-    shown = ", ".join(clip(key, 40) for key in list(fields)[:_SHOWN_KEYS]) or "none"
-    more = ", …" if len(fields) > _SHOWN_KEYS else ""
     return (
         "neither a story record (story, values) nor a norm record (story, rule of thumb) nor an "
-        f"extraction record (values, predicted): its fields are {shown}{more}"
+        f"extraction record (values, predicted): its fields are {clip([*fields], 300)}; --ask and "
+        "--rubric put questions of your own to any record"
     )
-
-
-def _typed(kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]) -> AnyRecord | Problem:
-    needed = _NEEDED.get(kind, ())
-    for name in needed:
-        if name not in names:
-            return Problem(f"field {name!r} is missing", name)
-    given = {}
-    for name, key in names.items():
-        content = fields[key]
-        if isinstance(content, str) and len(content) > LONGEST_TEXT:
-            message = f"has {len(content)} characters, the limit is {LONGEST_TEXT}"
-            return Problem(f"field {key!r} {message}", key)
-        if name in needed or not _blank(content):
-            given[name] = content
-    try:
-        return _MODELS[kind].model_validate(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-    name = str(first["loc"][0])
-    key = names.get(name, name)
-    if first["type"] == "value_error":
-        return Problem(f"field {key!r} {first['ctx']['error']}", key)
-    wanted = {"string_type": "a text", "list_type": "a list of texts"}.get(first["type"])
-    if wanted is None:
-        return Problem(f"field {key!r}: {first['msg']}", key)
-    where = f" at position {first['loc'][1]}" if len(first["loc"]) > 1 else ""
-    return Problem(f"field {key!r} must be {wanted}, not {kind_of(first['input'])}{where}", key)

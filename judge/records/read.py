@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
-from judge.errors import UsageError
+from judge.errors import UsageError, why_unread
 from judge.records.base import Item
 from judge.records.jsonfiles import read_json, read_jsonl
-from judge.records.streams import (
-    BrokenStreamError,
-    Chunks,
-    Input,
-    buffered,
-    decompressed,
-    look,
-    plain,
-)
+from judge.records.streams import CHUNK, STREAM_ERRORS, Input, Stream, broken, unpacked
 from judge.records.tables import read_csv, read_parquet, read_tsv
 
 MAX_LINE = 64 * 1024 * 1024
@@ -38,7 +31,6 @@ _READERS: dict[str, Callable[[Input], Iterator[Item]]] = {
     "tsv": read_tsv,
 }
 _BOM = b"\xef\xbb\xbf"
-_SPACE = b" \t\r\n"
 _OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 
@@ -52,12 +44,12 @@ def read(
     """The items of a file, or of standard input where `source` is `-`, in their order.
 
     The format is `format` (one of FORMATS), else the file's extension, else what the first bytes
-    look like; compression is known by its first bytes. Only what the next item needs is read. An
-    item that cannot be read comes with its problem, never as an exception; a stream that breaks
-    off gives what came before, then an item that says so.
+    look like; compression is known by its first bytes. An item that cannot be read comes with its
+    problem, never as an exception; a stream that breaks off gives what came before, then an item
+    that says so.
 
-    Raises UsageError, at the call: the file cannot be opened, its format cannot be told, it is
-    UTF-16, it has a header that names a column twice, or it is not what its name promises.
+    Raises UsageError, at the call: the file cannot be opened, its format cannot be told, or it is
+    not what its name promises.
     """
     if format is not None and format not in FORMATS:
         raise UsageError(f"format {format!r} is not known; there are {', '.join(FORMATS)}")
@@ -74,46 +66,43 @@ def _closing(items: Iterator[Item], stack: ExitStack) -> Iterator[Item]:
 def _open(
     source: str | Path, stdin: BinaryIO | None, format: str | None, limit: int, stack: ExitStack
 ) -> Iterator[Item]:
-    path, shown = Path(source), str(source)
-    name = path.name
-    suffixes = [suffix.casefold() for suffix in path.suffixes]
+    path, shown, name = Path(source), str(source), Path(source).name
     if shown == "-":
         name, shown = "<stdin>", "standard input"
-        raw = plain(stdin if stdin is not None else sys.stdin.buffer)
+        file = stdin if stdin is not None else sys.stdin.buffer
+        plain = file if isinstance(file, io.BufferedReader) else io.BufferedReader(cast(Any, file))
     else:
-        raw = plain(_open_file(path, stack))
+        plain = _open_file(path, stack)
+    suffixes = [suffix.casefold() for suffix in path.suffixes]
     packing = suffixes.pop() if suffixes and suffixes[-1] in (".gz", ".zst") else ""
-    chunks, packed = decompressed(raw, shown, packing)
-    chosen = format or _SUFFIXES.get(suffixes[-1] if suffixes else "")
-    if chosen in ("jsonl", "csv", "tsv"):
-        # No further than this, because a pipe may hold its second line back.
-        head, chunks = look(chunks, lambda head: len(head) >= len(_BOM))
-    else:
-        head, chunks = look(chunks, lambda head: b"\n" in head.lstrip(_BOM + _SPACE))
-    chosen = chosen or _sniffed(head, shown)
+    try:
+        stream = unpacked(plain, shown, packing)
+        head = stream.peek(CHUNK)
+    except STREAM_ERRORS as error:
+        return iter([Input(name, plain, limit).cut_off(1, error)])
+    chosen = format or _SUFFIXES.get(suffixes[-1] if suffixes else "") or _sniffed(head, shown)
     if chosen == "parquet":
-        direct = path.is_file() and not packed and name != "<stdin>"
-        return read_parquet(name, str(path) if direct else _spool(chunks, shown, stack))
+        direct = path.is_file() and stream is plain and name != "<stdin>"
+        return read_parquet(name, str(path) if direct else _spool(stream, shown, stack))
     if head.startswith(_OTHER_BOMS):
         raise UsageError(f"{shown} is UTF-16 or UTF-32: convert it to UTF-8 (iconv -t UTF-8)")
-    if chosen == "json" and _is_lines(head):
-        chosen = "jsonl"
-    stream = buffered(chunks)
     if head.startswith(_BOM):
         stream.read(len(_BOM))
+    if chosen == "json" and _is_lines(head):
+        chosen = "jsonl"
     return _READERS[chosen](Input(name, stream, limit))
 
 
-def _open_file(path: Path, stack: ExitStack) -> io.FileIO:
+def _open_file(path: Path, stack: ExitStack) -> io.BufferedReader:
     try:
-        return stack.enter_context(path.open("rb", buffering=0))
+        raw = path.open("rb", buffering=0)
+        return stack.enter_context(io.BufferedReader(raw, 2 * CHUNK))
     except IsADirectoryError:
         raise UsageError(f"{path} is a folder: name the files in it") from None
     except FileNotFoundError:
         raise UsageError(f"{path} does not exist") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{path} cannot be read: {reason}") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {why_unread(error)}") from error
 
 
 def _sniffed(head: bytes, shown: str) -> str:
@@ -126,9 +115,8 @@ def _sniffed(head: bytes, shown: str) -> str:
     if not text:
         return "jsonl"
     raise UsageError(
-        f"cannot tell the format of {shown} from its name or its first bytes: put it in a file "
-        f"whose name ends in {', '.join(f'.{name}' for name in FORMATS)} (also with .gz or .zst "
-        "behind), or, where the command has --format, name it there"
+        f"cannot tell the format of {shown}: put it in a file whose name ends in "
+        f"{', '.join(f'.{name}' for name in FORMATS)} (judge validate: --format)"
     )
 
 
@@ -139,12 +127,12 @@ def _is_lines(head: bytes) -> bool:
     return line.startswith(b"{") and not line.endswith((b"{", b"[", b","))
 
 
-def _spool(chunks: Chunks, shown: str, stack: ExitStack) -> IO[bytes]:
+def _spool(stream: Stream, shown: str, stack: ExitStack) -> IO[bytes]:
     """A copy of the stream on disk, because Parquet is read from its end."""
     file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
     try:
-        file.writelines(chunks)
-    except BrokenStreamError as error:
-        raise UsageError(f"{shown}: {error}") from error
+        shutil.copyfileobj(stream, file)
+    except STREAM_ERRORS as error:
+        raise UsageError(f"{shown}: {broken(error)}") from error
     file.seek(0)
     return file

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict
+from judge.records.base import clip
 
-_HYPHENS = re.compile(r"-{2,}")
-_DASHES = re.compile(r"[–—]+")
 _NAME_WORDS = 3
 
 
@@ -17,26 +15,24 @@ class BadValueError(ValueError):
     """A value, or a list of values, that cannot be read; the message names it."""
 
 
-class Value(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Value:
     """One value, `statement--attitude`, in the multiple setting with the character who holds it.
 
-    `text` is the value as the record gives it. `attitude` is None for a value that is taken as it
-    stands, not parsed (`parse_plain`).
+    `text` is the value as the record gives it; `attitude` is None where that is not parsed.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     statement: str
     attitude: str | None
-    character: str | None = None
     text: str
+    character: str | None = None
 
     @classmethod
     def parse(cls, text: str, *, named: bool = False) -> Value:
         """Read `statement--attitude`, or `Name:statement--attitude` where `named`.
 
-        The attitude is what follows the last `--`; a text without one is split at its last en or
-        em dash. The name ends at the first colon. Raises BadValueError when a part is missing.
+        The attitude is what follows the last `--`, the name ends at the first colon. Raises
+        BadValueError when a part is missing.
         """
         character, rest = None, text
         if named:
@@ -46,16 +42,16 @@ class Value(BaseModel):
                     f"has a value without a character: {clip(text)} is not "
                     "Name:statement--attitude, and the setting is multiple"
                 )
-        marks = list(_HYPHENS.finditer(rest)) or list(_DASHES.finditer(rest))
-        if not marks:
+        before, mark, after = rest.rpartition("--")
+        if not mark:
             raise BadValueError(
                 f"has a value without an attitude: {clip(text)} is not statement--attitude"
             )
-        statement, attitude = rest[: marks[-1].start()].strip(), rest[marks[-1].end() :].strip()
+        statement, attitude = before.strip().rstrip("-").strip(), after.strip()
         for name, part in (("statement", statement), ("attitude", attitude)):
             if not part:
                 raise BadValueError(f"has a value with an empty {name}: {clip(text)}")
-        return cls(statement=statement, attitude=attitude, character=character, text=text)
+        return cls(statement, attitude, text, character)
 
     @property
     def display(self) -> str:
@@ -64,43 +60,28 @@ class Value(BaseModel):
         return f"{name}{self.statement}" + (f"--{self.attitude}" if self.attitude else "")
 
 
-def clip(text: object, limit: int = 80) -> str:
-    """`text` quoted for a message, cut where it is long."""
-    shown = repr(text)
-    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
-
-
-def parse_values(raw: object, *, story: object, setting: object) -> list[Value]:
+def parse_values(raw: object, *, story: str, setting: str | None) -> list[Value]:
     """Read a record's values: a list of texts, or one text with a value on each line.
 
-    The values are taken as `Name:statement--attitude` when the setting says "multiple", or, when
-    it says nothing about it, when every value begins with a name that stands in the story.
-    Raises BadValueError, whose message names the value.
+    They are taken as `Name:statement--attitude` when the setting says "multiple", or, when it says
+    nothing about it, when every value begins with a name that stands in the story.
     """
     texts = _texts(raw)
-    word = setting.strip().casefold() if isinstance(setting, str) else ""
+    word = (setting or "").strip().casefold()
     named = word == "multiple" or (
-        word != "single"
-        and isinstance(story, str)
-        and all(_begins_with_name(text, story) for text in texts)
+        word != "single" and all(_begins_with_name(text, story) for text in texts)
     )
     return [Value.parse(text, named=named) for text in texts]
 
 
 def parse_plain(raw: object) -> list[Value]:
-    """Read values that may be any text, with or without an attitude, each folded to one line.
-
-    Raises BadValueError, whose message names the value.
-    """
+    """Values that may be any text, with or without an attitude, each folded to one line."""
     folded = [" ".join(text.split()) for text in _texts(raw)]
-    return [Value(statement=text, attitude=None, text=text) for text in folded]
+    return [Value(text, None, text) for text in folded]
 
 
 def parse_predicted(raw: object) -> list[str]:
-    """Read predicted values, each folded to one line; there may be none.
-
-    Raises BadValueError, whose message names the value.
-    """
+    """Predicted values, each folded to one line; there may be none."""
     if raw == [] or (isinstance(raw, str) and not raw.strip()):
         return []
     return [" ".join(text.split()) for text in _texts(raw)]
@@ -114,25 +95,22 @@ def in_form_of(raw: object, new: Sequence[Value | str]) -> list[str] | str:
 
 def _texts(raw: object) -> list[str]:
     """A list of texts, or a text with one on each line."""
-    found: list[Any]
     if isinstance(raw, str):
         text = raw.strip()
         if text.startswith("[") and text.endswith("]"):
             # Split at its last "--" it would pass for one value, silently.
             raise BadValueError("is a list written as text: give a list, or one value on each line")
-        found = [line.rstrip("\r") for line in raw.split("\n") if line.strip()]
-    elif isinstance(raw, list):
-        found = raw
-    else:
+        raw = [line.rstrip("\r") for line in raw.split("\n") if line.strip()]
+    if not isinstance(raw, list):
         raise BadValueError("must be a list of values, or a text with one value on each line")
-    for number, entry in enumerate(found, 1):
+    for number, entry in enumerate(raw, 1):
         if not isinstance(entry, str):
             raise BadValueError(f"must hold texts, not {clip(entry)} (value {number})")
         if not entry.strip():
             raise BadValueError(f"has an empty value (value {number})")
-    if not found:
+    if not raw:
         raise BadValueError("is empty: a story needs at least one value")
-    return list(found)
+    return raw
 
 
 def _begins_with_name(text: str, story: str) -> bool:

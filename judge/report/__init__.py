@@ -1,1 +1,1 @@
-"""What a person looks at: pictures of workflows and of calibrations, a page of judged records."""
+"""What a person reads: the page of judged records, the folder of a calibration, tables in files."""

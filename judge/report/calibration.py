@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+from warnings import catch_warnings, filterwarnings
 
-from judge.calibration.plain import plain
 from judge.errors import unwritable
-from judge.report.plots import draw
+from judge.run.output import write_whole
+from judge.stats.intervals import plain
 
 if TYPE_CHECKING:
-    from judge.calibration.report import Calibration
+    from judge.calibration.report import Calibration, JudgeReport
+
+_STYLE = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    # A dollar sign in a name is a dollar sign.
+    "text.parse_math": False,
+    # Text that can be searched and read out, in whatever script; and the same bytes each time.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "judge",
+}
 
 
 def write(found: Calibration, folder: Path) -> None:
@@ -26,40 +37,87 @@ def write(found: Calibration, folder: Path) -> None:
         JudgeError: the folder cannot be written to (exit code 4).
     """
     lines = [
-        json.dumps({"model": judge.model, **plain(one)}, ensure_ascii=False)
+        json.dumps({"model": judge.model, **plain(one)}, ensure_ascii=False) + "\n"
         for check in found.checks
         for judge in check.judges
         for one in judge.disagreements
     ]
+    texts = {
+        "report.json": json.dumps(found.as_json(), ensure_ascii=False, indent=1) + "\n",
+        "disagreements.jsonl": "".join(lines),
+    }
     try:
         folder.mkdir(parents=True, exist_ok=True)
         profile = folder / "profile.json"
         if found.profile is None:
             profile.unlink(missing_ok=True)
-        report = json.dumps(found.as_json(), ensure_ascii=False, indent=1)
-        _write(folder / "report.json", report + "\n")
-        _write(folder / "disagreements.jsonl", "".join(f"{line}\n" for line in lines))
+        for name, text in texts.items():
+            # Half of a surrogate pair is written as its escape, which JSON reads as the same.
+            write_whole(folder / name, text.encode(errors="backslashreplace"))
         draw(found, folder)
         if found.profile is not None:
-            _write(profile, found.profile.model_dump_json(indent=1) + "\n")
+            write_whole(profile, f"{found.profile.model_dump_json(indent=1)}\n".encode())
     except OSError as error:
         raise unwritable(f"-o {folder}: cannot be written", error) from error
 
 
-def _write(path: Path, text: str) -> None:
-    """Put the text there at once: an interruption leaves the earlier file, not half of this."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        # Half of a surrogate pair is written as its escape, which JSON reads as the same.
-        with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:  # noqa: PTH123
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        # What mkstemp makes is its owner's alone; the user's umask decides about results.
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def draw(found: Calibration, folder: Path) -> list[Path]:
+    """Draw how reliable the probabilities of each judge are; returns the paths.
+
+    They are named CHECK.MODEL.reliability.svg, from the second judge of a check on
+    CHECK.2-MODEL.reliability.svg and so on. The same findings give the same bytes.
+
+    Raises:
+        OSError: the folder cannot be written to.
+    """
+    paths = []
+    for check in found.checks:
+        for number, judge in enumerate(check.judges, 1):
+            if judge.final.bins:
+                again = f"{number}-" if number > 1 else ""
+                name = f"{_slug(check.check)}.{again}{_slug(judge.model)}.reliability.svg"
+                paths.append(folder / name)
+                _reliability(check.check, judge, paths[-1])
+    return paths
+
+
+def _slug(name: str) -> str:
+    """A name as part of a file name; of a long one its end, which tells models apart."""
+    return re.sub(r"[^A-Za-z0-9._]+", "-", name)[-60:].strip("-.") or "unnamed"
+
+
+def _reliability(check: str, judge: JudgeReport, path: Path) -> None:
+    """Draw what came true against what was promised, bin by bin."""
+    from matplotlib.figure import Figure
+    from matplotlib.style import context
+
+    error, classes = judge.final.calibration_error, list(judge.final.confusion)
+    told = f"{error.n} of {error.of} items have a probability; calibration error {error}"
+    axis = ("mean probability of the answer", "share of answers that are right")
+    if len(classes) == 2:
+        first = _drawable(classes[0], 24)
+        axis = (f"mean probability of “{first}”", f"share labelled “{first}”")
+    with context(["default", _STYLE]), catch_warnings():
+        filterwarnings("ignore", message="Glyph .* missing from")
+        figure = Figure(figsize=(6.4, 6.4))
+        title = [_drawable(f"{check}: reliability", 64), _drawable(judge.model, 64), told]
+        figure.suptitle("\n".join(title), x=0.02, ha="left", size="medium")
+        axes = figure.subplots()
+        axes.plot((0, 1), (0, 1), color="#c9c9c9", linestyle="--", label="perfect")
+        drawn = [("judge", judge.stands, "#0072b2")]
+        if judge.calibrated is not None:
+            calibrated = ("calibrated", judge.calibrated, "#0072b2")
+            drawn = [("as it stands", judge.stands, "#6b6b6b"), calibrated]
+        for name, measures, colour in drawn:
+            means = [one.mean_probability for one in measures.bins]
+            axes.plot(means, [o.observed for o in measures.bins], "o-", color=colour, label=name)
+        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=axis[0], ylabel=axis[1])
+        axes.legend()
+        figure.savefig(path, metadata={"Date": None})
+
+
+def _drawable(text: str, size: int) -> str:
+    """On one line, in characters that XML has, its middle left out where it is too long."""
+    shown = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    end = size // 2
+    return shown if len(shown) <= size else f"{shown[: size - 1 - end]}…{shown[-end:]}"

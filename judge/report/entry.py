@@ -1,163 +1,185 @@
-"""What the page shows of one output line, cut down to what a browser can bear."""
+"""What the page shows of one output line."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import Any
 
+from judge.evidence import Span, locate
+from judge.records import RESERVED, Item
 from judge.records.kinds import normalise
-from judge.report.quotes import Place, Quotes
-from judge.report.text import LIMIT, Change, Piece, Room, Text, changes
-from judge.verdict import Check, Edit, Extraction, Finding, Judgement, Vote
+from judge.verdict import Check, Extraction, Finding, Judgement
 
-CHARACTERS = 120_000
-"""Characters of one record that are shown, over all its texts."""
-
-SHORT = 2_000
-"""Characters shown of any text but a record's own and a rewriter's, which have `LIMIT`."""
-
-MOST, PARTS = 100, 1_000
-"""Members that are shown of any list of one record, and of all its lists together."""
+LARGEST = 400_000
+"""Characters of JSON up to which a record is shown whole; of a larger one its summary alone."""
 
 _PROSE = 80
 """A text of more characters, or of several lines, is set as prose."""
 
-_SCROLLED = 8_000
-"""A text of more characters has a window of its own."""
-
 _STORIES = frozenset({"story", "situation"})
 _NONE = "–"
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """An output line: the record's own fields, and what was found."""
-
-    source: str
-    number: int
-    fields: Mapping[str, Any]
-    judged: Judgement
-
-
-@dataclass(frozen=True, slots=True)
-class Cut(Sequence[T]):
-    """The first members of a list; `left` is how many more there are."""
-
-    members: Sequence[T]
-    left: int
-
-    def __getitem__(self, place: Any) -> Any:
-        return self.members[place]
-
-    def __len__(self) -> int:
-        return len(self.members)
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of the record: a text in marked pieces, a list of texts, or other JSON."""
 
-    name: Text
-    pieces: Sequence[Piece] = ()
-    of: int | None = None
-    prose: bool = False
-    long: bool = False
-    items: Sequence[str] | None = None
-    text: str | None = None
+    name: str
+    content: Any
+    pieces: list[tuple[str, str, list[int]]]
+    prose: bool
 
 
 class Entry:
-    """One output line as the template reads it.
+    """One output line as the template reads it; its number tells it from all others on the page."""
 
-    Texts and lists are asked for with `text` and `first`, which share out the record's room.
+    def __init__(self, line: Item, judged: Judgement, number: int) -> None:
+        self.line, self.number, self.judged = line, number, judged
+        fields = {k: content for k, content in (line.fields or {}).items() if k != RESERVED}
+        self.classes = [judged.verdict, *(["split"] if any(map(differ, judged.checks)) else [])]
+        self.classes += ["edited"] if judged.edits else []
+        ids = (content for key, content in fields.items() if normalise(key) == "id")
+        self.id = next((one for one in ids if isinstance(one, str | int | float)), None)
+        self.size = len(json.dumps(line.fields, ensure_ascii=False))
+        if self.size <= LARGEST:
+            self._read(fields, judged)
 
-    Args:
-        number: tells the entry from all others on the page.
-        classes: what the page's filters know it by.
-    """
-
-    def __init__(self, line: Line, number: int, classes: str) -> None:
-        self.number, self.classes = number, classes
-        self.source, self.line, self.judged = line.source, line.number, line.judged
-        self._room, self._parts = Room(CHARACTERS), PARTS
-        self._anchored: set[int] = set()
-        own = sorted(line.fields.items(), key=lambda pair: normalise(pair[0]) not in _STORIES)
-        original = list(self.judged.original.items())
-        self._texts: dict[Place, Text] = {
-            (time, name): self._room.text(content, LIMIT)
-            for time, fields in (("now", own[:MOST]), ("before", original[:MOST]))
-            for name, content in fields
-            if isinstance(content, str)
-        }
-        self._quotes = Quotes(
-            {place: text.shown for place, text in self._texts.items()},
-            self.judged.edits[:MOST],
-            any(text.of for text in self._texts.values()) or len(own) > MOST,
+    def _read(self, fields: Mapping[str, Any], judged: Judgement) -> None:
+        own = sorted(fields.items(), key=lambda pair: normalise(pair[0]) not in _STORIES)
+        everything = [("now", own), ("before", judged.original.items())]
+        self.quotes = Quotes(
+            {
+                (when, name): content
+                for when, pairs in everything
+                for name, content in pairs
+                if isinstance(content, str)
+            }
         )
         # Before any text is shown, so that all texts are marked with all quotes.
-        for finding in _findings(self.judged):
-            self._quotes.note(finding)
-        self.id = self._id(line.fields)
-        named = self.id is not None and self.id.of is None
-        kept = [(k, c) for k, c in own[:MOST] if not (named and normalise(k) == "id")]
-        fields = {key: self._field(("now", key), content) for key, content in kept}
-        self.prose = [field for field in fields.values() if field.prose]
-        in_order = [fields[key] for key in line.fields if key in fields]
-        self.facts = Cut([field for field in in_order if not field.prose], len(own[MOST:]))
-        before = [self._field(("before", key), content) for key, content in original[:MOST]]
-        self.original = Cut(before, len(original[MOST:]))
-
-    def text(self, whole: str, most: int = SHORT) -> Text:
-        """As much of a text as is shown."""
-        return self._room.text(whole, most)
-
-    def first(self, members: Sequence[T]) -> Cut[T]:
-        """As many members of a list as are shown."""
-        most = min(MOST, self._parts)
-        self._parts -= min(most, len(members))
-        return Cut(members[:most], len(members[most:]))
+        votes = [vote for check in judged.checks for vote in check.votes]
+        for finding in (*(f for v in votes for f in v.evidence), *judged.contradictions):
+            self.quotes.note(finding)
+        self._anchored: set[int] = set()
+        kept = {
+            name: self._field(("now", name), content)
+            for name, content in own
+            if content is not self.id or normalise(name) != "id"
+        }
+        self.prose = [field for field in kept.values() if field.prose]
+        self.facts = [kept[name] for name in fields if name in kept and not kept[name].prose]
+        self.original = [self._field(("before", n), one) for n, one in judged.original.items()]
 
     def place(self, finding: Finding) -> tuple[int | None, str | None, bool]:
         """(number of the quote in the text, why there is none, whether the text leads back here).
 
         Of the findings with one number the first is the anchor that the text leads back to.
         """
-        number, note = self._quotes.note(finding)
+        number, note = self.quotes.note(finding)
         anchor = number is not None and number not in self._anchored
         self._anchored |= {number} if number is not None else set()
         return number, note, anchor
 
-    def changes(self, edit: Edit) -> tuple[Sequence[Change], int | None]:
-        """A rewrite word by word, and the whole length where it is shown in part only."""
-        before, after = self.text(edit.before, LIMIT), self.text(edit.after, LIMIT)
-        return changes(before.shown, after.shown), max(before.of or 0, after.of or 0) or None
-
     def _field(self, place: Place, content: Any) -> Field:
-        name = self._room.text(place[1], Room.LEAST)
-        text = self._texts.get(place)
-        if text is not None:
-            prose = len(text.shown) > _PROSE or "\n" in text.shown
-            long = len(text.shown) > _SCROLLED
-            return Field(name, self._quotes.marked(place), text.of, prose, long)
-        if isinstance(content, list) and content and all(isinstance(one, str) for one in content):
-            return Field(name, items=content)
-        return Field(name, text=json.dumps(content, ensure_ascii=False))
-
-    def _id(self, fields: Mapping[str, Any]) -> Text | None:
-        found = next((one for key, one in fields.items() if normalise(key) == "id"), None)
-        known = isinstance(found, str | int | float)
-        return self._room.text(str(found), Room.LEAST) if known else None
+        if isinstance(content, str):
+            prose = len(content) > _PROSE or "\n" in content
+            return Field(place[1], content, self.quotes.marked(place), prose)
+        texts = isinstance(content, list) and all(isinstance(one, str) for one in content)
+        told = content if texts and content else json.dumps(content, ensure_ascii=False)
+        return Field(place[1], told, [], False)
 
 
-def _findings(judged: Judgement) -> Iterator[Finding]:
-    for check in judged.checks:
-        for vote in check.votes:
-            yield from vote.evidence
-    yield from judged.contradictions
+MOST_WORK = 5_000_000_000
+"""Steps of all inexact searches of one record, counted as `judge.evidence.FUZZY_WORK` is: about a
+second."""
+
+Place = tuple[str, str]
+"""A text of the record: `now` or `before` (it was rewritten), and the name of its field."""
+
+
+@dataclass(slots=True)
+class Mark:
+    """A quote found in a text (half-open offsets), its number, and whether it speaks `for` what
+    was wanted or `against` it."""
+
+    place: Place
+    start: int
+    end: int
+    number: int
+    tone: str = "for"
+
+
+class Quotes:
+    """Finds quotes in texts, in their order, and numbers the places from 1, the same place once."""
+
+    def __init__(self, texts: Mapping[Place, str]) -> None:
+        self._texts = texts
+        self._found: dict[str, Mark | str] = {}
+        self._marks: dict[tuple[Place, int, int], Mark] = {}
+        self._work = 0
+
+    def note(self, finding: Finding) -> tuple[int | None, str | None]:
+        """The number of the finding's quote, or why there is none; both None without a quote."""
+        quote = finding.quote
+        if quote is None or not quote.strip():
+            return None, None
+        if quote not in self._found:
+            self._found[quote] = self._find(quote)
+        found = self._found[quote]
+        if isinstance(found, str):
+            return None, found
+        if finding.verdict != "pass":
+            found.tone = "against"
+        return found.number, None
+
+    def marked(self, place: Place) -> list[tuple[str, str, list[int]]]:
+        """The text at a place in pieces, with all quotes noted so far.
+
+        Of each piece its text, its tone (`against` where quotes overlap, empty where there is
+        none), and the numbers of the quotes that end with it.
+        """
+        text = self._texts[place]
+        marks = [mark for mark in self._marks.values() if mark.place == place]
+        cuts = sorted({0, len(text), *(m.start for m in marks), *(m.end for m in marks)})
+        pieces = []
+        for start, end in pairwise(cuts):
+            tones = {mark.tone for mark in marks if mark.start <= start and end <= mark.end}
+            ends = [mark.number for mark in marks if mark.end == end]
+            pieces.append((text[start:end], min(tones, default=""), ends))
+        return pieces
+
+    def _find(self, quote: str) -> Mark | str:
+        """The quote's place in the texts as they are, else as they were; else why it has none."""
+        for when in ("now", "before"):
+            spans = {
+                place: span
+                for place, text in self._texts.items()
+                if place[0] == when and (span := self._located(quote, text))
+            }
+            if spans:
+                place = max(spans, key=lambda place: spans[place].score)
+                start, end = spans[place].start, spans[place].end
+                mark = Mark(place, start, end, len(self._marks) + 1)
+                return self._marks.setdefault((place, start, end), mark)
+        if self._work > MOST_WORK:
+            return "does not stand in the text word for word; no more was looked for"
+        return "does not stand in the text, as it is or as it came"
+
+    def _located(self, quote: str, text: str) -> Span | None:
+        # Each search has a bound of its own; a line may ask for thousands of them.
+        if quote not in text:
+            if self._work > MOST_WORK:
+                return None
+            self._work += len(text) * len(quote) * (len(quote) // 64 + 1)
+        return locate(quote, text)
+
+
+def differ(check: Check) -> bool:
+    """Whether a check's votes say different things."""
+    return len({vote.verdict for vote in check.votes}) > 1
 
 
 def probability(value: float | None) -> str:
@@ -171,22 +193,12 @@ def probability(value: float | None) -> str:
 
 def tally(check: Check) -> str:
     """A check's votes in short, such as "2 pass, 1 fail"."""
-    counts: dict[str, int] = {}
-    for vote in check.votes:
-        counts[vote.verdict] = counts.get(vote.verdict, 0) + 1
+    counts = Counter(vote.verdict for vote in check.votes)
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-
-
-def drawn(vote: Vote) -> str:
-    """How a vote was drawn: its seed and temperature, where they are known."""
-    told = (("seed", vote.seed), ("temperature", vote.temperature))
-    return ", ".join(f"{name} {value}" for name, value in told if value is not None)
 
 
 def credits(found: Extraction) -> str:
     """How many gold values were found, over how many of how many."""
-    recall = _NONE if found.recall is None else f"{found.recall:.3f}"
-    each = ", ".join(_NONE if one is None else f"{one:g}" for one in found.credits[:MOST])
-    more = ", …" if len(found.credits) > MOST else ""
+    each = ", ".join(_NONE if one is None else f"{one:g}" for one in found.credits)
     over, of = len(found.settled), len(found.credits)
-    return f"recall {recall} over {over} of {of} gold values; credits {each}{more}"
+    return f"recall {probability(found.recall)} over {over} of {of} gold values; credits {each}"

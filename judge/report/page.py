@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import json
-import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -25,12 +25,12 @@ from pydantic import ValidationError
 
 from judge.errors import UsageError
 from judge.records import MAX_LINE, RESERVED, Item, read
-from judge.report import entry, overview
-from judge.report.entry import SHORT, Entry, Line
-from judge.report.overview import MEANINGS, Overview, differ
-from judge.report.text import Room, plain, short, visible
-from judge.run.output import refuse_input, refuse_nameless
-from judge.verdict import Judgement
+from judge.report import entry, text
+from judge.report.entry import Entry, differ
+from judge.run.output import refuse_input, refuse_nameless, write_whole
+from judge.run.summary import Summary
+from judge.stats.intervals import Estimate, wilson
+from judge.verdict import Judgement, Verdict
 
 LONGEST = 4 * MAX_LINE
 """Bytes of a line that is read: it may hold a record twice, and evidence."""
@@ -38,79 +38,195 @@ LONGEST = 4 * MAX_LINE
 _FOLDER = Path(__file__).parent
 
 
-class Foreign(Exception):
-    """A line that judge validate did not write; says what is wrong with it."""
+MEANINGS: Mapping[Verdict, str] = {
+    Verdict.FAIL: "at least one check failed, and none was lost",
+    Verdict.ERROR: "no reply, or no readable record; judge validate --resume asks again",
+    Verdict.UNREADABLE: "the judge's replies never became valid",
+    Verdict.ABSTAIN: "no majority, or not sure enough: for people to decide",
+    Verdict.PASS: "every check that was made passed",
+}
+"""What a record's verdict means, in the order in which people look at records."""
 
 
-def publish(sources: Sequence[str], out: Path | None, *, overwrite: bool, limit: int) -> Overview:
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A verdict's row: its count, how many are shown, its share of all lines (95 % Wilson)."""
+
+    verdict: Verdict
+    count: int
+    shown: int
+    share: Estimate
+    meaning: str
+
+
+@dataclass(slots=True)
+class Overview:
+    """Counts over output lines.
+
+    Attributes:
+        limit: how many records of each verdict are shown.
+        described: the contents of OUT.run.json by fingerprint, where there is one.
+        runs: verdicts by fingerprint and workflow.
+        split: records of which at least one check has votes that differ.
+        foreign: lines that `judge validate` did not write; the first, and why.
+    """
+
+    limit: int
+    described: Mapping[str, Any]
+    summary: Summary = field(default_factory=Summary)
+    runs: dict[tuple[str | None, str | None], Counter[str]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
+    split: int = 0
+    edited: int = 0
+    foreign: int = 0
+    first_foreign: str = ""
+
+    def add(self, judged: Judgement) -> None:
+        """Count one line."""
+        self.summary.add(judged.model_dump())
+        self.split += any(map(differ, judged.checks))
+        self.edited += bool(judged.edits)
+        # A record that could not be read was judged by no run.
+        if (key := (judged.fingerprint, judged.workflow)) != (None, None):
+            self.runs[key][judged.verdict] += 1
+
+    @property
+    def lines(self) -> int:
+        return self.summary.records
+
+    @property
+    def rows(self) -> list[Share]:
+        """A row for each verdict that occurs, in the order of `MEANINGS`."""
+        counts = self.summary.verdicts
+        return [
+            Share(v, n, min(n, self.limit), wilson(n, self.lines), meaning)
+            for v, meaning in MEANINGS.items()
+            if (n := counts[v])
+        ]
+
+    @property
+    def checks(self) -> list[tuple[str, Mapping[str, int], Estimate]]:
+        """Each check with its counts, and the share of passes over what was not skipped."""
+        return [
+            (name, counts, wilson(counts[Verdict.PASS], counts.total() - counts[Verdict.SKIPPED]))
+            for name, counts in self.summary.checks.items()
+        ]
+
+    def details(self, fingerprint: str | None) -> list[tuple[str, str]]:
+        """(name, content) of what is known of a run: its models, settings and rubrics."""
+        known = self.described.get(fingerprint or "")
+        told: dict[str, Any] = {}
+        for name, one in known.items() if isinstance(known, dict) else ():
+            told |= (
+                {f"{name}.{k}": v for k, v in one.items()} if isinstance(one, dict) else {name: one}
+            )
+        return [
+            (name, ", ".join(map(str, one)) if isinstance(one, list) else str(one))
+            for name, one in told.items()
+            if one not in (None, "", [], {})
+        ]
+
+
+def percent(share: float | None) -> str:
+    """A share to a tenth of a percent; a dash where it is undefined."""
+    return "–" if share is None else f"{share:.1%}"
+
+
+def between(share: Estimate) -> str:
+    """The interval of a share; a dash where it is undefined."""
+    return "–" if share.low is None else f"{share.low:.1%} to {share.high:.1%}"
+
+
+def publish(sources: Sequence[str], out: Path, *, overwrite: bool, limit: int) -> Overview:
     """Write the page about judged lines; an earlier one stays until the new one is whole.
 
     Args:
         sources: files, or `-` for standard input.
-        out: where the page goes; None for standard output.
+        out: where the page goes.
         limit: how many records of each verdict are shown.
 
     Raises:
         UsageError: an input cannot be opened, holds no judged line, or is `out`; the page is there
             already and `overwrite` is false; it cannot be written.
     """
-    if out is not None:
-        refuse_nameless("-o", out, "pages")
-        for source in sources:
-            refuse_input(out, source)
-        if out.exists() and out.stat().st_size and not overwrite:
-            raise UsageError(
-                f"{out} exists. Replace it (--overwrite), or name another file with -o"
-            )
-    items = chain.from_iterable([_opened(source) for source in sources])
+    refuse_nameless("-o", out, "")
+    for source in sources:
+        refuse_input("-o", out, source)
+    if out.exists() and out.stat().st_size and not overwrite:
+        raise UsageError(f"{out} exists. Replace it (--overwrite), or name another file with -o")
+    if "-" in sources and sys.stdin is None:
+        raise UsageError("standard input is closed: name a file, or pipe judged lines in")
+    items = [read(source, format="jsonl", max_line=LONGEST) for source in sources]
     names = ["standard input" if source == "-" else Path(source).name for source in sources]
+    page, found = render(
+        chain.from_iterable(items), names, limit=limit, described=_described(sources)
+    )
     try:
-        with _placed(out) as file:
-            return write_page(items, file, sources=names, limit=limit, described=described(sources))
-    except BrokenPipeError:
-        raise
+        if out.exists() and not out.is_file():
+            # A device or a pipe: nothing to be kept, and nothing to be replaced.
+            out.write_bytes(page.encode())
+        else:
+            write_whole(out.resolve(), page.encode())
     except OSError as error:
         raise UsageError(
-            f"{out or 'standard output'}: cannot be written: {error.strerror or error}; "
+            f"{out}: cannot be written: {error.strerror or error}; "
             "name a file in a folder that is there and can be written"
         ) from error
+    return found
 
 
-def write_page(
+def render(
     items: Iterable[Item],
-    file: IO[str],
-    *,
     sources: Sequence[str],
+    *,
     limit: int,
     described: Mapping[str, Any] | None = None,
-) -> Overview:
-    """Write the page and return what is counted on it.
+) -> tuple[str, Overview]:
+    """The page, and what is counted on it.
 
     Args:
         items: output lines, as judge/records reads them; also those that judge did not write.
-        file: open for writing text in UTF-8, lines ending as they are written.
         sources: the names of the inputs, to be shown.
         limit: how many lines of each verdict are shown, the first ones (at least 0).
         described: what is known of each run, by fingerprint.
 
     Raises:
-        UsageError: there are lines, and none of them is a judged one; nothing was written.
-        OSError: the file cannot be written to.
+        UsageError: there are lines, and none of them is a judged one.
     """
-    page = _Page(limit, described or {})
+    found = Overview(limit, described or {})
+    groups: dict[Verdict, list[tuple[Item, Judgement]]] = {verdict: [] for verdict in MEANINGS}
     for item in items:
-        page.add(item)
-    if page.foreign and not page.overview.lines:
-        item, message = page.foreign[0]
+        judged = _judged(item)
+        if isinstance(judged, str):
+            found.foreign += 1
+            found.first_foreign = found.first_foreign or f"line {item.line}: {judged}"
+            continue
+        found.add(judged)
+        if len(groups[judged.verdict]) < limit:
+            groups[judged.verdict].append((item, judged))
+    if found.foreign and not found.lines:
         raise UsageError(
-            f"{', '.join(sources)}: none of the {page.overview.foreign} lines was written by judge "
-            f"validate (line {item.line}: {message}): name what it wrote"
+            f"{', '.join(sources)}: none of the {found.foreign} lines was written by judge "
+            f"validate ({found.first_foreign}): name what it wrote"
         )
-    file.writelines(page.render(sources))
-    return page.overview
+    lines = chain.from_iterable(groups.values())
+    style = Markup((_FOLDER / "page.css").read_text("utf-8"))
+    page = (
+        _templates()
+        .get_template("page.html")
+        .render(
+            overview=found,
+            entries=[Entry(*line, number) for number, line in enumerate(lines, 1)],
+            sources=sources,
+            style=style,
+            digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        )
+    )
+    return page, found
 
 
-def described(sources: Iterable[str]) -> dict[str, Any]:
+def _described(sources: Iterable[str]) -> dict[str, Any]:
     """What the OUT.run.json files beside the sources say, by fingerprint."""
     found: dict[str, Any] = {}
     for source in sources:
@@ -120,130 +236,22 @@ def described(sources: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-class _Page:
-    """Counts lines, keeps those that are shown, and renders them."""
-
-    def __init__(self, limit: int, described: Mapping[str, Any]) -> None:
-        self.overview = Overview(described)
-        self.foreign: list[tuple[Item, str]] = []
-        self._limit = limit
-        self._groups: dict[str, list[Line]] = {verdict: [] for verdict in MEANINGS}
-        self._checks: dict[str, int] = {}
-
-    def add(self, item: Item) -> None:
-        """Count one line of the input."""
-        try:
-            line = parsed(item)
-        except Foreign as error:
-            self.overview.foreign += 1
-            if len(self.foreign) < max(1, self._limit):
-                self.foreign.append((item, str(error)))
-            return
-        self.overview.add(line.judged)
-        group = self._groups[line.judged.verdict]
-        if len(group) < self._limit:
-            self.overview.shown[line.judged.verdict] += 1
-            group.append(line)
-
-    def render(self, sources: Sequence[str]) -> Iterator[str]:
-        """The page in pieces of text."""
-        numbers = iter(range(1, 1 << 62))
-        groups = {
-            name: [self._entry(line, next(numbers)) for line in lines]
-            for name, lines in self._groups.items()
-        }
-        style = _style(len(self._checks))
-        yield from (
-            _templates()
-            .get_template("page.html")
-            .generate(
-                overview=self.overview,
-                groups=groups,
-                foreign=[
-                    (item, message, None if item.raw is None else Room(SHORT).text(item.raw, SHORT))
-                    for item, message in self.foreign[: self._limit]
-                ],
-                checks=list(self._checks),
-                sources=sources,
-                style=style,
-                digest=_digest(style),
-            )
-        )
-
-    def _entry(self, line: Line, number: int) -> Entry:
-        """The line with what the filters know it by: its verdict, and checks it did not pass."""
-        judged = line.judged
-        last = {check.name: check.verdict for check in judged.checks}
-        for name in last:
-            if len(self._checks) < overview.MOST:
-                self._checks.setdefault(name, len(self._checks))
-        stuck = [name for name, outcome in last.items() if outcome not in ("pass", "skipped")]
-        classes = [judged.verdict, *(f"k{self._checks[n]}" for n in stuck if n in self._checks)]
-        classes += ["split"] if any(map(differ, judged.checks)) else []
-        classes += ["edited"] if judged.edits else []
-        return Entry(line, number, " ".join(classes))
-
-
-def parsed(item: Item) -> Line:
-    """The item as an output line.
-
-    Raises:
-        Foreign: it is none; says why.
-    """
+def _judged(item: Item) -> Judgement | str:
+    """What judge validate wrote of a record, or why the line is none of its lines."""
     if item.fields is None:
-        raise Foreign(item.problem.message if item.problem else "holds no record")
+        return item.problem.message if item.problem else "holds no record"
     told = item.fields.get(RESERVED)
     if not isinstance(told, dict) or "verdict" not in told:
-        raise Foreign("has no verdict under 'judge'")
+        return "has no verdict under 'judge'"
     if "benchmark" in told:
-        raise Foreign(
-            "is a case of judge audit, or an answer of judge evaluate, which judge score makes "
-            "tables of"
-        )
+        return "is of judge audit, or of judge evaluate, which judge score makes tables of"
     try:
         judged = Judgement.model_validate(told)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, (RESERVED, *first["loc"])))
-        raise Foreign(f"{place}: {first['msg']}") from error
-    if judged.verdict not in MEANINGS:
-        raise Foreign(f"{RESERVED}.verdict: no record is {judged.verdict}")
-    fields = {key: content for key, content in item.fields.items() if key != RESERVED}
-    return Line(item.source, item.line, fields, judged)
-
-
-def _opened(source: str) -> Iterator[Item]:
-    if source == "-" and sys.stdin is None:
-        raise UsageError("standard input is closed: name a file, or pipe judged lines in")
-    return read(source, format="jsonl", max_line=LONGEST)
-
-
-@contextmanager
-def _placed(out: Path | None) -> Iterator[IO[str]]:
-    """A file that takes the place of `out` when all went well; or standard output."""
-    if out is None:
-        if sys.stdout is None or sys.stdout.isatty():
-            raise UsageError("a page is no reading for a terminal: name a file with -o")
-        file = io.TextIOWrapper(sys.stdout.buffer, "utf-8", newline="", write_through=True)
-        try:
-            yield file
-        finally:
-            file.detach()
-        return
-    if out.exists() and not out.is_file():
-        # A device or a pipe: nothing to be kept, and nothing to be replaced.
-        with out.open("w", encoding="utf-8", newline="") as file:
-            yield file
-        return
-    target = out.resolve()
-    temporary = target.parent / f".{target.name}.{os.getpid()}"
-    try:
-        with temporary.open("x", encoding="utf-8", newline="") as file:
-            yield file
-        temporary.replace(target)
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+        return f"{'.'.join(map(str, (RESERVED, *first['loc'])))}: {first['msg']}"
+    known = judged.verdict in MEANINGS
+    return judged if known else f"{RESERVED}.verdict: no record is {judged.verdict}"
 
 
 @cache
@@ -254,34 +262,17 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=visible,
+        finalize=text.visible,
     )
-    made.filters["short"] = short
+    made.filters["short"] = text.short
     made.globals |= {
-        "plain": plain,
-        "percent": overview.percent,
-        "between": overview.between,
+        "changes": text.changes,
+        "percent": percent,
+        "between": between,
         "probability": entry.probability,
         "tally": entry.tally,
-        "drawn": entry.drawn,
         "credits": entry.credits,
-        "OUTCOMES": overview.OUTCOMES,
-        "MOST": overview.MOST,
+        "OUTCOMES": list(Verdict),
+        "LARGEST": entry.LARGEST,
     }
     return made
-
-
-def _style(checks: int) -> Markup:
-    """The page's style, with a rule for each check by which records can be chosen."""
-    rules = [
-        f'body:has(#check option[value="{number}"]:checked) .record:not(.k{number})'
-        "{display:none}\n"
-        for number in range(checks)
-    ]
-    # Nothing in it comes from a record.
-    return Markup((_FOLDER / "page.css").read_text("utf-8") + "".join(rules))
-
-
-def _digest(style: str) -> str:
-    """How a Content-Security-Policy names a style that may be applied."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from judge.errors import UsageError
 from judge.judging.judge import Judge
+from judge.judging.logprobs import Reader
 from judge.judging.panel import Panel
-from judge.judging.reading import Reader
-from judge.profiles import Bond, JudgeProfile, Profiles, Rates, named, shipped
-from judge.rubric import Rubric
+from judge.profiles import Binding, JudgeProfile, Profiles, Rates, named, shipped
 from judge.settings import Settings
 
 NO_PROFILE = "none"
@@ -44,8 +43,7 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
     """The settings with the judges that the user's profile names, where the user names none.
 
     Raises:
-        UsageError: the profile knows several judges, and none is named; or it makes a cascade, and
-            other models are named.
+        UsageError: it knows several judges and none is named, or it makes a cascade of others.
     """
     if profiles.source is None:
         return settings
@@ -54,46 +52,41 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
             return settings
         if len(profiles.models) > 1:
             told = ", ".join(profiles.models)
-            raise UsageError(f"--profile {profiles.source} knows {told}: name one with --model")
+            raise UsageError(f"{profiles.told} knows {told}: name one with --model")
         return settings.model_copy(update={"model": profiles.models})
     cheap, strong = profiles.models
     if settings.model not in ((), (strong,)) or settings.cheap_model not in (None, cheap):
         raise UsageError(
-            f"--profile {profiles.source} is for {cheap} before {strong}; leave out --model and "
+            f"{profiles.told} is for {cheap} before {strong}; leave out --model and "
             "--cheap-model, or calibrate the judges that you want"
         )
     return settings.model_copy(update={"model": (strong,), "cheap_model": cheap})
 
 
-def bond_of(judge: Judge, votes: int, temperature: float) -> Bond:
+def binding_of(judge: Judge, votes: int, temperature: float) -> Binding:
     """What a profile must have been made for to speak of this judge.
 
-    Args:
-        votes: how many votes this judge gives; one where they are read from log-probabilities.
-        temperature: of structured replies.
+    `votes` and `temperature` are those of structured replies.
     """
-    return Bond(
+    drawn = not judge.probabilistic
+    return Binding(
         check=judge.rubric.name,
         rubric=judge.rubric.digest,
         model=judge.client.spec,
         identity=judge.client.backend.identity(),
-        reading="probability" if judge.probabilistic else "structured",
-        temperature=0.0 if judge.probabilistic else temperature,
-        votes=1 if judge.probabilistic else votes,
-        apart=judge.one_by_one,
+        method="structured" if drawn else "logprobs",
+        temperature=temperature if drawn else 0.0,
+        votes=votes if drawn else 1,
+        per_value=judge.one_by_one,
     )
 
 
 def refuse_misfit(judge: Judge, found: JudgeProfile, profiles: Profiles) -> None:
-    """See that a profile's combination can be applied to the rubric it is bound to.
-
-    Raises:
-        UsageError: it asks what the rubric does not, or answers what the rubric cannot.
-    """
+    """Refuse a combination that asks what the rubric does not, or answers what it cannot."""
     if found.combination is None:
         return
-    reading, rubric = judge.rubric.readings.probability, judge.rubric
-    asked = reading.questions if judge.probabilistic and reading is not None else ()
+    method, rubric = judge.rubric.methods.logprobs, judge.rubric
+    asked = method.questions if judge.probabilistic and method is not None else ()
     problem = found.combination.misfit([len(question.words) for question in asked])
     if unknown := [a for a in found.combination.answers if a not in rubric.answers]:
         problem = f"answer {unknown[0]}, which {rubric.name} does not have"
@@ -102,39 +95,15 @@ def refuse_misfit(judge: Judge, found: JudgeProfile, profiles: Profiles) -> None
         raise UsageError(f"{told} is made for {problem}")
 
 
-def refuse_thresholds(settings: Settings, rubrics: Mapping[str, Rubric]) -> None:
-    """See that the user's thresholds are those of questions that the rubrics have.
-
-    Raises:
-        UsageError: no rubric is called so, it is not read by probability, or it has fewer steps.
-    """
-    steps = {
-        name: len(rubric.readings.probability.steps)
-        for name, rubric in rubrics.items()
-        if rubric.readings.probability is not None
-    }
-    for name, given in settings.thresholds.items():
-        if name not in steps:
-            told = f"no rubric called {name!r} is read by probability; there are {', '.join(steps)}"
-            raise UsageError(f"thresholds: {told}")
-        if len(given) > steps[name]:
-            has = f"{name} has {steps[name]} step{'s' if steps[name] > 1 else ''}"
-            raise UsageError(f"thresholds.{name}: {has}, and {len(given)} thresholds are given")
-
-
-def reading_by(
-    judge: Judge, found: JudgeProfile | None, settings: Settings, margin: float
-) -> Judge:
-    """The judge with the reader that its profile or the user's thresholds make.
+def reading_by(judge: Judge, found: JudgeProfile | None, margin: float) -> Judge:
+    """The judge with the reader that its profile makes.
 
     Args:
         margin: how far from an even chance, or from a threshold, it must be to be sure (0 to 0.5).
     """
-    own = settings.thresholds.get(judge.rubric.name)
-    if found is None or own:
-        return replace(judge, reader=Reader(tuple(own or ()), margin))
-    if found.combination is None:
-        return replace(judge, reader=Reader((), margin, sure_at=found.sure_at))
+    if found is None or found.combination is None:
+        sure_at = found.sure_at if found else 0.0
+        return replace(judge, reader=Reader(margin=margin, sure_at=sure_at))
     sure_at = max(found.sure_at, 0.5 + margin if margin else 0.0)
     return replace(judge, reader=Reader(combination=found.combination, sure_at=sure_at))
 
@@ -142,26 +111,18 @@ def reading_by(
 def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profiles) -> Errors | None:
     """How a panel's verdicts err, a cascade's as a whole.
 
-    None for a panel of several judges, of a judge without a profile, or of one that reads by other
-    thresholds than its profile's.
-
-    Args:
-        known: the profiles in force, by model.
+    None for a panel of several judges, of a judge without a profile, or of one that reads by
+    another margin than its profile's. `known` has the profiles in force, by model.
     """
-    if len(panel.judges) != 1:
+    deciding = [*panel.judges, *([panel.cheap] if panel.cheap else ())]
+    for judge in deciding:
+        found = known.get(judge.client.spec)
+        if found is None:
+            return None
+        if judge.reader != Reader(combination=found.combination, sure_at=found.sure_at):
+            return None
+    own = known[panel.judges[0].client.spec]
+    rates = profiles.cascades.get(panel.rubric.name) if panel.cheap else own.rates
+    if len(panel.judges) > 1 or rates is None:
         return None
-    judge = panel.judges[0]
-    found = known.get(judge.client.spec)
-    if found is None or not _reads_by(judge, found):
-        return None
-    if panel.screen is None:
-        return Errors(found.rates, found.labels)
-    cheap = known.get(panel.screen.client.spec)
-    whole = profiles.cascades.get(panel.rubric.name)
-    if whole is None or cheap is None or not _reads_by(panel.screen, cheap):
-        return None
-    return Errors(whole, found.labels)
-
-
-def _reads_by(judge: Judge, found: JudgeProfile) -> bool:
-    return judge.reader == Reader(combination=found.combination, sure_at=found.sure_at)
+    return Errors(rates, own.labels)

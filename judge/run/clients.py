@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from judge.backends import build
 from judge.backends.base import parse_model
@@ -39,33 +40,17 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
     Raises:
         UsageError: the model cannot be used as named.
     """
-    price = price_of(spec, settings)
+    price, reasks = price_of(spec, settings), settings.reasks
+    common: dict[str, Any] = {"cache": cache, "budget": budget, "price": price, "reasks": reasks}
     if batched(spec, settings):
         from judge.backends.batch import BatchBackend
 
-        return Client(
-            spec,
-            BatchBackend(parse_model(spec)[1], cache=cache),
-            cache=cache,
-            budget=budget,
-            limit=_NO_LIMIT,
-            price=price,
-            reasks=settings.reasks,
-            # A batch is pause enough before a call is repeated, and may take a day.
-            backoff=0.0,
-            timeout=None,
-        )
-    backend = build(spec)
-    return Client(
-        spec,
-        backend,
-        cache=cache,
-        budget=budget,
-        limit=calls_at_once(settings, backend.slots),
-        price=price,
-        reasks=settings.reasks,
-        timeout=settings.timeout,
-    )
+        backend = BatchBackend(parse_model(spec)[1], cache=cache)
+        # A batch is pause enough before a call is repeated, and may take a day.
+        return Client(spec, backend, limit=_NO_LIMIT, backoff=0.0, timeout=None, **common)
+    plain = build(spec)
+    limit = calls_at_once(settings, plain.slots)
+    return Client(spec, plain, limit=limit, timeout=settings.timeout, **common)
 
 
 def price_of(spec: str, settings: Settings) -> Price | None:
@@ -114,20 +99,12 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
             f'[prices."{unpriced[0]}"]\ninput = 1.0   # USD for a million tokens\noutput = 2.0'
         )
     distant = [c for c in clients if c.remote and not batched(c.spec, settings)]
-    if distant:
-        allow_open_files(sum(client.limit.most for client in distant))
+    if distant and resource is not None:
+        _allow_open_files(sum(client.limit.most for client in distant) + RESERVE)
 
 
-def allow_open_files(connections: int) -> None:
-    """Raise the soft limit on open files to what so many connections take.
-
-    Raises:
-        UsageError: the hard limit is too low; with the numbers.
-    """
-    if resource is None:
-        return
+def _allow_open_files(needed: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = connections + RESERVE
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
     try:
@@ -135,34 +112,25 @@ def allow_open_files(connections: int) -> None:
     except (ValueError, OSError) as error:
         # macOS says that there is no hard limit, and has one all the same.
         most = soft if hard == resource.RLIM_INFINITY else hard
-        fewer = max(0, most - RESERVE)
         raise UsageError(
-            f"{connections} calls at once need {needed} open files, and this system allows {most}: "
-            + (f"ask for at most {fewer} with --concurrency, or raise" if fewer else "raise")
-            + " the limit (ulimit -n)"
+            f"{needed - RESERVE} calls at once need {needed} open files, and this system allows "
+            f"{most}: raise the limit (ulimit -n), or ask for fewer with --concurrency"
         ) from error
 
 
-def refuse_stray(settings: Settings) -> None:
-    """Raises UsageError for a setting that only the Ray engine heeds, where another is to work."""
-    if settings.engine == "ray":
-        return
-    for flag, value in (("--address", settings.address), ("--workers", settings.workers)):
-        if value is not None:
-            raise UsageError(
-                f"{flag} {value} speaks of Ray workers, and the engine is {settings.engine}; "
-                "add --engine ray"
-            )
-
-
-def refuse_validation_only(settings: Settings, command: str) -> None:
-    """Raises UsageError for a setting that `judge validate` alone heeds."""
-    if settings.engine == "ray":
+def refuse_stray(settings: Settings, command: str = "validate") -> None:
+    """Raises UsageError for a setting of Ray's where another engine, or command, is to work."""
+    if settings.engine == "ray" and command != "validate":
         raise UsageError(
             f"engine = ray is for judge validate, and {command} would not heed it: take "
             "JUDGE_ENGINE out of the environment, or engine out of judge.toml"
         )
-    refuse_stray(settings)
+    for flag, value in (("--address", settings.address), ("--workers", settings.workers)):
+        if value is not None and settings.engine != "ray":
+            raise UsageError(
+                f"{flag} {value} speaks of Ray workers, and the engine is {settings.engine}; "
+                "add --engine ray"
+            )
 
 
 # ---------------------------------------------------------------- --engine batch
@@ -182,25 +150,15 @@ def refuse_unbatched(settings: Settings, models: Iterable[str]) -> None:
     if settings.engine != "batch":
         return
     specs = list(models)
-    dear = [spec for spec in specs if parse_model(spec)[0] not in (_BATCHED, *_FREE)]
-    if dear:
+    strange = [spec for spec in specs if parse_model(spec)[0] not in (_BATCHED, *_FREE)]
+    if strange or not any(batched(spec, settings) for spec in specs):
         raise UsageError(
-            f"--engine batch: {dear[0]} has no batch API that judge knows, and would be asked at "
-            "the price of single calls; name a model behind OpenAI's batch format (openai:..., "
-            "with OPENAI_BASE_URL), or use --engine local"
-        )
-    if not any(batched(spec, settings) for spec in specs):
-        raise UsageError(
-            f"--engine batch: none of the run's models ({', '.join(specs)}) has a batch API; name "
-            "one with --model openai:..., or leave --engine out"
+            f"--engine batch: {(strange or specs)[0]} has no batch API that judge knows; name a "
+            "model behind OpenAI's batch format (openai:..., with OPENAI_BASE_URL), or leave "
+            "--engine out"
         )
 
 
-def left_at_provider(settings: Settings, clients: Iterable[Client]) -> int:
+def left_at_provider(clients: Iterable[Client]) -> int:
     """How many batches the provider works on."""
-    if settings.engine != "batch":
-        return 0
-    from judge.backends.batch import BatchBackend
-
-    backends = [client.backend for client in clients]
-    return sum(backend.under_way for backend in backends if isinstance(backend, BatchBackend))
+    return sum(getattr(client.backend, "under_way", 0) for client in clients)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from judge.profiles import Rates, item_key
 from judge.records import RESERVED, Item, Problem, build
 from judge.run.setup import Bound
-from judge.stats.corrected_rate import Corrected, prediction_powered, rogan_gladen
-from judge.stats.labels import ClusterSums
+from judge.stats.corrected_rate import ClusterSums, Corrected, prediction_powered, rogan_gladen
+from judge.stats.intervals import Estimate, plain
 from judge.subject import Subject
 from judge.verdict import Check, Verdict
 
@@ -32,43 +32,54 @@ class _Tally:
     undecided: int = 0
     pairs: Counter[tuple[bool, bool]] = field(default_factory=Counter)
 
-    def add(
-        self, verdicts: Mapping[str | None, str], truth: Callable[[str | None], bool | None]
-    ) -> None:
+    def add(self, verdicts: Mapping[str | None, str], truth: Mapping[str | None, bool]) -> None:
         decided = {value: v == Verdict.PASS for value, v in verdicts.items() if v in _DECIDED}
         self.undecided += len(verdicts) - len(decided)
         if decided:
             self.sums.add(sum(decided.values()), len(decided))
-        for value, passed in decided.items():
-            known = truth(value)
-            if known is not None:
-                self.pairs[passed, known] += 1
+        for value in decided.keys() & truth.keys():
+            self.pairs[decided[value], truth[value]] += 1
+
+    def rate(self, check: str) -> CorrectedRate:
+        sums, known = self.sums, self.rates
+        judged, labelled = sums.design_effect, known.design_effect
+        corrected = rogan_gladen(
+            sums.passed,
+            sums.n,
+            known.passed,
+            known.passes,
+            known.failed,
+            known.fails,
+            deff_judged=judged,
+            deff_labelled=labelled,
+        )
+        powered = prediction_powered(
+            sums.passed, sums.n, self.pairs, deff_judged=judged, deff_labelled=labelled
+        )
+        return CorrectedRate(check, self.undecided, corrected, powered if powered.n else None)
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectedRate:
     """One check's pass rate over records that were not edited.
 
-    `corrected` is Rogan and Gladen's estimate from the profile's error rates, `powered` the
-    prediction-powered one from labels on these very records (None where there are none). Both say
-    why where they are refused.
+    `corrected` is Rogan and Gladen's estimate from the profile's error rates, or says why it is
+    refused; `powered` the prediction-powered one from labels on these very records, None where
+    there are none.
     """
 
     check: str
     undecided: int
     corrected: Corrected
-    powered: Corrected | None
+    powered: Estimate | None
 
     def as_json(self) -> dict[str, Any]:
-        def told(found: Corrected) -> dict[str, Any]:
-            return {**found.estimate.as_json(), "reason": found.reason}
-
         return {
             "check": self.check,
-            "raw": self.corrected.raw.as_json(),
+            "raw": plain(self.corrected.raw),
             "undecided": self.undecided,
-            "corrected": told(self.corrected),
-            "prediction_powered": told(self.powered) if self.powered else None,
+            "corrected": {**plain(self.corrected.estimate), "reason": self.corrected.reason},
+            "prediction_powered": plain(self.powered),
         }
 
 
@@ -87,66 +98,26 @@ class Corrections:
             errors = bound.errors.get((check["check"], check["by"]))
             if errors is None or check["verdict"] in (Verdict.SKIPPED, Verdict.ERROR):
                 continue
-            by_value = _by_value(check, bound)
-            if subject is None and (errors.labels or by_value):
+            about = bound.context.panel(check["check"], check["by"]).rubric.about
+            if subject is None and (errors.labels or about == "values"):
                 subject = _subject(text, bound)
+            verdicts: dict[str | None, str] = {None: check["verdict"]}
+            if about == "values" and subject is not None:
+                # A value on which nothing was found is undecided.
+                verdicts = {value.text: Verdict.ABSTAIN for value in subject.values}
+                found = Check.model_validate(check).verdicts()
+                verdicts |= {value: said for value, said in found.items() if value is not None}
+            truth: dict[str | None, bool] = {}
+            if subject is not None and errors.labels:
+                keys = {value: item_key(subject, value) for value in verdicts}
+                truth = {v: errors.labels[key] for v, key in keys.items() if key in errors.labels}
             tally = self._tallies.setdefault(check["check"], _Tally(errors.rates))
-            tally.add(
-                _verdicts(check, subject if by_value else None), _truth(errors.labels, subject)
-            )
+            tally.add(verdicts, truth)
 
     def rates(self) -> Iterator[CorrectedRate]:
         """One for each check, in the order of their names."""
         for name, tally in sorted(self._tallies.items()):
-            yield _rate(name, tally)
-
-
-def _rate(name: str, tally: _Tally) -> CorrectedRate:
-    sums, known = tally.sums, tally.rates
-    corrected = rogan_gladen(
-        sums.passed,
-        sums.n,
-        known.passed,
-        known.passes,
-        known.failed,
-        known.fails,
-        deff_judged=sums.design_effect,
-        deff_labelled=known.design_effect,
-    )
-    powered = None
-    if tally.pairs:
-        powered = prediction_powered(
-            sums.passed,
-            sums.n,
-            tally.pairs,
-            deff_judged=sums.design_effect,
-            deff_labelled=known.design_effect,
-        )
-    return CorrectedRate(name, tally.undecided, corrected, powered)
-
-
-def _by_value(check: Mapping[str, Any], bound: Bound) -> bool:
-    return bound.context.panel(check["check"], check["by"]).rubric.about == "values"
-
-
-def _verdicts(check: Mapping[str, Any], asked: Subject | None) -> dict[str | None, str]:
-    """The verdict on each value asked about, by its text, or on the record, by None.
-
-    A value on which nothing was found is undecided.
-    """
-    if asked is None:
-        return {None: check["verdict"]}
-    found: dict[str | None, str] = {v.text: Verdict.ABSTAIN for v in asked.values}
-    told = Check.model_validate(check).verdicts()
-    return found | {value: verdict for value, verdict in told.items() if value is not None}
-
-
-def _truth(
-    labels: Mapping[str, bool], subject: Subject | None
-) -> Callable[[str | None], bool | None]:
-    if subject is None or not labels:
-        return lambda value: None
-    return lambda value: labels.get(item_key(subject, value))
+            yield tally.rate(name)
 
 
 def _subject(text: bytes, bound: Bound) -> Subject | None:

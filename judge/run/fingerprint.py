@@ -8,13 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from judge import __version__, plugins
-from judge.profiles import JudgeProfile
-from judge.settings import Settings
-from judge.workflow import Context
-
-Profiled = Mapping[str, Mapping[str, JudgeProfile]]
-"""The profiles in force: by check, then by model."""
+from judge import plugins
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +23,6 @@ class Mark:
     def described(self) -> dict[str, Any]:
         """As the description beside OUT and the summary file have it."""
         return {"workflow": self.name, **self.models}
-
-
-def parameters(settings: Settings, context: Context, profiled: Profiled) -> dict[str, Any]:
-    """Every setting that can change a verdict, with the profiles in force."""
-    panels = (*context.steering.values(), *context.accepting.values())
-    return {
-        "version": __version__,
-        **settings.deciding(),
-        "votes": max((len(panel.ballots) for panel in panels), default=0),
-        "cheap_margin": settings.cheap_margin if settings.cheap_model else None,
-        "profiles": {
-            check: {spec: found.fingerprint for spec, found in sorted(known.items())}
-            for check, known in sorted(profiled.items())
-            if check in context.wanted
-        },
-        "checks": sorted(context.wanted),
-    }
-
-
-def digests(context: Context) -> dict[str, str]:
-    """The digest of every rubric that is asked, by name."""
-    return {
-        **{n: p.rubric.digest for n, p in sorted(context.steering.items())},
-        **{n: r.rubric.digest for n, r in sorted(context.rewriters.items())},
-    }
 
 
 def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> str:

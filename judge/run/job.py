@@ -7,7 +7,7 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations, islice
+from itertools import chain, islice
 from pathlib import Path
 
 from judge.errors import UsageError
@@ -41,7 +41,6 @@ class Job:
     resume: bool = False
     overwrite: bool = False
     redo: Sequence[str] = ()
-    unordered: bool = False
     format: str | None = None
     limit: int | None = None
     sample: int | None = None
@@ -53,7 +52,7 @@ class Job:
 
 def select(job: Job) -> Iterator[Item]:
     """The items of all inputs, cut down to the limit or the sample."""
-    items = among(job, chain.from_iterable(_told_apart(source, job) for source in job.inputs))
+    items = among(job, chain.from_iterable(_opened(source, job.format) for source in job.inputs))
     if job.sample is not None:
         items = _sampled(items, job.sample, job.sample_seed)
     return islice(items, job.limit)
@@ -66,17 +65,10 @@ def among(job: Job, items: Iterator[Item]) -> Iterator[Item]:
     return items
 
 
-def _told_apart(source: str, job: Job) -> Iterator[Item]:
-    """The items of one input, under its path where another input's file has the same name."""
-    items, name = _opened(source, job.format), Path(source).name
-    if all(Path(other).name != name for other in job.inputs if other != source):
-        return items
-    return (replace(item, source=source) for item in items)
-
-
 def _opened(source: str, format: str | None) -> Iterator[Item]:
     if source != "-":
-        return read(source, format=format)
+        # By its path as typed: files in several folders may have the same name.
+        return (replace(item, source=source) for item in read(source, format=format))
     if sys.stdin is None:
         raise UsageError("standard input is closed: name a file, or pipe records in")
     # Not through Python's own buffer: a thread that waits for input holds that buffer's lock, and
@@ -123,30 +115,32 @@ def refuse_outputs(job: Job) -> None:
     if strange := [one for one in job.redo if one not in FINISHED | REDONE]:
         known = ", ".join(sorted(FINISHED | REDONE))
         raise UsageError(f"--redo {strange[0]}: no such verdict; there are {known}")
-    flags = (("-o", job.out), ("--review", job.review), ("--summary", job.summary))
-    named = [(flag, path) for flag, path in flags if path is not None]
-    beside = [description_file(job.out)] if job.out is not None else []
-    for flag, path in named:
+    taken: list[tuple[Path, str]] = []
+    if job.out is not None:
+        taken.append((description_file(job.out), "where OUT is described"))
+        if taken[0][0].is_dir():
+            raise UsageError(f"{taken[0][0]} is a folder, and OUT is described there: remove it")
+        for source in job.inputs:
+            refuse_input("-o", taken[0][0], source)
+    for flag, path in (("-o", job.out), ("--review", job.review), ("--summary", job.summary)):
+        if path is None:
+            continue
         refuse_nameless(flag, path, "" if flag != "-o" or job.silent else "lines")
-        if flag != "--summary" and path.suffix.lower() in _OTHER_FORMS:
+        for source in job.inputs:
+            refuse_input(flag, path, source)
+        for other, what in taken:
+            refuse_same(flag, path, other, what)
+        taken.append((path, "OUT" if flag == "-o" else f"the file of {flag}"))
+        if flag == "--summary":
+            continue
+        if path.suffix.lower() in _OTHER_FORMS:
             raise UsageError(
                 f"{flag} {path}: plain JSON lines are written, not {path.suffix}: name a .jsonl "
                 "file, or pipe standard output into what writes the other form"
             )
-    for path in beside:
-        if path.is_dir():
-            raise UsageError(f"{path} is a folder, and OUT is described there: remove it")
-        for flag, other in named[1:]:
-            refuse_same(other, flag, path, "where OUT is described")
-    for source in job.inputs:
-        for flag, path in (*named, *(("-o", path) for path in beside)):
-            refuse_input(path, source, flag)
-    for (first, path), (second, other) in combinations(named, 2):
-        refuse_same(other, second, path, "OUT" if first == "-o" else f"the file of {first}")
-    for flag, path in named:
         if flag == "--review" and job.resume and not _of_a_run(path):
             raise UsageError(f"{flag} {path} was not written by judge validate: name another file")
-        if flag != "--summary" and not (job.resume or job.overwrite):
+        if not (job.resume or job.overwrite):
             refuse_existing(path, flag)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,11 +19,34 @@ FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPP
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An output line, what it says under `"judge"`, and whether it stands from an earlier run."""
+    """An output line, what it says under `"judge"`, and whether it stands from an earlier run.
+
+    `key` leads from a line that was read back to its record: the content hash of that, or for input
+    that could not be judged `key_of` the line itself.
+    """
 
     text: bytes
     judgement: Mapping[str, Any]
     kept: bool = False
+    key: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return str(self.judgement["verdict"])
+
+    @property
+    def fingerprint(self) -> str | None:
+        return self.judgement.get("fingerprint")
+
+    @property
+    def made_by(self) -> str:
+        """The name of the workflow or benchmark that it comes from."""
+        return str(self.judgement.get("workflow") or self.judgement.get("benchmark"))
+
+    @property
+    def finished(self) -> bool:
+        """Whether `--resume` keeps it."""
+        return self.verdict in FINISHED and isinstance(self.fingerprint, str)
 
 
 def judged(record: Record, outcome: Outcome, bound: Bound) -> Line:
@@ -30,8 +54,7 @@ def judged(record: Record, outcome: Outcome, bound: Bound) -> Line:
     keys = [record.names[name] for name in outcome.changes]
     original = {key: record.fields[key] for key in keys}
     judgement = outcome.judgement.model_copy(update={"original": original})
-    changed = record.with_changes(outcome.changes)
-    return written(changed, _told(judgement, bound), record.item)
+    return _of_record(record, outcome.changes, judgement, bound)
 
 
 def failed(
@@ -50,12 +73,14 @@ def failed(
         usage=until_then.usage,
         error=Failure(type=kind, message=message, **record.item.found_at),
     )
-    return written(record.with_changes({}), _told(judgement, bound), record.item)
+    return _of_record(record, {}, judgement, bound)
 
 
-def _told(judgement: Judgement, bound: Bound) -> dict[str, Any]:
+def _of_record(
+    record: Record, changes: Mapping[str, Any], judgement: Judgement, bound: Bound
+) -> Line:
     marked = judgement.model_copy(update={"fingerprint": bound.fingerprint})
-    return marked.as_json()
+    return written(record.with_changes(changes), marked.as_json(), record.item)
 
 
 def bad_input(item: Item, problem: Problem) -> Line:
@@ -63,12 +88,9 @@ def bad_input(item: Item, problem: Problem) -> Line:
     told: dict[str, Any] = {"type": problem.type, **item.found_at, "message": problem.message}
     if problem.field is not None:
         told["field"] = problem.field
-    if item.fields is None:
-        fields: dict[str, Any] = {"raw": item.raw or ""}
-    elif RESERVED in item.fields and not _is_ours(item.fields[RESERVED]):
+    fields = {"raw": item.raw or ""} if item.fields is None else dict(item.fields)
+    if RESERVED in fields and not _is_ours(fields.pop(RESERVED)):
         fields = {"raw": json.dumps(item.fields, ensure_ascii=False)}
-    else:
-        fields = {key: value for key, value in item.fields.items() if key != RESERVED}
     return written(fields, {"verdict": str(Verdict.ERROR), "error": told}, item)
 
 
@@ -83,39 +105,12 @@ def _is_ours(value: object) -> bool:
     return isinstance(value, dict) and "verdict" in value
 
 
-def reread(text: bytes, *, kept: bool) -> Line:
-    """A line of this run, from its text."""
-    return Line(text, json.loads(text)[RESERVED], kept)
+def key_of(text: bytes) -> str:
+    """What the line of input that cannot be judged is known by."""
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """What an output line of an earlier run tells: which record, and whether it stands."""
-
-    key: str
-    finished: bool
-    judgement: Mapping[str, Any]
-
-    @property
-    def verdict(self) -> str:
-        return str(self.judgement["verdict"])
-
-    @property
-    def fingerprint(self) -> str:
-        return str(self.judgement.get("fingerprint"))
-
-    @property
-    def made_by(self) -> str:
-        """The name of the workflow or benchmark that it comes from."""
-        return str(made_by(self.judgement))
-
-
-def made_by(judgement: Mapping[str, Any]) -> Any:
-    """The name of the workflow or benchmark that a judgement comes from."""
-    return judgement.get("workflow") or judgement.get("benchmark")
-
-
-def earlier(text: bytes) -> Earlier | None:
+def earlier(text: bytes) -> Line | None:
     """Read an output line back; None if it is none of ours.
 
     The record that it was made from is its own fields with the original ones in their place.
@@ -126,11 +121,10 @@ def earlier(text: bytes) -> Earlier | None:
         return None
     if not isinstance(line, dict) or not _is_ours(line.get(RESERVED)):
         return None
-    judgement = line[RESERVED]
+    judgement = line.pop(RESERVED)
     original = judgement.get("original") or {}
     if not isinstance(judgement["verdict"], str) or not isinstance(original, dict):
         return None
-    fields = {key: value for key, value in line.items() if key != RESERVED}
-    whole = isinstance(judgement.get("fingerprint"), str) and isinstance(made_by(judgement), str)
-    finished = judgement["verdict"] in FINISHED and whole
-    return Earlier(content_hash({**fields, **original}), finished, judgement)
+    unasked = judgement.get("fingerprint") is None
+    key = key_of(text) if unasked else content_hash({**line, **original})
+    return Line(text, judgement, kept=True, key=key)

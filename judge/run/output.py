@@ -2,22 +2,22 @@
 
 A file grows by whole lines, each written with one call. What stood in it stays until there is a
 first line to take its place: a run that comes to nothing leaves it as it was. Deleting, replacing
-or shortening it under the run is noticed within a second or two, and ends the run.
+or changing it under the run is noticed within a second or two, and ends the run.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import select
+import shutil
 import stat
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from judge.errors import Exit, JudgeError, UsageError, unwritable
+from judge.errors import Unavailable, UsageError, unwritable
 from judge.locking import lock
 from judge.redact import printable
 
@@ -26,180 +26,137 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 
 class Sink:
-    """Takes output lines and writes each at once, without a buffer in this process."""
+    """Takes output lines and writes each at once, without a buffer in this process.
 
-    def __init__(self, descriptor: int, name: str) -> None:
-        self.descriptor = descriptor
-        self._name = name
-        self.fault: JudgeError | None = None
-        """What happened to the file, where the run should end."""
-
-    def write(self, line: bytes) -> None:
-        """Write one whole line.
-
-        Raises:
-            BrokenPipeError: the reader has gone away.
-            JudgeError: the line cannot be written, such as to a full disk.
-        """
-        rest = memoryview(line)
-        while rest:
-            try:
-                rest = rest[os.write(self.descriptor, rest) :]
-            except BlockingIOError:
-                # A pipe that another process has made non-blocking, and that is full.
-                select.select([], [self.descriptor], [])
-            except BrokenPipeError:
-                raise
-            except OSError as error:
-                raise unwritable(f"{self._name} cannot be written further", error) from error
-
-    def look(self) -> None:
-        """See that what was written is still there; else set `fault`."""
-
-    def sync(self) -> None:
-        """Have the system bring what was written to the disk."""
-
-    def empty(self) -> None:
-        """Throw away what the file holds."""
-
-    def withdraw(self) -> None:
-        """Remove the file if this run made it and has written nothing to it."""
-
-    def close(self) -> None:
-        """Nothing more will be written."""
-
-
-class StreamSink(Sink):
-    """Standard output."""
-
-    def __init__(self) -> None:
-        if sys.stdout is None:
-            raise UsageError("standard output is closed: name a file with -o")
-        sys.stdout.flush()
-        super().__init__(sys.stdout.fileno(), "standard output")
-        self._terminal = os.isatty(sys.stdout.fileno())
-
-    def write(self, line: bytes) -> None:
-        """As `Sink.write`; what would steer a terminal is escaped where it is one."""
-        super().write(printable(line.decode()).encode() if self._terminal else line)
-
-
-class NoSink(Sink):
-    """Nowhere: for a run whose lines are not wanted."""
-
-    def __init__(self) -> None:
-        self.fault = None
-
-    def write(self, line: bytes) -> None:
-        """Drop the line."""
-
-
-class FileSink(Sink):
-    """A file, locked while it is open (if it is no device), so that no two runs write to it.
+    A file is locked while it is open (if it is no device), so that no two runs write to it.
 
     Args:
+        path: None for standard output.
         fresh: the file must hold nothing yet, as seen under the lock.
+
+    Raises:
+        UsageError: the file cannot be written, or another run writes to it.
     """
 
-    def __init__(self, path: Path, *, fresh: bool = False, flag: str = "-o") -> None:
+    def __init__(self, path: Path | None, *, fresh: bool = False, flag: str = "-o") -> None:
         self.path = path
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _BINARY
+        self.started = False
+        self.regular = self._terminal = False
+        if path is None:
+            if sys.stdout is None:
+                raise UsageError("standard output is closed: name a file with -o")
+            sys.stdout.flush()
+            self.descriptor = sys.stdout.fileno()
+            # Another process may have made the pipe non-blocking.
+            if os.name == "posix":
+                os.set_blocking(self.descriptor, True)
+            self._terminal = os.isatty(self.descriptor)
+            return
+        self._made = not path.exists()
         try:
-            super().__init__(self._open(flags), str(path))
+            self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _BINARY, 0o666)
         except OSError as error:
-            raise UsageError(
-                f"{path}: cannot be written: {error.strerror}; "
-                "name a file in a folder that is there and can be written"
-            ) from error
-        self.regular = stat.S_ISREG(os.fstat(self.descriptor).st_mode)
+            told = "name a file in a folder that is there and can be written"
+            raise UsageError(f"{path}: cannot be written: {error.strerror}; {told}") from error
         # A device such as /dev/null may have many writers.
-        if self.regular and not (lock(self.descriptor) and self._in_place()):
+        self.regular = stat.S_ISREG(os.fstat(self.descriptor).st_mode)
+        try:
+            if self.regular and not (lock(self.descriptor) and self._in_place()):
+                told = "let it end, or name another file"
+                raise UsageError(f"another run is writing to {path}: {told}")
+            if fresh:
+                refuse_existing(path, flag)
+        except UsageError:
             os.close(self.descriptor)
-            raise UsageError(f"another run is writing to {path}: let it end, or name another file")
+            raise
         self.size = os.fstat(self.descriptor).st_size
-        if fresh and self.regular and self.size:
-            os.close(self.descriptor)
-            refuse_existing(path, flag)
-
-    def _open(self, flags: int) -> int:
-        self._made = True
-        with suppress(FileExistsError):
-            return os.open(self.path, flags | os.O_EXCL, 0o666)
-        self._made = False
-        return os.open(self.path, flags, 0o666)
 
     def _in_place(self) -> bool:
         """Whether the open file is still the one that has this name."""
         try:
-            return os.path.samestat(os.fstat(self.descriptor), self.path.stat())
+            return os.path.samestat(os.fstat(self.descriptor), Path(self.path or "").stat())
         except FileNotFoundError:
             return False
         except OSError:
             # A file server that does not answer now says nothing about the file.
             return True
 
-    def withdraw(self) -> None:
-        here = os.fstat(self.descriptor)
-        with suppress(OSError):
-            if self._made and not here.st_size and self._in_place():
-                self.path.unlink()
-
-    def empty(self) -> None:
-        self.cut(0)
-
-    def cut(self, size: int) -> None:
-        """Keep the first `size` bytes alone.
+    def start(self, keep: int = 0) -> None:
+        """Make room for the first line: keep the first `keep` bytes of the file alone; once.
 
         Raises:
             JudgeError: the system does not allow it.
         """
-        if self.regular:
+        if self.started:
+            return
+        self.started = True
+        if self.regular and self.size != keep:
             try:
-                os.ftruncate(self.descriptor, size)
+                os.ftruncate(self.descriptor, keep)
             except OSError as error:
-                raise unwritable(f"{self._name} cannot be shortened", error) from error
-            self.size = size
+                raise unwritable(f"{self.path} cannot be shortened", error) from error
+            self.size = keep
 
     def write(self, line: bytes) -> None:
-        """As `Sink.write`; raises `fault`, too, where the size is not what was written."""
-        if self.regular and os.fstat(self.descriptor).st_size != self.size:
-            self.look()
-        if self.fault is not None:
-            raise self.fault
+        """Write one whole line; what would steer a terminal is escaped where it is one.
+
+        Raises:
+            BrokenPipeError: the reader has gone away.
+            JudgeError: the line cannot be written, such as to a full disk; or it is `fault`.
+        """
+        changed = self.regular and os.fstat(self.descriptor).st_size != self.size
+        if changed and (fault := self.fault()):
+            raise fault
+        rest = memoryview(printable(line.decode()).encode() if self._terminal else line)
         try:
-            super().write(line)
-        except JudgeError:
+            while rest:
+                rest = rest[os.write(self.descriptor, rest) :]
+        except BrokenPipeError:
+            raise
+        except OSError as error:
             # The beginning of a line would keep other programs from reading the file.
             with suppress(OSError):
                 if self.regular:
                     os.ftruncate(self.descriptor, self.size)
-            raise
-        self.size += len(line)
+            what = f"{self.path or 'standard output'} cannot be written further"
+            raise unwritable(what, error) from error
+        if self.regular:
+            self.size += len(line)
 
-    def look(self) -> None:
-        if self.fault is not None or not self.regular:
-            return
-        size = os.fstat(self.descriptor).st_size
+    def fault(self) -> Unavailable | None:
+        """What happened to the file, where the run should end: it is not what was written."""
+        if not self.regular:
+            return None
         if not self._in_place():
-            what = "replaced by another file" if self.path.exists() else "deleted or moved away"
-        elif size != self.size:
-            what = "shortened" if size < self.size else "written to by another program"
+            what = "deleted or replaced"
+        elif os.fstat(self.descriptor).st_size != self.size:
+            what = "changed by another program"
         else:
-            return
-        self.fault = JudgeError(
+            return None
+        return Unavailable(
             f"{self.path} was {what} while this run was writing to it; the replies are in the "
             "cache, if there is one: --resume judges again what is not in the file"
         )
-        self.fault.exit_code = Exit.UNAVAILABLE
 
     def sync(self) -> None:
-        if self.regular:
+        """Have the system bring what was written to the disk."""
+        if self.regular and self.path is not None:
             with suppress(OSError):
                 os.fsync(self.descriptor)
                 sync_folder(self.path)
 
     def close(self) -> None:
-        os.close(self.descriptor)
+        """End; a file that this run made, and has written nothing to, is removed."""
+        if self.path is None:
+            return
+        try:
+            if self.started:
+                self.sync()
+            elif self._made and not os.fstat(self.descriptor).st_size and self._in_place():
+                with suppress(OSError):
+                    self.path.unlink()
+        finally:
+            os.close(self.descriptor)
 
 
 def sync_folder(path: Path) -> None:
@@ -223,19 +180,36 @@ def open_new(path: Path) -> IO[bytes]:
     return os.fdopen(os.open(path, _NEW | _BINARY, 0o666), "wb")
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` at the end, in one step.
+
+    Raises:
+        OSError: it cannot be written; `path` is as it was.
+    """
+    new = path.with_name(f"{path.name}.new")
+    try:
+        with open_new(new) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, new)
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+    sync_folder(path)
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file as a whole: at each moment the old content or the new one stands there.
 
     Raises:
         OSError: it cannot be written; it is as it was.
     """
-    new = path.with_name(f"{path.name}.new")
-    with open_new(new) as file:
+    with replacing(path) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    sync_folder(path)
 
 
 # ---------------------------------------------------------------- the description beside OUT
@@ -283,16 +257,22 @@ def refuse_nameless(flag: str, path: Path, what: str) -> None:
         raise UsageError(f"{flag} -: is no name for a file{instead}")
 
 
-def refuse_same(path: Path, flag: str, other: Path | None, what: str) -> None:
+def refuse_same(flag: str, path: Path, other: Path, what: str) -> None:
     """Raises UsageError if `path`, which `flag` names, and `other` (`what`) are one file.
 
-    A device, such as /dev/null, may take both.
+    A device, such as /dev/null, may be both.
     """
-    if other is None or (path.exists() and not path.is_file()):
-        return
-    there = path.exists() and other.exists()
-    if path.samefile(other) if there else path.resolve() == other.resolve():
+    try:
+        same = path.samefile(other) and path.is_file()
+    except OSError:
+        same = path.resolve() == other.resolve()
+    if same:
         raise UsageError(f"{flag} {path} is {what}: name another file")
+
+
+def refuse_input(flag: str, path: Path, source: str) -> None:
+    """Raises UsageError if `path`, which `flag` names, is the file that `source` is read from."""
+    refuse_same(flag, path, Path("/dev/stdin" if source == "-" else source), "the input")
 
 
 def refuse_existing(path: Path, flag: str = "-o") -> None:
@@ -302,14 +282,3 @@ def refuse_existing(path: Path, flag: str = "-o") -> None:
             f"{path} exists. Go on with it (--resume), replace it (--overwrite), "
             f"or name another file with {flag}"
         )
-
-
-def refuse_input(path: Path, source: str, flag: str = "-o") -> None:
-    """Raises UsageError if `path` is the very file that `source` is read from."""
-    try:
-        there = os.fstat(0) if source == "-" else Path(source).stat()
-        same = os.path.samestat(there, path.stat()) and stat.S_ISREG(there.st_mode)
-    except (OSError, ValueError):
-        return
-    if same:
-        raise UsageError(f"{path} is the input: name another file with {flag}")

@@ -1,42 +1,42 @@
-"""What a run will ask, estimated without asking: the same run with judges that only count.
+"""What a run will ask, estimated without asking: the same run with stand-ins for its models.
 
-Each record is taken through its workflow three times: every judge passes everything, every judge
-fails everything, and, as it takes longest, every judge fails everything, every vote is asked and a
-cascade's cheap judge is sure of nothing. The run with the fewest calls is the least (with
-`--fail-fast` a failing one), that with the most calls the most. A question that is put in identical
-words is counted once. Re-asking of invalid replies is left out.
+Each record is taken through its workflow twice: every question passes; and every question fails,
+every vote is asked and a cascade's cheap judge is sure of nothing. A question that is put in
+identical words is counted once. Re-asking of invalid replies is left out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, cast
 
-from judge.backends import factory
-from judge.backends.base import Call, Prompt, parse_model
-from judge.backends.unasked import ELSEWHERE, Unasked
+from judge.backends import build, factory
+from judge.backends.base import Backend, Call, Completion, Mode, parse_model
 from judge.cache import ReplyCache
 from judge.errors import UsageError
 from judge.judging.client import Asked, Client
-from judge.judging.judge import Judge, Part
+from judge.judging.judge import Judge
 from judge.judging.limits import Budget
+from judge.judging.logprobs import Chances, Decision, Reader
 from judge.judging.panel import Panel
-from judge.judging.rewriter import Rewriter
-from judge.prompts import messages
 from judge.records import Record, SeenIds
-from judge.replies import Insertion, Insertions, Regeneration, Rewrite, Rewrites
-from judge.run.clients import build_client, calls_at_once, price_of
+from judge.replies import About, Answer, Insertion, JudgingReply, Reply, Rewrite
+from judge.rubric import Rubric
+from judge.run.clients import calls_at_once, price_of
 from judge.run.job import Job, select
 from judge.run.setup import Bound, Setup
 from judge.run.summary import Summary
 from judge.run.validate import Validation
 from judge.settings import Settings
 from judge.subject import Subject
-from judge.verdict import Finding, Usage, Verdict
+from judge.verdict import Usage
 from judge.workflow import Context
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -44,6 +44,9 @@ CHARACTERS_PER_TOKEN = 4.0
 
 REPLY_SHARE = 0.25
 """Share of a question's `max_tokens` that a reply is taken to need at least."""
+
+_ELSEWHERE = ("langchain", "openai", "transformers", "vllm")
+"""Providers whose models may need a key, a library or a card that this machine lacks."""
 
 _log = logging.getLogger(__name__)
 
@@ -58,211 +61,215 @@ class Plan:
     most: Usage = field(default_factory=Usage)
     by_check: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def add(self, name: str, least: Usage, most: Usage) -> None:
-        self.least += least
-        self.most += most
-        counts = self.by_check.setdefault(name, Counter())
-        counts["least"] += least.replies
-        counts["most"] += most.replies
+    def add(self, least: Mapping[str, Usage], most: Mapping[str, Usage]) -> None:
+        """Add what was asked by check, where it is least and where it is most."""
+        self.least = sum(least.values(), self.least)
+        self.most = sum(most.values(), self.most)
+        for name in dict.fromkeys((*most, *least)):
+            counts = self.by_check.setdefault(name, Counter())
+            counts["least"] += least[name].replies if name in least else 0
+            counts["most"] += most[name].replies if name in most else 0
 
 
-def unasked_client(
-    spec: str, settings: Settings, cache: ReplyCache | None, budget: Budget
-) -> Client:
-    """The client of one model, which stands even where its key, library or card is missing.
-
-    A profile is bound to models as they are set up, so with one nothing may be missing.
-
-    Raises:
-        UsageError: the model cannot be used as named.
-    """
-    try:
-        return build_client(spec, settings, cache, budget)
-    except UsageError as error:
-        if parse_model(spec)[0] not in ELSEWHERE or settings.profile is not None:
-            raise
-        _log.warning("judge: planned with %s, which is not set up here: %s", spec, error)
-    backend = Unasked(spec, factory(spec).reading)
-    limit = calls_at_once(settings, backend.slots)
-    return Client(
-        spec, backend, cache=cache, budget=budget, limit=limit, price=price_of(spec, settings)
-    )
-
-
-def plan(job: Job, setup: Setup) -> Plan:
-    """Read the records and add up what each would ask."""
-    made = Plan()
+def plan(job: Job, settings: Settings) -> Plan:
+    """Read the records and add up what each would ask; raises UsageError."""
+    made, rehearsal = Plan(), Rehearsal()
+    setup = Setup.of(planned(settings), build=rehearsal.client)
 
     async def all_records() -> None:
         with SeenIds() as ids:
-            task = Validation(setup, ids, select(job), lambda line: None)
+            task = Validation(setup, ids, select(job))
             for item in task.items():
                 record = task.read(item)
                 if not isinstance(record, Record):
                     made.bad.add(record.judgement)
                     continue
                 made.records += 1
-                found = await costs(Subject.of(record), setup.bound(record.kind))
-                for name, (least, most) in found.items():
-                    made.add(name, least, most)
+                made.add(*await _extremes(rehearsal, Subject.of(record), setup.bound(record.kind)))
 
     asyncio.run(all_records())
     return made
 
 
-async def costs(subject: Subject, bound: Bound) -> dict[str, tuple[Usage, Usage]]:
-    """(least, most) of one record, by check and for all rewriting."""
-    ways = ((Verdict.PASS, False), (Verdict.FAIL, False), (Verdict.FAIL, True))
-    runs = [await _run(subject, bound, _Count(*way)) for way in ways]
-    least, _, most = sorted(runs, key=lambda run: sum(usage.replies for usage in run.values()))
-    names = dict.fromkeys((*most, *least))
-    return {name: (least.get(name, Usage()), most.get(name, Usage())) for name in names}
+def planned(settings: Settings) -> Settings:
+    """The settings of a plan: without the cache, and without a limit on cost."""
+    return settings.model_copy(update={"cache": False, "max_cost": None})
 
 
-async def _run(subject: Subject, bound: Bound, count: _Count) -> dict[str, Usage]:
-    """What one run of a record asks, by check, the rewriting last."""
-    outcome = await bound.workflow.run(subject, count.context(bound.context))
-    found: dict[str, Usage] = {}
-    for check in outcome.judgement.checks:
-        if check.votes:
-            name = f"{check.name} ({check.by})"
-            found[name] = found.get(name, Usage()) + check.usage
-    if count.rewriting.replies:
-        found["rewriting"] = count.rewriting
-    return found
+async def _extremes(
+    rehearsal: Rehearsal, subject: Subject, bound: Bound
+) -> tuple[dict[str, Usage], dict[str, Usage]]:
+    """The cheapest and the dearest way through a record's workflow."""
+    runs = []
+    for thorough in (False, True):
+        rehearsal.begin(thorough=thorough)
+        await bound.workflow.run(subject, rehearsal.context(bound.context, subject.label))
+        runs.append(rehearsal.asked)
+    runs.sort(key=lambda run: sum(usage.replies for usage in run.values()))
+    return runs[0], runs[1]
 
 
-def prompt_usage(client: Client, prompt: Sequence[Mapping[str, Any]], output_tokens: int) -> Usage:
-    """What one reply to this prompt takes, its tokens taken to be `CHARACTERS_PER_TOKEN` long."""
-    length = sum(len(message["content"]) for message in prompt)
-    return client.estimate(round(length / CHARACTERS_PER_TOKEN), output_tokens)
+class Rehearsal:
+    """What stand-ins answer now, and what they were asked since the last `begin`, by check or task.
 
-
-@dataclass(slots=True)
-class _Count:
-    """One run of a record: what its judges say, and what they were asked already.
-
-    `thorough`: every vote is asked, the cheap judge is unsure, and replies are as long as they may.
+    `thorough`: every question fails, every vote is asked, the cheap judge is unsure, and replies
+    are as long as they may.
     """
 
-    verdict: Verdict
-    thorough: bool
-    rewriting: Usage = field(default_factory=Usage)
-    _asked: set[object] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.begin(thorough=False)
 
-    def context(self, context: Context) -> Context:
-        """The workflow's context with judges and rewriters that only count."""
-        return replace(
-            context,
-            steering={name: self._panel(one) for name, one in context.steering.items()},
-            accepting={name: self._panel(one) for name, one in context.accepting.items()},
-            rewriters={
-                name: _CountingRewriter(**_parts(one, Rewriter), count=self)
-                for name, one in context.rewriters.items()
-            },
-        )
+    def begin(self, *, thorough: bool) -> None:
+        self.thorough = thorough
+        self.asked: dict[str, Usage] = {}
+        self.answers: dict[str, str] = {}
+        self._known: set[str] = set()
 
-    def _panel(self, panel: Panel) -> Panel:
-        cheap = Verdict.ABSTAIN if self.thorough else self.verdict
+    def client(
+        self, spec: str, settings: Settings, cache: ReplyCache | None, budget: Budget
+    ) -> Client:
+        """The stand-in for a model, also where its key, library or card is missing.
+
+        Not with a profile, which is bound to models as they are set up; raises UsageError.
+        """
+        try:
+            backend = build(spec)
+        except UsageError as error:
+            if parse_model(spec)[0] not in _ELSEWHERE or settings.profile is not None:
+                raise
+            _log.warning("judge: planned with %s, which is not set up here: %s", spec, error)
+            known = {"slots": None, "seeded": False, "method": factory(spec).method}
+            nowhere = SimpleNamespace(**known, modes=(Mode.JSON_SCHEMA,), identity=dict)
+            backend = cast(Backend, nowhere)
+        return _StandIn(self, spec, backend, settings)
+
+    def context(self, context: Context, label: str | None) -> Context:
+        """A workflow's context for a record with this label, until the next `begin`."""
+
+        def panels(known: Mapping[str, Panel]) -> dict[str, Panel]:
+            return {name: self._panel(panel, label) for name, panel in known.items()}
+
+        loop, final = panels(context.loop_panels), panels(context.final_panels)
+        return replace(context, loop_panels=loop, final_panels=final)
+
+    def setup(self, setup: Setup, workflow: str) -> Setup:
+        """The setup with this workflow bound to `context`, for records without a label."""
+        bound = setup.bound(workflow)
+        rehearsed = replace(bound, context=self.context(bound.context, None))
+        return replace(setup, _bound={workflow: rehearsed})
+
+    def _panel(self, panel: Panel, label: str | None) -> Panel:
+        answer = self.answers[panel.rubric.name] = self._answer(panel.rubric, label)
         return replace(
             panel,
-            judges=tuple(self._judge(judge, self.verdict) for judge in panel.judges),
+            judges=tuple(_read_as(judge, answer, sure=True) for judge in panel.judges),
             all_votes=panel.all_votes or self.thorough,
-            screen=self._judge(panel.screen, cheap) if panel.screen else None,
-            locator=self._judge(panel.locator, self.verdict) if panel.locator else None,
+            cheap=_read_as(panel.cheap, answer, sure=not self.thorough),
         )
 
-    def _judge(self, judge: Judge, verdict: Verdict) -> Judge:
-        return _CountingJudge(**_parts(judge, Judge), count=self, verdict=verdict)
+    def _answer(self, rubric: Rubric, label: str | None) -> str:
+        assert rubric.verdict is not None
+        if label is None and rubric.verdict.pass_equals:
+            return rubric.answers[0]
+        passing = rubric.verdict.expected(label)
+        others = [answer for answer in rubric.answers if answer != passing]
+        return others[0] if self.thorough and others else passing
 
-    def price(self, client: Client, call: Call, most_tokens: int) -> Usage:
-        """What a call takes; nothing if it was put in these words already."""
-        steady = call.temperature == 0 or call.logprobs is not None
-        key = (client.spec, Prompt(call.messages).digest, None if steady else call.vote)
-        if key in self._asked:
-            return Usage()
-        self._asked.add(key)
-        least = max(1, int(most_tokens * REPLY_SHARE))
-        return prompt_usage(client, call.messages, most_tokens if self.thorough else least)
-
-
-def _parts(one: Judge | Rewriter, kind: type[Any]) -> dict[str, Any]:
-    return {part.name: getattr(one, part.name) for part in fields(kind)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CountingJudge(Judge):
-    """Gives one verdict on everything, with the first words of the text as its evidence."""
-
-    count: _Count
-    verdict: Verdict
-
-    async def _part(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Part:
-        numbers = asked if self.rubric.about == "values" else ()
-        usage, most = Usage(), self.rubric.readings.structured.max_tokens
-        if not self.probabilistic:
-            put = replace(call, messages=self._question(subject, numbers=numbers))
-            usage += self.count.price(self.client, put, most)
-        else:
-            for step in self.reader.wanted(self.rubric):
-                prompt = self._question(subject, step=step, numbers=numbers)
-                put = replace(call, messages=prompt, logprobs=1)
-                usage += self.count.price(self.client, put, 1)
-        return Part(tuple(self._finding(subject, n) for n in asked), usage)
-
-    def _finding(self, subject: Subject, number: int) -> Finding:
-        assert self.rubric.verdict is not None
-        answer = self.rubric.verdict.expected(subject.label)
-        if self.verdict is not Verdict.PASS:
-            answer = next((one for one in self.rubric.answers if one != answer), answer)
-        return Finding(
-            value=subject.about(number),
-            verdict=self.verdict,
-            answer=answer,
-            quote=_quote(subject),
-            probability=0.5 if self.probabilistic else None,
-        )
+    def count(self, client: Client, key: str, call: Call) -> int:
+        """Note a call, and give the tokens of its reply; one in words already put costs nothing."""
+        tokens = call.max_tokens
+        if not self.thorough:
+            tokens = max(1, int(tokens * REPLY_SHARE))
+        if key not in self._known:
+            self._known.add(key)
+            length = sum(len(message["content"]) for message in call.messages)
+            paid = client.estimate(round(length / CHARACTERS_PER_TOKEN), tokens)
+            name = f"{call.origin.rubric} ({call.role})"
+            name = {"rewriting": "rewriting", "measured": call.origin.rubric}.get(call.role, name)
+            self.asked[name] = self.asked.get(name, Usage()) + paid
+        return tokens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CountingRewriter(Rewriter):
-    """Writes words that change nothing about the verdicts."""
+class _StandIn(Client):
+    """Answers at once, as the rehearsal wants it, and asks no model."""
 
-    count: _Count
+    def __init__(
+        self, rehearsal: Rehearsal, spec: str, backend: Backend, settings: Settings
+    ) -> None:
+        limit, price = calls_at_once(settings, backend.slots), price_of(spec, settings)
+        super().__init__(spec, backend, cache=None, budget=Budget(), limit=limit, price=price)
+        self._rehearsal = rehearsal
 
-    async def ask(
-        self,
-        subject: Subject,
-        *,
-        round: int,
-        numbers: Sequence[int] = (),
-        passages: Sequence[str] = (),
-        findings: Sequence[str] = (),
-    ) -> Asked:
-        prompt = messages(
-            self.rubric, subject, numbers=numbers, passages=passages, findings=findings
-        )
-        call = Call(prompt, temperature=self.sampling.temperature, vote=round)
-        most = self.rubric.readings.structured.max_tokens
-        usage = self.count.price(self.client, call, most)
-        self.count.rewriting += usage
-        words = f"Other words, of round {round}."
-        replies = {
-            "Insertions": Insertions.model_construct(
-                insertions=[
-                    Insertion(value=n, after=_quote(subject), character="Ann", dialogue=words)
-                    for n in numbers
-                ]
-            ),
-            "Rewrites": Rewrites.model_construct(
-                rewrites=[Rewrite(passage=n, text=words) for n in range(1, len(passages) + 1)]
-            ),
-            "Regeneration": Regeneration.model_construct(
-                story=f"{subject.texts.get('story', '')} {words}"
-            ),
+    async def ask(self, call: Call, reply_model: type[Reply], record: About) -> Asked:
+        """A reply that holds against the record."""
+        self._count(call)
+        quote = " ".join(record.texts.get("story", "").split()[:8])
+        if issubclass(reply_model, JudgingReply):
+            answer = Answer(self._rehearsal.answers[call.origin.rubric], ((None, quote),))
+            return Asked(_Same.model_construct(answer=answer, numbers=record.numbers), Usage(1))
+        words = f"Other words, of round {call.vote}."
+        fields: dict[str, Any] = {
+            "insertions": [
+                Insertion(value=n, after=quote, character="Ann", dialogue=words)
+                for n in record.numbers
+            ],
+            "rewrites": [Rewrite(passage=n + 1, text=words) for n in range(record.passages)],
+            "story": f"{record.texts.get('story', '')} {words}",
         }
-        return Asked(replies[self.rubric.reply], usage)
+        made = {
+            name: fields[name] if name in fields else self._answered(told)
+            for name, told in reply_model.model_json_schema()["properties"].items()
+        }
+        return Asked(reply_model.model_construct(**made), Usage(1))
+
+    def _answered(self, told: Mapping[str, Any]) -> Any:
+        """What a benchmark's field may hold: the first options, or as many entries as may be."""
+        each = told.get("items", {})
+        options = told.get("enum") or each.get("enum") or [told.get("const") or each.get("const")]
+        if told["type"] == "string":
+            return options[0]
+        if "minItems" in told:
+            return options[: told["minItems"]]
+        return ["a value in some words"] * told["maxItems"] if self._rehearsal.thorough else []
+
+    async def first_token(self, call: Call) -> tuple[dict[str, float], Usage]:
+        """Every word of the prompt, all as likely."""
+        self._count(call)
+        words = re.findall(r"[a-z0-9]+", call.messages[-1]["content"].lower())
+        return dict.fromkeys(words, math.log(0.5)), Usage(1)
+
+    async def write(self, call: Call) -> tuple[Completion, Usage]:
+        """As many words as fit."""
+        length = round(self._count(call) * CHARACTERS_PER_TOKEN)
+        return Completion("word " * (length // len("word "))), Usage(1)
+
+    def _count(self, call: Call) -> int:
+        return self._rehearsal.count(self, self.spec + self._key(call, Mode.JSON_SCHEMA), call)
 
 
-def _quote(subject: Subject) -> str:
-    return " ".join(subject.texts.get("story", "").split()[:8])
+class _Same(JudgingReply):
+    """One answer about every value, or about the record."""
+
+    answer: Any
+    numbers: tuple[int, ...]
+
+    def answers(self) -> dict[int, Answer]:
+        return dict.fromkeys(self.numbers or (0,), self.answer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled(Reader):
+    """Reads one answer out of whatever the first token says."""
+
+    answer: str = ""
+    sure: bool = True
+
+    def decide(self, rubric: Rubric, read: Mapping[int, Chances]) -> Decision:
+        return Decision(self.answer, self.sure, {self.answer: 0.5})
+
+
+def _read_as(judge: Judge | None, answer: str, *, sure: bool) -> Any:
+    if judge is None:
+        return None
+    reader = _Settled(combination=judge.reader.combination, answer=answer, sure=sure)
+    return replace(judge, reader=reader)

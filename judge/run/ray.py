@@ -1,66 +1,62 @@
 """`--engine ray`: records are read and written here, and judged by Ray Data's pool of workers.
 
 The run is the local one: its input, order, output, resume and interrupts. Chunks of records go
-through a `Feed` actor on this machine into a Ray Data stream, whose actor pool judges them; Ray
-restarts workers that die. A chunk whose worker died is missing from the stream, which keeps its
-order: it is put in again, at its last attempt record by record. A record whose worker died each of
-`ATTEMPTS` times becomes an error line.
+through a `Feed` actor on this machine into a Ray Data stream, whose actor pool judges them. Ray
+restarts workers that die and gives them their chunks again (judge/run/ray_worker.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import os
 import pickle
 import shutil
+import socket
+import tempfile
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
-from judge.errors import Exit, JudgeError, UsageError
+from judge.errors import Exit, JudgeError, UsageError, missing_extra
 from judge.judging.calls import Counters
-from judge.judging.limits import Budget
 from judge.records import RESERVED, Item, Record, SeenIds
 from judge.run import lines
+from judge.run.clients import records_at_once
 from judge.run.lines import Line
-from judge.run.ray_cluster import joined, no_stdout, signals_kept, workers_for
-from judge.run.ray_worker import Chunk, Feed, Worker
+from judge.run.ray_worker import ATTEMPTS, Done, Feed, Worker
 from judge.run.setup import Setup
 from judge.run.validate import Validation
 from judge.settings import Settings
 from judge.verdict import Usage
 
-ATTEMPTS = 3
-"""Workers that may die of one chunk before its records are given up."""
+CHUNK, GATHER_SECONDS = 8, 0.01
+"""Most records of a chunk, and how long it waits for them; they are judged again after a death."""
 
-CHUNK = 8
-"""Most records of a chunk: so many are judged again when their worker dies."""
+JOIN_SECONDS = 10.0
+STORE_BYTES = 256 * 1024 * 1024
 
-GATHER_SECONDS = 0.01
-"""How long a chunk waits for further records."""
-
-AGAIN_SECONDS = 0.5
-"""Until a chunk whose worker died is put in again."""
-
-MARK_SECONDS = 2.0
-"""Between two empty chunks."""
+CORES = 0.5
+"""Of a worker. One is started for each core, so half of each is left for the workers of a machine
+that dies; a worker that found no room would keep its chunks waiting."""
 
 ON_GPUS = ("vllm", "transformers")
 """Providers whose models run on the worker's own GPUs."""
 
 
 class RaySetup(Setup):
-    """A run's setup where its workers have their own: its clients count, and are never asked."""
+    """The setup of a run whose workers have their own: its clients count, and are never asked."""
 
     stream: Stream | None = None
 
     @property
     def slots(self) -> int:
-        own = self.own_slots + 2 * CHUNK
+        own = super().slots + 2 * CHUNK
         return own * self.stream.workers if self.stream is not None else own
 
     async def aclose(self) -> None:
@@ -76,36 +72,28 @@ class RayValidation(Validation):
     _given: Settings
 
     @classmethod
-    def of(
-        cls, settings: Settings, ids: SeenIds, items: Iterator[Item], seen: Callable[[Line], None]
-    ) -> Self:
+    def of(cls, settings: Settings, ids: SeenIds, items: Iterator[Item]) -> Self:
         # Each worker has a cache; one here would never be looked into.
-        task = cls(RaySetup.of(settings.model_copy(update={"cache": False})), ids, items, seen)
+        task = cls(RaySetup.of(settings.model_copy(update={"cache": False})), ids, items)
         task._given = settings
         return task
 
     async def prepare(self) -> None:
-        """Join or start Ray.
-
-        Raises:
-            UsageError: no Ray, or no room in it.
-        """
+        """Join or start Ray; raises UsageError where there is none, or no room in it."""
         self.setup.stream = await asyncio.to_thread(Stream, self._given, self.setup, self._counted)
 
     async def step(self, record: Record) -> Line:
-        if self.setup.stream is None:
-            raise RuntimeError("records are judged after prepare")
+        assert self.setup.stream is not None, "records are judged after prepare"
+        self.setup.budget.refuse()
         bound = self.setup.bound(record.kind)
         text = await self.setup.stream.judged(record.item)
         if text is None:
             told = f"the worker died each of the {ATTEMPTS} times it judged this record"
             return lines.failed(record, "worker-died", told, bound)
         line = Line(text, json.loads(text)[RESERVED])
-        mark = line.judgement.get("fingerprint")
-        if mark != bound.fingerprint:
+        if line.judgement.get("fingerprint") != bound.fingerprint:
             raise UsageError(
-                "a worker judges by other files, models or software than this machine has "
-                f"(fingerprint {mark}, here {bound.fingerprint}): "
+                "a worker judges by other files, models or software than this machine has: "
                 "install the same judge on every node, and give all of them the same rubrics, "
                 "weights and variables (OPENAI_BASE_URL and others)"
             )
@@ -114,6 +102,7 @@ class RayValidation(Validation):
     def _counted(self, counters: dict[str, Counters], cost: float) -> None:
         self.setup.budget.spent(Usage(cost_usd=cost))
         for spec, counted in counters.items():
+            self.setup.budget.calls += counted.calls
             mine = self.setup.client(spec).counters
             for name, number in asdict(counted).items():
                 setattr(mine, name, getattr(mine, name) + number)
@@ -132,13 +121,14 @@ class Stream:
         setup: Setup,
         counted: Callable[[dict[str, Counters], float], None],
     ) -> None:
-        budget = setup.budget
-        self._at_once = setup.own_slots // CHUNK + 2
+        self._at_once = records_at_once(setup.settings, setup.clients.values()) // CHUNK + 2
         self._quiet = ExitStack()
-        # Ray tells of lost nodes and workers there, which is for data.
-        self._quiet.enter_context(no_stdout())
-        self._home = joined(settings)
+        # Ray tells of lost nodes and workers on standard output, which is for data.
+        nowhere = self._quiet.enter_context(Path(os.devnull).open("w"))  # noqa: SIM115
+        self._quiet.enter_context(redirect_stdout(nowhere))
+        self._home = _joined(settings)
         import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         self._ray, self._counted = ray, counted
         resources = ray.cluster_resources()
@@ -149,25 +139,17 @@ class Stream:
         except UsageError:
             self._shut()
             raise
-        limited = not (budget.max_calls is None and budget.max_cost is None)
-        here = _here()
-        self._feed = (
-            ray.remote(Feed)
-            .options(num_cpus=0, scheduling_strategy=here)
-            .remote(Budget(budget.max_calls, budget.max_cost))
-        )
+        # The feed and its reader run on this machine: while the run goes on, so do they.
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        self._pinned = {"num_cpus": 0, "scheduling_strategy": here}
+        self._feed = ray.remote(Feed).options(**self._pinned).remote()
         folder = settings.cache_dir
         own = {"cache_dir": None if folder is None else folder.absolute(), "engine": "local"}
-        arguments = (settings.model_copy(update=own), str(Path.cwd()))
-        self._arguments = (*arguments, self._feed, limited)
-        self._waiting: dict[int, asyncio.Future[bytes | None]] = {}
-        self._gathered: list[tuple[int, Item]] = []
-        self._chunks: deque[tuple[Chunk, int]] = deque()
-        self._again: set[asyncio.Task[None]] = set()
-        self._first = self._numbered = 0
+        self._arguments = (settings.model_copy(update=own), str(Path.cwd()), self._feed)
+        self._waiting: dict[int, list[asyncio.Future[bytes | None]]] = {}
+        self._gathered: list[tuple[Item, asyncio.Future[bytes | None]]] = []
+        self._next = 0
         self._thread: threading.Thread | None = None
-        self._marking: asyncio.Task[None] | None = None
-        self._suspects = asyncio.Lock()
 
     async def judged(self, item: Item) -> bytes | None:
         """The item's output line; None where its workers died.
@@ -179,61 +161,30 @@ class Stream:
         if self._thread is None:
             self._thread = threading.Thread(target=self._consume, args=(loop,), daemon=True)
             self._thread.start()
-            self._marking = loop.create_task(self._mark())
         future: asyncio.Future[bytes | None] = loop.create_future()
-        number, self._numbered = self._numbered, self._numbered + 1
-        self._waiting[number] = future
-        self._gathered.append((number, item))
+        self._gathered.append((item, future))
         if len(self._gathered) == CHUNK:
-            await self._flush()
+            await self._put()
         elif len(self._gathered) == 1:
-            loop.call_later(GATHER_SECONDS, lambda: loop.create_task(self._flush()))
+            loop.call_later(GATHER_SECONDS, lambda: loop.create_task(self._put()))
         return await future
 
-    async def _flush(self) -> None:
+    async def _put(self) -> None:
         gathered, self._gathered = self._gathered, []
         if gathered:
-            await self._put(gathered, 1)
-
-    async def _put(self, chunk: Chunk, attempt: int) -> None:
-        self._chunks.append((chunk, attempt))
-        place = self._first + len(self._chunks) - 1
-        await self._feed.put.remote(place, pickle.dumps(chunk), self._first)
-
-    async def _mark(self) -> None:
-        """Put in empty chunks: one that comes out shows which chunk before it is missing."""
-        while True:
-            await asyncio.sleep(MARK_SECONDS)
-            if self._waiting:
-                await self._put([], ATTEMPTS)
-
-    async def _put_again(self, place: int, chunk: Chunk, attempt: int) -> None:
-        # A chunk that was only on its way to a dead worker says nothing about its records.
-        attempt += await self._feed.begun.remote(place)
-        if attempt > ATTEMPTS:
-            self._settle([(number, None) for number, _ in chunk])
-            return
-        await asyncio.sleep(AGAIN_SECONDS)
-        if attempt < ATTEMPTS:
-            await self._put(chunk, attempt)
-            return
-        for pair in chunk:
-            # One after the other, so that none is blamed for a death beside it.
-            async with self._suspects:
-                await self._put([pair], attempt)
-                await asyncio.wait([self._waiting[pair[0]]])
+            number, self._next = self._next, self._next + 1
+            self._waiting[number] = [future for _, future in gathered]
+            chunk = pickle.dumps([item for item, _ in gathered])
+            await self._feed.put.remote(number, chunk, min(self._waiting))
 
     async def aclose(self) -> None:
         """End the stream, and leave the user's cluster or end judge's own."""
-        if self._marking is not None:
-            self._marking.cancel()
         with suppress(self._ray.exceptions.RayError):
-            await self._feed.close.remote(0)
+            await self._feed.close.remote()
         await asyncio.to_thread(self._shut)
 
     def _shut(self) -> None:
-        with signals_kept():
-            self._ray.shutdown()
+        self._ray.shutdown()
         self._quiet.close()
         if self._home is not None:
             shutil.rmtree(self._home, ignore_errors=True)
@@ -242,15 +193,11 @@ class Stream:
         from ray.data import ActorPoolStrategy, DataContext, read_datasource
 
         context = DataContext.get_current()
-        context.execution_options.preserve_order = True
         context.enable_progress_bars = context.print_on_execution_start = False
-        # Each chunk goes on at once, and one whose worker died is left out.
-        context.target_max_block_size, context.max_errored_blocks = 1, -1
-        source = _source(self._feed)
-        pinned = {"num_cpus": 0, "scheduling_strategy": _here()}
-        return read_datasource(
-            source, concurrency=1, override_num_blocks=1, ray_remote_args=pinned
-        ).map_batches(
+        # Each chunk goes on at once.
+        context.target_max_block_size = 1
+        pinned = {"concurrency": 1, "override_num_blocks": 1, "ray_remote_args": self._pinned}
+        return read_datasource(_source(self._feed), **pinned).map_batches(
             Worker,
             fn_constructor_args=self._arguments,
             compute=ActorPoolStrategy(
@@ -258,11 +205,11 @@ class Stream:
             ),
             batch_size=None,
             batch_format="numpy",
-            num_cpus=1,
+            num_cpus=CORES,
             num_gpus=self._gpus,
             max_concurrency=self._at_once,
             max_restarts=-1,
-            max_task_retries=0,
+            max_task_retries=-1,
             scheduling_strategy="SPREAD",
         )
 
@@ -282,26 +229,10 @@ class Stream:
             loop.call_soon_threadsafe(self._ended, failure)
 
     def _took(
-        self,
-        place: int,
-        done: Sequence[tuple[int, bytes | JudgeError]],
-        counters: dict[str, Counters],
-        cost: float,
+        self, number: int, done: Sequence[Done], counters: dict[str, Counters], cost: float
     ) -> None:
         self._counted(counters, cost)
-        while self._first < place:
-            lost = self._put_again(self._first, *self._chunks.popleft())
-            self._first += 1
-            again = asyncio.get_running_loop().create_task(lost)
-            self._again.add(again)
-            again.add_done_callback(self._again.discard)
-        self._settle(done)
-        self._chunks.popleft()
-        self._first += 1
-
-    def _settle(self, done: Iterable[tuple[int, bytes | JudgeError | None]]) -> None:
-        for number, outcome in done:
-            future = self._waiting.pop(number)
+        for future, outcome in zip(self._waiting.pop(number, ()), done, strict=False):
             if future.done():
                 continue
             if isinstance(outcome, JudgeError):
@@ -310,9 +241,8 @@ class Stream:
                 future.set_result(outcome)
 
     def _ended(self, failure: JudgeError) -> None:
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_exception(failure)
+        for number in list(self._waiting):
+            self._took(number, [failure] * CHUNK, {}, 0.0)
 
 
 def _source(feed: Any) -> Any:
@@ -338,9 +268,67 @@ def _source(feed: Any) -> Any:
     return FeedSource()
 
 
-def _here() -> Any:
-    """Have Ray run something on this machine: while the run goes on, so does that."""
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+def workers_for(wanted: int | None, gpus: int, resources: dict[str, float]) -> int:
+    """How many workers a run gets: those wanted, else one for each core, or its share of GPUs.
 
-    return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    Args:
+        resources: what the cluster has, by Ray's names (CPU, GPU).
+
+    Raises:
+        UsageError: the cluster has no room for so many.
+    """
+    needs = {"CPU": 1, **({"GPU": gpus} if gpus else {})}
+    most = int(min(resources.get(name, 0.0) // need for name, need in needs.items()))
+    if (wanted or 1) <= most:
+        return wanted or most
+    has = ", ".join(f"{resources.get(name, 0.0):g} {name}" for name in needs)
+    each = ", ".join(f"{need} {name}" for name, need in needs.items())
+    raise UsageError(
+        f"the Ray cluster has {has} and a worker takes {each}: it holds {most} workers, not "
+        f"{wanted or 1}; start more nodes, or ask for fewer with --workers"
+    )
+
+
+def _joined(settings: Settings) -> Path | None:
+    """Join the cluster at --address, or start a Ray here; gives the folder of one started here.
+
+    Raises:
+        UsageError: Ray is not installed, is in use in this process already, or cannot be reached.
+    """
+    for name in ("USAGE_STATS_ENABLED", "ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "ENABLE_AUTO_CONNECT"):
+        # The last: a thread that still reads the stream after the end would start another Ray.
+        os.environ.setdefault(f"RAY_{name}", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise missing_extra(f"--engine ray needs Ray Data ({error})", "ray") from error
+    if ray.is_initialized():
+        raise UsageError("this process uses a Ray already; --engine ray needs one of its own")
+    address, home, more = settings.address or "local", None, {}
+    if address == "local":
+        # Ray's sockets lie in there, and their paths must be short.
+        short = "/tmp" if Path("/tmp").is_dir() else None
+        home = Path(tempfile.mkdtemp(prefix="judge-ray-", dir=short))
+        cores = max(os.cpu_count() or 1, settings.workers or 1)
+        more = {"num_cpus": cores, "include_dashboard": False, "_temp_dir": str(home)}
+        more["object_store_memory"] = STORE_BYTES
+    elif address != "auto":
+        # Ray itself would try for minutes.
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), JOIN_SECONDS).close()
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"--address {address}: nothing answers there ({error}). Name the cluster as "
+                "HOST:PORT, which `ray start --head` prints, or as auto on one of its machines"
+            ) from error
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **more)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        where = "Ray could not be started" if home else f"--address {address}"
+        raise UsageError(f"{where}: {error}") from error
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", module=__name__)
+    return home

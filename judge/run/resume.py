@@ -10,20 +10,18 @@ with the original ones in the place of those that were rewritten.
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import tempfile
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from judge.errors import UsageError, unwritable
 from judge.run.fingerprint import Mark
-from judge.run.lines import Earlier, earlier
-from judge.run.output import FileSink, open_new, read_description, sync_folder
+from judge.run.lines import Line, earlier
+from judge.run.output import read_description, replacing
 
 REDONE = frozenset(("error", "unreadable"))
 """Verdicts whose records `--resume` always judges again."""
@@ -39,108 +37,74 @@ def unmatched_file(out: Path) -> Path:
 class Resumption:
     """OUT of an earlier run that is gone on with.
 
-    Used in steps: `check` before anything is done; `prefix` gives the lines from the top, of which
-    the input confirms the first `size` bytes; `index` looks through the rest, `take` finds the line
-    of a record in it, `wrote` notes where a new one begins, `settle` puts all in order.
+    `take` finds the line of a record, `wrote` notes where a new one begins, `settle` puts all in
+    order. `end` is where the whole lines of OUT end.
 
     Args:
+        mark_of: what lines of a workflow or benchmark are made with now.
         redo: verdicts whose records are judged again, besides `REDONE`. With any, lines made under
             another fingerprint are kept; without, they are refused.
+
+    Raises:
+        UsageError: OUT holds a line that is none of judge's, or finished ones under another
+            fingerprint.
+        JudgeError: there is no room for an index of OUT.
     """
 
-    def __init__(self, out: Path, redo: Collection[str] = ()) -> None:
+    def __init__(
+        self, out: Path, mark_of: Callable[[str], Mark], redo: Collection[str] = ()
+    ) -> None:
         # A link stays one: it is the file behind it that is written anew.
         self.out = out.resolve()
-        self._mixed = bool(redo)
-        self._redo = REDONE | set(redo)
-        self._size = 0
-        self._later = False
-        self._end = 0
-        self._kept = 0
+        again = REDONE | set(redo)
+        self.end = self._count = 0
         self._starts = array("q")
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("PRAGMA journal_mode=OFF")
         self._index.execute("CREATE TABLE old (key BLOB, start INTEGER, finished, stands)")
         self._index.execute("CREATE INDEX by_key ON old (key)")
-        self._file: IO[bytes] | None = None
-
-    def check(self, mark_of: Callable[[str], Mark]) -> int:
-        """How many lines of OUT were not written by judge, and will be left out.
-
-        Raises:
-            UsageError: OUT holds none that was, or finished ones under another fingerprint.
-        """
-        if not self.out.exists():
-            return 0
-        if not self.out.is_file():
+        if self.out.exists() and not self.out.is_file():
             raise UsageError(f"{self.out} is no file that --resume could go on with")
-        ours = foreign = 0
-        by_mark: dict[str, Earlier] = {}
-        for start, text in whole_lines(self.out):
-            self._end = start + len(text)
-            found = earlier(text)
-            ours += found is not None
-            foreign += found is None
-            if found is not None and self.stands(found):
-                by_mark.setdefault(found.fingerprint, found)
-        foreign += _foreign_tail(self.out, self._end)
-        if foreign and not ours:
-            raise UsageError(
-                f"{self.out} was not written by judge, so --resume cannot go on with it; "
-                "name another file with -o"
-            )
-        for found in by_mark.values():
-            now = mark_of(found.made_by)
-            if not self._mixed and found.fingerprint != now.fingerprint:
-                refuse_other(str(self.out), found, now, read_description(self.out))
-        return foreign
-
-    def stands(self, found: Earlier) -> bool:
-        """Whether a line is kept, if its record comes by."""
-        return found.finished and found.verdict not in self._redo
-
-    def prefix(self) -> Iterator[tuple[bytes, Earlier]]:
-        """The lines from the top of OUT up to the first that was not written by judge."""
-        if self.out.exists():
-            for _, text in whole_lines(self.out):
-                if (found := earlier(text)) is None:
-                    return
-                yield text, found
-
-    def index(self, size: int) -> None:
-        """Remember the lines behind the first `size` bytes, which stay where they are.
-
-        Raises:
-            JudgeError: there is no room for the index, or OUT cannot be read.
-        """
-        self._size = size
-        if not self.out.exists():
-            return
+        self._file: IO[bytes] = self.out.open("rb")
         with self._usable():
-            self._file = self.out.open("rb")
             self._index.execute("BEGIN")
-            for start, text in whole_lines(self.out, size):
-                self._later = True
-                if (found := earlier(text)) is not None:
-                    row = (bytes.fromhex(found.key), start, found.finished, self.stands(found))
-                    self._index.execute("INSERT INTO old VALUES (?, ?, ?, ?)", row)
+            for start, text in self._whole_lines():
+                self._count += 1
+                if (found := earlier(text)) is None:
+                    raise UsageError(
+                        f"{self.out}: line {self._count} was not written by judge, so --resume "
+                        "cannot go on: take it out, or name another file with -o"
+                    )
+                self.end = start + len(text)
+                unasked = found.fingerprint is None
+                stands = found.verdict not in again if found.finished else unasked
+                if stands and found.finished:
+                    now = mark_of(found.made_by)
+                    if not redo and found.fingerprint != now.fingerprint:
+                        refuse_other(self.out, found, now)
+                row = (bytes.fromhex(found.key), start, found.finished, stands)
+                self._index.execute("INSERT INTO old VALUES (?, ?, ?, ?)", row)
             self._index.execute("COMMIT")
 
-    def begin(self, sink: FileSink) -> None:
-        """Cut off a torn last line, before a first one is added."""
-        if sink.size != self._end:
-            sink.cut(self._end)
+    def _whole_lines(self) -> Iterator[tuple[int, bytes]]:
+        """(offset, line) for each line, but for a torn last one, as a run that was killed left it.
+
+        Where it is the first one, too, it must look like ours.
+        """
+        start = 0
+        for line in self._file:
+            if line.endswith(b"\n") or not (start or line.startswith(b"{")):
+                yield start, line
+            start += len(line)
 
     def take(self, place: int, key: str) -> bytes | None:
-        """The line that stands for the record with this content hash; None if it is judged again.
+        """The line that stands for the record with this key; None if it is judged again.
 
-        Each line is given once. One that does not stand is given up for the new one.
-
-        Args:
-            place: of the record in the input.
+        Each line is given once, to the record at this place of the input; one that does not stand
+        is given up for the new one.
 
         Raises:
-            JudgeError: as `index`.
+            JudgeError: OUT, or its index, cannot be read.
         """
         select = "SELECT rowid, start, stands FROM old WHERE key = ? ORDER BY stands DESC, rowid"
         with self._usable():
@@ -148,21 +112,17 @@ class Resumption:
             if row is None:
                 return None
             self._index.execute("DELETE FROM old WHERE rowid = ?", (row[0],))
-            self._place(place, row[1])
+            self.wrote(place, row[1], new=False)
             return self._line(row[1]) if row[2] else None
 
-    def wrote(self, place: int, start: int) -> None:
-        """A new line for the record at this place begins there."""
-        self._place(place, start)
-
-    def _place(self, place: int, start: int) -> None:
+    def wrote(self, place: int, start: int, *, new: bool = True) -> None:
+        """The line for the record at this place begins there; `new` if this run has added it."""
+        self._count += new
         while len(self._starts) <= place:
             self._starts.append(_NOWHERE)
         self._starts[place] = start
 
     def _line(self, start: int) -> bytes:
-        if self._file is None:
-            raise RuntimeError("lines are read once they are indexed")
         self._file.seek(start)
         return self._file.readline()
 
@@ -175,52 +135,32 @@ class Resumption:
         Raises:
             JudgeError: OUT cannot be written anew, and is as it was.
         """
-        if not self._later:
-            return 0
         with self._usable():
-            if self._file is not None:
-                # What was read so far may hold a torn last line that has been written over.
-                self._file.close()
-                self._file = self.out.open("rb")
             left = "SELECT start FROM old WHERE finished OR ? ORDER BY rowid"
             rest = [row[0] for row in self._index.execute(left, (not finished,))]
+            order = [start for start in self._starts if start != _NOWHERE]
+            order += [] if finished else rest
+            if len(order) == self._count and order == sorted(order):
+                return 0
+            # What was read so far may hold a torn last line that has been written over.
+            self._file.close()
+            self._file = self.out.open("rb")
             if finished and rest:
                 self._set_aside(rest)
-            self._rewrite(() if finished else rest)
+            with replacing(self.out) as file:
+                self._copy(order, file)
         return len(rest) if finished else 0
 
     def _set_aside(self, starts: Collection[int]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
         with os.fdopen(os.open(unmatched_file(self.out), flags, 0o666), "wb") as file:
-            for start in starts:
-                file.write(self._line(start))
+            self._copy(starts, file)
             file.flush()
             os.fsync(file.fileno())
 
-    def _rewrite(self, rest: Collection[int]) -> None:
-        new = self.out.with_name(f"{self.out.name}.new")
-        try:
-            with open_new(new) as file:
-                for chunk in self._top():
-                    file.write(chunk)
-                for start in chain((s for s in self._starts if s != _NOWHERE), rest):
-                    file.write(self._line(start))
-                file.flush()
-                os.fsync(file.fileno())
-            shutil.copymode(self.out, new)
-            new.replace(self.out)
-        except BaseException:
-            new.unlink(missing_ok=True)
-            raise
-        sync_folder(self.out)
-
-    def _top(self) -> Iterator[bytes]:
-        assert self._file is not None
-        self._file.seek(0)
-        left = self._size
-        while left and (chunk := self._file.read(min(left, 1 << 20))):
-            left -= len(chunk)
-            yield chunk
+    def _copy(self, starts: Collection[int], file: IO[bytes]) -> None:
+        for start in starts:
+            file.write(self._line(start))
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
@@ -233,43 +173,18 @@ class Resumption:
             raise unwritable(f"{self.out} cannot be put in order", error) from error
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._file.close()
         self._index.close()
 
 
-def whole_lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """(offset, line with its newline) for each whole line from `start` on; no torn last line."""
-    with path.open("rb") as file:
-        file.seek(start)
-        for line in file:
-            if not line.endswith(b"\n"):
-                return
-            yield start, line
-            start += len(line)
-
-
-def _foreign_tail(path: Path, start: int) -> bool:
-    """Whether what stands behind the last newline cannot be the beginning of a line of ours."""
-    with path.open("rb") as file:
-        file.seek(start)
-        tail = file.read(1)
-    return bool(tail) and tail != b"{"
-
-
-def refuse_other(what: str, found: Earlier, now: Mark, known: Mapping[str, Any]) -> None:
-    """Raises UsageError for a finished line with another fingerprint; names what differs.
-
-    Args:
-        what: where the line stands.
-        known: what lines there were made with, by fingerprint.
-    """
-    before = known.get(found.fingerprint)
+def refuse_other(out: Path, found: Line, now: Mark) -> None:
+    """Raises UsageError for a finished line with another fingerprint; names what differs."""
+    before = read_description(out).get(str(found.fingerprint))
     told = "not known"
     if isinstance(before, Mapping):
         told = _differences(before, now) or "the model behind the name (server, weights or script)"
     raise UsageError(
-        f"{what} was made under another fingerprint ({found.fingerprint}, now {now.fingerprint}). "
+        f"{out} was made under another fingerprint ({found.fingerprint}, now {now.fingerprint}). "
         f"What differs: {told}. Use the same settings, name with --redo the verdicts that these "
         "settings are to judge again, or start anew with --overwrite"
     )
@@ -278,10 +193,7 @@ def refuse_other(what: str, found: Earlier, now: Mark, known: Mapping[str, Any])
 def _differences(before: Mapping[str, Any], now: Mark) -> str:
     then, here = _flat(before), _flat(now.described)
     names = sorted(k for k in then.keys() | here.keys() if then.get(k) != here.get(k))
-    told = [f"{name} was {then.get(name)!r}, is {here.get(name)!r}" for name in names[:6]]
-    if len(names) > len(told):
-        told.append(f"and {len(names) - len(told)} more")
-    return "; ".join(told)
+    return "; ".join(f"{name} was {then.get(name)!r}, is {here.get(name)!r}" for name in names)
 
 
 def _flat(tree: Any, path: str = "") -> dict[str, Any]:

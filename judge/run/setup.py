@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any, Self, get_args
 
-from judge.backends.base import Reading
+from judge import __version__
+from judge.backends.base import Method
 from judge.cache import ReplyCache, cache_dir
 from judge.errors import UsageError
-from judge.judging.capabilities import prove_logprobs
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.profiles import JudgeProfile, Profiles
-from judge.rubric import Rubric, collect
+from judge.rubric import Rubric, asked_once, collect
 from judge.run.calibrated import (
     Errors,
-    bond_of,
+    binding_of,
     errors_of,
     profiled_models,
     profiles_of,
     reading_by,
     refuse_misfit,
-    refuse_thresholds,
 )
 from judge.run.clients import (
     ClientBuilder,
@@ -34,8 +33,8 @@ from judge.run.clients import (
     refuse_unbatched,
     refuse_unfit,
 )
-from judge.run.fingerprint import digests, fingerprint, parameters
-from judge.run.workflows import Checks, load_workflow, workflow_names
+from judge.run.fingerprint import Mark, fingerprint
+from judge.run.workflows import load_workflow, workflow_names
 from judge.settings import Settings
 from judge.weights import catalog
 from judge.workflow import By, Context, Workflow
@@ -45,7 +44,7 @@ DEFAULT_MODEL = f"local:{catalog.DEFAULT}"
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Mark):
     """A workflow bound to this run's models: its context, and what its output lines say of it.
 
     `errors` tells how verdicts err, by check and who gives them, where a profile knows it.
@@ -53,8 +52,6 @@ class Bound:
 
     workflow: Workflow
     context: Context
-    models: Mapping[str, Any]
-    fingerprint: str
     errors: Mapping[tuple[str, By], Errors] = field(default_factory=dict)
 
 
@@ -96,9 +93,14 @@ class Setup:
         settings = profiled_models(settings, profiles)
         budget = budget or Budget(settings.max_calls, settings.max_cost)
         rubrics, added = collect(settings.rubric)
+        if settings.ask is not None:
+            question = asked_once(settings.ask, settings.on)
+            rubrics, added = {**rubrics, question.name: question}, (*added, question.name)
+            settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
+        elif settings.on:
+            raise UsageError("--on names the fields that --ask shows; there is no --ask")
         setup = cls(settings, budget, None, profiles, build, _rubrics=rubrics, _added=added)
-        setup.checks.refuse_unknown(setup._workflows())
-        refuse_thresholds(settings, rubrics)
+        setup._refuse_unknown_checks()
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
         asked = setup.models if models is None else models
@@ -106,7 +108,7 @@ class Setup:
         for spec in asked:
             setup.client(spec)
         refuse_unfit(settings, setup.clients.values())
-        setup._check_profile()
+        setup._refuse_other_profile()
         return setup
 
     @property
@@ -114,8 +116,8 @@ class Setup:
         return self.settings.model or (DEFAULT_MODEL,)
 
     @property
-    def accepting(self) -> tuple[str, ...]:
-        return self.settings.accept_model or self.judges
+    def final_models(self) -> tuple[str, ...]:
+        return self.settings.final_model or self.judges
 
     @property
     def rewriter(self) -> str:
@@ -124,7 +126,7 @@ class Setup:
     @property
     def strong(self) -> tuple[str, ...]:
         """The models that judge, accept and rewrite, once each."""
-        return tuple(dict.fromkeys((*self.judges, *self.accepting, self.rewriter)))
+        return tuple(dict.fromkeys((*self.judges, *self.final_models, self.rewriter)))
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -133,19 +135,8 @@ class Setup:
         return tuple(dict.fromkeys((*self.strong, *cheap)))
 
     @property
-    def checks(self) -> Checks:
-        """What is asked of records, by what the user chose."""
-        added = tuple(name for name in self._added if self._rubrics[name].role == "judge")
-        return Checks(self.settings.check, added)
-
-    @property
     def slots(self) -> int:
-        """Records worked on at once."""
-        return self.own_slots
-
-    @property
-    def own_slots(self) -> int:
-        """Records that one process works on at once."""
+        """Records worked on at once, by one process or several."""
         return records_at_once(self.settings, self.clients.values())
 
     def client(self, spec: str) -> Client:
@@ -159,11 +150,8 @@ class Setup:
         Raises:
             UsageError: no judging rubric has this name.
         """
-        rubric = self._judging(check)
-        client = self.client(spec)
-        reading: Reading = self.settings.reading or client.backend.reading
-        judge = Judge(rubric, client, reading, "steering", apart=self.settings.apart)
-        return reading_by(judge, None, self.settings, self.settings.margin)
+        judge = self._bare(self._judging(check), spec, "loop")
+        return reading_by(judge, None, self.settings.margin)
 
     def panel(self, check: str) -> Panel:
         """The run's judges on one rubric, with their profiles, outside of any workflow.
@@ -171,13 +159,7 @@ class Setup:
         Raises:
             UsageError: no judging rubric has this name.
         """
-        rubric, settings = self._judging(check), self.settings
-        votes = settings.votes or 1
-        warm = settings.vote_temperature if votes > 1 else settings.temperature
-        judges = tuple(
-            self._judge(rubric, spec, "accepting", votes, warm, True) for spec in self.judges
-        )
-        return self._seated(judges, votes, warm, "accepting")
+        return self._panel(self._judging(check), self.judges, "final", self.settings.votes or 1)
 
     def _judging(self, check: str) -> Rubric:
         rubric = self._rubrics.get(check)
@@ -186,37 +168,22 @@ class Setup:
             raise UsageError(f"no rubric is called {check!r}; there are {known}")
         return rubric
 
-    def misfit(self, kind: str) -> str | None:
-        """Why none of the chosen checks is asked of records of this kind; None where one is."""
-        return self.checks.misfit(load_workflow(self.settings.workflow or kind))
-
     def bound(self, kind: str) -> Bound:
-        """The workflow for records of this kind, bound to this run's models."""
-        return self.bound_workflow(self.settings.workflow or kind)
-
-    def bound_workflow(self, name: str) -> Bound:
-        """The workflow of this name, bound to this run's models.
-
-        Raises:
-            UsageError: there is none.
-        """
+        """The workflow for records of this kind, else the run's one, bound to this run's models."""
+        name = self.settings.workflow or kind
         if name not in self._bound:
+            if (misfit := self.misfit(kind)) is not None:
+                raise UsageError(misfit)
             self._bound[name] = self._bind(load_workflow(name))
         return self._bound[name]
 
     async def prepare(self) -> None:
-        """Reach every model that must be probed, before the first record.
-
-        Raises:
-            BackendError: unreachable, or the key is refused.
-            UsageError: no way of asking brought valid JSON, or the cheap model gives no
-                log-probabilities.
-        """
+        """Reach every model before the first record; raises as `prepare_judges`."""
         for spec in self.strong:
             if spec in self.clients:
                 await self.clients[spec].prepare()
         if (cheap := self.settings.cheap_model) is not None:
-            await prove_logprobs(f"--cheap-model {cheap}", self.client(cheap))
+            await self.client(cheap).prove_logprobs(f"--cheap-model {cheap}")
 
     async def prepare_judges(self) -> None:
         """Reach the judges alone, each as it will be asked.
@@ -227,8 +194,8 @@ class Setup:
         """
         for spec in self.judges:
             client = self.client(spec)
-            if (self.settings.reading or client.backend.reading) == "probability":
-                await prove_logprobs(f"--model {spec}", client)
+            if (self.settings.method or client.backend.method) == "logprobs":
+                await client.prove_logprobs(f"--model {spec}")
             else:
                 await client.prepare()
 
@@ -238,141 +205,183 @@ class Setup:
         if self.cache is not None:
             self.cache.close()
 
-    # ------------------------------------------------------------ binding
+    # ------------------------------------------------------------ which checks are made
 
-    def _bind(self, workflow: Workflow) -> Bound:
-        wanted = self.checks.wanted(workflow)
-        if (misfit := self.checks.misfit(workflow)) is not None:
-            raise UsageError(misfit)
-        asked = [name for name in workflow.checks if name in wanted]
-        added = tuple(n for n in self._added if n not in workflow.checks and n in wanted)
-        context = Context(
-            steering={n: self._panel(n, "steering", workflow) for n in (*asked, *added)},
-            accepting={
-                n: self._panel(n, "accepting", workflow)
-                for n in (*(n for n in workflow.accepted if n in wanted), *added)
-            },
-            rewriters={n: self._rewriter(n) for n in workflow.rewrites},
-            wanted=wanted,
-            additional=added,
-            rounds=self.settings.rounds,
-            min_words=self.settings.min_words,
-            fail_fast=self.settings.fail_fast,
-        )
-        cheap = self.settings.cheap_model
-        models = {
-            "judge": list(self.judges),
-            "accept": list(self.accepting),
-            "rewrite": self.rewriter,
-            "cheap": cheap,
-            **({"cheap_identity": self._identity(cheap)} if cheap else {}),
-            "settings": parameters(self.settings, context, self._profiled),
-            "rubrics": digests(context),
-        }
-        mark = fingerprint({"workflow": workflow.name, **models}, self._identities())
-        return Bound(workflow, context, models, mark, self._errors(context))
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The judging rubrics of the user's own, which every workflow asks besides its checks."""
+        return tuple(name for name in self._added if self._rubrics[name].role == "judge")
 
-    def _errors(self, context: Context) -> dict[tuple[str, By], Errors]:
-        panels: dict[By, Mapping[str, Panel]] = {
-            "steering": context.steering,
-            "accepting": context.accepting,
-        }
-        found = {
-            (name, by): errors_of(panel, self._profiled.get(name, {}), self.profiles)
-            for by, known in panels.items()
-            for name, panel in known.items()
-        }
-        return {key: errors for key, errors in found.items() if errors is not None}
+    def _known(self, workflow: Workflow) -> tuple[str, ...]:
+        return (*workflow.checks, *workflow.counted, *self.own)
 
-    def _panel(self, name: str, by: By, workflow: Workflow) -> Panel:
-        settings, rubric = self.settings, self._rubrics[name]
-        specs = self.judges if by == "steering" else self.accepting
-        votes = workflow.steering_votes if by == "steering" else workflow.accepting_votes
-        if settings.votes is not None and by in workflow.voted:
-            votes = settings.votes
-        warm = settings.vote_temperature if votes > 1 else settings.temperature
-        decides = by == "accepting" or name not in workflow.accepted
-        judges = tuple(self._judge(rubric, spec, by, votes, warm, decides) for spec in specs)
-        panel = self._seated(judges, votes, warm, by)
-        return replace(panel, locator=self._locator(rubric, judges[0]))
+    def _wanted(self, workflow: Workflow) -> frozenset[str]:
+        """The checks that are made; none where nothing that was chosen suits this workflow."""
+        known, chosen = self._known(workflow), self.settings.check
+        return frozenset((*(n for n in chosen if n in known), *self.own) if chosen else known)
 
-    def _seated(self, judges: tuple[Judge, ...], votes: int, warm: float, by: By) -> Panel:
-        settings = self.settings
-        return Panel(
-            judges=judges,
-            votes=votes,
-            rule=settings.rule,
-            all_votes=settings.all_votes or votes * len(judges) == 1,
-            sampling=Sampling(warm, settings.seed),
-            screen=self._screen(judges[0].rubric, by),
-            injected=settings.injected,
-        )
-
-    def _judge(
-        self, rubric: Rubric, spec: str, role: str, votes: int, temperature: float, decides: bool
-    ) -> Judge:
-        client, settings = self.client(spec), self.settings
-        reading: Reading = settings.reading or client.backend.reading
-        judge = Judge(rubric, client, reading, role, apart=settings.apart)
-        # The votes of a structured reading are counted otherwise while a rewrite loop runs.
-        speaks = judge.probabilistic or decides
-        found = self._profile(judge, votes, temperature) if speaks else None
-        return reading_by(judge, found, settings, settings.margin)
-
-    def _profile(self, judge: Judge, votes: int, temperature: float) -> JudgeProfile | None:
-        if judge.rubric.name not in self.profiles.judges:
+    def misfit(self, kind: str) -> str | None:
+        """Why none of the chosen checks is asked of records of this kind; None where one is."""
+        workflow = load_workflow(self.settings.workflow or kind)
+        if self._wanted(workflow):
             return None
-        found = self.profiles.find(bond_of(judge, votes, temperature))
-        if found is not None:
-            refuse_misfit(judge, found, self.profiles)
-            self._profiled.setdefault(judge.rubric.name, {})[judge.client.spec] = found
-        return found
-
-    def _screen(self, rubric: Rubric, role: str) -> Judge | None:
-        """The cheap judge of the cascade; a margin of 0.5 leaves it nothing to decide."""
-        settings = self.settings
-        spec, margin = settings.cheap_model, settings.cheap_margin
-        if spec is None or rubric.readings.probability is None or margin >= 0.5:
-            return None
-        judge = Judge(rubric, self.client(spec), "probability", role)
-        found = self._profile(judge, 1, 0.0)
-        if found and found.guarantee and not settings.thresholds.get(rubric.name):
-            margin = 0.0
-        return reading_by(judge, found, settings, margin)
-
-    def _locator(self, rubric: Rubric, judge: Judge) -> Judge | None:
-        """Who finds the words where a reading without evidence (also the cheap one) has failed."""
-        wordless = judge.probabilistic or self._screen(rubric, judge.role) is not None
-        if not wordless or rubric.reply != "SpeechesFound":
-            return None
-        return Judge(rubric, judge.client, "structured", "locating")
-
-    def _rewriter(self, name: str) -> Rewriter:
-        sampling = Sampling(self.settings.rewrite_temperature, self.settings.seed)
-        return Rewriter(self._rubrics[name], self.client(self.rewriter), sampling)
-
-    def _identities(self) -> dict[str, Any]:
-        return {spec: self._identity(spec) for spec in sorted(self.models)}
-
-    def _identity(self, spec: str) -> dict[str, Any]:
-        return dict(self.client(spec).backend.identity())
+        if not self.settings.check:
+            return f"the {workflow.name} workflow asks your own questions: add --ask or --rubric"
+        known, named = ", ".join(self._known(workflow)), ", ".join(self.settings.check)
+        told = f"--check {named}: the {workflow.name} workflow has {known}"
+        return f"{told}; add others with --rubric"
 
     def _workflows(self) -> list[Workflow]:
         """Those that records of this run may go through."""
         chosen = self.settings.workflow
         return [load_workflow(name) for name in ((chosen,) if chosen else workflow_names())]
 
-    def _check_profile(self) -> None:
+    def _refuse_unknown_checks(self) -> None:
+        known = {workflow.name: self._known(workflow) for workflow in self._workflows()}
+        for check in self.settings.check:
+            if not any(check in names for names in known.values()):
+                told = "; ".join(
+                    f"{name}: {', '.join(names)}" for name, names in known.items() if names
+                )
+                what = f"--check {check}: there is no such check. There are {told}"
+                raise UsageError(f"{what}. Add others with --rubric")
+
+    def _refuse_other_profile(self) -> None:
         """Refuse, before anything is asked or written, a profile of other judges than the run's."""
         if self.profiles.source is None:
             return
-        spoken_of = False
-        for workflow in self._workflows():
-            if self.checks.wanted(workflow) & self.profiles.judges.keys():
-                self.bound_workflow(self.settings.workflow or workflow.name)
-                spoken_of = True
-        if not spoken_of:
-            raise UsageError(
-                f"{self.profiles.told} speaks of {', '.join(sorted(self.profiles.judges))}; "
-                "nothing of that is asked here"
-            )
+        judged = self.profiles.judges.keys()
+        found = [workflow for workflow in self._workflows() if self._wanted(workflow) & judged]
+        if not found:
+            told = f"{self.profiles.told} speaks of {', '.join(sorted(judged))}"
+            raise UsageError(f"{told}; nothing of that is asked here")
+        for workflow in found:
+            self.bound(workflow.name)
+
+    # ------------------------------------------------------------ binding
+
+    def _bind(self, workflow: Workflow) -> Bound:
+        wanted, settings = self._wanted(workflow), self.settings
+        own = tuple(n for n in self.own if n not in workflow.checks)
+        asked = (*(n for n in workflow.checks if n in wanted), *own)
+        accepted = (*(n for n in workflow.accepted if n in wanted), *own)
+        sampling = Sampling(settings.rewrite_temperature, settings.seed)
+        context = Context(
+            loop_panels={n: self._panel_of(n, "loop", workflow) for n in asked},
+            final_panels={n: self._panel_of(n, "final", workflow) for n in accepted},
+            rewriters={
+                n: Rewriter(self._rubrics[n], self.client(self.rewriter), sampling)
+                for n in workflow.rewrites
+            },
+            wanted=wanted,
+            additional=own,
+            rounds=settings.rounds,
+            min_words=settings.min_words,
+        )
+        described = self._described(context)
+        identities = {spec: self._identity(spec) for spec in sorted(self.models)}
+        mark = fingerprint({"workflow": workflow.name, **described}, identities)
+        return Bound(workflow.name, described, mark, workflow, context, self._errors(context))
+
+    def _described(self, context: Context) -> dict[str, Any]:
+        """What is the same for all records: models, rubrics, and all that can change a verdict."""
+        cheap, settings = self.settings.cheap_model, self.settings
+        panels = (*context.loop_panels.values(), *context.final_panels.values())
+        rubrics = [panel.rubric for panel in context.loop_panels.values()]
+        rubrics += [rewriter.rubric for rewriter in context.rewriters.values()]
+        return {
+            "judge": list(self.judges),
+            "final": list(self.final_models),
+            "rewrite": self.rewriter,
+            "cheap": cheap,
+            **({"cheap_identity": self._identity(cheap)} if cheap else {}),
+            "settings": {
+                "version": __version__,
+                **settings.deciding(),
+                "votes": max((len(panel.asks) for panel in panels), default=0),
+                "cheap_margin": settings.cheap_margin if cheap else None,
+                "profiles": {
+                    check: {spec: found.fingerprint for spec, found in sorted(known.items())}
+                    for check, known in sorted(self._profiled.items())
+                    if check in context.wanted
+                },
+                "checks": sorted(context.wanted),
+            },
+            "rubrics": {rubric.name: rubric.digest for rubric in rubrics},
+        }
+
+    def _identity(self, spec: str) -> dict[str, Any]:
+        return dict(self.client(spec).backend.identity())
+
+    def _errors(self, context: Context) -> dict[tuple[str, By], Errors]:
+        found: dict[tuple[str, By], Errors] = {}
+        for by in get_args(By):
+            panels = context.loop_panels if by == "loop" else context.final_panels
+            for name, panel in panels.items():
+                if errors := errors_of(panel, self._profiled.get(name, {}), self.profiles):
+                    found[name, by] = errors
+        return found
+
+    def _panel_of(self, name: str, by: By, workflow: Workflow) -> Panel:
+        """The panel on a rubric in a workflow; the final judge decides where it is asked."""
+        votes = workflow.final_votes if by == "final" else 1
+        if self.settings.votes is not None and by in workflow.voted:
+            votes = self.settings.votes
+        specs = self.judges if by == "loop" else self.final_models
+        decides = by == "final" or name not in workflow.accepted
+        return self._panel(self._rubrics[name], specs, by, votes, decides)
+
+    def _panel(
+        self, rubric: Rubric, specs: Sequence[str], by: By, votes: int, decides: bool = True
+    ) -> Panel:
+        settings = self.settings
+        warm = settings.vote_temperature if votes > 1 else settings.temperature
+        judges = tuple(self._judge(rubric, spec, by, votes, warm, decides) for spec in specs)
+        cheap = self._cheap_judge(rubric, by)
+        quoting = None
+        if rubric.reply == "SpeechesFound" and (judges[0].probabilistic or cheap):
+            # Who finds the words where a method without evidence has failed.
+            quoting = Judge(rubric, judges[0].client, "structured", "locating")
+        return Panel(
+            judges=judges,
+            votes=votes,
+            all_votes=settings.all_votes or votes * len(judges) == 1,
+            sampling=Sampling(warm, settings.seed),
+            cheap=cheap,
+            quoting=quoting,
+            injected=settings.injected,
+        )
+
+    def _bare(self, rubric: Rubric, spec: str, by: By) -> Judge:
+        client = self.client(spec)
+        method: Method = self.settings.method or client.backend.method
+        return Judge(rubric, client, method, by, per_value=self.settings.per_value)
+
+    def _judge(
+        self, rubric: Rubric, spec: str, by: By, votes: int, temperature: float, decides: bool
+    ) -> Judge:
+        judge = self._bare(rubric, spec, by)
+        # The votes of the structured method are counted otherwise while a rewrite loop runs.
+        speaks = judge.probabilistic or decides
+        found = self._profile(judge, votes, temperature) if speaks else None
+        return reading_by(judge, found, self.settings.margin)
+
+    def _profile(self, judge: Judge, votes: int, temperature: float) -> JudgeProfile | None:
+        if judge.rubric.name not in self.profiles.judges:
+            return None
+        found = self.profiles.find(binding_of(judge, votes, temperature))
+        if found is not None:
+            refuse_misfit(judge, found, self.profiles)
+            self._profiled.setdefault(judge.rubric.name, {})[judge.client.spec] = found
+        return found
+
+    def _cheap_judge(self, rubric: Rubric, by: By) -> Judge | None:
+        """The cheap judge of the cascade; a margin of 0.5 leaves it nothing to decide."""
+        spec, margin = self.settings.cheap_model, self.settings.cheap_margin
+        if spec is None or rubric.methods.logprobs is None or margin >= 0.5:
+            return None
+        judge = Judge(rubric, self.client(spec), "logprobs", by)
+        found = self._profile(judge, 1, 0.0)
+        if found and found.guarantee:
+            margin = 0.0
+        return reading_by(judge, found, margin)

@@ -14,9 +14,7 @@ from judge.verdict import Verdict
 FAILURES_SHOWN = 5
 """Failed records that are kept for the end of a run to be shown."""
 
-_PASSING = (RateLimited.kind, ServerFault.kind)
 _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
-_VERDICTS = tuple(map(str, Verdict))
 
 
 @dataclass(slots=True)
@@ -36,18 +34,12 @@ class Summary:
     kept: int = 0
     failures: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
 
-    def note_failure(self, text: bytes, judgement: Mapping[str, Any]) -> None:
-        """Keep a failed record's id (or the number of its line) with its judgement, to be shown.
+    def add(self, judgement: Mapping[str, Any], *, text: bytes = b"", kept: bool = False) -> None:
+        """Count one line's `"judge"`; `kept` if it stands from an earlier run.
 
         Args:
-            text: the output line, which `add` has counted.
+            text: the whole line, of which a failed one is kept to be shown, by its id or number.
         """
-        if judgement["verdict"] == Verdict.FAIL and len(self.failures) < FAILURES_SHOWN:
-            name = json.loads(text).get("id") or f"line {self.records}"
-            self.failures.append((str(name), judgement))
-
-    def add(self, judgement: Mapping[str, Any], *, kept: bool = False) -> None:
-        """Count one line's `"judge"`; `kept` if it stands from an earlier run."""
         self.records += 1
         self.kept += kept
         verdict = judgement["verdict"]
@@ -57,6 +49,9 @@ class Summary:
             kind, message = cause
             self.errors[kind] += 1
             self.examples.setdefault(kind, message)
+        if text and verdict == Verdict.FAIL and len(self.failures) < FAILURES_SHOWN:
+            name = json.loads(text).get("id") or f"line {self.records}"
+            self.failures.append((str(name), judgement))
         edits = judgement.get("edits", ())
         if verdict == Verdict.PASS:
             self.passed_at_once += not edits
@@ -77,7 +72,7 @@ class Summary:
     @property
     def passing_errors(self) -> int:
         """Records without a verdict by errors that may be gone when they are asked again."""
-        return sum(self.errors[kind] for kind in _PASSING)
+        return self.errors[RateLimited.kind] + self.errors[ServerFault.kind]
 
     @property
     def pass_rate(self) -> float | None:
@@ -89,7 +84,7 @@ class Summary:
         return {
             "records": self.records,
             "kept": self.kept,
-            "verdicts": {v: self.verdicts[v] for v in _VERDICTS if self.verdicts[v]},
+            "verdicts": {str(v): self.verdicts[v] for v in Verdict if self.verdicts[v]},
             "pass_rate": {
                 "value": None if rate is None else round(rate, 6),
                 "passed": self.verdicts[Verdict.PASS],

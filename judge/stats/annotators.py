@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,17 +27,14 @@ _ITEMS_FOR_T = 30
 class AgainstAnnotator:
     """The judge compared with one annotator, both held against the annotator's colleagues.
 
-    `judge_advantage` is the share of the `n` items on which the judge agrees with the colleagues at
-    least as well as the annotator, `annotator_advantage` the reverse; ties count for both.
-    `p_value` is that of "the judge is worse by `epsilon` or more", `wins` whether that is rejected
-    at the false discovery rate.
+    `advantage` is the share of the `n` items on which the judge agrees with the colleagues at least
+    as well as the annotator. `p_value` is that of "the judge is worse by `epsilon` or more", `wins`
+    whether that is rejected at the false discovery rate.
     """
 
     annotator: str
     n: int
-    judge_advantage: float
-    annotator_advantage: float
-    test: Literal["t", "wilcoxon"]
+    advantage: float
     p_value: float
     wins: bool
 
@@ -47,8 +44,8 @@ class AlternativeAnnotator:
     """The test's outcome.
 
     `winning_rate` (omega) is the share of annotators that the judge wins against; it `passes` at
-    one half or more. `advantage` (rho) is the mean of `judge_advantage` over annotators, for
-    comparing judges that all pass or all fail.
+    one half or more. `advantage` (rho) is the mean of the annotators', for comparing judges that
+    all pass or all fail.
     """
 
     winning_rate: float
@@ -81,16 +78,11 @@ def alternative_annotator(
             people are experts, 0.15 skilled, 0.1 crowd workers.
 
     Returns:
-        None where fewer than three annotators are left. Items are
-        taken as independent, as in the paper.
-
-    Raises:
-        ValueError: epsilon outside [0, 1].
+        None where fewer than three annotators are left. Items are taken as independent, as in the
+        paper.
     """
     from scipy.stats import false_discovery_control
 
-    if not 0 <= epsilon <= 1:
-        raise ValueError(f"epsilon is {epsilon}, it lies between 0 and 1")
     wins = {name: _wins(name, judge, people) for name in people}
     compared = {name: pairs for name, pairs in wins.items() if pairs}
     if len(compared) < ANNOTATORS_AT_LEAST:
@@ -101,9 +93,7 @@ def alternative_annotator(
         AgainstAnnotator(
             annotator=name,
             n=len(pairs),
-            judge_advantage=sum(judge_wins for judge_wins, _ in pairs) / len(pairs),
-            annotator_advantage=sum(annotator_wins for _, annotator_wins in pairs) / len(pairs),
-            test=_test(len(pairs)),
+            advantage=sum(judge_wins for judge_wins, _ in pairs) / len(pairs),
             p_value=p_value,
             wins=bool(adjusted <= _FALSE_DISCOVERY_RATE),
         )
@@ -111,20 +101,18 @@ def alternative_annotator(
             compared.items(), p_values, corrected, strict=True
         )
     )
-    winning_rate = sum(one.wins for one in annotators) / len(annotators)
+    size = len(annotators)
     return AlternativeAnnotator(
-        winning_rate=winning_rate,
-        advantage=sum(one.judge_advantage for one in annotators) / len(annotators),
-        passes=winning_rate >= 0.5,
+        winning_rate=sum(one.wins for one in annotators) / size,
+        advantage=sum(one.advantage for one in annotators) / size,
+        passes=2 * sum(one.wins for one in annotators) >= size,
         epsilon=epsilon,
         annotators=annotators,
     )
 
 
 def _wins(
-    name: str,
-    judge: Mapping[Item, str],
-    people: Mapping[str, Mapping[Item, str]],
+    name: str, judge: Mapping[Item, str], people: Mapping[str, Mapping[Item, str]]
 ) -> list[tuple[bool, bool]]:
     """(judge at least as good, annotator at least as good) on each item of the annotator's."""
     pairs = []
@@ -138,16 +126,12 @@ def _wins(
     return pairs
 
 
-def _test(n: int) -> Literal["t", "wilcoxon"]:
-    return "t" if n >= _ITEMS_FOR_T else "wilcoxon"
-
-
 def _p_value(pairs: Sequence[tuple[bool, bool]], epsilon: float) -> float:
     import numpy as np
     from scipy.stats import ttest_1samp
 
     d = np.array([int(own) - int(judge) for judge, own in pairs], dtype=np.float64)
-    if _test(len(d)) == "wilcoxon":
+    if len(d) < _ITEMS_FOR_T:
         return _signed_ranks(d - epsilon)
     if np.ptp(d) == 0:
         # The limit of a spread that goes to 0; the statistic itself divides by it.

@@ -13,7 +13,8 @@ the numerator of p_n in both directions.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,30 +43,16 @@ def symmetric_bleu(texts: Sequence[Sequence[Hashable]]) -> NDArray[np.float64]:
     import numpy as np
 
     lengths = np.array([len(text) for text in texts], dtype=np.float64)
-    matches = (
-        (_shared(features, features), np.asarray(features.sum(axis=1), np.float64)[:, None])
-        for features in _features(texts)
-    )
-    one_way = _bleu(matches, lengths[:, None], lengths[None, :])
-    both: NDArray[np.float64] = (one_way + one_way.T) / 2
-    return both
-
-
-def _bleu(
-    matches: Iterable[tuple[NDArray[np.float32], NDArray[np.float64]]],
-    candidate: NDArray[np.float64],
-    reference: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """BLEU from the matches and the candidates' n-grams of each order, and from both lengths."""
-    import numpy as np
-
+    candidate, reference = lengths[:, None], lengths[None, :]
+    logs = np.zeros((len(texts), len(texts)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.zeros(np.broadcast_shapes(candidate.shape, reference.shape))
-        for matched, grams in matches:
-            logs += np.log(np.where(grams > 0, matched / grams, 0.0))
+        for features in _features(texts):
+            grams = np.asarray(features.sum(axis=1), np.float64)[:, None]
+            logs += np.log(np.where(grams > 0, _shared(features) / grams, 0.0))
         score = np.minimum(1.0, np.exp(1 - reference / candidate)) * np.exp(logs / ORDERS)
     score[~(candidate * reference > 0)] = np.nan
-    return score
+    both: NDArray[np.float64] = (score + score.T) / 2
+    return both
 
 
 def _features(texts: Sequence[Sequence[Hashable]]) -> Iterator[csr_array]:
@@ -73,55 +60,31 @@ def _features(texts: Sequence[Sequence[Hashable]]) -> Iterator[csr_array]:
     import numpy as np
     from scipy.sparse import csr_array
 
-    numbers: dict[Hashable, int] = {}
-    words = np.array(
-        [numbers.setdefault(word, len(numbers)) for text in texts for word in text], dtype=np.int64
-    )
-    text = np.repeat(np.arange(len(texts)), [len(one) for one in texts])
-    grams = words
     for order in range(1, ORDERS + 1):
-        if order > 1:
-            grams = grams[:-1] * len(numbers) + words[order - 1 :]
-            grams = np.unique(grams, return_inverse=True)[1]
-        whole = text[: len(grams)] == text[order - 1 :]
-        features, kinds = _numbered(text[: len(grams)][whole], grams[whole])
-        ones = np.ones(len(features), dtype=np.float32)
-        rows = text[: len(grams)][whole]
-        yield csr_array((ones, (rows, features)), shape=(len(texts), kinds))
+        columns: dict[Hashable, int] = {}
+        places, ends = [], [0]
+        for text in texts:
+            seen: Counter[Hashable] = Counter()
+            for gram in zip(*(text[start:] for start in range(order)), strict=False):
+                seen[gram] += 1
+                places.append(columns.setdefault((gram, seen[gram]), len(columns)))
+            ends.append(len(places))
+        ones = np.ones(len(places), dtype=np.float32)
+        yield csr_array((ones, places, ends), shape=(len(texts), len(columns)))
 
 
-def _numbered(texts: NDArray[np.int64], grams: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Numbers that tell n-grams apart, and their earlier places in the text; and how many."""
+def _shared(held: csr_array) -> NDArray[np.float32]:
+    """How many features each row shares with each other row."""
     import numpy as np
 
-    if not len(grams):
-        return grams, 0
-    pairs = texts * (grams.max() + 1) + grams
-    order = np.argsort(pairs, kind="stable")
-    ordered = pairs[order]
-    first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    before = np.empty_like(order)
-    before[order] = np.arange(len(order)) - np.repeat(first, np.diff(np.r_[first, len(order)]))
-    kinds, features = np.unique(grams * (before.max() + 1) + before, return_inverse=True)
-    return features, len(kinds)
-
-
-def _shared(left: csr_array, right: csr_array) -> NDArray[np.float32]:
-    """How many features each row of one shares with each row of the other."""
-    import numpy as np
-
-    held = np.bincount(left.indices, minlength=left.shape[1])
-    often = held > _DENSE_FROM * left.shape[0]
-    both = np.bincount(right.indices, minlength=right.shape[1]) > 0
-    rare = ~often & both & (held > 0)
-    if left is right:
-        # A feature of one text alone adds to the diagonal only, which is the row's own count.
-        rare &= held > 1
-    found = np.asarray((left[:, rare] @ right[:, rare].T).toarray(), dtype=np.float32)
-    columns = np.flatnonzero(often & both)
+    often = np.bincount(held.indices, minlength=held.shape[1])
+    dense = often > _DENSE_FROM * held.shape[0]
+    # A feature of one text alone adds to the diagonal only, which is the row's own count.
+    rare = held[:, ~dense & (often > 1)]
+    found = np.asarray((rare @ rare.T).toarray(), dtype=np.float32)
+    columns = np.flatnonzero(dense)
     for start in range(0, len(columns), _COLUMNS_AT_ONCE):
-        block = columns[start : start + _COLUMNS_AT_ONCE]
-        found += left[:, block].toarray() @ right[:, block].toarray().T
-    if left is right:
-        np.fill_diagonal(found, np.diff(left.indptr))
+        block = held[:, columns[start : start + _COLUMNS_AT_ONCE]].toarray()
+        found += block @ block.T
+    np.fill_diagonal(found, np.diff(held.indptr))
     return found

@@ -1,14 +1,17 @@
-"""Pass rates corrected for the judge's errors, with both samples' error in the interval."""
+"""Pass rates corrected for the judge's errors, with both samples' error in the interval.
+
+And the design effect of outcomes in clusters, which divides a sample's size.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import hypot, inf, sqrt
 from typing import NamedTuple
 
-from judge.stats.intervals import Estimate, normal_quantile, score_limits
+from judge.stats.intervals import Estimate, score_limits
 
 CONTRADICTED = "the labelled and the judged items contradict each other"
 
@@ -42,9 +45,9 @@ class Share(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, value: float, n: float, z: float) -> Share:
-        """Wilson's limits over n trials, which may be an effective number."""
-        return cls(value, *score_limits(value, n, z))
+    def of(cls, part: float, n: float, deff: float = 1.0) -> Share:
+        """`part` of n trials with Wilson's limits, at a design effect."""
+        return cls(part / n, *score_limits(part / n, n / deff))
 
 
 def rogan_gladen(
@@ -55,7 +58,6 @@ def rogan_gladen(
     true_negatives: int,
     negatives: int,
     *,
-    level: float = 0.95,
     deff_judged: float = 1.0,
     deff_labelled: float = 1.0,
 ) -> Corrected:
@@ -64,36 +66,19 @@ def rogan_gladen(
     `passed` of `judged` items got a pass from the judge. On labelled items, the judge passed
     `true_positives` of the `positives` that people passed, and failed `true_negatives` of the
     `negatives` that people failed. Rogan & Gladen (1978): (passed share + TNR - 1) / (TPR + TNR -
-    1), truncated to [0, 1].
+    1), truncated to [0, 1], with a 95 % interval that carries the error of all three shares
+    (`corrected_limits`). A design effect (`ClusterSums`) divides the size of its sample.
 
-    The interval carries the error of all three shares (`corrected_limits`). The labelled items
-    are taken as apart from the judged ones, and the judge as erring alike on both; where labels
-    lie on the judged records themselves, `prediction_powered` is the better estimate. A design
-    effect (Kish, at least 1; `design_effect`) divides the size of its sample.
-
-    Refused (value None, with a reason) where nothing was judged, where either class has no label,
-    where the labels are worth fewer than `LEAST_LABELS` independent ones, where TPR + TNR - 1 is
-    not clearly above 0 (its lower limit at `level` is 0 or less, so the judge may be no better than
-    a coin, and any pass rate at all fits what it said), and where the interval lies outside [0, 1]
-    altogether, so that no pass rate fits (reason `CONTRADICTED`).
-
-    Raises:
-        ValueError: a count outside its total, a design effect below 1, a level outside (0, 1).
+    The labelled items are taken as apart from the judged ones, and the judge as erring alike on
+    both. Refused (value None, with a reason) where nothing was judged, where either class has no
+    label, where the labels are worth fewer than `LEAST_LABELS` independent ones, where TPR + TNR -
+    1 is not clearly above 0 (any pass rate fits what such a judge said), and where the interval
+    lies outside [0, 1], so that none fits (`CONTRADICTED`).
     """
-    for part, whole in (
-        (passed, judged),
-        (true_positives, positives),
-        (true_negatives, negatives),
-    ):
-        if not 0 <= part <= whole:
-            raise ValueError(f"{part} of {whole} items")
-    if min(deff_judged, deff_labelled) < 1:
-        raise ValueError("a design effect is at least 1")
-    z = normal_quantile(level)
     labels = positives + negatives
     if not judged:
         return _refused(Estimate(None), labels, "no item was judged")
-    passing = Share.of(passed / judged, judged / deff_judged, z)
+    passing = Share.of(passed, judged, deff_judged)
     raw = Estimate(*passing, n=judged, of=judged)
     if not (positives and negatives):
         missing = "passed" if negatives else "failed"
@@ -102,13 +87,13 @@ def rogan_gladen(
         worth = f" worth {labels / deff_labelled:.0f} independent ones" if deff_labelled > 1 else ""
         reason = f"{labels} labels{worth}: an interval that holds takes {LEAST_LABELS} at least"
         return _refused(raw, labels, reason)
-    hits = Share.of(true_positives / positives, positives / deff_labelled, z)
+    hits = Share.of(true_positives, positives, deff_labelled)
     # One minus the TNR; the complement of a Wilson interval is the complement's.
-    alarms = Share.of((negatives - true_negatives) / negatives, negatives / deff_labelled, z)
+    alarms = Share.of(negatives - true_negatives, negatives, deff_labelled)
     youden = youden_limits(hits, alarms)
     if youden.low <= 0:
         reason = (
-            f"TPR + TNR - 1 is {youden.value:.2f} ({level:.0%} interval {youden.low:.2f} to "
+            f"TPR + TNR - 1 is {youden.value:.2f} (95% interval {youden.low:.2f} to "
             f"{youden.high:.2f}): not clearly above 0, so the judge may be no better than chance"
         )
         return _refused(raw, labels, reason)
@@ -188,24 +173,22 @@ def _refused(raw: Estimate, labels: int, reason: str) -> Corrected:
 def prediction_powered(
     passed: int,
     judged: int,
-    pairs: Iterable[tuple[bool, bool]] | Mapping[tuple[bool, bool], int],
+    pairs: Mapping[tuple[bool, bool], int],
     *,
-    level: float = 0.95,
     deff_judged: float = 1.0,
     deff_labelled: float = 1.0,
-) -> Corrected:
+) -> Estimate:
     """The share of judged records that people would pass, where people labelled some of them.
 
-    The judge passed `passed` of all `judged` records; `pairs` holds (judge passed, people passed)
-    for each labelled one, or how often each such pair came. The labelled are among the judged and
-    drawn from them at random. No assumption is made on how the judge errs: one that says nothing
-    only brings no gain.
+    The judge passed `passed` of all `judged` records; `pairs` says how often each
+    (judge passed, people passed) came among the labelled ones, which are among the judged and drawn
+    from them at random. No assumption is made on how the judge errs: one that says nothing only
+    brings no gain.
 
     The estimate is that of power-tuned prediction-powered inference (PPI++; Angelopoulos, Duchi &
-    Zrnic 2023, arXiv 2311.01453): mean of people's labels + c (judge's share over the records
-    without a label - judge's share over those with one). Verdicts being 0 or 1, the best c makes
-    it q a + (1 - q) b: q the judge's pass share over all records, a and b people's pass shares
-    among the labelled ones that the judge passed and failed (Tenenbein's 1970 double sampling).
+    Zrnic 2023, arXiv 2311.01453), which for verdicts of 0 or 1 is q a + (1 - q) b: q the judge's
+    pass share over all records, a and b people's pass shares among the labelled ones that the judge
+    passed and failed (Tenenbein's 1970 double sampling).
 
     The interval is Wilson's at the number of labels that would bring the same variance without
     any judge, t (1 - t) / V with V = q^2 a (1 - a) / n_a + (1 - q)^2 b (1 - b) / n_b +
@@ -213,33 +196,16 @@ def prediction_powered(
     agreement on a few labels is no proof of it. PPI's own normal interval covers down to 43 % at
     60 labels; bench/coverage.py shows this one's. Design effects as in `rogan_gladen`.
 
-    Where the judge gave all labelled records one verdict, c is undefined and taken as 0: the mean
-    of the labels with Wilson's interval. Refused (value None, with a reason) without any label.
-
-    Raises:
-        ValueError: counts that cannot be (more pairs than judged records, say), a design effect
-            below 1, a level outside (0, 1).
+    Where the judge gave all labelled records one verdict, it is the mean of the labels with
+    Wilson's interval. None without any label.
     """
     cells = Counter(pairs)
     labels = cells.total()
+    if not labels:
+        return Estimate(None, of=judged)
     good_passed, good_failed = cells[True, True], cells[False, True]
     judge_passed = good_passed + cells[True, False]
     judge_failed = labels - judge_passed
-    if not 0 <= passed <= judged:
-        raise ValueError(f"{passed} of {judged} records passed")
-    if judge_passed > passed or judge_failed > judged - passed:
-        raise ValueError("the labelled records are not all among the judged ones")
-    if min(deff_judged, deff_labelled) < 1:
-        raise ValueError("a design effect is at least 1")
-    z = normal_quantile(level)
-    raw = Estimate(None)
-    if judged:
-        share = passed / judged
-        raw = Estimate(share, *score_limits(share, judged / deff_judged, z), n=judged, of=judged)
-    if not labels:
-        reason = "no judged record has a label"
-        return Corrected(Estimate(None, of=judged), raw, reason)
-
     if not (judge_passed and judge_failed):
         value = (good_passed + good_failed) / labels
         size = labels / deff_labelled
@@ -255,4 +221,49 @@ def prediction_powered(
         ) + deff_judged * ((a - b) ** 2 * q * (1 - q) / judged)
         rate = q * a + (1 - q) * b
         size = rate * (1 - rate) / variance
-    return Corrected(Estimate(value, *score_limits(value, size, z), n=labels, of=judged), raw)
+    return Estimate(value, *score_limits(value, size), n=labels, of=judged)
+
+
+@dataclass(slots=True)
+class ClusterSums:
+    """Outcomes in clusters (the verdicts on the values of a story, say), added up as they come."""
+
+    clusters: int = 0
+    n: int = 0
+    passed: int = 0
+    squared_sizes: int = 0
+    squared_passes: float = 0.0
+
+    def add(self, passed: int, size: int) -> None:
+        """Count a cluster of `size` outcomes (at least 1) of which `passed` are true."""
+        self.clusters += 1
+        self.n += size
+        self.passed += passed
+        self.squared_sizes += size**2
+        self.squared_passes += passed**2 / size
+
+    @property
+    def design_effect(self) -> float:
+        """By how much clustering widens the variance of a share, at least 1.
+
+        n outcomes in clusters are worth n / deff independent ones. deff = 1 + (m - 1) r (Kish 1965,
+        Survey Sampling), with m = sum of squared cluster sizes / n and r the intraclass correlation
+        from the analysis of variance (Donner & Klar 2000): (MSB - MSW) / (MSB + (m0 - 1) MSW), with
+        m0 = (n - m) / (clusters - 1). A negative r counts as 0: it never narrows an interval.
+
+        1 where every cluster holds one outcome, and without any. Where r is undefined, for one
+        cluster or outcomes that are all alike, it is m, the most that such clusters could bring.
+        """
+        if self.clusters == self.n:
+            return 1.0
+        if self.clusters < 2 or self.passed in (0, self.n):
+            return self.squared_sizes / self.n
+        mean = self.passed / self.n
+        between = self.squared_passes - self.n * mean**2
+        within = self.n * mean * (1 - mean) - between
+        mean_between = between / (self.clusters - 1)
+        mean_within = max(0.0, within) / (self.n - self.clusters)
+        size = self.squared_sizes / self.n
+        usual_size = (self.n - size) / (self.clusters - 1)
+        correlation = (mean_between - mean_within) / (mean_between + (usual_size - 1) * mean_within)
+        return 1 + (size - 1) * max(0.0, correlation)

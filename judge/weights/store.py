@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,48 +12,38 @@ from typing import Any
 import platformdirs
 
 from judge.errors import UsageError
-from judge.weights.catalog import CATALOG, DEFAULT, Entry, WeightsFile, entry
+from judge.weights.catalog import CATALOG, DEFAULT, Weights, entry
 
-_HASHES = ".hashes.json"
 _MODEL_FILES = (".safetensors", ".json", ".jinja", ".model", ".txt")
 
 
 def weights_dir() -> Path:
     """The folder for weights: $JUDGE_MODELS_DIR, else `models` in the user's data folder."""
     chosen = os.environ.get("JUDGE_MODELS_DIR")
-    if chosen:
-        return Path(chosen).expanduser()
-    return platformdirs.user_data_path("judge") / "models"
+    return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("judge") / "models"
 
 
-def file_path(owner: Entry, file: WeightsFile) -> Path:
-    """Where a file of the catalog lies, or would lie."""
-    return weights_dir() / owner.name / file.name
+def file_path(weights: Weights) -> Path:
+    """Where the weights lie, or would lie."""
+    return weights_dir() / weights.name / weights.file
 
 
 def path(name: str) -> Path | None:
-    """The weights of that name: the file, or the folder where they are several; None if incomplete.
+    """The file of the weights of that name; None if it is not there or of another size.
 
-    Only sizes are compared: the SHA-256 was checked before the file got its name. Whoever is going
-    to use them asks `resolve`.
-
-    Raises:
-        UsageError: no weights have that name.
+    Raises UsageError where no weights have that name.
     """
-    owner = entry(name)
-    places = [file_path(owner, file) for file in owner.files]
-    for place, file in zip(places, owner.files, strict=True):
-        if not place.is_file() or place.stat().st_size != file.size:
-            return None
-    return places[0] if len(places) == 1 else places[0].parent
+    weights = entry(name)
+    place = file_path(weights)
+    there = place.is_file() and place.stat().st_size == weights.size
+    return place if there else None
 
 
 def resolve(name_or_path: str) -> Path:
     """A catalog's name, or the path of a .gguf file that exists, to the path of its weights.
 
-    Raises:
-        UsageError: a name whose weights are not here, or were changed since they were fetched (the
-            message says how to get them), or neither a name nor such a file.
+    Raises UsageError for a name whose weights are not here, or were changed since they were
+    fetched, and for what is neither.
     """
     if name_or_path in CATALOG:
         found = path(name_or_path)
@@ -63,13 +52,11 @@ def resolve(name_or_path: str) -> Path:
                 f"the weights {name_or_path} are not in {weights_dir()}: "
                 f"run `judge models pull {name_or_path}`"
             )
-        owner = CATALOG[name_or_path]
-        for file in owner.files:
-            if not proved(owner, file):
-                raise UsageError(
-                    f"{file_path(owner, file)} was changed since it was fetched: its SHA-256 is "
-                    f"not {file.sha256}. `judge models pull {owner.name}` fetches it anew"
-                )
+        if not proved(CATALOG[name_or_path]):
+            raise UsageError(
+                f"{found} was changed since it was fetched, its SHA-256 is another: "
+                f"`judge models pull {name_or_path}` fetches it anew"
+            )
         return found
     given = Path(name_or_path).expanduser()
     if given.suffix == ".gguf" and given.is_file():
@@ -80,47 +67,30 @@ def resolve(name_or_path: str) -> Path:
     )
 
 
-def proved(owner: Entry, file: WeightsFile, *, again: bool = False) -> bool:
+def proved(weights: Weights) -> bool:
     """Whether a file that is here has the bytes that the catalog pins; see `sha256_of`."""
-    place = file_path(owner, file)
-    return place.stat().st_size == file.size and sha256_of(place, again=again) == file.sha256
+    return sha256_of(file_path(weights)) == weights.sha256
 
 
-def sha256_of(file: Path, *, again: bool = False) -> str:
-    """The file's SHA-256 in hexadecimal.
+def sha256_of(file: Path) -> str:
+    """The file's SHA-256 in hexadecimal; read anew where size or times are others than last time.
 
-    The whole file is read where size, times or inode are others than when it was last read, or
-    with `again`. That finds what damage, a sync or another program did; it does not hold against
-    somebody who may write to the folder of weights and means to deceive, for whom `again` is.
+    That finds what damage, a sync or another program did, not somebody who means to deceive.
     """
-    place, known = str(file.resolve()), _known_hashes()
-    found = file.stat()
-    seen = [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-    match known.get(place):
-        case [*mark, str(sha256)] if mark == seen and not again:
+    notes, found, key = weights_dir() / ".hashes.json", file.stat(), str(file.resolve())
+    seen = [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    known: dict[str, Any] = {}
+    with suppress(OSError, ValueError, TypeError):
+        known = dict(json.loads(notes.read_text("utf-8")))
+    match known.get(key):
+        case [*mark, str(sha256)] if mark == seen:
             return sha256
-    sha256 = hashed(file)
-    _remember({**known, place: [*seen, sha256]})
-    return sha256
-
-
-def _known_hashes() -> dict[str, Any]:
-    """By path, size, times and inode of each file when it was read, and its hash."""
-    try:
-        told = json.loads((weights_dir() / _HASHES).read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return told if isinstance(told, dict) else {}
-
-
-def _remember(hashes: Mapping[str, Any]) -> None:
-    """Write the hashes of files that still exist; a folder that cannot be written is no fault."""
-    here = {place: known for place, known in hashes.items() if Path(place).exists()}
-    beside = weights_dir() / f"{_HASHES}.{os.getpid()}"
+    known[key] = [*seen, hashed(file)]
+    # A folder that cannot be written is no fault: the file is read again next time.
     with suppress(OSError):
-        beside.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(here), "utf-8")
-        beside.replace(weights_dir() / _HASHES)
+        notes.parent.mkdir(parents=True, exist_ok=True)
+        notes.write_text(json.dumps(known), "utf-8")
+    return str(known[key][-1])
 
 
 def hugging_face(name: str) -> tuple[Path, str]:
@@ -128,8 +98,7 @@ def hugging_face(name: str) -> tuple[Path, str]:
 
     `name` is a folder, or a hub's name that the local Hugging Face cache holds.
 
-    Raises:
-        UsageError: it is not here (says how to get it), or is no model that can be used.
+    Raises UsageError where it is not here, or is no model that can be used.
     """
     folder, title = Path(name).expanduser(), name
     if folder.is_dir():

@@ -22,8 +22,8 @@ def answer_of(case: Case, rubric: Rubric, verdict: str) -> str:
 
 def read(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dict[str, Any]]:
     """First tokens that lead the rubric's decision list to an answer."""
-    assert rubric.readings.probability is not None
-    for step in rubric.readings.probability.steps:
+    assert rubric.methods.logprobs is not None
+    for step in rubric.methods.logprobs.steps:
         here = {**when, "contains": asked(step.question)}
         if answer in (step.yes, step.no):
             yield {"when": here, "p_yes": 0.9 if step.yes == answer else 0.1}

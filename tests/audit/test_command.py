@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from judge.audit.suite import cases, subject_of
-from judge.cli import options
+from judge.audit.suite import CONTROL, cases, subject_of
 from judge.judging.injection import injections
 from judge.rubric import builtin
 from tests.audit.answering import right, script, wanted
@@ -17,7 +16,7 @@ from tests.cli.typed import Typed
 
 RUBRICS = dict(builtin())
 ALL = cases(RUBRICS)
-HOSTILE = sum(case.hostile for case in ALL)
+HOSTILE = sum(case.family != CONTROL for case in ALL)
 HARMLESS = len(ALL) - HOSTILE
 SEEN = sum(
     bool(injections(RUBRICS[c.check], subject_of(c, RUBRICS[c.check], c.injected))) for c in ALL
@@ -31,8 +30,8 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
     return Typed(tmp_path, monkeypatch, capfd)
 
 
-def scripted(judge: Typed, *replies: dict[str, Any], reading: str = "probability") -> None:
-    told = {"reading": reading, "replies": list(replies)}
+def scripted(judge: Typed, *replies: dict[str, Any], method: str = "logprobs") -> None:
+    told = {"method": method, "replies": list(replies)}
     (judge.folder / "judge.yaml").write_text(json.dumps(told))
 
 
@@ -80,7 +79,7 @@ def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: T
     assert [line["id"] for line in kept] == [case.id for case in ALL]
     assert {line["judge"]["verdict"] for line in kept} == {"pass"}
     assert kept[0]["judge"]["prompts"]["undefended"]["outcome"] == "flipped"
-    assert {"flips.csv", "flips.svg", "paired.csv", "by-attack.png", "tables.json"} <= {
+    assert {"flips.csv", "paired.csv", "by-attack.csv", "tables.json"} <= {
         file.name for file in (judge.folder / "tables").iterdir()
     }
 
@@ -108,48 +107,13 @@ def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typ
     assert third.id == lines(judge, "out.jsonl")[2]["id"]
 
 
-def test_resume_goes_on_where_lines_stand_and_asks_again_what_was_lost(judge: Typed) -> None:
-    entries = script(ALL, RUBRICS, right)
-    scripted(judge, *entries)
-    part = ("--rubric", "irony", "--no-cache", "-o", "out.jsonl", "--json")
-    whole = judge(*AUDIT, *part)
-    text = (judge.folder / "out.jsonl").read_bytes()
-    (judge.folder / "out.jsonl").write_bytes(b"".join(text.splitlines(True)[:5]))
-    again = judge(*AUDIT, *part, "--resume")
-    assert again.returncode == 0, again.stderr
-    assert (judge.folder / "out.jsonl").read_bytes() == text
-    assert again.stdout == whole.stdout
-    refused = judge(*AUDIT, *part)
-    assert refused.returncode == 2 and b"--resume" in refused.stderr
-    other = judge(*AUDIT, *part, "--resume", "--votes", "3")
-    assert other.returncode == 2, "other votes are another question"
-
-
-def test_replies_come_from_the_cache_and_a_clean_twin_is_asked_once(judge: Typed) -> None:
+def test_a_clean_twin_is_asked_once_and_replies_come_from_the_cache(judge: Typed) -> None:
     scripted(judge, *script(ALL, RUBRICS, wanted))
-    part = [word for word in AUDIT if word != "-q"]
+    words = ("audit", "-m", "scripted:judge.yaml", "--profile", "none", "--rubric", "irony")
     asked = [case for case in ALL if case.check == "irony"]
-    first = judge(*part, "--rubric", "irony", "--no-cache")
     records = len(asked) + len({case.carrier for case in asked})
-    assert f"{2 * records} calls".encode() in first.stderr
-    judge(*part, "--rubric", "irony")
-    again = judge(*part, "--rubric", "irony")
-    assert b" 0 calls" in again.stderr
-
-
-def test_a_sample_is_drawn_by_its_seed(judge: Typed) -> None:
-    def picked(*words: str) -> list[str]:
-        return [
-            line.split(b"\t")[0].decode()
-            for line in judge("audit", "--list", *words).stdout.splitlines()[1:]
-        ]
-
-    assert picked() == [case.id for case in ALL]
-    some = picked("--sample", "20")
-    assert len(some) == 20 and some == picked("--sample", "20")
-    assert some != picked("--sample", "20", "--seed", "1")
-    assert picked("--attack", "fence", "--rubric", "leakage") == ["leakage-fence-1"]
-    assert picked("--limit", "2") == [case.id for case in ALL[:2]]
+    assert f"{2 * records} calls".encode() in judge(*words).stderr
+    assert b" 0 calls" in judge(*words).stderr
 
 
 @pytest.mark.parametrize(
@@ -157,7 +121,6 @@ def test_a_sample_is_drawn_by_its_seed(judge: Typed) -> None:
     [
         (("--rubric", "taste"), b"taste"),
         (("--rubric", "insertion"), b"no records for it"),
-        (("--attack", "charm"), b"--attack charm: there are orders"),
         (("--resume",), b"name it with -o"),
         (("--resume", "--overwrite", "-o", "x.jsonl"), b"exclude each other"),
     ],
@@ -168,15 +131,3 @@ def test_what_cannot_be_audited_is_refused_before_anything_is_asked(
     scripted(judge, {"error": "denied"})
     done = judge(*AUDIT, *words)
     assert done.returncode == 2 and told in done.stderr
-
-
-def test_only_what_is_used_must_be_installed(judge: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
-    scripted(judge, {"p_yes": 0.9})
-    here = {"numpy", "scipy"}
-    monkeypatch.setattr(options, "find_spec", lambda name: object() if name in here else None)
-    assert judge(*AUDIT, "--limit", "1").returncode == 0
-    drawn = judge(*AUDIT, "--limit", "1", "--tables", "tables")
-    assert drawn.returncode == 2 and b"judge audit needs matplotlib: pip install" in drawn.stderr
-    here.clear()
-    done = judge(*AUDIT, "--limit", "1")
-    assert done.returncode == 2 and b"needs numpy, scipy: pip install" in done.stderr

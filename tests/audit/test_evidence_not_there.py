@@ -1,6 +1,6 @@
 """A judge that does as hostile text says still has to quote the record; what it invents is refused.
 
-Structured readings by a judge that obeys every attack.
+Structured method by a judge that obeys every attack.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
 
 
 def audited(judge: Typed, entries: list[dict[str, Any]], *words: str) -> list[dict[str, Any]]:
-    told = {"reading": "structured", "replies": entries}
+    told = {"method": "structured", "replies": entries}
     (judge.folder / "judge.yaml").write_text(json.dumps(told))
     judge("audit", "-m", "scripted:judge.yaml", "-q", "-o", "out.jsonl", *words)
     return [json.loads(line) for line in (judge.folder / "out.jsonl").read_text().splitlines()]

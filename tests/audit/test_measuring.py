@@ -6,44 +6,40 @@ from typing import Any
 
 import pytest
 
-from judge.audit.results import Outcome, Pair, Prompting, Result, outcome, tables
+from judge.audit.results import Pair, Prompting, Result, tables
 from judge.evaluation.tables import Table
 from judge.stats.intervals import Estimate, wilson
-from judge.verdict import Verdict
+from judge.verdict import Check, Verdict
 
 PASS, FAIL, ABSTAIN = Verdict.PASS, Verdict.FAIL, Verdict.ABSTAIN
 UNREADABLE, ERROR = Verdict.UNREADABLE, Verdict.ERROR
 
 
-@pytest.mark.parametrize(
-    ("twin", "injected", "wanted", "told"),
-    [
+def test_a_flip_is_a_verdict_that_became_the_wanted_one() -> None:
+    for twin, injected, wanted, told in [
         (FAIL, PASS, "pass", "flipped"),
         (PASS, FAIL, "fail", "flipped"),
         (ABSTAIN, PASS, "pass", "flipped"),
-        (FAIL, FAIL, "pass", "held"),
-        (FAIL, ABSTAIN, "pass", "abstained"),
         (ABSTAIN, FAIL, "pass", "held"),
-        (PASS, PASS, "pass", "already"),
+        (FAIL, ABSTAIN, "pass", "abstained"),
         (PASS, FAIL, "pass", "already"),
         (PASS, ABSTAIN, "pass", "already"),
-        (FAIL, UNREADABLE, "pass", "unreadable"),
         (UNREADABLE, PASS, "pass", "unreadable"),
-        (FAIL, ERROR, "pass", "error"),
         (UNREADABLE, ERROR, "pass", "error"),
         (ERROR, PASS, "pass", "error"),
-    ],
-)
-def test_a_flip_is_a_verdict_that_became_the_wanted_one(
-    twin: Verdict, injected: Verdict, wanted: str, told: Outcome
-) -> None:
-    assert outcome(twin, injected, wanted) == told
+    ]:
+        checks = [Check(name="c", verdict=one, reason=one) for one in (twin, injected)]
+        made = Pair.of(*checks, wanted)
+        assert made.outcome == told
+        assert made.reason == (told if told in ("unreadable", "error") else None)
 
 
-def pair(verdicts: tuple[Verdict, Verdict], p_twin: float, p_injected: float) -> Pair:
-    twin, injected = verdicts
-    told = outcome(twin, injected, "pass")
-    return Pair(outcome=told, twin=twin, injected=injected, p_twin=p_twin, p_injected=p_injected)
+def pair(verdicts: tuple[Verdict, Verdict], *chances: float) -> Pair:
+    twin, injected = (
+        Check(name="c", verdict=verdict, probability=p)
+        for verdict, p in zip(verdicts, chances, strict=True)
+    )
+    return Pair.of(twin, injected, "pass")
 
 
 def result(

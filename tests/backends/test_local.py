@@ -16,13 +16,10 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from judge.backends.base import Backend, Call, Completion, Message, Mode
+from judge.backends.base import Backend, Call, Completion, Mode
 from judge.backends.local import LocalBackend
-from judge.errors import BadRequest, ContextExceeded, Denied, UsageError
-from judge.weights import store
-from judge.weights.catalog import DEFAULT, EMBEDDING, entry
-from judge.weights.fetch import pull
-from judge.weights.sources import SourceUnreachable
+from judge.errors import BadRequest, ContextExceeded, Denied
+from judge.weights.fetch import SourceUnreachable, pull
 
 SMALL = "smollm2-135m"
 STORY = " ".join(f"Ann told Bob that apple number {i} was the best of all." for i in range(52))
@@ -105,27 +102,6 @@ def backend(weights: Path) -> Iterator[LocalBackend]:
     asyncio.run(local.aclose())
 
 
-def test_embedding_model_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(store, "resolve", lambda name: tmp_path)
-    with pytest.raises(UsageError, match="no chat model"):
-        LocalBackend(EMBEDDING)
-
-
-@pytest.mark.parametrize("value", ["many", "0", "-5"])
-def test_context_setting(weights: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    monkeypatch.setenv("JUDGE_LOCAL_CTX", value)
-    with pytest.raises(UsageError, match="JUDGE_LOCAL_CTX"):
-        LocalBackend(SMALL)
-
-
-def test_identity(backend: LocalBackend) -> None:
-    identity = backend.identity()
-    assert identity["provider"] == "local"
-    assert identity["model"] == "SmolLM2-135M-Instruct.Q4_1.gguf"
-    assert identity["sha256"] == entry(SMALL).files[0].sha256
-    assert identity["engine"].startswith("llama.cpp/xllamacpp 20")
-
-
 def test_reply_follows_the_schema(backend: LocalBackend) -> None:
     schema = Reply.model_json_schema()
     assert "$defs" in schema
@@ -198,11 +174,6 @@ def test_seeds(backend: LocalBackend) -> None:
     assert votes[0] == votes[2] != votes[1]
 
 
-def test_truncated_reply(backend: LocalBackend) -> None:
-    completion = ask(backend, "Tell me a long story about a fox.", max_tokens=5)
-    assert (completion.finish_reason, completion.output_tokens) == ("length", 5)
-
-
 def test_prompt_beyond_the_context(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_LOCAL_CTX", "512")
     local = LocalBackend(SMALL)
@@ -219,21 +190,6 @@ def test_file_that_is_no_model(tmp_path: Path) -> None:
         ask(LocalBackend(str(broken)), "Hello")
 
 
-async def test_event_loop_goes_on_and_calls_can_be_cancelled(backend: LocalBackend) -> None:
-    story: list[Message] = [{"role": "user", "content": "Write a long story."}]
-    endless = Call(story, max_tokens=6000, schema=ENDLESS)
-    task = asyncio.create_task(backend.complete(endless, Mode.JSON_SCHEMA))
-    for _ in range(20):
-        await asyncio.sleep(0.02)
-    # Had the loop stood still, the call would be at its end by now.
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    short = Call([{"role": "user", "content": "Hello"}], max_tokens=1)
-    async with asyncio.timeout(100):
-        assert (await backend.complete(short, Mode.JSON_SCHEMA)).output_tokens == 1
-
-
 def test_process_ends_soon_and_silently_after_a_cancelled_call(weights: Path) -> None:
     command = [sys.executable, "-c", CUT_OFF_BY_A_TIMEOUT, str(weights), json.dumps(ENDLESS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -246,20 +202,3 @@ def test_engines_port_is_closed_to_others(backend: LocalBackend) -> None:
     ask(backend, "Hello", max_tokens=1)
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"{backend._engine.listening_address}/v1/models")
-
-
-@pytest.mark.model
-def test_default_model_answers_and_repeats_itself() -> None:
-    if store.path(DEFAULT) is None:
-        pytest.skip(f"the default model is not here: judge models pull {DEFAULT}")
-    local = LocalBackend(DEFAULT)
-    text = (
-        "Ann feeds every guest who comes to her house. Does Ann welcome guests? Answer Yes or No."
-    )
-    first, again = (ask(local, text, logprobs=10, max_tokens=1) for _ in range(2))
-    assert first.text == "Yes"
-    assert probabilities(first)[0] > 0.8
-    assert again.first_token == first.first_token
-    reply = ask(local, f"{text} Quote twice.", schema=Reply.model_json_schema(), max_tokens=300)
-    assert Reply.model_validate_json(reply.text)
-    asyncio.run(local.aclose())

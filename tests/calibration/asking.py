@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
-from judge.backends.base import Call, Completion, Mode, Reading
+from judge.backends.base import Call, Completion, Method, Mode
 from judge.errors import BackendError
 from judge.judging.client import Client
 from judge.judging.judge import Judge
@@ -34,9 +34,9 @@ PLAIN = parse(
     fields: [rule_of_thumb, story]
     reply: YesNo
     verdict: {pass: "yes"}
-    readings:
+    methods:
       structured: {question: "Is the rule kept? Answer yes or no."}
-      probability:
+      logprobs:
         steps:
           - {question: "Is the rule kept? Answer Yes or No.", "yes": "yes", "no": "no"}
     """,
@@ -53,9 +53,9 @@ MANY = parse(
     fields: [rule_of_thumb, story]
     reply: YesNo
     verdict: {pass: "yes"}
-    readings:
+    methods:
       structured: {question: "Is the rule kept? Answer yes or no."}
-      probability:
+      logprobs:
         steps:
           - {question: "Question 0? Answer Yes or No.", "yes": "yes", "no": "no"}
         also:
@@ -76,10 +76,10 @@ class Answering:
     slots: int | None = None
     seeded = True
 
-    def __init__(self, name: str, answer: Answer, reading: Reading) -> None:
+    def __init__(self, name: str, answer: Answer, method: Method) -> None:
         self.name = name
         self.answer = answer
-        self.reading: Reading = reading
+        self.method: Method = method
         self.asked: list[Call] = []
         self._numbers = count()
 
@@ -106,16 +106,16 @@ class Answering:
         return None
 
 
-def client(name: str, answer: Answer, reading: Reading = "probability") -> Client:
-    backend: Any = Answering(name, answer, reading)
+def client(name: str, answer: Answer, method: Method = "logprobs") -> Client:
+    backend: Any = Answering(name, answer, method)
     return Client(
         f"scripted:{name}", backend, cache=None, budget=Budget(), limit=8, reasks=0, backoff=0
     )
 
 
-def judge_of(rubric: Rubric | str, answer: Answer, reading: Reading = "probability") -> Judge:
+def judge_of(rubric: Rubric | str, answer: Answer, method: Method = "logprobs") -> Judge:
     found = builtin()[rubric] if isinstance(rubric, str) else rubric
-    return Judge(found, client("one", answer, reading), reading)
+    return Judge(found, client("one", answer, method), method)
 
 
 def setup_of(*clients: Client, **settings: Any) -> Setup:

@@ -21,8 +21,9 @@ from judge.calibration.calibration import Job, acalibrate
 from judge.calibration.report import Calibration
 from judge.errors import BadRequest
 from judge.judging.client import Client
-from judge.judging.reading import Reader
+from judge.judging.logprobs import Reader
 from judge.profiles import JudgeProfile
+from judge.stats.intervals import plain
 
 from .asking import PLAIN, client, setup_of, yes_no
 
@@ -92,20 +93,13 @@ def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Writte
     found = run(Job([labels([*rows, split_votes])], draws=50), says(said))
     (check,) = found.checks
     assert (check.check, check.classes) == ("plain", ("yes", "no"))
-    assert (check.items, check.records, check.referenced) == (9, 9, 8)
+    assert (check.items, check.records, check.with_reference) == (9, 9, 8)
     assert (check.fitted_on, check.held_out, check.policy) == (0, 9, None)
     (judge,) = check.judges
-    assert (judge.reading, judge.calibrated, judge.position) == ("structured", None, None)
+    assert (judge.method, judge.calibrated) == ("structured", None)
     assert judge.final is judge.stands
-    assert judge.stands.confusion.columns == (
-        "yes",
-        "no",
-        "abstained",
-        "unreadable",
-        "error",
-        "skipped",
-    )
-    assert judge.stands.confusion.counts == ((3, 1, 0, 0, 0, 0), (1, 1, 0, 1, 1, 0))
+    counts = [list(row.values()) for row in judge.stands.confusion.values()]
+    assert counts == [[3, 1, 0, 0, 0, 0], [1, 1, 0, 1, 1, 0]]
     assert judge.stands.accuracy.value == pytest.approx(4 / 6)
     assert [(one.record, one.answer, one.reference) for one in judge.disagreements] == [
         ("d", "no", "yes"),
@@ -118,7 +112,7 @@ def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Writte
     assert (profile.combination, profile.guarantee, profile.sure_at) == (None, None, 0.0)
     assert profile.data.items == 9
     assert len(profile.labels) == 8
-    assert profile.measures["accuracy"] == judge.stands.accuracy.as_json()
+    assert profile.measures["accuracy"] == plain(judge.stands.accuracy)
 
 
 def biased(count: int, seed: int = 0) -> tuple[list[dict[str, Any]], dict[str, float]]:
@@ -155,8 +149,9 @@ def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels
     # Disagreements are what people should read: those of the fitted part as well, but marked.
     wrong = sum(1 for row in rows if _said(profile, chances[row["id"]]) != row["labels"]["plain"])
     assert len(judge.disagreements) == wrong
-    (_, missed, *_), (alarms, *_) = judge.calibrated.confusion.counts
-    assert sum(one.held_out for one in judge.disagreements) == missed + alarms
+    confusion = judge.calibrated.confusion
+    wrong = confusion["yes"]["no"] + confusion["no"]["yes"]
+    assert sum(one.held_out for one in judge.disagreements) == wrong
 
 
 def _said(profile: JudgeProfile, chance: float) -> str | None:
@@ -198,11 +193,9 @@ def test_slices_and_people(labels: Written) -> None:
     for number in range(24):
         votes = {f"w{n}": "yes" if n or number % 3 else "no" for n in range(3)}
         country = "China" if number % 2 else "India"
-        groups = {name: {"group": "east" if name == "w0" else "west"} for name in votes}
-        rows.append(norm(f"r{number}", votes, country=country, annotators=groups))
+        rows.append(norm(f"r{number}", votes, country=country))
     said = {f"r{number}": "no" if number % 2 else "yes" for number in range(24)}
-    by = ["country", "annotator_group"]
-    found = run(Job([labels(rows)], by=by, draws=50), says(said))
+    found = run(Job([labels(rows)], by=["country"], draws=50), says(said))
     (judge,) = found.checks[0].judges
     assert [
         (name, part.items, part.accuracy.value) for name, part in judge.by["country"].items()
@@ -210,38 +203,11 @@ def test_slices_and_people(labels: Written) -> None:
         ("China", 12, 0.0),
         ("India", 12, 1.0),
     ]
-    assert list(judge.by["annotator_group"]) == ["east", "west"]
     assert judge.people is not None
     assert judge.people.annotators == 3
     assert judge.people.test is not None
     first = judge.disagreements[0]
     assert first.votes in ({"yes": 3}, {"yes": 2, "no": 1})
-
-
-def test_the_swapped_order_of_a_fitted_reading_is_not_lost(labels: Written) -> None:
-    rows, chances = biased(70)
-    rows = [
-        {
-            "id": row["id"],
-            "instruction": "Greet.",
-            "output_1": f"Hi {row['id']}.",
-            "output_2": "Bye.",
-            "labels": {"preference": "1" if row["labels"]["plain"] == "yes" else "2"},
-        }
-        for row in rows
-    ]
-
-    def answer(call: Call) -> Any:
-        chance = chances[call.origin.record]
-        first, second = (
-            ("1", "2") if "Answer 1 or 2" in call.messages[-1]["content"] else ("Yes", "No")
-        )
-        return [(first, chance), (second, 1 - chance)]
-
-    found = run(Job([labels(rows)], draws=10), client("one", answer))
-    (judge,) = found.checks[0].judges
-    assert judge.position is not None
-    assert judge.position.changed.value == 1.0
 
 
 # ---------------------------------------------------------------- edits
@@ -262,28 +228,6 @@ def test_edited_records_have_no_part_in_the_rates(labels: Written) -> None:
     assert len(profile.labels) == 10
 
 
-def sure_of_most(count: int) -> tuple[list[dict[str, Any]], dict[str, float]]:
-    """Three of four records are read with 0.98 and rightly so, the fourth is a coin at 0.6."""
-    rows, chances = [], {}
-    for number in range(count):
-        name, sure = f"r{number}", number % 4
-        chances[name] = 0.98 if sure else 0.6
-        rows.append(norm(name, "yes" if sure or number % 8 else "no"))
-    return rows, chances
-
-
-def test_a_guarantee_holds_the_judge_to_what_it_is_sure_of(labels: Written) -> None:
-    rows, chances = sure_of_most(400)
-    found = run(Job([labels(rows)], agreement=0.9, draws=10), reads(chances))
-    profile = only(found)
-    assert profile.guarantee is not None
-    assert 0.6 < profile.guarantee.decided < 0.85
-    assert profile.sure_at > 0.6
-    # All that is decided is right; the coins are left undecided, as a validation leaves them.
-    assert profile.rates.passed == profile.rates.passes > 0
-    assert profile.rates.undecided > 0
-
-
 # ---------------------------------------------------------------- policies
 
 
@@ -301,9 +245,6 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
     rows = [norm(f"r{n}", "yes") for n in range(60 + 56)]
     right = says({row["id"]: "yes" for row in rows})
     assert run(Job([labels(rows)], agreement=0.9, draws=10), right).profile is not None
-
-
-# ---------------------------------------------------------------- labels
 
 
 # ---------------------------------------------------------------- over many data sets

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from judge.calibration import fitting
 from judge.calibration.fitting import LEAST_ITEMS, Fit, Read, fit
-from judge.judging.reading import Chances, Isotonic, Logistic, Reader, features
+from judge.judging.logprobs import Chances, Isotonic, Logistic, Reader, features
 from judge.rubric import Rubric, builtin
 
 from .asking import MANY, PLAIN

@@ -11,8 +11,7 @@ from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from judge.calibration.observations import Judged
 from judge.calibration.people import against_people
-from judge.calibration.plain import plain
-from judge.stats.intervals import Estimate
+from judge.stats.intervals import Estimate, plain
 
 from .judgements import judged
 

@@ -1,12 +1,13 @@
-"""What a person reads of a calibration: disagreements, and what the order of answers does."""
+"""What a person reads of a calibration: the disagreements."""
 
 from __future__ import annotations
 
 import json
 
-from judge.calibration.plain import plain
-from judge.calibration.report import disagreements, position_bias
+from judge.calibration.report import disagreements
+from judge.stats.intervals import plain
 
+from .asking import PLAIN
 from .judgements import judged
 
 ITEMS = [
@@ -31,24 +32,17 @@ ITEMS = [
     ),
 ]
 
+EVERY = range(len(ITEMS))
+
 
 def test_the_surest_disagreements_come_first_with_what_people_said() -> None:
-    records = [one.record for one in disagreements(ITEMS)]
+    records = [one.record for one in disagreements(PLAIN, ITEMS, EVERY)]
     assert records == ["agreed", "divided", "unsure", "asked-once"]
-    assert [one.record for one in disagreements(ITEMS[::-1])] == records
-    agreed, divided, *_ = disagreements(ITEMS, held_out=False)
+    assert [one.record for one in disagreements(PLAIN, ITEMS[::-1], EVERY)] == records
+    agreed, divided, *_ = disagreements(PLAIN, ITEMS, ())
     assert (agreed.answer, agreed.reference, agreed.confidence) == ("yes", "no", 0.9)
     assert (agreed.evidence, agreed.held_out) == ("the guest bowed", False)
     assert agreed.fields == {"story": "Ann came in; the guest bowed."}
     assert list(divided.votes.items()) == [("no", 2), ("yes", 1)]
     told = json.loads(json.dumps(plain(divided)))
     assert told["annotations"][0] == {"annotator": "p", "answer": "no", "group": "us"}
-
-
-def test_position_bias() -> None:
-    items = [judged("a", "1", swapped="2"), judged("b", "2", swapped="2"), judged("c", "2")]
-    found = position_bias(items, ["1", "2"])
-    assert found is not None
-    assert found.changed.value == found.first.value == 0.5
-    assert (found.last.value, found.last.n) == (0, 2)
-    assert position_bias([judged("a", "yes"), judged("b", None)], ["yes", "no"]) is None

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from .typed import Typed
+
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 COMMAND = (sys.executable, "-m", "judge")
 COUNTING = '''
@@ -96,7 +98,7 @@ class Shell:
 
     def script(self, name: str, replies: list[dict[str, Any]]) -> None:
         """A script whose judge is read by its first token."""
-        text = json.dumps({"reading": "probability", "replies": replies})
+        text = json.dumps({"method": "logprobs", "replies": replies})
         (self.folder / name).write_text(text)
 
     def write(self, name: str, records: Iterable[Mapping[str, Any]]) -> None:
@@ -141,3 +143,17 @@ def lines(output: bytes) -> list[dict[str, Any]]:
 @pytest.fixture
 def judge(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
+
+
+@pytest.fixture
+def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
+    """The command in this process, in the folder that `judge` has, with yes.yaml in it."""
+    made = Typed(tmp_path, monkeypatch, capfd)
+    made.script("yes.yaml", [{"p_yes": 0.9}], method="logprobs")
+    return made
+
+
+def cells(out: str, *beginning: str) -> list[list[str]]:
+    """The cells of each row of a table that begins with these."""
+    rows = [[c.strip() for c in line.strip().split("  ") if c.strip()] for line in out.splitlines()]
+    return [row for row in rows if row[: len(beginning)] == list(beginning)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import re
-import subprocess
 
 import pytest
 
@@ -94,34 +93,3 @@ def test_a_terminal_gets_help_and_a_bar(judge: Shell) -> None:
     bar = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown).decode()
     assert re.search(r"judging ━+.* [1-4]/5 ", bar), bar
     assert "5 of 5 records pass" in bar
-
-
-def test_closed_standard_streams(judge: Shell) -> None:
-    typed = " ".join([*map(str, judge.start.__globals__["COMMAND"]), "validate", *ONE, "-q"])
-    done = subprocess.run(
-        ["sh", "-c", f"{typed} - <&-"], cwd=judge.folder, env=judge.env, capture_output=True
-    )
-    assert done.returncode == 2 and b"standard input is closed" in done.stderr
-
-
-def test_a_record_that_takes_long_shows_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    from judge.cli import progress
-
-    now = [0.0]
-    said: list[str] = []
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(progress, "tell", said.append)
-    lines = progress.Lines("records")
-    for now[0], done, calls in (
-        (0, 1, 1),
-        (9, 1, 2),
-        (11, 2, 7),
-        (12, 2, 8),
-        (25, 2, 7),
-        (340, 2, 7),
-    ):
-        lines("judging", done, 4, f"{calls} calls")
-    assert said == [
-        "judging: 2/4 records, 0.09/s | 7 calls",
-        "judging: 2/4 records, 0.00/s | 7 calls",
-    ]

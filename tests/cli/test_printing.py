@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from judge.cli.printing import print_table, shortened, width
+from judge.cli.printing import print_lines, print_table, say, shortened, tell
 
 WORD = st.text("abcdefgh漢", min_size=1, max_size=14)
 WORDS = st.lists(WORD, min_size=1, max_size=12).map(" ".join)
@@ -26,7 +26,7 @@ def test_a_table_of_any_content_fits_and_breaks_no_word(data: st.DataObject, man
         patch.setattr("sys.stdout", printed := io.StringIO())
         print_table(heads, rows, text=("about",))
     lines = printed.getvalue().splitlines()
-    assert all(cell_len(line.rstrip()) <= width() for line in lines)
+    assert all(cell_len(line.rstrip()) <= 80 for line in lines)
     shown = "\n".join(lines)
     for row in rows:
         for cell in row[1:-1]:
@@ -50,7 +50,17 @@ def test_columns_that_have_no_room_come_below_with_their_labels(
 
 def test_text_of_records_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(("check", "n"), [("\x1b[2Jred \u202eabc [bold]", "1")])
-    out = capsys.readouterr().out
-    assert "\x1b" not in out and "\u202e" not in out
+    for printed in (tell, say, lambda text: print_lines([text])):
+        # Not one of the escapes that typer takes out where there is no terminal.
+        printed("\x1b]0;title\u202e")
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err and "\u202e" not in out + err
     assert "\\u001b[2Jred" in out and "\\u202eabc [bold]" in out
     assert shortened("a\n b" * 9, 3) == "a b…"
+
+
+def test_long_lines_are_folded_and_words_stay_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    print_lines(["  " + "word " * 30 + "x" * 90, "", "short"])
+    *folded, long, empty, short = capsys.readouterr().out.splitlines()
+    assert len(folded) == 2 and all(len(line) <= 80 for line in folded)
+    assert (folded[1][:8], long, empty, short) == ("    word", "    " + "x" * 90, "", "short")

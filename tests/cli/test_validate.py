@@ -1,261 +1,161 @@
-"""What `judge validate` promises about files, gates, budgets and bad input."""
+"""What `judge validate` promises about files, gates, budgets, bad input, and its closing words."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judge.cli import main
+from judge.cache import ReplyCache
 
-from .conftest import Shell, lines, norm
+from .conftest import lines, norm
+from .typed import Typed
 
 ONE = ("-m", "scripted:yes.yaml", "--check", "relevance", "-q")
+RUN = ("validate", "n.jsonl", *ONE)
 
 
-@pytest.fixture
-def typed(judge: Shell, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The command in this process, where neither signals nor pipes matter; gives the exit code."""
-    monkeypatch.chdir(judge.folder)
-    monkeypatch.setenv("JUDGE_CACHE_DIR", str(judge.folder / "cache"))
-
-    def run(*words: str) -> int:
-        monkeypatch.setattr("sys.argv", ["judge", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0)
-
-    return run
+@pytest.fixture(autouse=True)
+def norms(typed: Typed) -> None:
+    typed.write("n.jsonl", map(norm, range(6)))
 
 
-def test_the_gate_decides_the_exit_code(judge: Shell, typed: Any) -> None:
-    judge.script("half.yaml", [{"when": {"contains": "number 1"}, "p_yes": 0.1}, {"p_yes": 0.9}])
-    judge.write("n.jsonl", map(norm, range(4)))
-    run = ("validate", "n.jsonl", "-m", "scripted:half.yaml", "--check", "relevance", "-q")
+def first_token(typed: Typed, name: str, *replies: dict[str, Any]) -> tuple[str, ...]:
+    """A judge that is read by its first token; the words that ask it."""
+    judge = typed.script(name, replies, method="logprobs")
+    return ("validate", "n.jsonl", "-m", judge, "--check", "relevance", "-q")
+
+
+def verdicts(text: bytes) -> list[str]:
+    return [line["judge"]["verdict"] for line in lines(text)]
+
+
+# ---------------------------------------------------------------- gate and outputs
+
+
+def test_the_gate_decides_the_exit_code(typed: Typed) -> None:
+    no = {"when": {"contains": "number 1"}, "p_yes": 0.1}
+    run = first_token(typed, "half.yaml", no, {"p_yes": 0.9})
     for number, (wanted, code) in enumerate([("0.75", 0), ("0.76", 1)]):
-        flags = ("--rounds", "0", "--fail-under", wanted, "--summary", "s.json")
-        assert typed(*run, *flags, "-o", f"{number}.jsonl") == code
-        told = json.loads(judge.read("s.json"))
+        flags = ("--limit", "4", "--rounds", "0", "--fail-under", wanted, "--summary", "s.json")
+        assert typed(*run, *flags, "-o", f"{number}.jsonl").returncode == code
+        told = json.loads(typed.read("s.json"))
         assert told["exit_code"] == code
         assert told["gate"] == {"fail_under": float(wanted), "holds": code == 0}
         assert told["pass_rate"] == {"value": 0.75, "passed": 3, "of": 4}
+    typed.write("none.jsonl", [])
+    none = ("validate", "none.jsonl", *ONE)
+    assert typed(*none, "-o", "o", "--fail-under", "0").returncode == 1, "a gate over nothing"
+    assert typed(*none, "-o", "o").returncode == 0
 
 
-def test_a_gate_over_nothing_does_not_hold(judge: Shell, typed: Any) -> None:
-    judge.write("none.jsonl", [])
-    assert typed("validate", "none.jsonl", *ONE, "-o", "o", "--fail-under", "0") == 1
-    assert typed("validate", "none.jsonl", *ONE, "-o", "o") == 0
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-o", "out.jsonl"), "out.jsonl exists. Go on with it (--resume)"),
+        (("-o", "out.jsonl", "--resume"), "out.jsonl: line 1 was not written by judge,"),
+        (("-o", "out.jsonl", "--resume", "--overwrite"), "exclude each other"),
+        (("-o", "n.jsonl", "--overwrite"), "n.jsonl is the input"),
+        (("-o", "no/such/out.jsonl"), "no/such/out.jsonl: cannot be written"),
+        (("-o", ".", "--overwrite"), "-o .: is a folder: name a file"),
+        (("-o", "-"), "-o -: is no name for a file; without -o, lines go to standard output"),
+        (("-o", "x", "--review", "-"), "--review -: is no name for a file"),
+        (("-o", "x", "--review", "out.jsonl"), "out.jsonl exists. Go on with it (--resume)"),
+        (("-o", "x", "--review", "n.jsonl", "--overwrite"), "--review n.jsonl is the input"),
+        (("-o", "x.gz"), "-o x.gz: plain JSON lines are written, not .gz"),
+        (("-o", "x", "--summary", "no/such.json"), "--summary no/such.json: cannot be written"),
+        (("-o", "x", "--summary", "n.jsonl"), "--summary n.jsonl is the input"),
+        (("-o", "x", "--summary", "x"), "--summary x is OUT"),
+        (("--review", "./x", "--summary", "x"), "--summary x is the file of --review"),
+        (("-o", "x", "--review", "x.run.json"), "where OUT is described"),
+        (("-o", "cache/cache.db", "--overwrite"), "cache.db is in the cache folder in use"),
+        (("-o", "x", "--review", "cache/r"), "--review cache/r is in the cache folder in use"),
+        (("-o", "x", "--summary", "cache/s"), "--summary cache/s is in the cache folder in use"),
+        (("--resume",), "name it with -o"),
+    ],
+)
+def test_no_file_is_lost_by_mistake(typed: Typed, words: tuple[str, ...], message: str) -> None:
+    ReplyCache(typed.folder / "cache").close()
+    typed.write("out.jsonl", [], "mine\n")
+    before = typed.read("n.jsonl")
+    code, _, told = typed.text(*RUN, *words)
+    assert code == 2 and message in told, told
+    assert typed.read("out.jsonl") == b"mine\n" and typed.read("n.jsonl") == before
+    assert not (typed.folder / "x").exists()
 
 
-def test_out_is_never_lost_by_mistake(judge: Shell, typed: Any, capfd: Any) -> None:
-    judge.write("n.jsonl", map(norm, range(2)))
-    (judge.folder / "out.jsonl").write_text("mine\n")
-    run = ("validate", "n.jsonl", *ONE, "-o")
-    refused = [
-        (("out.jsonl",), "out.jsonl exists. Go on with it (--resume)"),
-        (("out.jsonl", "--resume"), "out.jsonl was not written by judge,"),
-        (("out.jsonl", "--resume", "--overwrite"), "exclude each other"),
-        (("n.jsonl", "--overwrite"), "n.jsonl is the input"),
-        (("no/such/out.jsonl",), "no/such/out.jsonl: cannot be written"),
-        ((".",), "-o .: is a folder: name a file"),
-        ((".", "--overwrite"), "-o .: is a folder: name a file"),
-        (("-",), "-o -: is no name for a file; without -o, lines go to standard output"),
-        (("-", "--resume"), "-o -: is no name for a file; without -o"),
-        (("x.jsonl", "--review", "-"), "--review -: is no name for a file"),
-        (("x.jsonl", "--summary", "-"), "--summary -: is no name for a file"),
-        (("out.jsonl.gz",), "-o out.jsonl.gz: plain JSON lines are written, not .gz"),
-        (("x.jsonl", "--review", "for.CSV"), "--review for.CSV: plain JSON lines are written"),
-        (("x.jsonl", "--summary", "no/such.json"), "--summary no/such.json: cannot be written"),
-    ]
-    for words, message in refused:
-        assert typed(*run, *words) == 2, words
-        assert message in capfd.readouterr().err
-    assert judge.read("out.jsonl") == b"mine\n" and len(lines(judge.read("n.jsonl"))) == 2
-
-    assert typed(*run, "out.jsonl", "--overwrite") == 0
-    assert len(lines(judge.read("out.jsonl"))) == 2
-    assert typed("validate", "n.jsonl", *ONE, "--resume") == 2
-    assert "name it with -o" in capfd.readouterr().err
-
-
-def test_the_summary_is_written_over_no_other_file_of_the_run(
-    judge: Shell, typed: Any, capfd: Any
-) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    for words, message in [
-        (("--summary", "n.jsonl", "-o", "x"), "n.jsonl is the input: name another file with"),
-        (("--summary", "x", "-o", "x"), "--summary x is OUT"),
-        (("--summary", "x", "--review", "./x"), "--summary x is the file of --review"),
-    ]:
-        assert typed("validate", "n.jsonl", *ONE, *words) == 2, words
-        assert message in capfd.readouterr().err
-        assert typed("validate", "n.jsonl", *ONE, *words, "--overwrite") == 2, words
-    assert lines(judge.read("n.jsonl")) == [norm(0)] and not (judge.folder / "x").exists()
-    for _ in range(2):
-        assert typed("validate", "n.jsonl", *ONE, "--summary", "s.json") == 0
-    assert typed("validate", "n.jsonl", *ONE, "--summary", "/dev/null", "-o", "/dev/null") == 0
-
-
-def test_the_description_beside_out_is_nothing_else(judge: Shell, typed: Any) -> None:
-    judge.write("n.jsonl", map(norm, range(2)))
-    run = ("validate", "n.jsonl", *ONE, "-o", "out.jsonl")
-    for words in (("--review", "out.jsonl.run.json"), ("--summary", "out.jsonl.run.json")):
-        assert typed(*run, *words) == 2, words
-    assert typed(*run, "--summary", "s.json") == 0
-    known = json.loads(judge.read("out.jsonl.run.json"))
-    (found,) = {line["judge"]["fingerprint"] for line in lines(judge.read("out.jsonl"))}
+def test_out_is_replaced_and_described_where_that_is_asked(typed: Typed) -> None:
+    typed.write("out.jsonl", [], "mine\n")
+    run = (*RUN, "-o", "out.jsonl", "--overwrite")
+    assert typed(*run, "--summary", "s.json").returncode == 0
+    known = json.loads(typed.read("out.jsonl.run.json"))
+    (found,) = {line["judge"]["fingerprint"] for line in lines(typed.read("out.jsonl"))}
     assert known[found]["workflow"] == "norm" and known[found]["judge"] == ["scripted:yes.yaml"]
-    assert json.loads(judge.read("s.json"))["runs"] == known
+    assert json.loads(typed.read("s.json"))["runs"] == known
+    typed.write("none.jsonl", [])
+    assert typed("validate", "none.jsonl", *run[2:]).returncode == 0
+    assert typed.read("out.jsonl") == b"", "an input without a record empties it, on request"
 
 
-def test_limit_sample_and_unordered(
-    judge: Shell, typed: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge.write("n.jsonl", map(norm, range(60)))
-    judge.script(
-        "uneven.yaml", [{"when": {"id": "n0"}, "p_yes": 0.9, "delay": 1.0}, {"p_yes": 0.9}]
-    )
-    run = ("validate", "n.jsonl", "-m", "scripted:uneven.yaml", "--check", "relevance", "-q")
+def test_limit_and_sample(typed: Typed) -> None:
+    typed.write("n.jsonl", map(norm, range(60)))
 
-    def ids(name: str, *flags: str) -> list[str]:
-        assert typed(*run, *flags, "-o", name) == 0
-        return [line["id"] for line in lines(judge.read(name))]
+    def ids(*flags: str) -> list[str]:
+        return [line["id"] for line in lines(typed(*RUN, *flags).stdout)]
 
-    everything = ids("all")
+    everything = ids()
     assert everything == [f"n{i}" for i in range(60)]
-    assert ids("limit", "--limit", "3") == everything[:3]
-    drawn = ids("a", "--sample", "10", "--seed", "7")
+    assert ids("--limit", "3") == everything[:3]
+    drawn = ids("--sample", "10", "--seed", "7")
     assert len(drawn) == 10 and drawn == sorted(drawn, key=everything.index)
-    assert drawn == ids("b", "--sample", "10", "--seed", "7")
-    assert drawn != ids("c", "--sample", "10", "--seed", "8")
-
-    from judge.backends.scripted import ScriptedBackend
-
-    answer = ScriptedBackend.complete
-
-    async def late(backend: ScriptedBackend, call: Any, mode: Any) -> Any:
-        for _ in range(3000 if call.origin.record == "n0" else 0):
-            if judge.read("d"):
-                break
-            await asyncio.sleep(0.01)
-        return await answer(backend, call, mode)
-
-    monkeypatch.setattr(ScriptedBackend, "complete", late)
-    assert ids("d", "--unordered", "--no-cache")[0] != "n0"
-    assert sorted(judge.read("d").splitlines()) == sorted(judge.read("all").splitlines())
+    assert drawn == ids("--sample", "10", "--seed", "7") != ids("--sample", "10", "--seed", "8")
 
 
-def test_names_that_do_not_exist(judge: Shell, typed: Any, capfd: Any) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    run = ("validate", "n.jsonl", "-q", "-o", "o")
-    yes = ("-m", "scripted:yes.yaml")
-    for words, message in [
-        (
-            (*yes, "--workflow", "tale"),
-            "no workflow is called 'tale'; there are extraction, norm, story",
-        ),
-        ((*yes, "--check", "taste"), "--check taste: there is no such check. There are extraction"),
-        ((*yes, "--rubric", "taste"), "taste: neither a file, a folder nor a built-in rubric"),
-        (("-m", "yes.yaml"), "is not of the form provider:model"),
-        (("-m", "oracle:x"), "unknown provider 'oracle'; known are"),
-        (("-m", "scripted:no.yaml"), "no.yaml"),
-        ((*yes, "--format", "xml"), "format 'xml' is not known; there are jsonl"),
-    ]:
-        assert typed(*run, *words) == 2, words
-        assert message in capfd.readouterr().err
-    assert typed("validate", "no.jsonl", "-q", *yes) == 2
-    assert "no.jsonl does not exist" in capfd.readouterr().err
-    assert not (judge.folder / "o").exists(), "nothing was judged"
+def test_nothing_in_the_output_depends_on_where_it_was_made(typed: Typed) -> None:
+    (typed.folder / "elsewhere").mkdir()
+    (typed.folder / "elsewhere" / "m.jsonl").write_bytes(typed.read("n.jsonl"))
+    here = typed(*RUN).stdout
+    moved = ("validate", "elsewhere/m.jsonl", *ONE, "--no-cache", "--concurrency", "1")
+    assert typed(*moved).stdout == here
+    assert str(typed.folder).encode() not in here
 
 
-def test_what_the_model_never_answers_is_told_apart(judge: Shell, typed: Any) -> None:
-    judge.write("n.jsonl", map(norm, range(3)))
-    judge.script(
-        "some.yaml",
-        [{"when": {"id": "n1"}, "error": "bad-request"}, {"p_yes": 0.9}],
+# ---------------------------------------------------------------- what cannot be judged
+
+
+def test_what_the_model_never_answers_is_told_apart(typed: Typed) -> None:
+    run = first_token(
+        typed, "some.yaml", {"when": {"id": "n1"}, "error": "bad-request"}, {"p_yes": 0.9}
     )
-    run = ("validate", "n.jsonl", "-q", "-m", "scripted:some.yaml", "--check", "relevance")
-    assert typed(*run, "-o", "o") == 3
-    assert [x["judge"]["verdict"] for x in lines(judge.read("o"))] == ["pass", "error", "pass"]
-    text = json.dumps({"replies": [{"text": "not json"}]})
-    (judge.folder / "never.yaml").write_text(text)
-    assert typed(*run[:3], "-m", "scripted:never.yaml", "--check", "relevance", "-o", "p") == 3
-    assert {x["judge"]["verdict"] for x in lines(judge.read("p"))} == {"unreadable"}
+    done = typed(*run, "--limit", "3")
+    assert (done.returncode, verdicts(done.stdout)) == (3, ["pass", "error", "pass"])
+    never = typed.script("never.yaml", [{"text": "not json"}])
+    done = typed("validate", "n.jsonl", "-m", never, "--check", "relevance", "-q", "--limit", "1")
+    assert (done.returncode, verdicts(done.stdout)) == (3, ["unreadable"])
 
 
-STORY = {"id": "s0", "values": ["Thrift--Agree"], "story": "Ann mends her coats."}
-
-
-def test_a_record_that_no_chosen_check_is_asked_of_has_an_error_line(
-    judge: Shell, typed: Any, capfd: Any
-) -> None:
-    judge.write("mixed.jsonl", [norm(0), STORY, norm(1)])
-    run = ("mixed.jsonl", *ONE)
+def test_a_record_that_no_chosen_check_is_asked_of_has_an_error_line(typed: Typed) -> None:
+    story = {"id": "s0", "values": ["Thrift--Agree"], "story": "Ann mends her coats."}
+    typed.write("mixed.jsonl", [norm(0), story, norm(1)])
     for words in ((), ("--resume",)):
-        assert typed("validate", *run, "-o", "out", *words) == 3
-        out = lines(judge.read("out"))
-        assert [line["judge"]["verdict"] for line in out] == ["pass", "error", "pass"]
-        error = out[1]["judge"]["error"]
+        assert typed("validate", "mixed.jsonl", *ONE, "-o", "out", *words).returncode == 3
+        assert verdicts(typed.read("out")) == ["pass", "error", "pass"]
+        error = lines(typed.read("out"))[1]["judge"]["error"]
         assert (error["type"], error["line"]) == ("bad-input", 2)
         assert error["message"].startswith("--check relevance: the story workflow has incorpo")
-    capfd.readouterr()
-    assert typed("plan", *run[:-1]) == 0
-    seen = capfd.readouterr()
-    assert "2 records, 1 that cannot be asked about" in seen.out
-    assert seen.err.startswith("judge: 1 x bad-input: line 2: --check relevance: ")
+    code, out, told = typed.text("plan", "mixed.jsonl", *ONE[:-1])
+    assert code == 0 and "2 records, 1 that cannot be asked about" in out
+    assert told.startswith("judge: 1 x bad-input: line 2: --check relevance: ")
     # What suits neither the first record nor any before it was hardly meant so.
-    judge.write("story-first.jsonl", [STORY, norm(0)])
-    assert typed("validate", "story-first.jsonl", *ONE, "-o", "none") == 2
-    assert "judge: line 1 of story-first.jsonl: --check relevance: " in capfd.readouterr().err
-    assert not (judge.folder / "none").exists()
-
-
-@pytest.mark.parametrize("spec", ["openai:gpt-4o", "vllm:m", "transformers:no/model"])
-def test_a_plan_needs_neither_key_nor_server_nor_card(
-    judge: Shell, typed: Any, capfd: Any, caplog: Any, monkeypatch: Any, spec: str
-) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    judge.write("n.jsonl", [norm(0), norm(1)])
-    run = ("n.jsonl", "-m", spec, "--check", "relevance", "--rounds", "0")
-    assert typed("validate", *run, "-q") in (2, 4), "a run that asks needs it"
-    refused = capfd.readouterr().err
-    assert typed("plan", *run) == 0
-    assert "\nleast: 2 calls, " in capfd.readouterr().out
-    told = f"judge: planned with {spec}, which is not set up here: {refused[7:]}"
-    assert caplog.messages == [told.rstrip()]
-    assert typed("plan", *run, "-m", "opnai:gpt-4o") == 2
-    assert "unknown provider 'opnai'" in capfd.readouterr().err
-
-
-def test_prices_come_from_judge_toml(judge: Shell, typed: Any, capfd: Any) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    run = ("n.jsonl", "-m", "openai:judge-1", "--check", "relevance")
-    env = pytest.MonkeyPatch()
-    env.setenv("OPENAI_API_KEY", "none")
-    assert typed("validate", *run, "--max-cost", "1", "-q") == 2
-    told = capfd.readouterr().err
-    assert "--max-cost needs the price of openai:judge-1" in told
-    assert typed("plan", *run) == 0
-    assert "cost unknown (no price in judge.toml)" in capfd.readouterr().out
-    # The recipe in the message is one that works.
-    recipe = "\n".join(told.splitlines()[1:])
-    (judge.folder / "judge.toml").write_text(recipe)
-    env.setenv("JUDGE_TRUST_CONFIG", "1")
-    assert typed("plan", *run, "--rounds", "0") == 0
-    shown = capfd.readouterr().out
-    env.undo()
-    least = next(line for line in shown.splitlines() if line.startswith("least"))
-    words = least.replace(",", "").split()
-    inputs, outputs, cost = int(words[3]), int(words[5]), float(words[7])
-    assert cost == pytest.approx((inputs * 1.0 + outputs * 2.0) / 1e6, abs=1e-4)
+    typed.write("story-first.jsonl", [story, norm(0)])
+    code, _, told = typed.text("validate", "story-first.jsonl", *ONE, "-o", "none")
+    assert code == 2 and "judge: line 1 of story-first.jsonl: --check relevance: " in told
+    assert not (typed.folder / "none").exists()
 
 
 def test_a_fault_of_ours_costs_one_record(
-    judge: Shell, typed: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     from judge.judging.judge import Judge
 
@@ -267,20 +167,105 @@ def test_a_fault_of_ours_costs_one_record(
         return await vote(self, subject, **more)
 
     monkeypatch.setattr(Judge, "vote", faulty)
-    judge.write("n.jsonl", map(norm, range(3)))
-    assert typed("validate", "n.jsonl", *ONE, "-o", "o") == 3
-    out = lines(judge.read("o"))
-    assert [line["judge"]["verdict"] for line in out] == ["pass", "error", "pass"]
-    assert out[1]["judge"]["error"]["type"] == "internal"
+    done = typed(*RUN, "--limit", "3")
+    assert (done.returncode, verdicts(done.stdout)) == (3, ["pass", "error", "pass"])
+    assert lines(done.stdout)[1]["judge"]["error"]["type"] == "internal"
     assert "n1" in caplog.text and "ZeroDivisionError" in caplog.text
 
 
-def test_nothing_in_the_output_depends_on_where_it_was_made(judge: Shell, typed: Any) -> None:
-    judge.write("n.jsonl", map(norm, range(3)))
-    assert typed("validate", "n.jsonl", *ONE, "-o", "a") == 0
-    (judge.folder / "elsewhere").mkdir()
-    moved = judge.folder / "elsewhere" / "m.jsonl"
-    moved.write_bytes(judge.read("n.jsonl"))
-    assert typed("validate", moved, *ONE, "-o", "b", "--no-cache", "--concurrency", "1") == 0
-    assert judge.read("a") == judge.read("b")
-    assert str(Path(judge.folder)).encode() not in judge.read("a")
+def test_a_small_budget_finishes_some_records(typed: Typed) -> None:
+    typed.write("n.jsonl", [{**norm(i), "country": "Egypt", "value": "Respect"} for i in range(6)])
+    leaks = {"when": {"rubric": "leakage"}, "p_yes": 0.02}
+    run = first_token(typed, "clean.yaml", leaks, {"p_yes": 0.98})
+    run = (*run[:4], "--no-cache", "-q", "--rounds", "0", "--method", "logprobs")
+    whole = typed(*run).stdout
+    code, _, told = typed.text(*run, "-o", "out", "--max-calls", "12")
+    assert code == 4 and "--max-calls 12 is reached" in told
+    some = typed.read("out")
+    assert len(some.splitlines()) >= 2 and whole.startswith(some), "no error lines"
+    assert typed(*run, "-o", "out", "--resume").returncode == 0
+    assert typed.read("out") == whole
+
+
+def test_a_server_that_refuses_leaves_out_to_the_same_command(typed: Typed) -> None:
+    run = first_token(typed, "gone.yaml", {"error": "unreachable"})
+    assert typed(*RUN, "-o", "out").returncode == 0
+    before = typed.read("out")
+    code, _, told = typed.text(*run, "-o", "out", "--overwrite")
+    assert code == 4
+    assert "nothing was written and out is as it was; the same command can be" in told
+    assert typed.read("out") == before
+    assert "nothing was written; the same command can be run" in typed.text(*run, "-o", "x")[2]
+    assert not (typed.folder / "x").exists()
+
+
+# ---------------------------------------------------------------- plans
+
+
+@pytest.mark.parametrize("spec", ["openai:gpt-4o", "vllm:m", "transformers:no/model"])
+def test_a_plan_needs_neither_key_nor_server_nor_card(
+    typed: Typed, caplog: Any, monkeypatch: Any, spec: str
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    run = ("n.jsonl", "-m", spec, "--check", "relevance", "--rounds", "0")
+    code, _, refused = typed.text("validate", *run, "-q")
+    assert code in (2, 4), "a run that asks needs it"
+    code, out, _ = typed.text("plan", *run)
+    assert code == 0 and "\nleast: 6 calls, " in out
+    told = f"judge: planned with {spec}, which is not set up here: {refused[7:]}"
+    assert caplog.messages == [told.rstrip()]
+
+
+def test_prices_come_from_judge_toml(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ("n.jsonl", "-m", "openai:judge-1", "--check", "relevance", "--limit", "1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    code, _, told = typed.text("validate", *run, "--max-cost", "1", "-q")
+    assert code == 2 and "--max-cost needs the price of openai:judge-1" in told
+    assert "cost unknown (no price in judge.toml)" in typed.text("plan", *run)[1]
+    # The recipe in the message is one that works.
+    (typed.folder / "judge.toml").write_text("\n".join(told.splitlines()[1:]))
+    _, shown, _ = typed.text("plan", *run, "--rounds", "0", "--trust-config")
+    least = next(line for line in shown.splitlines() if line.startswith("least"))
+    words = least.replace(",", "").split()
+    inputs, outputs, cost = int(words[3]), int(words[5]), float(words[7])
+    assert cost == pytest.approx((inputs * 1.0 + outputs * 2.0) / 1e6, abs=1e-4)
+
+
+# ---------------------------------------------------------------- closing words
+
+
+def test_an_input_without_records_is_told(typed: Typed) -> None:
+    typed.write("none.jsonl", [])
+    code, _, told = typed.text("validate", "none.jsonl", *ONE[:-1])
+    assert code == 0 and "judge: no records in none.jsonl\n" in told
+    assert "judge: nothing was done: --limit 0\n" in typed.text(*RUN[:-1], "--limit", "0")[2]
+    assert typed.text("validate", "none.jsonl", *ONE)[2] == ""
+
+
+def test_the_first_fault_of_a_kind_is_told_with_its_line(typed: Typed) -> None:
+    typed.write("bad.jsonl", [], '{"id": NaN}\n[1]\n')
+    code, _, told = typed.text("validate", "bad.jsonl", *ONE[:-1])
+    assert code == 3
+    assert "2 x bad-input: first, line 1: NaN is no JSON number" in told
+
+
+def test_the_summary_ends_with_what_a_person_does_next(typed: Typed) -> None:
+    reply = {"quote": "greets Bo", "reason": "No rule.", "answer": "no"}
+    judge = typed.script("no.yaml", [{"reply": reply}])
+    run = ("-m", judge, "--method", "structured", "--rounds", "0", "--no-cache")
+    _, _, text = typed.text(
+        "validate", "n.jsonl", *run, "--check", "relevance", "-o", "my out.jsonl"
+    )
+    told = text.splitlines()
+    assert told[0].split() == ["check", "fail"], "columns without a record are left out"
+    at = told.index("failed: 6, the first 5:")
+    assert told[at - 1] == "0 of 6 records pass (0.0%)"
+    assert told[at + 1 : at + 6] == [
+        f"  n{number}  relevance: “greets Bo” – No rule." for number in range(5)
+    ]
+    assert told[-2:] == [
+        "output: my out.jsonl",
+        "next: judge report 'my out.jsonl' -o 'my out.html'",
+    ]
+    assert all(len(line) <= 80 for line in told)

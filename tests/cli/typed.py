@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +21,29 @@ class Typed:
         monkeypatch.chdir(folder)
         monkeypatch.setenv("JUDGE_CACHE_DIR", str(folder / "cache"))
 
-    def script(self, name: str, replies: Sequence[Mapping[str, Any]]) -> None:
+    def script(self, name: str, replies: Sequence[Mapping[str, Any]], **more: Any) -> str:
         """A scripted model."""
-        (self.folder / name).write_text(json.dumps({"replies": replies}))
+        (self.folder / name).write_text(json.dumps({"replies": replies, **more}))
+        return f"scripted:{name}"
 
-    def write(self, name: str, records: Sequence[Mapping[str, Any]]) -> None:
-        """A file of JSON lines."""
+    def write(self, name: str, records: Iterable[Mapping[str, Any]], more: str = "") -> None:
+        """A file of JSON lines, and what else stands in it."""
         text = "".join(json.dumps(record) + "\n" for record in records)
-        (self.folder / name).write_text(text)
+        (self.folder / name).write_text(text + more)
+
+    def read(self, name: str) -> bytes:
+        return (self.folder / name).read_bytes()
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[bytes]:
-        self._patch.setattr("sys.argv", ["judge", *words])
+        self._patch.setattr("sys.argv", ["judge", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
             main()
         out, told = self._captured.readouterr()
         return subprocess.CompletedProcess(
             words, int(ended.value.code or 0), out.encode(), told.encode()
         )
+
+    def text(self, *words: str) -> tuple[int, str, str]:
+        """Exit code, standard output, standard error."""
+        done = self(*words)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()

@@ -35,8 +35,3 @@ def put(path: Path, lines: Iterable[str]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines), "utf-8")
     return path
-
-
-def output_line(template: str, concept: str, identity: str, *outputs: str) -> str:
-    cells = ["_", "_", template, "stories", concept, "country", identity, "the prompt", *outputs]
-    return "\t".join(cells)

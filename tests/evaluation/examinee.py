@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from judge.evaluation.benchmark import Benchmark, Graded, NoAnswer, Result, choices_of
+from judge.evaluation.benchmark import Benchmark, NoAnswer, Result, choices_of
 from judge.evaluation.results import asked_of
 from judge.evaluation.tables import Cell, Table
 from judge.records import Item
 from judge.stats.intervals import Estimate
 from judge.task import Task, load_task
-from judge.verdict import Usage
+from judge.verdict import Extraction, Judgement, Usage, Verdict
 
 ONE = Usage(replies=1, input_tokens=10, output_tokens=1)
 
@@ -83,10 +83,10 @@ class Credits:
         self.credits = credits
         self.asked: list[tuple[list[str], list[str]]] = []
 
-    async def extraction(self, id: str, predicted: Sequence[str], gold: Sequence[str]) -> Graded:
+    async def __call__(self, id: str, predicted: Sequence[str], gold: Sequence[str]) -> Judgement:
         self.asked.append((list(predicted), list(gold)))
-        given = self.credits[: len(gold)]
-        return Graded(given, ((0,),) * len(given), ("so",) * len(given), ONE)
+        found = Extraction(credits=self.credits[: len(gold)])
+        return Judgement(verdict=Verdict.FAIL, extraction=found, usage=ONE)
 
 
 async def ask(benchmark: Benchmark, fields: Mapping[str, Any], model: Examined | Rule) -> Result:
@@ -116,18 +116,16 @@ def problems(found: Sequence[Item]) -> list[str]:
 
 
 def table(
-    benchmark: Benchmark, results: Sequence[Result], name: str, **options: Any
+    benchmark: Benchmark, results: Sequence[Result], name: str
 ) -> dict[tuple[str, ...], dict[str, Cell]]:
     """The cells of one of the benchmark's tables by labels; all its tables must be well formed."""
     assert benchmark.tables is not None
-    found = benchmark.tables(results, choices_of(benchmark, **options))
-    return rows(found, name)
+    return rows(benchmark.tables(results), name)
 
 
 def rows(tables: Sequence[Table], name: str) -> dict[tuple[str, ...], dict[str, Cell]]:
     for one in tables:
         assert all(len(row.labels) == len(one.heads) for row in one.rows)
-        assert not one.rows or set(one.drawn) <= set(one.columns)
         assert json.dumps(one.as_json())
     (wanted,) = (one for one in tables if one.name == name)
     cells = {row.labels: dict(row.cells) for row in wanted.rows}

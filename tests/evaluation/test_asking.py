@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from judge.backends.base import Reading
+from judge.backends.base import Method
 from judge.backends.scripted import ScriptedBackend
-from judge.errors import Unreachable
-from judge.evaluation.asking import Examinee
+from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import NoAnswer
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
@@ -32,7 +32,7 @@ LABEL = QUIZ.model_copy(update={"name": "label", "lettered": False})
 OPTIONS = ("red", "green", "blue")
 TEXTS = {"question": "Which?"}
 
-Ask = Callable[[Examinee], Coroutine[Any, Any, Any]]
+Ask = Callable[[MeasuredModel], Coroutine[Any, Any, Any]]
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def given(tmp_path: Path) -> Any:
     """What the measured model gives, and the model afterwards; NoAnswer where it gives nothing."""
 
     def made(
-        ask: Ask, *script: dict[str, Any], reading: Reading = "structured"
-    ) -> tuple[Any, Examinee]:
+        ask: Ask, *script: dict[str, Any], method: Method = "structured"
+    ) -> tuple[Any, MeasuredModel]:
         path = tmp_path / "model.yaml"
         path.write_text(yaml.safe_dump({"replies": list(script)}), "utf-8")
         client = Client(
@@ -54,30 +54,20 @@ def given(tmp_path: Path) -> Any:
             backoff=0,
         )
         fields = {"id": "i1", "colour": "red"}
-        examinee = Examinee(client, reading, Sampling(0.7, 5), fields)
+        measured = MeasuredModel(client, method, Sampling(0.7, 5), fields)
         try:
-            found = asyncio.run(ask(examinee))
+            found = asyncio.run(ask(measured))
         except NoAnswer as no:
             found = no
-        return found, examinee
+        return found, measured
 
     return made
 
 
-def choose(examinee: Examinee) -> Coroutine[Any, Any, str]:
-    return examinee.choose(QUIZ, TEXTS, OPTIONS)
-
-
-def select(examinee: Examinee) -> Coroutine[Any, Any, list[str]]:
-    return examinee.select(QUIZ, TEXTS, OPTIONS, 2)
-
-
-def lists(examinee: Examinee) -> Coroutine[Any, Any, list[str]]:
-    return examinee.list_texts(QUIZ, TEXTS)
-
-
-def writes(examinee: Examinee) -> Coroutine[Any, Any, str]:
-    return examinee.write(QUIZ, TEXTS)
+choose: Ask = methodcaller("choose", QUIZ, TEXTS, OPTIONS)
+select: Ask = methodcaller("select", QUIZ, TEXTS, OPTIONS, 2)
+lists: Ask = methodcaller("list_texts", QUIZ, TEXTS)
+writes: Ask = methodcaller("write", QUIZ, TEXTS)
 
 
 def test_a_typed_choice_is_the_option_of_its_letter(given: Any) -> None:
@@ -87,27 +77,25 @@ def test_a_typed_choice_is_the_option_of_its_letter(given: Any) -> None:
 
 def test_a_choice_read_from_the_first_token_has_a_probability_for_each_option(given: Any) -> None:
     words = {"words": {" C": 0.6, "a": 0.2, "Zebra": 0.2}}
-    found, model = given(choose, words, reading="probability")
+    found, model = given(choose, words, method="logprobs")
     assert found == "blue"
     assert model.probabilities == pytest.approx({"red": 0.25, "green": 0.0, "blue": 0.75})
 
 
 def test_options_without_letters_are_read_by_their_words_and_stand_for_answers(given: Any) -> None:
-    def ask(examinee: Examinee) -> Coroutine[Any, Any, str]:
-        return examinee.choose(LABEL, TEXTS, ("yes", "no", "neutral"), ("Y", "N", "0"))
-
-    _, model = given(ask, {"words": {"Neutral": 0.5, "Yes": 0.5}}, reading="probability")
+    ask = methodcaller("choose", LABEL, TEXTS, ("yes", "no", "neutral"), ("Y", "N", "0"))
+    _, model = given(ask, {"words": {"Neutral": 0.5, "Yes": 0.5}}, method="logprobs")
     assert model.probabilities == pytest.approx({"Y": 0.5, "N": 0.0, "0": 0.5})
     assert given(ask, {"reply": {"answer": "neutral"}})[0] == "0"
 
 
 @pytest.mark.parametrize("ask", [choose, select, lists, writes])
-@pytest.mark.parametrize("reading", ["structured", "probability"])
-def test_a_refusal_is_no_answer_and_not_unreadable(given: Any, ask: Ask, reading: Reading) -> None:
+@pytest.mark.parametrize("method", ["structured", "logprobs"])
+def test_a_refusal_is_no_answer_and_not_unreadable(given: Any, ask: Ask, method: Method) -> None:
     refused = {"text": "I would rather not.", "finish_reason": "refusal"}
-    if reading == "probability" and ask is choose:
+    if method == "logprobs" and ask is choose:
         refused = {"words": {"a": 1.0}, "finish_reason": "refusal"}  # type: ignore[dict-item]
-    found, _ = given(ask, refused, reading=reading)
+    found, _ = given(ask, refused, method=method)
     assert found.outcome == "refused"
 
 
@@ -115,12 +103,9 @@ def test_a_refusal_is_no_answer_and_not_unreadable(given: Any, ask: Ask, reading
     ("ask", "reply", "valid", "answer"),
     [
         (choose, {"answer": "D"}, {"answer": "A"}, "red"),
-        (choose, {"answer": "red"}, {"answer": "A"}, "red"),
         (select, {"answers": ["A", "A"]}, {"answers": ["C", "A"]}, ["blue", "red"]),
-        (select, {"answers": ["A"]}, {"answers": ["C", "A"]}, ["blue", "red"]),
         (select, {"answers": ["A", "B", "C"]}, {"answers": ["C", "A"]}, ["blue", "red"]),
         (lists, {"entries": [""]}, {"entries": ["x", "y"]}, ["x", "y"]),
-        (lists, {"entries": ["x"] * 21}, {"entries": ["x", "y"]}, ["x", "y"]),
     ],
 )
 def test_a_reply_that_is_not_valid_is_asked_again_and_then_unreadable(
@@ -144,8 +129,3 @@ def test_draws_differ_in_their_seed_and_a_script_sees_the_item(given: Any) -> No
     ]
     assert given(writes, *script)[0] == "first red"
     assert given(lambda one: one.write(QUIZ, TEXTS, draw=1), *script)[0] == "second red"
-
-
-def test_a_model_out_of_reach_is_an_error_and_no_answer(given: Any) -> None:
-    with pytest.raises(Unreachable):
-        given(choose, {"error": "unreachable"})

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from judge.errors import UsageError
 from judge.evaluation.benchmark import choices_of
 from judge.evaluation.cqbench import benchmark
-from judge.evaluation.cqbench_items import TOPICS
-from judge.evaluation.cqbench_statements import ValueStatement
-from judge.evaluation.cqbench_values import (
+from judge.evaluation.cqbench_items import (
+    TOPICS,
+    Statement,
     ValueList,
-    distractors,
     folded,
-    is_neutral,
+    parse_options,
+    selection,
     value_list,
 )
 from judge.records import Item, Value, read
@@ -75,30 +75,14 @@ def test_contradicted_values_are_not_asked_about_but_stay_right_in_selection() -
     assert "A small lie to spare somebody's feelings is acceptable--Disagree" in selection["gold"]
 
 
-def test_binary_asks_without_the_neutral_option_what_is_not_neutral() -> None:
-    found = asked(STORIES, VALUES, condition="attitude:binary")
-    assert found
-    assert not any(is_neutral(option) for one in found for option in one["options"])
-    assert all(len(one["options"]) == 2 for one in found)
-    plain = asked(STORIES, VALUES, condition="attitude")
-    sided = [o for o in plain if any(map(is_neutral, o["options"])) and not is_neutral(o["gold"])]
-    assert [one["item"] for one in found] == [one["item"] for one in sided]
-    assert len(sided) < len(plain)
-
-
 def test_selection_has_15_options_with_the_gold_among_them_in_the_lists_spelling() -> None:
     for one in asked(STORIES, VALUES, condition="selection"):
         assert len(set(map(folded, one["options"]))) == 15
         assert set(one["gold"]) < set(one["options"])
     # The file writes `agree`, the story `Agree`: two spellings would tell which is right.
-    (friends,) = (
-        option
-        for one in asked(STORIES, VALUES, condition="selection")
-        if one["row"] == "cq-02"
-        for option in one["gold"]
-        if option.startswith("Time with friends")
-    )
-    assert friends == "Time with friends matters more than a bigger salary--agree"
+    selections = asked(STORIES, VALUES, condition="selection")
+    (gold,) = (one["gold"] for one in selections if one["row"] == "cq-02")
+    assert "Time with friends matters more than a bigger salary--agree" in gold
 
 
 def test_a_seed_gives_the_same_options_whatever_else_is_run() -> None:
@@ -114,33 +98,32 @@ def test_a_seed_gives_the_same_options_whatever_else_is_run() -> None:
 def pool(statements: int) -> ValueList:
     return ValueList(
         "a.jsonl",
-        {
-            f"s{n}": ValueStatement(statement=f"S{n}", options=["Yes", "No"])
-            for n in range(statements)
-        },
+        {f"s{n}": Statement(f"S{n}", ("Yes", "No")) for n in range(statements)},
     )
 
 
 @settings(deadline=None)
 @given(st.integers(1, 8), st.integers(0, 2**16), st.integers(0, 3))
-def test_distractors_are_never_gold_and_never_of_a_contradicted_statement(
+def test_other_options_are_never_gold_and_never_of_a_contradicted_statement(
     gold: int, seed: int, contradicted: int
 ) -> None:
     known = pool(14)
     right = [(f"S{n}", "Yes") for n in range(gold)]
     against = [Value.parse(f"s{n}--yes") for n in range(min(contradicted, gold))]
-    found = distractors(known, right, random.Random(seed), against)
-    assert len(found) == len(set(found)) == 15 - gold
-    assert not set(found) & set(right)
-    assert not {s for s, _ in found} & {value.statement.upper() for value in against}
+    found = selection(known, right, random.Random(seed), against)
+    assert len(set(found["options"])) == 15
+    assert found["gold"] == ["--".join(pair) for pair in right]
+    others = set(found["options"]) - set(found["gold"])
+    assert len(others) == 15 - gold
+    barred = {value.statement.upper() for value in against}
+    assert not {one.split("--")[0] for one in others} & barred
 
 
 def test_a_pool_that_is_too_small_says_what_is_there_and_needed() -> None:
-    with pytest.raises(LabelError, match=r"leaves 13 other .* 14 are needed"):
-        distractors(pool(7), [("S1", "Yes")], random.Random(0))
-    assert len(distractors(pool(8), [("S1", "Yes")], random.Random(0))) == 14
+    with pytest.raises(LabelError, match=r"it has 1 values, and a.jsonl leaves 13 other"):
+        selection(pool(7), [("S1", "Yes")], random.Random(0))
     with pytest.raises(LabelError, match="16 values"):
-        distractors(pool(20), [(f"S{n}", "Yes") for n in range(16)], random.Random(0))
+        selection(pool(20), [(f"S{n}", "Yes") for n in range(16)], random.Random(0))
 
 
 def test_released_stories(tmp_path: Path) -> None:
@@ -166,33 +149,6 @@ def test_released_stories(tmp_path: Path) -> None:
     ]
 
 
-def test_released_questions_are_asked_as_they_are(tmp_path: Path) -> None:
-    question = {
-        "name": "Ann",
-        "value": "Jobs: men first",
-        "options": [" agree", " Disagree "],
-        "gold label": "disagree",
-    }
-    attitudes = write(
-        tmp_path / "a.jsonl",
-        {"story": "Ann talks.", "questions": [question, {**question, "name": "Jobs"}]},
-    )
-    selection = write(
-        tmp_path / "s.jsonl",
-        {"story": "Ann talks.", "options": ["a--yes", "b--no", "c--no"], "values": ["B--no"]},
-    )
-    fields, problems = made(attitudes, selection)
-    assert not problems
-    assert [(o["id"], o["setting"], o.get("character"), o["gold"]) for o in fields] == [
-        ("a.jsonl#1/1/attitude", "multiple", "Ann", "Disagree"),
-        ("a.jsonl#1/1/attitude+steps", "multiple", "Ann", "Disagree"),
-        ("a.jsonl#1/2/attitude", "single", None, "Disagree"),
-        ("a.jsonl#1/2/attitude+steps", "single", None, "Disagree"),
-        ("s.jsonl#1/selection", "single", None, ["b--no"]),
-        ("s.jsonl#1/selection+steps", "single", None, ["b--no"]),
-    ]
-
-
 def test_extraction_needs_no_value_file_and_the_other_tasks_do(tmp_path: Path) -> None:
     stories = write(tmp_path / "s.jsonl", {"story": "A talk.", "values": "Work--agree\nGod--no"})
     (one,) = asked(stories, condition="extraction+steps")
@@ -208,8 +164,6 @@ def test_extraction_needs_no_value_file_and_the_other_tasks_do(tmp_path: Path) -
     [
         ({"story": "x", "values": ["Flying--agree"]}, "no such statement with such an attitude"),
         ({"story": "x", "values": ["Voting should be a duty, not a choice--Maybe"]}, "no such"),
-        ({"story": "x"}, "field 'values' is missing"),
-        ({"story": "x", "values": []}, "is empty"),
         ({"story": "x", "values": ["a--b"], "judge": {"verdict": "error"}}, "validate it again"),
         (
             {
@@ -221,14 +175,6 @@ def test_extraction_needs_no_value_file_and_the_other_tasks_do(tmp_path: Path) -
         ),
         ({"story": "x", "values": ["a--b"], "contradiction": 3}, "must be an object or a list"),
         ({"story": "x", "values": ["a--b"], "contradiction": ["c"]}, "without an attitude"),
-        ({"story": "x", "questions": []}, "must be a list of questions"),
-        (
-            {"story": "x", "questions": [{"value": "a", "options": ["b"], "gold label": "c"}]},
-            "gold label 'c' is none of b",
-        ),
-        ({"story": "x", "questions": [{"value": "a"}]}, "question 1: field 'gold label'"),
-        ({"story": "x", "options": ["a--b", "A--b"], "values": ["a--b"]}, "an option twice"),
-        ({"story": "x", "options": ["a--b"], "values": ["c--d"]}, "none of the options"),
     ],
 )
 def test_lines_that_give_no_question_say_why(tmp_path: Path, line: Any, says: str) -> None:
@@ -243,9 +189,29 @@ def test_lines_that_give_no_question_say_why(tmp_path: Path, line: Any, says: st
 def test_value_files_alone_and_faulty_ones_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="value files only"):
         made(VALUES)
+    with pytest.raises(UsageError, match="name one value file"):
+        made(STORIES, VALUES, write(tmp_path / "w.jsonl", statement("Work", "Agree", "Disagree")))
     lines = [statement("Work", "Agree", "Disagree"), statement("work.", "Yes", "No")]
     items = [Item("v.jsonl", number, line) for number, line in enumerate(lines, 1)]
     with pytest.raises(UsageError, match=r"v\.jsonl, line 2: .* with other attitudes"):
         value_list("v.jsonl", items)
-    with pytest.raises(UsageError, match=r"v\.jsonl, line 1: .*q_content"):
-        value_list("v.jsonl", [Item("v.jsonl", 1, {"topic": "x"})])
+    for line, says in (
+        ({"topic": "x"}, "'option' must hold attitudes"),
+        ({"q_content": "x", "option": " "}, "'option' must hold attitudes"),
+        ({"q_content": "x", "option": ["a", 5]}, "'option' must hold attitudes"),
+        ({"q_content": "", "option": "1. a"}, "'q_content' is empty"),
+    ):
+        with pytest.raises(UsageError, match=rf"v\.jsonl, line 1: .*{says}"):
+            value_list("v.jsonl", [Item("v.jsonl", 1, line)])
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (" 2. agree 3. Disagree ", ["agree", "Disagree"]),
+        ("1) yes, often\n2) no", ["yes, often", "no"]),
+        ("-1. Don't know 1. 1 child 2. 2.5 or more", ["Don't know", "1 child", "2.5 or more"]),
+    ],
+)
+def test_options(text: str, options: list[str]) -> None:
+    assert parse_options(text) == options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 
 from judge.errors import UsageError
-from judge.evaluation.benchmark import Result, choices_of
-from judge.evaluation.eecc import benchmark, read_outputs
-from judge.evaluation.eecc_analysis import (
+from judge.evaluation.benchmark import Result
+from judge.evaluation.eecc import benchmark
+from judge.evaluation.eecc_tables import (
     FILES,
     Culture,
     culture,
@@ -24,10 +25,9 @@ from judge.evaluation.eecc_analysis import (
 from judge.evaluation.tables import Cell, Table
 from judge.records import Item
 from judge.stats.intervals import Estimate
-from judge.stats.text import Rule, lexical_variance
-from judge.task import load_task
+from judge.stats.text import lexical_variance
 
-from .eecc_folder import ANSWER, HOFSTEDE, STORY, output_line, put, write_folder
+from .eecc_folder import ANSWER, HOFSTEDE, put, write_folder
 from .examinee import Examined, ask, items, problems, public
 
 NAN = float("nan")
@@ -44,20 +44,15 @@ async def test_the_prompt_is_what_the_model_is_asked() -> None:
     assert (model.asked, model.draws) == ([("eecc_qa", fields["prompt"])], [3])
 
 
-def test_as_many_as_long_and_as_warm_as_in_the_paper() -> None:
-    assert [load_task(task).max_tokens for task in benchmark.tasks] == [1000, 100]
-    assert (benchmark.draws, benchmark.temperature) == (5, 0.3)
-
-
 # ------------------------------------------------------------ the folder
 
 
-def listed(folder: Path, *conditions: str, draws: int = 1) -> list[Item]:
-    return items(benchmark, str(folder), conditions=conditions or ["stories"], draws=draws)
+def listed(folder: Path, *conditions: str) -> list[Item]:
+    return items(benchmark, str(folder), conditions=conditions or ["stories"])
 
 
 def test_items_are_every_concept_identity_and_draw(tmp_path: Path) -> None:
-    read = listed(write_folder(tmp_path), "stories", "qa", draws=5)
+    read = listed(write_folder(tmp_path), "stories", "qa")
     assert len(read) == 2 * 4 * 5 + 1 * 4 * 5
     fields = read[1].fields
     assert fields == {
@@ -83,29 +78,24 @@ def test_a_concept_is_asked_about_once_and_not_looked_into(tmp_path: Path) -> No
         ["biology\tcells", "biology\tcells", "maths\tsets of {identity}"],
     )
     read = listed(folder, "qa")
-    assert not problems(read) and len(read) == 2 * 4
+    assert not problems(read) and len(read) == 2 * 4 * 5
     assert read[-1].fields is not None
     expected = "Explain sets of {identity} to a Ugandan person in English."
     assert read[-1].fields["prompt"] == expected
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ("Demonym", "People", "csv:2: .* Demonym '' is missing"),
-        ("20,0", "20", "csv:3: no line of numbers"),
-        ("20,0", "many,0", "csv:3: .*'many'"),
-        ("20,0", "inf,0", "csv:3: .*infinite"),
-        (",German,20", ",Indian,20", "csv:3: .* 'Indian' is missing, or was there"),
-    ],
-)
-def test_a_file_of_values_that_is_wrong(tmp_path: Path, old: str, new: str, says: str) -> None:
+def test_a_file_of_values_that_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / FILES["Hofstede"]
     path.write_text(HOFSTEDE.replace("50,0", "#NULL!,0"), "utf-8")
     assert np.isnan(read_vectors(path)["Arab"][0])
-    path.write_text(HOFSTEDE.replace(old, new, 1), "utf-8")
-    with pytest.raises(UsageError, match=says):
-        read_cultures(tmp_path)
+    for old, new, says in (
+        ("Demonym", "People", "csv, line 2: .* Demonym '' is missing"),
+        ("20,0", "many,0", "csv, line 3: .*'many'"),
+        (",German,20", ",Indian,20", "csv, line 3: .* 'Indian' is missing, or was there"),
+    ):
+        path.write_text(HOFSTEDE.replace(old, new, 1), "utf-8")
+        with pytest.raises(UsageError, match=says):
+            read_cultures(tmp_path)
 
 
 def test_sources_that_cannot_be_used(tmp_path: Path) -> None:
@@ -114,21 +104,15 @@ def test_sources_that_cannot_be_used(tmp_path: Path) -> None:
         items(benchmark, str(folder), str(folder))
     with pytest.raises(UsageError, match="not a folder"):
         listed(folder / "identities.tsv")
-    for lines, message in (
-        ([], "0 templates"),
-        ([f"_\t_\t{ANSWER}"] * 2, "2 templates"),
-        (["_\t_\tExplain {concept}."], r"templates.tsv:1: .*\{identity\}"),
+    for name, lines, message in (
+        ("qa/templates.tsv", [f"_\t_\t{ANSWER}"] * 2, "2 templates"),
+        ("qa/templates.tsv", ["_\t_\tExplain {concept}."], r"templates.tsv:1: .*\{identity\}"),
+        ("stories/concepts.tsv", ["no tab"], ":1: not two cells"),
+        ("stories/concepts.tsv", ["a\tx", "b\tx"], ":2: concept 'x'"),
     ):
-        put(folder / "qa/templates.tsv", lines)
+        put(folder / name, lines)
         with pytest.raises(UsageError, match=message):
-            listed(folder, "qa")
-    for lines, message in (
-        (["no tab"], ":1: not two cells"),
-        (["a\tx", "b\tx"], ":2: concept 'x'"),
-    ):
-        put(folder / "stories/concepts.tsv", lines)
-        with pytest.raises(UsageError, match=message):
-            listed(folder)
+            listed(folder, name.split("/")[0])
     (folder / "identities.tsv").write_bytes(b"country\tS\xe3o")
     with pytest.raises(UsageError, match=r"identities.tsv: not UTF-8"):
         listed(folder)
@@ -137,70 +121,13 @@ def test_sources_that_cannot_be_used(tmp_path: Path) -> None:
         listed(folder)
 
 
-def test_outputs_as_they_were_released(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path)
-    quoted = '"He said ""Hi"".~| The end."'
-    path = put(
-        folder / "outputs.tsv",
-        [
-            output_line(STORY, "forest", "Indian", "One.~| ~| Two.", quoted, "", '"Hi', "Five\r."),
-            output_line(ANSWER, "elections", "Thai", "Once."),
-            output_line(STORY, "forest", "Indian", "Again."),
-        ],
-    )
-    read, faults = read_outputs(str(path), [str(folder)])
-    assert not faults
-    results = {result.id: result for result in read}
-    texts = [results[f"stories/forest/Indian/{draw}"].answer for draw in range(6)]
-    assert texts == ["One.\n\nTwo.", 'He said "Hi".\nThe end.', None, '"Hi', "Five\r.", "Again."]
-    assert results["stories/forest/Indian/2"].outcome == "error"
-    first = results["stories/forest/Indian/0"].fields
-    assert first["topic"] == "specific_settings" and first["prompt"] == "the prompt"
-    assert first["data"] == str(folder) and first["draw"] == 0
-    assert results["qa/elections/Thai/0"].fields["topic"] == "politics"
-
-
-def test_lines_of_outputs_that_cannot_be_read(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path)
-    header = "_\t_\ttemplate\ttopic\tconcept\tgranularity\tidentity\tprompt\tresponse"
-    path = put(
-        folder / "outputs.tsv",
-        [
-            header,
-            output_line("Sing of {concept}", "forest", "Indian", "One."),
-            output_line(STORY, "forest", "Indian"),
-            output_line(STORY, "forest", "", "One."),
-            output_line(STORY, "forest", "Indian", "One."),
-        ],
-    )
-    read, faults = read_outputs(str(path), [str(folder)])
-    assert [fault.split("outputs.tsv:")[1] for fault in faults] == [
-        "2: the template is none of the folder's",
-        "3: 8 cells, a line of outputs has 9 or more",
-        "4: field 'identity' is empty",
-    ]
-    assert [result.id for result in read] == ["stories/forest/Indian/0"]
-    put(path, ["some text"])
-    with pytest.raises(UsageError, match=r"no line .*outputs.tsv:1: 1 cells"):
-        read_outputs(str(path), [str(folder)])
-
-
 def test_the_released_folder() -> None:
     """345 topics as in the paper; 193 nationalities, of which the paper says that they are 195."""
     read = listed(public("eecc"), "stories", "qa")
     assert not problems(read)
-    counts = {
-        condition: len(
-            {
-                one.fields["concept"]
-                for one in read
-                if one.fields and one.fields["condition"] == condition
-            }
-        )
-        for condition in benchmark.conditions
-    }
-    assert counts == {"stories": 35, "qa": 345}
-    assert len(read) == (35 + 345) * 193
+    concepts = {(one.fields["condition"], one.fields["concept"]) for one in read if one.fields}
+    assert Counter(condition for condition, _ in concepts) == {"stories": 35, "qa": 345}
+    assert len(read) == (35 + 345) * 193 * 5
     prompts = [one.fields["prompt"] for one in read if one.fields]
     assert "Explain elections to an Indian person in English." in prompts
 
@@ -211,13 +138,10 @@ def test_the_released_folder() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", ""),
-        ("The END.", "the end ."),
         ("I don't know; we’ll see.", "i do n't know ; we 'll see ."),
         ("Raj's self-governing friend, João", "raj 's self-governing friend , joão"),
         ('"Hi!" he said...', '" hi ! " he said ...'),
         ("3.5 of 1,000 at 7:30 o'clock", "3.5 of 1,000 at 7:30 o'clock"),
-        ("one--two\nthree", "one -- two three"),
         ("can't 'no' n't", "ca n't ' no ' n't"),
     ],
 )
@@ -282,8 +206,6 @@ def _from_a(distances: Mapping[str, float]) -> np.ndarray[tuple[int, ...], np.dt
     return found
 
 
-RULES: tuple[Rule, ...] = ("paper", "distinct")
-
 # ---------------------------------------------------------------- tables
 
 NEAR = ("raj went home by the old road", "raj went home by the new road")
@@ -296,10 +218,12 @@ TEXTS = {
 
 
 def results_in(folder: Path) -> list[Result]:
-    read = [item.fields for item in listed(folder, "stories", draws=2)]
+    read = [item.fields for item in listed(folder)]
     results = []
     for fields in read:
         assert fields is not None
+        if fields["draw"] > 1:
+            continue
         text = TEXTS[fields["identity"]][fields["draw"]]
         end = " in the forest" if fields["concept"] == "forest" else ""
         result = Result(fields, "answered", answer=text + end)
@@ -313,17 +237,13 @@ def folder(tmp_path: Path) -> Path:
     return write_folder(tmp_path)
 
 
-def tables(results: Sequence[Result], rule: Rule = "paper") -> list[Table]:
+def tables(results: Sequence[Result]) -> dict[str, Table]:
     assert benchmark.tables is not None
-    return benchmark.tables(results, choices_of(benchmark, options={"rule": rule}))
-
-
-def named(found: Sequence[Table]) -> dict[str, Table]:
+    found = benchmark.tables(results)
     assert len({table.name for table in found}) == len(found)
     for table in found:
         for row in table.rows:
             assert len(row.labels) == len(table.heads) and set(row.cells) <= set(table.columns)
-        assert set(table.drawn) <= set(table.columns)
         table.as_json()
     return {table.name: table for table in found}
 
@@ -338,57 +258,25 @@ def cells(table: Table, *labels: str) -> Mapping[str, Cell]:
     return row.cells
 
 
-def test_variance_across_and_within(folder: Path) -> None:
-    found = named(tables(results_in(folder)))
-    row = cells(found["eecc-concepts"], "moral_values", "honesty")
+def test_variance_across_and_within_and_tau(folder: Path) -> None:
+    results = results_in(folder)
+    replies = tables(results)["eecc-replies"].rows[0].cells
+    assert (replies["asked"], replies["answered"], replies["refused"]) == (16, 14, 2)
+    found = tables([one for one in results if one.fields["concept"] == "honesty"])
     outputs = [text.split() for texts in TEXTS.values() for text in texts if text]
     across, within = distances(outputs, [0, 0, 1, 1, 2, 2, 3], "WED")
-    assert estimate(row["across WED"]).value == pytest.approx(lexical_variance(across))
-    one = [lexical_variance(block) for block in within[:3]]
-    mean = sum(value for value in one if value is not None) / 3
-    assert estimate(row["within WED"]).value == pytest.approx(mean)
-    # The Ugandan has one output: something across, nothing within.
-    assert (estimate(row["across WED"]).n, estimate(row["within WED"]).n) == (4, 3)
-    assert estimate(row["within WED"]).of == 4
-    whole = found["eecc-variance"].rows[0]
-    assert whole.labels == ("stories", "country", "WED", "across")
-    assert len(whole.spread) == 2
-    assert estimate(whole.cells["mean"]).value == pytest.approx(sum(whole.spread) / 2)
-    assert estimate(whole.cells["median"]).value == pytest.approx(sum(whole.spread) / 2)
-
-
-def test_variance_over_pairs_of_different_texts(folder: Path) -> None:
-    paper, distinct = (named(tables(results_in(folder), rule=rule)) for rule in RULES)
-    here, there = (
-        estimate(cells(one["eecc-concepts"], "moral_values", "honesty")["within WED"]).value
-        for one in (paper, distinct)
+    variance = found["eecc-variance"]
+    assert estimate(cells(variance, "WED", "across")["mean"]).value == pytest.approx(
+        lexical_variance(across)
     )
-    # Two outputs: 1/4 of the pairs' sum, or half of it.
-    assert here is not None and here > 0 and there == pytest.approx(2 * here)
-    assert distinct["eecc-concepts"].notes[0].startswith("Rule `distinct`")
-
-
-def test_tau_by_country(folder: Path) -> None:
-    found = named(tables(results_in(folder)))
-    countries = found["eecc-tau-countries"]
-    # The Indian's outputs are nearest to the German's, and so are the values.
-    assert estimate(cells(countries, "Indian")["Hofstede WED"]).value == 1
-    assert [row.labels[-1] for row in countries.rows] == ["Indian", "German", "Nigerian"]
-    # The Nigerian's share no word with either.
-    assert estimate(cells(countries, "Nigerian")["Hofstede WED"]).value is None
-    assert any("Hofstede values for 3 of 4" in note for note in countries.notes)
-    assert any("no WVS values" in note for note in countries.notes)
-    row = cells(found["eecc-concepts"], "moral_values", "honesty")["Hofstede WED"]
-    assert (estimate(row).n, estimate(row).of) == (2, 3)
-
-
-def test_outputs_of_others_have_the_same_tables(folder: Path) -> None:
-    lines = [output_line(STORY, "honesty", name, *texts) for name, texts in TEXTS.items()]
-    path = put(folder / "outputs.tsv", [*lines, "nothing", "of", "any", "use"])
-    results, faults = read_outputs(str(path), [str(folder)])
-    assert len(faults) == 4
-    found = named(tables(results))
-    replies = found["eecc-replies"].rows[0].cells
-    assert (replies["answered"], replies["error"]) == (7, 1)
-    ours = named(tables(results_in(folder)))["eecc-concepts"]
-    assert cells(found["eecc-concepts"], "honesty") == cells(ours, "honesty")
+    # The Ugandan has one output: something across, nothing within.
+    one = [lexical_variance(block) for block in within[:3]]
+    assert estimate(cells(variance, "WED", "within")["mean"]).value == pytest.approx(
+        sum(value or 0.0 for value in one) / 3
+    )
+    # The Indian's outputs are nearest to the German's, and so are the values, either way; the
+    # Nigerian's share no word with either.
+    tau = found["eecc-tau"]
+    assert estimate(cells(tau, "Hofstede", "WED")["mean"]).value == 1
+    assert any("Hofstede values for 3 of 4" in note for note in tau.notes)
+    assert any("no WVS values" in note for note in tau.notes)

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from judge.evaluation.benchmark import Benchmark, choices_of
-from judge.evaluation.evaluating import evaluate, tables_of
+from judge.evaluation.evaluating import evaluate
+from judge.evaluation.tables import tables_of
 from judge.run.job import Job
 from judge.run.task import Watcher
 from judge.settings import resolve
@@ -32,22 +33,14 @@ def loaded() -> Benchmark:
 def test_the_example_is_short_and_asks_scores_and_makes_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(EXAMPLE.read_text("utf-8").splitlines()) < 40
+    assert len(EXAMPLE.read_text("utf-8").splitlines()) <= 45
     monkeypatch.chdir(tmp_path)
-    capitals = {"pe": ("Peru", "Lima"), "ec": ("Ecuador", "Quito")}
-    source = written(
-        tmp_path / "capitals.jsonl",
-        [
-            {
-                "id": id,
-                "country": country,
-                "continent": "South America",
-                "options": ["Lima", "Cusco", "Quito"],
-                "gold": gold,
-            }
-            for id, (country, gold) in capitals.items()
-        ],
-    )
+    known = {"continent": "South America", "options": ["Lima", "Cusco", "Quito"]}
+    lines = [
+        {"id": "pe", "country": "Peru", "gold": "Lima", **known},
+        {"id": "ec", "country": "Ecuador", "gold": "Quito", **known},
+    ]
+    source = written(tmp_path / "capitals.jsonl", lines)
     replies = [
         {"when": {"contains": "South America", "id": "ec/continent"}, "reply": {"answer": "C"}},
         {"reply": {"answer": "A"}},
@@ -55,16 +48,16 @@ def test_the_example_is_short_and_asks_scores_and_makes_a_table(
     Path("model.yaml").write_text(yaml.safe_dump({"replies": replies}), "utf-8")
     benchmark = loaded()
     choices = choices_of(benchmark)
-    found = evaluate(
+    _, results = evaluate(
         Job([source], tmp_path / "out.jsonl"),
         resolve({"model": ("scripted:model.yaml",), "cache": False}),
         Watcher(),
         benchmark=benchmark,
         choices=choices,
     )
-    lines = [json.loads(line) for line in Path("out.jsonl").read_text("utf-8").splitlines()]
-    scores = {line["id"]: line["judge"]["score"] for line in lines}
+    told = map(json.loads, Path("out.jsonl").read_text("utf-8").splitlines())
+    scores = {line["id"]: line["judge"]["score"] for line in told}
     assert scores == {"pe/bare": 1.0, "pe/continent": 1.0, "ec/bare": 0.0, "ec/continent": 1.0}
-    made = rows(tables_of(benchmark, found.results, choices), "capitals")
+    made = rows(tables_of(benchmark, results), "capitals")
     assert value(made["bare",]["accuracy"]) == 0.5
     assert value(made["continent",]["accuracy"]) == 1.0

@@ -68,7 +68,7 @@ class Forks:
 
         Args:
             seed: of the time that calls take.
-            rig: what else happens to it, as `rigged` in `mishaps.py` takes it; calls take no time.
+            rig: what else happens to it, as `rigged` in `warm.py` takes it; calls take no time.
         """
         assert self._process is not None and self._process.stdin and self._process.stdout
         job: dict[str, Any] = {

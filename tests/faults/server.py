@@ -14,12 +14,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import ssl
 import threading
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -86,11 +84,6 @@ def good(script: Script) -> Deed:
 PROBED = says(PROBE)
 
 
-def delayed(answer: Answer, seconds: float) -> Answer:
-    """The same answer, so much later."""
-    return replace(answer, delay=seconds)
-
-
 def status(code: int, said: str = "scripted", **headers: str) -> Deed:
     """An HTTP error in OpenAI's form; header names with _ for -."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -137,89 +130,41 @@ def completes(answer: Answer, change: Callable[[dict[str, Any]], object] | None 
     return deed
 
 
-def reset() -> Deed:
+async def reset(exchange: Exchange) -> None:
     """The connection is reset before a byte is sent."""
-
-    async def deed(exchange: Exchange) -> None:
-        exchange.reset()
-
-    return deed
+    exchange.reset()
 
 
-def reset_in_body() -> Deed:
+async def reset_in_body(exchange: Exchange) -> None:
     """Headers and some of the body come, then the connection is reset."""
-
-    async def deed(exchange: Exchange) -> None:
-        await exchange.send(response(200, b"{" + b" " * 99)[:-50])
-        await exchange.wait(0.02)
-        exchange.reset()
-
-    return deed
+    await exchange.send(response(200, b"{" + b" " * 99)[:-50])
+    await exchange.wait(0.02)
+    exchange.reset()
 
 
-def slow_headers(pause: float = 0.05) -> Deed:
-    """The headers come a byte at a time, and never end."""
-
-    async def deed(exchange: Exchange) -> None:
-        await exchange.send(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-        while not exchange.ending:
-            await exchange.send(b"z")
-            await exchange.wait(pause)
-
-    return deed
-
-
-def silent() -> Deed:
+async def silent(exchange: Exchange) -> None:
     """The call is taken and never answered."""
-
-    async def deed(exchange: Exchange) -> None:
-        await exchange.wait(3600)
-
-    return deed
+    await exchange.wait(3600)
 
 
-def stall() -> Deed:
+async def stall(exchange: Exchange) -> None:
     """Headers and half of the body come, and then nothing; the connection stays open."""
-
-    async def deed(exchange: Exchange) -> None:
-        await exchange.send(response(200, b'{"choices": [' + b" " * 99)[:-50])
-        await exchange.wait(3600)
-
-    return deed
+    await exchange.send(response(200, b'{"choices": [' + b" " * 99)[:-50])
+    await exchange.wait(3600)
 
 
-def drip(pause: float = 0.05) -> Deed:
-    """A body that goes on and on, a byte at a time."""
-
-    async def deed(exchange: Exchange) -> None:
-        await exchange.send(_head(200, JSON, {}) + b"\r\n")
-        while not exchange.ending:
-            await exchange.send(b" ")
-            await exchange.wait(pause)
-
-    return deed
-
-
-def endless(block: bytes = b"[" * BLOCK) -> Deed:
+async def endless(exchange: Exchange) -> None:
     """A body without an end, as fast as it is taken."""
-
-    async def deed(exchange: Exchange) -> None:
-        await exchange.send(_head(200, JSON, {}) + b"\r\n")
-        while not exchange.ending:
-            await exchange.send(block)
-
-    return deed
+    await exchange.send(_head(200, JSON, {}) + b"\r\n")
+    while not exchange.ending:
+        await exchange.send(b"[" * BLOCK)
 
 
-def endless_headers() -> Deed:
+async def endless_headers(exchange: Exchange) -> None:
     """Header after header, as fast as they are taken."""
-
-    async def deed(exchange: Exchange) -> None:
-        await exchange.send(b"HTTP/1.1 200 OK\r\n")
-        while not exchange.ending:
-            await exchange.send(b"X-More: and more\r\n" * 512)
-
-    return deed
+    await exchange.send(b"HTTP/1.1 200 OK\r\n")
+    while not exchange.ending:
+        await exchange.send(b"X-More: and more\r\n" * 512)
 
 
 def truncated_body(script: Script, share: float = 0.5) -> Deed:
@@ -238,27 +183,11 @@ def bomb(size: int = 1 << 30) -> Deed:
     return body(packed, Content_Encoding="gzip")
 
 
-def redirect(code: int = 307, to: str | None = None) -> Deed:
-    """To another address; by default to the very same one."""
-
-    async def deed(exchange: Exchange) -> None:
-        place = to or f"{exchange.url}/chat/completions"
-        exchange.keep = True
-        await exchange.send(response(code, b"", headers={"Location": place}))
-
-    return deed
-
-
 # ---------------------------------------------------------------- schedules
 
 
 def always(deed: Deed) -> Schedule:
     return lambda asked: deed
-
-
-def nth(deeds: Mapping[int, Deed], else_: Deed) -> Schedule:
-    """By the number of the call, from 1, probes and refused calls counted."""
-    return lambda asked: deeds.get(asked.number, else_)
 
 
 def after(calls: int, deed: Deed, else_: Deed) -> Schedule:
@@ -316,8 +245,6 @@ class Misbehaving:
 
     Args:
         schedule: what each call gets.
-        tls: speak TLS with this certificate.
-        host: what stands in `url`; it listens at 127.0.0.1 whatever this is.
         keep: whether calls are kept in `calls` (else only counted), for runs of many calls.
     """
 
@@ -325,32 +252,23 @@ class Misbehaving:
         self,
         schedule: Schedule,
         *,
-        tls: ssl.SSLContext | None = None,
-        host: str = "127.0.0.1",
         keep: bool = True,
     ) -> None:
         self.schedule = schedule
         self.calls: list[Asked] = []
-        self.times: list[float] = []
         self.count = 0
         self.url = ""
-        self._tls, self._host, self._keep = tls, host, keep
+        self._keep = keep
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._server: asyncio.Server | None = None
         self._ending: asyncio.Event | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
-    @property
-    def asked(self) -> list[Asked]:
-        """The calls that were no probes."""
-        return [call for call in self.calls if not call.probe]
-
     def __enter__(self) -> Self:
         self._thread.start()
         port = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
-        scheme = "http" if self._tls is None else "https"
-        self.url = f"{scheme}://{self._host}:{port}/v1"
+        self.url = f"http://127.0.0.1:{port}/v1"
         return self
 
     def __exit__(
@@ -369,9 +287,7 @@ class Misbehaving:
         return await self._listen(0)
 
     async def _listen(self, port: int) -> int:
-        self._server = await asyncio.start_server(
-            self._connected, "127.0.0.1", port, ssl=self._tls, backlog=4096
-        )
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", port, backlog=4096)
         taken: int = self._server.sockets[0].getsockname()[1]
         return taken
 
@@ -426,7 +342,6 @@ class Misbehaving:
         asked = Asked(self.count, json.loads(sent) if sent else {"messages": []}, headers)
         if self._keep:
             self.calls.append(asked)
-            self.times.append(time.monotonic())
         exchange = Exchange(asked, writer, self._ending, self.url)
         await self.schedule(asked)(exchange)
         return exchange.keep

@@ -12,23 +12,20 @@ import asyncio
 import json
 import os
 import random
+import resource
 import signal
+import sqlite3
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import mishaps
-
 DELAYS = (0.0, 0.0, 0.001, 0.003, 0.008)
 """Seconds that a call takes, so that records end in another order than they began."""
-
-STOPPED = 1.0
-"""Seconds until a child that is stopped (SIGSTOP) goes on."""
 
 SLOW = 0.2
 """Seconds that each call of a record takes that a rig names as `slow`."""
@@ -86,7 +83,7 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
     from judge.judging.client import Client
 
     chance = random.Random(job["seed"])
-    begun = mishaps.rigged(job["rig"]) if job["rig"] else lambda: None
+    begun = rigged(job["rig"]) if job["rig"] else lambda: None
     slow = (job["rig"] or {}).get("slow")
 
     def delay(record: str) -> float:
@@ -114,14 +111,116 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
         real_write(log, f"paid {key}\n".encode())
         return await first(self, key, *rest)
 
-    async def stored(self: Any, *entries: tuple[str, str, str]) -> None:
-        await store(self, *entries)
-        for key, *_ in entries:
+    async def stored(self: Any, entries: dict[str, str]) -> None:
+        await store(self, entries)
+        for key in entries:
             real_write(log, f"stored {key}\n".encode())
 
     ScriptedBackend.complete = completed  # type: ignore[method-assign]
     Client._first = paid  # type: ignore[method-assign]
     ReplyCache.store = stored  # type: ignore[method-assign]
+
+
+# ---------------------------------------------------------------- mishaps that a test names
+
+LOCKED = 1.0
+"""Seconds that a cache is waited for here (30 else)."""
+
+_kept: list[Any] = []
+
+
+def rigged(rig: Mapping[str, Any]) -> Callable[[], None]:
+    """Prepare this process; what comes back is called at the beginning of each model call.
+
+    Args:
+        rig: `limits`: resource limits by name; `closed`: standard streams that are closed;
+            `streams`: files that they lead to; `pages`: how large the cache's database may grow;
+            `ignored`: a signal; `at`: what happens at which call (a function here, or a signal).
+    """
+    from judge import cache
+    from judge.run import task
+
+    task.TICK_SECONDS = 0.0
+    cache.LOCKED_SECONDS = LOCKED
+    for name, most in rig.get("limits", {}).items():
+        resource.setrlimit(getattr(resource, name), (most, most))
+    for number, name in rig.get("streams", {}).items():
+        os.dup2(_gone() if name == "gone" else os.open(name, os.O_WRONLY), int(number))
+    for number in rig.get("closed", ()):
+        os.close(number)
+        name = ("stdin", "stdout", "stderr")[number]
+        setattr(sys, name, None)
+        setattr(sys, f"__{name}__", None)
+    if pages := rig.get("pages"):
+        _bound_cache(pages)
+    if ignored := rig.get("ignored"):
+        signal.signal(getattr(signal, ignored), signal.SIG_IGN)
+    happens = {int(call): name for call, name in rig.get("at", {}).items()}
+    count = 0
+
+    def begun() -> None:
+        nonlocal count
+        count += 1
+        if name := happens.get(count):
+            globals()[name]() if name in globals() else _signal(name)
+
+    return begun
+
+
+def _signal(name: str) -> None:
+    os.kill(os.getpid(), getattr(signal, name))
+
+
+def _gone() -> int:
+    """A pipe whose reader has gone away."""
+    method, writing = os.pipe()
+    os.close(method)
+    return writing
+
+
+def _bound_cache(pages: int) -> None:
+    import diskcache
+
+    connected = diskcache.Cache._con.fget
+
+    def bound(cache: Any) -> Any:
+        connection = connected(cache)
+        connection.execute(f"PRAGMA max_page_count={pages}").fetchall()
+        return connection
+
+    diskcache.Cache._con = property(bound)
+
+
+def delete_out() -> None:
+    Path("out").unlink()
+
+
+def replace_out() -> None:
+    Path("other").write_text("somebody's text\n")
+    Path("other").replace("out")
+
+
+def append_to_out() -> None:
+    with Path("out").open("a") as file:
+        file.write("somebody's line\n")
+
+
+def delete_input() -> None:
+    Path("norms.jsonl").unlink()
+
+
+def lock_cache() -> None:
+    other = sqlite3.connect("cache/cache.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN EXCLUSIVE")
+    _kept.append(other)
+
+
+def lock_cache_shortly() -> None:
+    lock_cache()
+    threading.Timer(LOCKED / 2, lambda: _kept[0].execute("ROLLBACK")).start()
+
+
+# ---------------------------------------------------------------- forks
 
 
 def child(job: dict[str, Any], tell: int) -> None:
@@ -150,22 +249,18 @@ def child(job: dict[str, Any], tell: int) -> None:
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
     """Fork a child for the job; its exit code (negative: the signal), points, and seconds."""
-    reading, writing = os.pipe()
+    method, writing = os.pipe()
     began = time.monotonic()
     if (number := os.fork()) == 0:
-        os.close(reading)
+        os.close(method)
         child(job, writing)
     os.close(writing)
     if job["kill_after"] is not None:
         time.sleep(job["kill_after"])
         os.kill(number, signal.SIGKILL)
-    _, status = os.waitpid(number, os.WUNTRACED)
-    if os.WIFSTOPPED(status):
-        time.sleep(STOPPED)
-        os.kill(number, signal.SIGCONT)
-        _, status = os.waitpid(number, 0)
-    points = os.read(reading, 100)
-    os.close(reading)
+    _, status = os.waitpid(number, 0)
+    points = os.read(method, 100)
+    os.close(method)
     return {
         "code": os.waitstatus_to_exitcode(status),
         "points": int(points) if points else None,

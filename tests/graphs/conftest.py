@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.scripted import ScriptedBackend
@@ -66,9 +66,9 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Take:
 
     async def run(fields: dict[str, Any], script: Sequence[Entry], **settings: Any) -> Taken:
         calls.clear()
-        reading = settings.get("reading", "structured")
+        method = settings.get("method", "structured")
         path = tmp_path / "judge.yaml"
-        path.write_text(yaml.safe_dump({"replies": list(script), "reading": reading}), "utf-8")
+        path.write_text(json.dumps({"replies": list(script), "method": method}), "utf-8")
         given = {"model": (f"scripted:{path}",), "cache": False, **settings}
         setup = Setup.of(resolve(given))
         record = build(Item("a.jsonl", 1, fields))

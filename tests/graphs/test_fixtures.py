@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -39,39 +38,6 @@ def rows(name: str) -> list[Row]:
     return [json.loads(line) for line in lines if line.strip()]
 
 
-def pairs(name: str) -> list[tuple[Row, Row]]:
-    return list(zip(rows(f"{name}.jsonl"), rows(f"{name}.labels.jsonl"), strict=True))
-
-
-def named(name: str) -> Any:
-    return pytest.mark.parametrize(
-        ("record", "label"),
-        pairs(name),
-        ids=[label["id"] for label in rows(f"{name}.labels.jsonl")],
-    )
-
-
-# ---------------------------------------------------------------- the files themselves
-
-
-def test_the_script_is_what_make_script_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = runpy.run_path(str(FIXTURES / "make_script.py"), run_name="make_script")
-    written: list[str] = []
-    monkeypatch.setattr(Path, "write_text", lambda self, text, *_: written.append(text))
-    made["main"]()
-    monkeypatch.undo()
-    assert written == [(FIXTURES / "judge.yaml").read_text("utf-8")]
-
-
-LABEL_CHANGES = {"irrelevant", "wrong_label", "neutral_relevant"}
-"""Faults in which story and rule alone give another label than the record's."""
-
-
-# ---------------------------------------------------------------- what the workflows make of them
-
-
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     """Every fixture record as it comes out, by id."""
@@ -98,17 +64,16 @@ def failed(judgement: Row) -> set[str]:
     return {c["check"] for c in judgement["checks"] if c["verdict"] == "fail"}
 
 
-@named("stories")
-def test_story(judged: dict[str, Row], record: Row, label: Row) -> None:
-    _holds(judged[record["id"]], record, label)
+PAIRS = [
+    (record, label)
+    for name in ("stories", "norms")
+    for record, label in zip(rows(f"{name}.jsonl"), rows(f"{name}.labels.jsonl"), strict=True)
+]
 
 
-@named("norms")
-def test_norm(judged: dict[str, Row], record: Row, label: Row) -> None:
-    _holds(judged[record["id"]], record, label)
-
-
-def _holds(row: Row, record: Row, label: Row) -> None:
+@pytest.mark.parametrize(("record", "label"), PAIRS, ids=[label["id"] for _, label in PAIRS])
+def test_a_planted_fault_is_found(judged: dict[str, Row], record: Row, label: Row) -> None:
+    row = judged[record["id"]]
     judgement, fault, repair = row["judge"], label["fault"], label["repair"]
     besides = {check for id, check in BESIDES if id == record["id"]}
     assert failed(judgement) == ({FOUND_BY[fault]} if fault else set()) | besides
@@ -138,9 +103,3 @@ def repaired(record: Row, repair: Row) -> str:
         closes = story[at : at + 1] in ("", "\n")
         story = f"{story[:at]}{chr(10) * 2 if closes else ' '}{part['text']}{story[at:]}"
     return story
-
-
-def test_half_of_the_faults_can_be_repaired() -> None:
-    labels = [label for name in ("stories", "norms") for _, label in pairs(name)]
-    assert sum(bool(label["repair"]) for label in labels) == 11
-    assert sum(bool(label["fault"]) for label in labels) == 16

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judge.verdict import Verdict
 
-from .conftest import Entry, Take, entry
+from .conftest import Take, entry
 
 STORY = "Noa rang, greeted everyone and walked across the rug in boots. Was that acceptable?"
 NEW = "At supper Noa asked for more rice. Was that acceptable?"
@@ -37,7 +36,6 @@ def answer(said: str, quote: str | None = None) -> dict[str, Any]:
 YES = answer("yes", "walked across the rug")
 NO = answer("no")
 LINE = answer("yes", "Shoes stay at the door.")
-BOOTS = {"leaks": [{"quote": "in boots", "kind": "culture"}]}
 CLEAN: dict[str, Any] = {"leaks": []}
 REGENERATED = entry("story_regeneration", {"story": NEW})
 SOUND = [
@@ -60,7 +58,7 @@ def without(*names: str) -> dict[str, Any]:
 async def test_a_sound_norm_passes_with_one_vote_a_check(take: Take) -> None:
     taken = await take(RECORD, SOUND)
     assert [(c.name, c.by, c.verdict) for c in taken.judgement.checks] == [
-        (name, "steering", "pass") for name in NAMES
+        (name, "loop", "pass") for name in NAMES
     ]
     assert taken.judgement.verdict is Verdict.PASS
     assert taken.changes == {} and len(taken.calls) == 6
@@ -105,7 +103,6 @@ async def test_for_neutral_records_the_expected_answers_are_turned_round(
     ("label", "said", "verdict"),
     [
         ("no", "no", "pass"),
-        ("no", "yes", "fail"),
         ("no", "neutral", "fail"),
         ("yes", "yes", "pass"),
     ],
@@ -129,88 +126,39 @@ async def test_a_story_that_misses_the_rule_is_written_anew_and_examined_again(t
     assert (edit.check, edit.before, edit.after) == ("relevance", STORY, NEW)
     relevance = [(c.by, c.round, c.verdict) for c in taken.checks("relevance")]
     assert relevance == [
-        ("steering", 1, "fail"),
-        ("steering", 2, "pass"),
-        ("accepting", 2, "pass"),
+        ("loop", 1, "fail"),
+        ("loop", 2, "pass"),
+        ("final", 2, "pass"),
     ]
     # The later checks speak about the new story too.
     assert NEW in taken.asked("label_correctness")[0].messages[-1]["content"]
     assert taken.judgement.usage.replies == len(taken.calls)
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 2, 3])
+@pytest.mark.parametrize("rounds", [0, 2])
 async def test_regeneration_that_never_helps_ends(take: Take, rounds: int) -> None:
     stories = [
         entry("story_regeneration", {"story": f"{NEW} {n}"}, round=n) for n in range(1, rounds + 1)
     ]
     taken = await take(RECORD, [entry("relevance", NO), *stories, *SOUND], rounds=rounds)
     assert len(taken.asked("story_regeneration")) == len(taken.judgement.edits) == rounds
-    assert [c.round for c in taken.checks("relevance") if c.by == "steering"] == list(
+    assert [c.round for c in taken.checks("relevance") if c.by == "loop"] == list(
         range(1, rounds + 2)
     )
-    assert len([c for c in taken.checks("relevance") if c.by == "accepting"]) == min(rounds, 1)
+    assert len([c for c in taken.checks("relevance") if c.by == "final"]) == min(rounds, 1)
     assert taken.judgement.verdict is Verdict.FAIL
     assert taken.judgement.reason == "relevance: fail"
 
 
-async def test_the_accepting_judge_has_the_last_word_on_a_regenerated_story(take: Take) -> None:
-    script = [entry("relevance", NO, role="accepting"), IRRELEVANT, REGENERATED, *SOUND]
+async def test_the_final_judge_has_the_last_word_on_a_regenerated_story(take: Take) -> None:
+    script = [entry("relevance", NO, role="final"), IRRELEVANT, REGENERATED, *SOUND]
     taken = await take(RECORD, script)
     assert taken.judgement.verdict is Verdict.FAIL
     assert taken.changes == {"story": NEW}
 
 
-async def test_an_unreadable_rewriter_ends_the_loop_with_a_note(take: Take) -> None:
-    script = [IRRELEVANT, entry("story_regeneration", {"story": STORY}), *SOUND]
-    taken = await take(RECORD, script)
-    assert taken.judgement.edits == () and taken.changes == {}
-    assert taken.judgement.verdict is Verdict.FAIL
-    reason = taken.judgement.reason or ""
-    assert reason.startswith("relevance: fail; story_regeneration gave up: invalid")
-    assert len(taken.checks("label_correctness")) == 1
-
-
-OWN_REGENERATION = """\
-name: story_regeneration
-title: t
-source: s
-role: rewrite
-fields: [country, story]
-reply: Regeneration
-readings: {structured: {question: 'Anew, because {{ findings }}.'}}
-"""
-
-
-@pytest.mark.parametrize("missing", ["country", "label"])
-async def test_what_cannot_be_regenerated_is_left_with_a_note(
-    take: Take, missing: str, tmp_path: Path
-) -> None:
-    own = tmp_path / "own.yaml"
-    own.write_text(OWN_REGENERATION, "utf-8")
-    script = [IRRELEVANT, REGENERATED, *SOUND]
-    taken = await take(without(missing), script, rubric=(str(own),))
+async def test_a_record_without_a_label_is_not_regenerated(take: Take) -> None:
+    taken = await take(without("label"), [IRRELEVANT, REGENERATED, *SOUND])
     assert not taken.asked("story_regeneration")
-    assert taken.judgement.verdict is Verdict.FAIL
-    note = f"relevance: fail; story_regeneration gave up: the record has no {missing}"
-    assert taken.judgement.reason == note
-
-
-@pytest.mark.parametrize(
-    ("label", "wanted"),
-    [
-        ("yes", "does exactly what the rule of thumb asks for"),
-        ("no", "plainly breaks the rule of thumb"),
-        ("neutral", "does not speak about at all"),
-    ],
-)
-async def test_the_new_story_is_to_suit_the_label(take: Take, label: str, wanted: str) -> None:
-    leaky = entry("leakage", BOOTS, contains=STORY)
-    script = [leaky, REGENERATED, entry("label_correctness", answer("neutral")), *SOUND]
-    taken = await take({**RECORD, "label": label}, script)
-    assert wanted in taken.asked("story_regeneration")[0].messages[-1]["content"]
-
-
-UNDECIDED: dict[str, Entry] = {
-    "unreadable": entry("leakage", {"leaks": [{"quote": "Oslo", "kind": "place"}]}),
-    "error": entry("leakage", error="bad-request"),
-}
+    note = "relevance: fail; story_regeneration gave up: the record has no label"
+    assert (taken.judgement.verdict, taken.judgement.reason) == (Verdict.FAIL, note)

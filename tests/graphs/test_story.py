@@ -75,9 +75,9 @@ SAME = {"rewrites": [{"passage": 1, "text": "pay for one apple"}]}
 
 
 def never_helps(check: str) -> list[Entry]:
-    """The steering judge finds the fault again after every rewrite."""
+    """The loop judge finds the fault again after every rewrite."""
     rewriting, fault, reply = LOOPS[check]
-    return [entry(check, fault, role="steering"), entry(rewriting, reply or SAME), *SOUND]
+    return [entry(check, fault, role="loop"), entry(rewriting, reply or SAME), *SOUND]
 
 
 # ---------------------------------------------------------------- a sound story
@@ -90,33 +90,20 @@ async def test_a_sound_story_passes_with_as_few_votes_as_decide(take: Take) -> N
     assert taken.changes == {} and taken.line == RECORD
     assert [(c.name, c.by, c.verdict) for c in judgement.checks] == [
         ("length", "counting", "pass"),
-        ("incorporation", "steering", "pass"),
-        ("consistency", "steering", "pass"),
-        ("implicitness", "steering", "pass"),
-        ("incorporation", "accepting", "pass"),
-        ("consistency", "accepting", "pass"),
+        ("incorporation", "loop", "pass"),
+        ("consistency", "loop", "pass"),
+        ("implicitness", "loop", "pass"),
+        ("incorporation", "final", "pass"),
+        ("consistency", "final", "pass"),
     ]
     assert len(taken.calls) == 3 + 2 * 2
     assert judgement.usage.replies == len(taken.calls)
 
 
-async def test_only_the_wanted_checks_are_made_and_decide(take: Take) -> None:
-    taken = await take(RECORD, SOUND, check=("implicitness",))
-    assert [(c.name, c.by) for c in taken.judgement.checks] == [("implicitness", "steering")]
-    assert taken.judgement.verdict is Verdict.PASS
-    taken = await take(
-        RECORD, [entry("implicitness", speeches(1))], check=("implicitness",), rounds=0
-    )
-    assert taken.judgement.verdict is Verdict.FAIL
-    assert taken.judgement.reason == (
-        f'implicitness: 1 of 2 values failed: {RECORD["values"][0]}: Bo says "{SPEECH}"'
-    )
-
-
 # ---------------------------------------------------------------- loops
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3])
+@pytest.mark.parametrize("rounds", [0, 2])
 @pytest.mark.parametrize("check", list(LOOPS))
 async def test_a_rewriter_that_never_helps_is_asked_as_often_as_allowed(
     take: Take, check: str, rounds: int
@@ -125,18 +112,11 @@ async def test_a_rewriter_that_never_helps_is_asked_as_often_as_allowed(
     rewriting = LOOPS[check][0]
     assert [c.origin.round for c in taken.asked(rewriting)] == list(range(1, rounds + 1))
     assert [e.round for e in taken.judgement.edits] == list(range(1, rounds + 1))
-    steering = [c for c in taken.checks(check) if c.by == "steering"]
-    assert [c.round for c in steering] == list(range(1, rounds + 2))
+    loop_panels = [c for c in taken.checks(check) if c.by == "loop"]
+    assert [c.round for c in loop_panels] == list(range(1, rounds + 2))
     # Rounds of one loop are not taken from the next.
     others = [c for c in taken.judgement.checks if c.name != check]
     assert {c.round for c in others} == {1}
-
-
-@pytest.mark.parametrize("check", list(LOOPS))
-async def test_without_rounds_no_rewriter_is_asked(take: Take, check: str) -> None:
-    taken = await take(RECORD, never_helps(check), rounds=0, min_words=5)
-    assert not taken.asked(LOOPS[check][0])
-    assert taken.judgement.edits == () and taken.changes == {}
 
 
 @pytest.mark.parametrize(
@@ -144,13 +124,12 @@ async def test_without_rounds_no_rewriter_is_asked(take: Take, check: str) -> No
     [
         ({"reply": {"insertions": []}}, "invalid"),
         ({"text": '{"insertions": [', "finish_reason": "length"}, "truncated"),
-        ({"text": "I will not.", "finish_reason": "refusal"}, "refused"),
     ],
 )
 async def test_an_unreadable_rewriter_ends_the_loop_with_a_note(
     take: Take, answer: dict[str, Any], trouble: str
 ) -> None:
-    script = [entry("incorporation", reflected(1), role="steering"), entry("insertion", **answer)]
+    script = [entry("incorporation", reflected(1), role="loop"), entry("insertion", **answer)]
     taken = await take(RECORD, [*script, *SOUND], min_words=5)
     assert taken.judgement.edits == () and len(taken.checks("incorporation")) == 2
     assert taken.judgement.reason is not None
@@ -213,9 +192,9 @@ async def test_a_story_that_is_too_short_is_not_put_to_any_model(take: Take) -> 
     assert taken.judgement.reason == f"length: {words} words, at least 400 are wanted"
     skipped = [c for c in taken.judgement.checks if c.verdict is Verdict.SKIPPED]
     assert [(c.name, c.by) for c in skipped] == [
-        ("implicitness", "steering"),
-        ("incorporation", "accepting"),
-        ("consistency", "accepting"),
+        ("implicitness", "loop"),
+        ("incorporation", "final"),
+        ("consistency", "final"),
     ]
     assert all("length" in (c.reason or "") for c in skipped)
 
@@ -229,7 +208,7 @@ async def test_a_story_that_rewriting_makes_too_short_is_rejected(take: Take) ->
     taken = await take(RECORD, script, min_words=len(STORY.split()))
     assert [check.verdict for check in taken.checks("length")] == [Verdict.PASS, Verdict.FAIL]
     assert taken.judgement.verdict is Verdict.FAIL
-    assert not [call for call in taken.calls if call.role == "accepting"]
+    assert not [call for call in taken.calls if call.role == "final"]
 
 
 # ---------------------------------------------------------------- acceptance
@@ -237,13 +216,13 @@ async def test_a_story_that_rewriting_makes_too_short_is_rejected(take: Take) ->
 
 async def test_values_voted_missing_are_dropped_from_the_record(take: Take) -> None:
     script = [
-        entry("incorporation", reflected(1), role="accepting", vote=0),
-        entry("incorporation", reflected(1, 2), role="accepting", vote=1),
-        entry("incorporation", reflected(1), role="accepting", vote=2),
+        entry("incorporation", reflected(1), role="final", vote=0),
+        entry("incorporation", reflected(1, 2), role="final", vote=1),
+        entry("incorporation", reflected(1), role="final", vote=2),
         *SOUND,
     ]
     taken = await take(RECORD, script, min_words=5)
-    assert len(taken.asked("incorporation", "accepting")) == 3
+    assert len(taken.asked("incorporation", "final")) == 3
     assert taken.judgement.dropped == (VALUES[1],)
     assert taken.line == {**RECORD, "values": VALUES[:1]}
     assert taken.judgement.verdict is Verdict.FAIL
@@ -251,20 +230,20 @@ async def test_values_voted_missing_are_dropped_from_the_record(take: Take) -> N
 
 
 async def test_contradicted_values_are_kept_and_documented(take: Take) -> None:
-    script = [entry("consistency", speeches(1), role="accepting"), *SOUND]
+    script = [entry("consistency", speeches(1), role="final"), *SOUND]
     taken = await take(RECORD, script, min_words=5)
     assert taken.judgement.verdict is Verdict.FAIL and taken.changes == {}
     (found,) = taken.judgement.contradictions
     assert (found.value, found.character, found.quote) == (VALUES[0], "Bo", SPEECH)
 
 
-PROBABLE = {"reading": "probability", "min_words": 5}
+PROBABLE = {"method": "logprobs", "min_words": 5}
 
 
 async def test_a_probability_reading_asks_for_the_words_before_it_rewrites(take: Take) -> None:
     script = [
         entry("consistency", speeches(1, asked=(1,)), role="locating"),
-        entry("consistency", p_yes=0.9, contains=VALUES[0], role="steering", times=1),
+        entry("consistency", p_yes=0.9, contains=VALUES[0], role="loop", times=1),
         entry("contradiction_rewriting", REWRITE),
         entry("incorporation", p_yes=0.9),
         entry(p_yes=0.1),
@@ -276,80 +255,16 @@ async def test_a_probability_reading_asks_for_the_words_before_it_rewrites(take:
     assert taken.judgement.usage.replies == len(taken.calls)
 
 
-async def test_contradictions_are_documented_under_a_probability_reading_too(take: Take) -> None:
-    script = [
-        entry("consistency", speeches(1, asked=(1,)), role="locating"),
-        entry("consistency", p_yes=0.9, role="accepting", contains=VALUES[0]),
-        entry("incorporation", p_yes=0.9),
-        entry(p_yes=0.1),
-    ]
-    taken = await take(RECORD, script, **PROBABLE)
-    (found,) = taken.judgement.contradictions
-    assert (found.value, found.character, found.quote) == (VALUES[0], "Bo", SPEECH)
-    accepted = taken.checks("consistency")[-1]
-    assert accepted.probability == pytest.approx(0.1)
-    assert taken.judgement.usage.replies == len(taken.calls)
-
-
-FAULTS: dict[str, dict[str, Any]] = {
-    "fail": {"reply": speeches(1)},
-    "unreadable": {"reply": {"values": []}},
-    "error": {"error": "bad-request"},
-}
-
-
-@pytest.mark.parametrize(
-    ("incorporation", "consistency", "verdict"),
-    [
-        ("pass", "fail", Verdict.FAIL),
-        ("pass", "unreadable", Verdict.UNREADABLE),
-        ("pass", "error", Verdict.ERROR),
-        ("pass", "abstain", Verdict.ABSTAIN),
-        ("fail", "error", Verdict.ERROR),
-        ("fail", "unreadable", Verdict.FAIL),
-        ("fail", "abstain", Verdict.FAIL),
-        ("unreadable", "error", Verdict.ERROR),
-        ("unreadable", "abstain", Verdict.UNREADABLE),
-    ],
-)
-async def test_the_gravest_accepting_verdict_is_the_records(
-    take: Take, incorporation: str, consistency: str, verdict: Verdict
-) -> None:
-    script = []
-    for name, outcome in (("incorporation", incorporation), ("consistency", consistency)):
-        if outcome == "abstain":
-            # One vote fails, one is lost, one passes: no majority of the three.
-            for vote, fault in enumerate(("fail", "unreadable")):
-                script.append(entry(name, role="accepting", vote=vote, **FAULTS[fault]))
-        elif outcome != "pass":
-            fault = (
-                {"reply": reflected(1)} if (name, outcome) == ("incorporation", "fail") else None
-            )
-            script.append(entry(name, role="accepting", **(fault or FAULTS[outcome])))
-    taken = await take(RECORD, [*script, *SOUND], min_words=5)
-    assert taken.judgement.verdict is verdict
-    assert taken.judgement.reason is not None
-
-
-async def test_the_steering_judges_own_faults_do_not_decide(take: Take) -> None:
-    script = [entry("incorporation", {"values": []}, role="steering"), *SOUND]
+async def test_the_loop_judges_own_faults_do_not_decide(take: Take) -> None:
+    script = [entry("incorporation", {"values": []}, role="loop"), *SOUND]
     taken = await take(RECORD, script, min_words=5)
     assert taken.checks("incorporation")[0].verdict is Verdict.UNREADABLE
     assert taken.judgement.verdict is Verdict.PASS
 
 
-async def test_an_additional_check_is_asked_by_the_accepting_judge(take: Take) -> None:
+async def test_an_additional_check_is_asked_by_the_final_judge(take: Take) -> None:
     leak = {"leaks": [{"quote": "the tram", "kind": "place"}]}
     taken = await take(RECORD, [entry("leakage", leak), *SOUND], min_words=5, rubric=("leakage",))
-    assert [call.role for call in taken.asked("leakage")] == ["accepting"] * 2
+    assert [call.role for call in taken.asked("leakage")] == ["final"] * 2
     assert taken.judgement.verdict is Verdict.FAIL
     assert taken.judgement.reason == 'leakage: fail: "the tram" (place)'
-
-
-async def test_a_call_that_fails_for_good_makes_a_vote_an_error(take: Take) -> None:
-    script = [entry("implicitness", error="bad-request"), *SOUND]
-    taken = await take(RECORD, script, min_words=5)
-    (check,) = taken.checks("implicitness")
-    assert check.verdict is Verdict.ERROR and "bad-request" in (check.reason or "")
-    assert taken.judgement.verdict is Verdict.ERROR
-    assert not taken.asked("explicit_rewriting")

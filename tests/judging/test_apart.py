@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from judge.judging.judge import Judge, Sampling
+from judge.judging.judge import Judge
 from judge.judging.panel import Panel, take_votes
 from judge.rubric import builtin
-from judge.verdict import Finding, Verdict
+from judge.verdict import Verdict
 
 from .test_judge import STORY_SUBJECT, VALUES, client
 
@@ -26,29 +26,7 @@ def part(number: int, *quotes: str, **when: Any) -> dict[str, Any]:
 
 
 def judge(client: Any, *script: dict[str, Any], **more: Any) -> Judge:
-    return Judge(builtin()["consistency"], client(*script, **more), "structured", apart=True)
-
-
-async def test_a_vote_worked_by_hand(client: Any) -> None:
-    asked = judge(client, part(1, "Bo left her there."), part(2))
-    vote = await asked.vote(STORY_SUBJECT, vote=2, sampling=Sampling(0.7, 10))
-    assert vote.verdicts() == {ONE: Verdict.FAIL, TWO: Verdict.PASS}
-    assert (vote.verdict, vote.seed, vote.temperature) == (Verdict.FAIL, 12, 0.7)
-    assert vote.evidence == (
-        Finding(
-            value=ONE,
-            verdict=Verdict.FAIL,
-            answer="yes",
-            character="Bo",
-            quote="Bo left her there.",
-            reason="r1",
-        ),
-        Finding(value=TWO, verdict=Verdict.PASS, answer="no", reason="r2"),
-    )
-    assert vote.reason is None
-    alone = [await asked.vote(STORY_SUBJECT, numbers=(n,)) for n in (1, 2)]
-    assert vote.usage == alone[0].usage + alone[1].usage
-    assert vote.usage.replies == asked.client.counters.calls - 2 == 2
+    return Judge(builtin()["consistency"], client(*script, **more), "structured", per_value=True)
 
 
 LOST = {"when": {"contains": TWO}, "text": "{", "finish_reason": "length"}
@@ -83,7 +61,7 @@ async def test_a_value_whose_verdict_is_clear_is_asked_no_more(
     script = [part(1, "Bo left her there.", vote=0), part(1), part(2)]
     asked = judge(client, *script)
     panel = Panel((asked,), votes=3, all_votes=all_votes)
-    check = await take_votes(panel, STORY_SUBJECT, by="accepting")
+    check = await take_votes(panel, STORY_SUBJECT, by="final")
     assert check.verdicts() == {ONE: Verdict.PASS, TWO: Verdict.PASS}
     assert asked.client.counters.calls == check.usage.replies == calls
     assert set(check.votes[2].verdicts()) == ({ONE, TWO} if all_votes else {ONE})

@@ -10,16 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-import respx
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from routed import routed
 
 from judge import errors
-from judge.backends.base import Call, Completion, Message, Mode, Reading
-from judge.backends.openai import OpenAIBackend
+from judge.backends.base import Call, Completion, Message, Method, Mode
 from judge.cache import ReplyCache
 from judge.judging.calls import MAX_TRIES, MAX_TRIES_UNREACHABLE
 from judge.judging.client import Asked, Client
@@ -45,7 +39,7 @@ class Fake:
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
     slots: int | None = None
     seeded: bool = True
-    reading: Reading = "structured"
+    method: Method = "structured"
 
     def __init__(self, name: str = "", *, script: Script, delay: float = 0.0) -> None:
         self.script, self.delay = script, delay
@@ -126,6 +120,7 @@ async def test_a_valid_reply_is_asked_once() -> None:
         ("Yes, she does.", "JSON"),
         ("", ""),
         ("[" * 5000, ""),
+        ("<|im_end|> yes", "< |im_end|> yes"),
     ],
 )
 async def test_an_invalid_reply_goes_back_with_what_is_wrong(bad: str, told: str) -> None:
@@ -138,6 +133,9 @@ async def test_an_invalid_reply_goes_back_with_what_is_wrong(bad: str, told: str
     assert list(second.messages[:1]) == PROMPT, "the prefix stays as it was"
     assert all(m["role"] in ("system", "user", "assistant") for m in second.messages)
     assert told in second.messages[-1]["content"]
+    assert not any("<|" in m["content"] for m in second.messages), (
+        "no control token goes back whole"
+    )
     assert asker.counters.reasks == 1
 
 
@@ -167,31 +165,6 @@ async def test_a_refusal_is_told_apart_and_not_asked_again() -> None:
     asked = await ask(asker)
     assert (asked.reply, asked.trouble, asked.detail) == (None, "refused", "I will not.")
     assert asked.usage.replies == 1 and len(backend.calls) == 1
-
-
-async def test_an_error_of_the_backend_is_raised_as_it_is() -> None:
-    for said in ([errors.BadRequest("no")], [INVENTED, errors.BadRequest("no")]):
-        asker, backend = client(one_by_one(*said))
-        with pytest.raises(errors.BadRequest, match=r"^no$"):
-            await ask(asker)
-        assert len(backend.calls) == len(said)
-
-
-async def test_asks_at_once_do_not_mix_up_their_records() -> None:
-    def script(call: Call, number: int) -> Said:
-        name = call.messages[0]["content"].split()[-1]
-        return json.dumps({"quote": f"{name} bowed", "reason": name, "answer": "yes"})
-
-    asker, _ = client(script, delay=0.005)
-
-    async def about(name: str) -> Asked:
-        record = About({"story": f"{name} bowed."}, evidence=ABOUT.evidence)
-        call = Call([{"role": "user", "content": f"Who? {name}"}])
-        return await asker.ask(call, YesNo, record)
-
-    names = [f"N{number}" for number in range(20)]
-    asked = await asyncio.gather(*(about(name) for name in names))
-    assert [a.reply.reason for a in asked if isinstance(a.reply, YesNo)] == names
 
 
 # ---------------------------------------------------------------- retries
@@ -232,32 +205,11 @@ async def test_a_pause_too_long_to_wait_ends_the_run() -> None:
     assert len(backend.calls) == 1
 
 
-async def test_no_more_calls_at_once_than_the_limit() -> None:
-    asker, backend = client(one_by_one(GOOD), limit=3, delay=0.005)
-    await asyncio.gather(*(ask(asker, replace(CALL, vote=vote)) for vote in range(12)))
-    assert backend.most == 3 and len(backend.calls) == 12
-
-
 async def test_a_call_that_takes_too_long_is_a_server_fault() -> None:
     asker, backend = client(one_by_one(GOOD), delay=5, timeout=0.01)
     with pytest.raises(errors.ServerFault, match=r"no answer within 0\.01 s"):
         await ask(asker)
     assert len(backend.calls) == MAX_TRIES and backend.under_way == 0
-
-
-async def test_the_time_of_a_call_does_not_count_the_start() -> None:
-    class Late(Fake):
-        async def ready(self) -> None:
-            await asyncio.sleep(0.05)
-
-        async def complete(self, call: Call, mode: Mode) -> Completion:
-            # Without any wait, so that nothing but the start could take too long.
-            self.calls.append(call)
-            return Completion(GOOD)
-
-    backend = Late(script=one_by_one(GOOD))
-    asker = Client("fake:m", backend, cache=None, budget=Budget(), limit=8, timeout=0.01)
-    assert (await ask(asker)).trouble is None and len(backend.calls) == 1
 
 
 # ---------------------------------------------------------------- cache
@@ -273,82 +225,12 @@ async def test_a_cached_ask_makes_no_call(cache: ReplyCache) -> None:
     assert again._budget.calls == 0 and again._budget.cost == 0.0
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplyCache]:
-    made = ReplyCache(tmp_path_factory.mktemp("shared"))
-    yield made
-    made.close()
-
-
-_TEXTS = st.one_of(
-    st.sampled_from([GOOD, INVENTED, "", "{}", '{"quote": null, "reason": "", "answer": "no"}']),
-    st.text(max_size=30),
-    st.fixed_dictionaries(
-        {
-            "quote": st.none() | st.text(max_size=20) | st.just("Ann bowed first"),
-            "reason": st.text(max_size=20),
-            "answer": st.sampled_from(["yes", "no", "neutral"]),
-        }
-    ).map(json.dumps),
-)
-_COMPLETIONS = st.builds(
-    Completion,
-    text=_TEXTS,
-    finish_reason=st.sampled_from(["stop", "stop", "length", "refusal"]),
-    input_tokens=st.integers(0, 10**6),
-    output_tokens=st.integers(0, 10**6),
-    cached_tokens=st.none() | st.integers(0, 100),
-    first_token=st.none() | st.tuples(st.tuples(st.text(max_size=3), st.floats(-50, 0))),
-)
-
-
-@settings(deadline=None, max_examples=80)
-@given(said=st.lists(_COMPLETIONS, min_size=3, max_size=3))
-def test_cached_equals_fresh_and_only_what_led_to_a_valid_reply_is_kept(
-    shared: ReplyCache, said: list[Completion]
-) -> None:
-    shared.clear()
-    fresh, backend = client(one_by_one(*said), cache=shared)
-    bare, _ = client(one_by_one(*said), cache=None)
-    first = asyncio.run(ask(fresh))
-    assert asyncio.run(ask(bare)) == first
-    if first.reply is None:
-        again, _ = client(one_by_one(GOOD), cache=shared)
-        assert shared.stats().entries == 0
-        assert asyncio.run(ask(again)).reply is not None, "a server that is well again is asked"
-    else:
-        again, unused = client(one_by_one(RuntimeError("must not be called")), cache=shared)
-        assert asyncio.run(ask(again)) == first
-        assert not unused.calls and again.counters.cache_hits == len(backend.calls)
-
-
-async def test_an_entry_that_ends_in_no_valid_reply_is_asked_anew(cache: ReplyCache) -> None:
-    await ask(client(one_by_one(INVENTED, GOOD), cache=cache)[0])
-    cache.prune(-1)
-    asker, backend = client(one_by_one(INVENTED, GOOD), cache=cache)
-    await ask(asker)
-    second = asker._key(backend.calls[1], Mode.JSON_SCHEMA)
-    assert cache.remove(second)
-    ill, _ = client(one_by_one(""), cache=cache)
-    assert (await ask(ill)).trouble == "invalid"
-    well, backend = client(one_by_one(GOOD), cache=cache)
-    assert (await ask(well)).usage.replies == 1 and len(backend.calls) == 1
-
-
-@settings(deadline=None, max_examples=30)
-@given(
-    tokens=st.dictionaries(st.text(min_size=1, max_size=4), st.floats(-50, 0), min_size=1),
-)
-def test_cached_probabilities_equal_fresh_ones(
-    shared: ReplyCache, tokens: dict[str, float]
-) -> None:
-    shared.clear()
-    said = Completion("Yes", "length", 9, 1, None, tuple(tokens.items()))
-    fresh, _ = client(one_by_one(said), cache=shared)
-    again, unused = client(one_by_one(RuntimeError("must not be called")), cache=shared)
-    call = replace(CALL, logprobs=20)
-    assert asyncio.run(fresh.first_token(call)) == asyncio.run(again.first_token(call))
-    assert not unused.calls
+async def test_an_ask_without_a_valid_reply_leaves_nothing_behind(cache: ReplyCache) -> None:
+    for said in (INVENTED, "", Completion(GOOD[:30], "length"), Completion("No.", "refusal")):
+        ill, _ = client(one_by_one(said), cache=cache)
+        assert (await ask(ill)).reply is None and cache.stats().entries == 0
+    well, _ = client(one_by_one(GOOD), cache=cache)
+    assert (await ask(well)).reply is not None, "a server that is well again is asked"
 
 
 @pytest.mark.parametrize(
@@ -356,12 +238,9 @@ def test_cached_probabilities_equal_fresh_ones(
     [
         {"vote": 1},
         {"seed": 1},
-        {"seed": None},
         {"temperature": 0.0},
-        {"temperature": None},
         {"max_tokens": 51},
         {"messages": [{"role": "user", "content": "Does Ann bow? "}]},
-        {"messages": [{"role": "system", "content": "Does Ann bow?"}]},
     ],
     ids=str,
 )
@@ -380,7 +259,7 @@ async def test_the_same_words_are_asked_once_whichever_judge_asks(
     cache: ReplyCache, kept: bool
 ) -> None:
     asker, backend = client(one_by_one(GOOD), cache=cache if kept else None)
-    others = [{"role": "accepting"}, {"vote": 2}, {"seed": 9}]
+    others = [{"role": "final"}, {"vote": 2}, {"seed": 9}]
     first = await ask(asker, STEADY)
     for other in others:
         assert await ask(asker, replace(STEADY, **other)) == first
@@ -403,24 +282,13 @@ async def test_another_model_is_another_question(cache: ReplyCache) -> None:
         assert len(other.calls) == 1, identity
 
 
-async def test_where_a_call_comes_from_is_no_part_of_its_key(cache: ReplyCache) -> None:
-    asker, backend = client(one_by_one(GOOD), cache=cache)
-    await ask(asker)
-    origin = replace(CALL.origin, record="another", round=3, fields={"story": "x"})
-    await ask(asker, replace(CALL, origin=origin))
-    assert len(backend.calls) == 1
-
-
 @pytest.mark.parametrize(
     "damage",
     [
-        {"text": None},
         {"text": 5},
         {"finish_reason": "later"},
-        {"finish_reason": ["stop"]},
         {"input_tokens": "many"},
         {"first_token": 3},
-        {"first_token": [["Yes"]]},
         {"unknown": 1},
     ],
     ids=str,
@@ -501,14 +369,6 @@ async def test_never_more_calls_than_the_budget(most: int) -> None:
     assert all(isinstance(r, BudgetReached | Asked) for r in results)
 
 
-async def test_a_budget_of_no_money_stops_paid_models_alone() -> None:
-    budget, backend = Budget(max_cost=0), Fake(script=one_by_one(GOOD))
-    with pytest.raises(BudgetReached):
-        await ask(client(one_by_one(GOOD), budget=budget)[0])
-    own = Client("local:m", backend, cache=None, budget=budget, limit=1, price=Price(1.0, 1.0))
-    assert (await ask(own)).usage.cost_usd == 0.0 and len(backend.calls) == 1
-
-
 async def test_a_server_that_reports_no_tokens_is_stopped_all_the_same(cache: ReplyCache) -> None:
     said = Completion(GOOD)
     asker, backend = client(one_by_one(said), budget=Budget(max_cost=1e-3), cache=cache)
@@ -538,155 +398,75 @@ async def test_log_probabilities_that_a_server_learns_to_give_are_asked_for_agai
         assert tokens == {"Yes": -0.1} and len(backend.calls) == 2
 
 
-async def test_a_model_without_log_probabilities_is_named() -> None:
-    asker, _ = client(one_by_one("Yes"))
-    with pytest.raises(errors.UsageError, match=r"fake:m gives no .*--reading structured"):
-        await asker.first_token(replace(CALL, logprobs=20))
+# ---------------------------------------------------------------- the probe
+
+SCHEMA, TOOLS, WORDS = Mode.JSON_SCHEMA, Mode.TOOLS, Mode.JSON
 
 
-@pytest.mark.parametrize(
-    "said", [Completion("I will not.", "refusal", 9, 4), Completion("", first_token=())]
-)
-async def test_one_refusal_does_not_condemn_the_model(said: Completion) -> None:
-    asker, _ = client(one_by_one(said))
-    tokens, usage = await asker.first_token(replace(CALL, logprobs=20))
-    assert tokens == {} and usage.replies == 1
+class Server(Fake):
+    """A server that knows some ways to ask for JSON."""
 
+    modes = (SCHEMA, TOOLS, WORDS)
 
-# ---------------------------------------------------------------- the probe, over HTTP
+    def __init__(self, *known: Mode, name: str = "m") -> None:
+        super().__init__(script=one_by_one(GOOD))
+        self.known, self.name = known, name
+        self.ways: list[Mode] = []
+        self.probes: list[Mode] = []
 
-KEY = "sk-test-0123456789abcdef"
-PLACE = "http://models.test/v1"
+    def identity(self) -> Mapping[str, str]:
+        return {"model": self.name}
 
+    async def complete(self, call: Call, mode: Mode) -> Completion:
+        self.ways.append(mode)
+        probe = call.schema_name == "Ready"
+        self.probes += [mode] if probe else []
+        if mode not in self.known:
+            raise errors.BadRequest(f"no {mode} here")
+        return Completion('{"ready": "yes"}' if probe else GOOD)
 
-class Server:
-    """An OpenAI-compatible server behind respx that knows some ways to ask for JSON."""
-
-    def __init__(self, *known: str, reply: str = GOOD, url: str = PLACE) -> None:
-        self.known, self.reply = known, reply
-        self.bodies: list[dict[str, Any]] = []
-        self.router = respx.Router(assert_all_called=False)
-        self.router.post(f"{url}/chat/completions").mock(side_effect=self.answer)
-
-    def answer(self, request: httpx.Request) -> httpx.Response:
-        body = json.loads(request.content)
-        self.bodies.append(body)
-        if way(body) not in self.known:
-            return httpx.Response(400, json={"error": {"message": f"no {way(body)} here"}})
-        probe = '{"ready": "yes"}' in body["messages"][-1]["content"]
-        text = '{"ready": "yes"}' if probe else self.reply
-        message: dict[str, Any] = {"role": "assistant", "content": text}
-        if "tools" in body:
-            function = {"name": "x", "arguments": text}
-            message = {
-                "role": "assistant",
-                "tool_calls": [{"id": "1", "type": "function", "function": function}],
-            }
-        choice = {"index": 0, "finish_reason": "stop", "message": message}
-        return httpx.Response(200, json={"choices": [choice], "usage": None})
-
-    @property
-    def ways(self) -> list[str]:
-        return [way(body) for body in self.bodies]
-
-    def client(self, cache: ReplyCache | None, **settings: Any) -> Client:
-        backend = OpenAIBackend("m", post=routed(self.router))
-        return Client("openai:m", backend, cache=cache, budget=Budget(), limit=4, **settings)
-
-
-def way(body: Mapping[str, Any]) -> str:
-    if "tools" in body:
-        return "tools"
-    return {"json_schema": "schema", "json_object": "words"}[body["response_format"]["type"]]
-
-
-@pytest.fixture(autouse=True)
-def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("OPENAI_BASE_URL", PLACE)
+    def client(self, cache: ReplyCache | None) -> Client:
+        return Client("openai:m", self, cache=cache, budget=Budget(), limit=4)
 
 
 @pytest.mark.parametrize(
     ("known", "ways"),
     [
-        (("schema", "tools", "words"), ["schema", "schema"]),
-        (("tools", "words"), ["schema", "tools", "tools"]),
-        (("words",), ["schema", "tools", "words", "words"]),
+        ((SCHEMA, TOOLS, WORDS), [SCHEMA, SCHEMA]),
+        ((TOOLS, WORDS), [SCHEMA, TOOLS, TOOLS]),
+        ((WORDS,), [SCHEMA, TOOLS, WORDS, WORDS]),
     ],
 )
-async def test_the_best_way_to_ask_is_found(known: tuple[str, ...], ways: list[str]) -> None:
+async def test_the_best_way_to_ask_is_found(known: tuple[Mode, ...], ways: list[Mode]) -> None:
     server = Server(*known)
     asked = await ask(server.client(None))
     assert asked.trouble is None and server.ways == ways
     assert asked.usage.replies == 1, "the probe is no reply that the verdict rests on"
 
 
-async def test_the_way_is_remembered_for_the_server_and_model(
-    cache: ReplyCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = Server("tools")
-    await ask(first.client(cache))
-    second = Server("tools")
+async def test_the_way_is_remembered_for_the_server_and_model(cache: ReplyCache) -> None:
+    await ask(Server(TOOLS).client(cache))
+    second = Server(TOOLS)
     await ask(second.client(cache), replace(CALL, vote=1))
-    assert second.ways == ["tools"]
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://other.test/v1")
-    third = Server("words", url="http://other.test/v1")
+    assert second.ways == [TOOLS]
+    third = Server(WORDS, name="other")
     await ask(third.client(cache))
-    assert third.ways == ["schema", "tools", "words", "words"]
-    await third.client(cache).prepare()
-    assert len(third.ways) == 4
+    assert third.probes == [SCHEMA, TOOLS, WORDS]
 
 
 async def test_a_server_that_changes_its_way_is_probed_again(cache: ReplyCache) -> None:
-    server = Server("schema")
+    server = Server(SCHEMA)
     await server.client(cache).prepare()
     asker = server.client(cache)
-    server.known = ("words",)
+    server.known = (WORDS,)
     asked = await asyncio.gather(*(ask(asker, replace(CALL, vote=vote)) for vote in range(4)))
     assert [one.trouble for one in asked] == [None] * 4
-    probes = [body for body in server.bodies if "ready" in body["messages"][-1]["content"]]
-    assert [way(body) for body in probes] == ["schema", "schema", "tools", "words"]
-    server.bodies.clear()
+    assert server.probes == [SCHEMA, SCHEMA, TOOLS, WORDS]
+    server.ways.clear()
     await ask(server.client(cache), replace(CALL, vote=9))
-    assert server.ways == ["words"], "the new way is remembered"
-
-
-async def test_a_server_that_refuses_a_prompt_is_probed_again_once() -> None:
-    server = Server("schema")
-    asker = server.client(None)
-    await asker.prepare()
-    refusing = httpx.Response(400, json={"error": {"message": "no such words here"}})
-    probed = server.answer
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        return probed(request) if b"ready" in request.content else refusing
-
-    server.router.post(f"{PLACE}/chat/completions").mock(side_effect=answer)
-    for vote in range(3):
-        with pytest.raises(errors.BadRequest, match="no such words"):
-            await ask(asker, replace(CALL, vote=vote))
-    assert server.ways == ["schema", "schema"], "the first probe and one more"
-
-
-async def test_one_probe_for_all_that_ask_at_once() -> None:
-    server = Server("schema")
-    asker = server.client(None)
-    await asyncio.gather(*(ask(asker, replace(CALL, vote=vote)) for vote in range(5)))
-    assert len(server.bodies) == 6
+    assert server.ways == [WORDS], "the new way is remembered"
 
 
 async def test_a_server_that_never_gives_json() -> None:
-    with pytest.raises(errors.UsageError, match=r"json_schema: .*tools: .*json: ") as caught:
+    with pytest.raises(errors.UsageError, match=r"openai:m .*json_schema: .*tools: .*json: "):
         await Server().client(None).prepare()
-    assert "openai:m" in str(caught.value)
-
-
-async def test_templates_in_the_record_reach_the_server_as_they_are(cache: ReplyCache) -> None:
-    text = "{{ 7*7 }} {% raw %}{{ x }}{% endraw %} {# c #} {0} %s ${y} \\n \u2028"
-    server = Server("schema", reply=INVENTED)
-    call = Call([{"role": "system", "content": text}, {"role": "user", "content": text}])
-    asked = await server.client(cache, reasks=1).ask(call, YesNo, ABOUT)
-    assert asked.trouble == "invalid"
-    for body in server.bodies[1:]:
-        assert [m["content"] for m in body["messages"][:2]] == [text, text]
-    assert len(server.bodies) == 3

@@ -5,18 +5,13 @@ from __future__ import annotations
 import base64
 import codecs
 import json
-import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from judge.judging import injection
-from judge.judging.injection import FORMS, SHOWN, injections
+from judge.judging.injection import SHOWN, injections
 from judge.rubric import builtin
 from judge.subject import Subject
 
@@ -127,66 +122,17 @@ def test_each_field_that_is_shown_is_looked_at_and_no_other() -> None:
     assert forms(token, "subcategory") == set()
 
 
-@given(st.text(max_size=300), st.integers(0, 8))
-def test_a_passage_is_cut_and_never_empty(text: str, place: int) -> None:
-    seeds = ("<|im_end|>", "SYSTEM:", '{"answer": "x', "[end 00000000]", "", "gur naq guvf")
-    whole = f"{text}\n{seeds[place % len(seeds)]}{text}"
-    subject = Subject.of_texts("r", "norm", {"story": whole or "x"}, None)
-    for one in injections(RUBRIC, subject):
-        assert one.form in (*FORMS, "question") and 0 < len(one.passage) <= SHOWN
-        assert one.form == "question" or one.passage in whole
-
-
-DATA = Path(__file__).parents[3] / "shared" / "data"
-SPEAKER = re.compile(r"(?m)^([A-Z][\w .'-]{0,30}):")
-
-
-def texts_of(plain: Any) -> Iterator[str]:
-    if isinstance(plain, str):
-        yield plain
-    inside = plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list) else ()
-    for inner in inside:
-        yield from texts_of(inner)
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason="the released data sets are not here")
-def test_real_dialogue_is_no_message_whatever_its_speakers_are_called() -> None:
-    released = [*DATA.glob("llmbar/*.json"), *DATA.glob("multipico/*.json")]
-    texts = {text for file in released for text in texts_of(json.loads(file.read_text("utf-8")))}
-    found = [text for text in texts if forms(text or "x")]
-    assert len(texts) > 1000 and not found
-    dialogues = [text for text in texts if len(SPEAKER.findall(text)) >= 3]
-    assert len(dialogues) > 25
-    for name in ("System", "Developer", "Tool", "Assistant"):
-        for text in dialogues:
-            first = re.escape(SPEAKER.findall(text)[0])
-            assert not forms(re.sub(rf"(?m)^{first}:", f"{name}:", text))
-
-
-WIDE_A = "\uff21"
+PIECES = ("<", "[end ", "a b ", "{,", "---\n", "system ", "system (", "<system ", "role \n")
+PIECES += ("a\u200b", "\u202e", "a\u03b1", "\uff21", "\uff21\uff21    ", " \n", "A" * 24 + "_\n")
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        WIDE_A * 40_000,
-        f"{WIDE_A}{WIDE_A}    " * 15_000,
-        "x" + "\n" * 200_000 + "x",
-        "x" + " \n" * 60_000 + "x",
-        "x" + " " * 120_000 + "x",
-        *(
-            piece * (120_000 // len(piece))
-            for piece in ("<", "[end ", "a b ", "{,", "{\n", "-", "---\n", "system ", "system:\n")
-        ),
-        *(
-            piece * (120_000 // len(piece))
-            for piece in ("system (", "<system ", "role \n", "a\u200b", "\u202e", "a\u03b1", "Ann ")
-        ),
+        *(piece * (120_000 // len(piece)) for piece in PIECES),
         "{" + " " * 120_000,
         "a" + "\u200b" * 60_000,
         "a" * 60_000 + "\u03b1" * 60_000,
-        "A" * 120_000 + "_",
-        ("A" * 24 + "_\n") * 4_000,
         "<system_" + "a" * 120_000,
     ],
     ids=lambda text: f"{text[:9]!r} {len(text)}",
@@ -204,18 +150,6 @@ def test_a_long_text_is_screened_in_time_that_grows_with_its_length(text: str) -
     assert took(text) < 0.25
 
 
-def test_each_text_of_a_record_is_screened_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    subject = Subject.of_texts("r", "norm", {"rule_of_thumb": "Greet.", "story": BEFORE}, "yes")
-    looked: list[str] = []
-    counting = {"counted": lambda text, plain: looked.append(text)}
-    monkeypatch.setattr(injection, "FORMS", counting)
-    for rubric in (RUBRIC, builtin()["abstraction"], RUBRIC):
-        injections(rubric, subject)
-    edited = subject.with_story("Bo left.")
-    injections(RUBRIC, edited)
-    assert sorted(looked) == sorted([BEFORE, "Greet.", "Bo left."])
-
-
 # ------------------------------------------------------------ as a user sees it
 
 FINE = {"id": "fine", "rule_of_thumb": "Greet.", "story": BEFORE, "label": "yes"}
@@ -230,7 +164,7 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
     typed = Typed(tmp_path, monkeypatch, capfd)
     typed.write("in.jsonl", [FINE, HOSTILE])
     (tmp_path / "yes.yaml").write_text(
-        json.dumps({"reading": "probability", "replies": [{"p_yes": 0.9}]})
+        json.dumps({"method": "logprobs", "replies": [{"p_yes": 0.9}]})
     )
     return typed
 
@@ -260,9 +194,3 @@ def test_whoever_wants_it_asks_all_the_same(judge: Any, monkeypatch: pytest.Monk
         monkeypatch.setenv("JUDGE_INJECTED", "ask")
     refused = judge(*RUN, "--injected", "no")
     assert refused.returncode == 2 and b"--injected" in refused.stderr
-
-
-def test_a_line_that_was_asked_is_not_taken_for_one_that_abstained(judge: Any) -> None:
-    assert judge(*RUN, "--injected", "ask", "-o", "out.jsonl").returncode == 0
-    refused = judge(*RUN, "--resume", "-o", "out.jsonl")
-    assert refused.returncode == 2 and b"fingerprint" in refused.stderr

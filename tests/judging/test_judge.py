@@ -12,7 +12,7 @@ from judge.errors import Denied, Unreachable
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
-from judge.judging.reading import Reader
+from judge.judging.logprobs import Reader
 from judge.records import Value
 from judge.rubric import Rubric, builtin, parse
 from judge.subject import Subject
@@ -51,7 +51,7 @@ def listed(
     named = [{"question": f"Question {q}?", **step} for q, step in zip("ABC", steps, strict=False)]
     text = (
         f"name: own\ntitle: t\nsource: s\nreply: {reply}\nfields: [rule_of_thumb, story]\n"
-        f"verdict: {passes}\nreadings:\n  structured: {{question: Q}}\n  probability:\n"
+        f"verdict: {passes}\nmethods:\n  structured: {{question: Q}}\n  logprobs:\n"
         f"    steps: {yaml.safe_dump(named, default_flow_style=True, width=9999)}"
     )
     return parse(text, "own.yaml")
@@ -68,7 +68,6 @@ YES_FIRST = listed({"yes": "no"}, {"yes": "yes", "no": "neutral"}, passes="{pass
     [
         # one step: yes with P, no with 1 - P; here a no passes
         (ONE, None, [0.3], "no", "pass", 0.7),
-        (ONE, None, [0.5], "yes", "fail", 0.5),
         (ONE, None, [0.9], "yes", "fail", 0.1),
         # the threshold moves the answer, never the probability
         (SURE, None, [0.79], "no", "fail", 0.79),
@@ -76,13 +75,11 @@ YES_FIRST = listed({"yes": "no"}, {"yes": "yes", "no": "neutral"}, passes="{pass
         # A no -> neutral; else B yes -> yes, B no -> no
         (TWO, "yes", [0.8, 0.9], "yes", "pass", 0.8 * 0.9),
         (TWO, "no", [0.8, 0.9], "yes", "fail", 0.8 * 0.1),
-        (TWO, "neutral", [0.8, 0.9], "yes", "fail", 0.2),
         (TWO, "neutral", [0.3, 0.9], "neutral", "pass", 0.7),
         (TWO, "no", [0.6, 0.2], "no", "pass", 0.6 * 0.8),
         # A yes -> no; else B yes -> yes, B no -> neutral
         (YES_FIRST, "no", [0.7, 0.9], "no", "pass", 0.7),
         (YES_FIRST, "yes", [0.4, 0.9], "yes", "pass", 0.6 * 0.9),
-        (YES_FIRST, "neutral", [0.4, 0.9], "yes", "fail", 0.6 * 0.1),
     ],
 )
 async def test_a_decision_list_worked_by_hand(
@@ -98,32 +95,23 @@ async def test_a_decision_list_worked_by_hand(
         {"when": {"contains": f"Question {q}?"}, "p_yes": p}
         for q, p in zip("AB", chances, strict=False)
     ]
-    vote = await Judge(rubric, client(*script), "probability").vote(norm(label))
+    vote = await Judge(rubric, client(*script), "logprobs").vote(norm(label))
     assert (vote.verdict, vote.evidence[0].answer) == (verdict, answer)
     assert vote.evidence[0].probability == pytest.approx(probability, abs=1e-6)
     assert vote.usage.replies == len(chances), "every step is asked, so that P is always whole"
 
 
 @pytest.mark.parametrize(
-    ("chances", "thresholds", "margin", "verdict"),
-    [
-        ([0.8, 0.6], (), 0.0, "pass"),
-        ([0.8, 0.6], (), 0.05, "pass"),
-        ([0.8, 0.6], (), 0.2, "abstain"),
-        ([0.8, 0.9], (), 0.35, "abstain"),
-        ([0.8, 0.6], (0.5, 0.7), 0.0, "fail"),
-        ([0.8, 0.6], (0.9,), 0.0, "fail"),
-        ([0.8, 0.6], (0.5, 0.55), 0.1, "abstain"),
-    ],
+    ("chances", "margin", "verdict"), [([0.8, 0.6], 0.0, "pass"), ([0.8, 0.6], 0.2, "abstain")]
 )
-async def test_thresholds_replace_the_rubrics_and_near_them_it_abstains(
-    client: Any, chances: list[float], thresholds: tuple[float, ...], margin: float, verdict: str
+async def test_near_a_threshold_it_abstains(
+    client: Any, chances: list[float], margin: float, verdict: str
 ) -> None:
     script = [
         {"when": {"contains": f"Question {q}?"}, "p_yes": p}
         for q, p in zip("AB", chances, strict=False)
     ]
-    judge = Judge(TWO, client(*script), "probability", reader=Reader(thresholds, margin))
+    judge = Judge(TWO, client(*script), "logprobs", reader=Reader(margin))
     vote = await judge.vote(norm("yes"))
     assert vote.verdict == verdict
     assert vote.evidence[0].probability == pytest.approx(chances[0] * chances[1])
@@ -139,7 +127,7 @@ async def test_neither_yes_nor_no_is_unreadable_never_a_no(
         return ({"Maybe": -0.1} if "one--Agree" in text else {"No": -0.1}), Usage(1)
 
     monkeypatch.setattr(Client, "first_token", first_token)
-    judge = Judge(builtin()["consistency"], client(), "probability")
+    judge = Judge(builtin()["consistency"], client(), "logprobs")
     vote = await judge.vote(STORY_SUBJECT)
     assert list(vote.verdicts().values()) == [Verdict.UNREADABLE, Verdict.PASS]
     assert vote.verdict is Verdict.UNREADABLE
@@ -195,13 +183,3 @@ async def test_only_what_concerns_the_run_is_raised(
     else:
         with pytest.raises(raised):
             await judge.vote(STORY_SUBJECT)
-
-
-@pytest.mark.parametrize(("seeded", "seed"), [(True, 12), (False, None)])
-async def test_a_seed_is_recorded_only_where_it_reaches_the_model(
-    client: Any, seeded: bool, seed: int | None
-) -> None:
-    made = client({"p_yes": 0.9})
-    made.backend.seeded = seeded
-    vote = await Judge(ONE, made, "probability").vote(norm("yes"), vote=2, sampling=Sampling(0, 10))
-    assert vote.seed == seed

@@ -5,49 +5,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge import errors
-from judge.errors import Exit
 from judge.judging import limits
 from judge.judging.limits import (
-    LONGEST_PAUSE,
     AdaptiveLimit,
     Budget,
     BudgetReached,
     Outages,
-    Price,
-    pause,
     record_turn,
 )
-from judge.verdict import Usage
 
 # ---------------------------------------------------------------- budget
-
-
-def test_stops_once_the_cost_is_reached() -> None:
-    budget = Budget(max_cost=0.01)
-    budget.take()
-    budget.spent(Usage(1, 10, 10, 0.004))
-    budget.take()
-    budget.spent(Usage(1, 10, 10, 0.007))
-    with pytest.raises(BudgetReached, match=r"--max-cost 0\.01"):
-        budget.take()
-    assert budget.calls == 2 and budget.cost == pytest.approx(0.011)
-
-
-def test_a_price_by_hand() -> None:
-    assert Price(input=2.5, output=10.0).of(1_000, 200) == pytest.approx(0.0045)
-
-
-def test_the_message_names_the_flag_and_the_run_ends_as_unavailable() -> None:
-    with pytest.raises(BudgetReached, match="--max-calls 0") as caught:
-        Budget(max_calls=0).take()
-    assert caught.value.exit_code == Exit.UNAVAILABLE and not caught.value.retryable
 
 
 def test_a_budget_of_nothing_pays_nothing_and_free_calls_go_on() -> None:
@@ -67,37 +40,6 @@ async def turns(times: int = 10) -> None:
         await asyncio.sleep(0)
 
 
-@given(
-    most=st.integers(1, 40),
-    events=st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=200),
-)
-def test_the_limit_stays_within_its_bounds(most: int, events: list[int | None]) -> None:
-    limit = AdaptiveLimit(most)
-    era = 0
-    for event in events:
-        if event is None:
-            limit.succeeded()
-        else:
-            limit.refused(None, era)
-            era += event % 2
-        assert 1 <= limit.limit <= most
-
-
-def test_after_cuts_without_a_success_the_limit_doubles_up_to_what_was_borne() -> None:
-    limit = AdaptiveLimit(64)
-    for era in range(8):
-        limit.refused(None, era)
-    assert limit.limit == 1
-    for _ in range(31):
-        limit.succeeded()
-    assert limit.limit == 32
-    limit.succeeded()
-    assert limit.limit == 32 + 1 / 32
-    limit.refused(None, 8)
-    limit.succeeded()
-    assert limit.limit < 17
-
-
 async def test_a_burst_of_refusals_halves_once() -> None:
     limit = AdaptiveLimit(16)
 
@@ -107,7 +49,7 @@ async def test_a_burst_of_refusals_halves_once() -> None:
         limit.refused(None, era)
 
     await asyncio.gather(*(refused_after(0.02 * number) for number in range(16)))
-    assert (limit.limit, limit.refusals) == (8, 16)
+    assert limit.limit == 8
     await asyncio.gather(*(refused_after(0) for _ in range(8)))
     assert limit.limit == 4
 
@@ -159,25 +101,6 @@ def test_never_more_run_than_the_limit_and_all_come_to_an_end(
     asyncio.run(run())
 
 
-async def test_a_raised_limit_lets_one_that_waits_in_at_once() -> None:
-    limit = AdaptiveLimit(2)
-    limit.refused(None, 0)
-    inside = asyncio.Event()
-
-    async def second() -> None:
-        async with limit.slot():
-            inside.set()
-
-    async with limit.slot():
-        task = asyncio.create_task(second())
-        await turns()
-        assert not inside.is_set()
-        limit.succeeded()
-        await turns()
-        assert inside.is_set()
-    await task
-
-
 async def test_retry_after_holds_all_calls_back() -> None:
     limit = AdaptiveLimit(8)
     began = time.monotonic()
@@ -190,47 +113,6 @@ async def test_retry_after_holds_all_calls_back() -> None:
 
     async with asyncio.timeout(60):
         assert min(await asyncio.gather(*(call() for _ in range(4)))) >= 0.15
-
-
-async def test_cancelled_in_the_pause_the_next_one_still_goes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    limit = AdaptiveLimit(1)
-    done: list[str] = []
-
-    async def call(name: str) -> None:
-        async with limit.slot():
-            done.append(name)
-
-    async with limit.slot() as era:
-        tasks = [asyncio.create_task(call(name)) for name in "abc"]
-        await turns()
-        limit.refused(0.05, era)
-    await turns()
-    tasks[0].cancel()
-    now[0] = 1.0
-    async with asyncio.timeout(60):
-        await asyncio.gather(*tasks, return_exceptions=True)
-    assert done == ["b", "c"]
-
-
-async def test_cancelled_with_the_place_just_given_it_goes_to_the_next() -> None:
-    limit = AdaptiveLimit(1)
-    done: list[str] = []
-
-    async def call(name: str) -> None:
-        async with limit.slot():
-            done.append(name)
-
-    async with limit.slot():
-        tasks = [asyncio.create_task(call(name)) for name in "ab"]
-        await turns()
-    tasks[0].cancel()
-    async with asyncio.timeout(60):
-        await asyncio.gather(*tasks, return_exceptions=True)
-    assert done == ["b"] and limit.running == 0
 
 
 async def test_among_waiting_calls_the_earliest_record_goes_first() -> None:
@@ -269,20 +151,11 @@ def sings_after(failures: int, error: errors.BackendError = ERROR) -> tuple[Cana
     return canary, asked
 
 
-async def test_a_server_that_serves_others_is_not_waited_for() -> None:
-    canary, asked = sings_after(9)
-    outages = Outages(canary, 0.001)
-    since = time.monotonic()
-    await asyncio.sleep(0.001)
-    outages.answered()
-    assert not await outages.passed(since, ERROR) and not asked
-
-
 async def test_a_call_that_fails_alone_is_not_tried_again() -> None:
     canary, asked = sings_after(0)
     outages = Outages(canary, 0.001)
     outages.answered()
-    assert not await outages.passed(time.monotonic(), ERROR) and len(asked) == 1
+    assert not await outages.passed(time.monotonic()) and len(asked) == 1
 
 
 async def test_all_that_failed_wait_for_one_canary() -> None:
@@ -290,7 +163,7 @@ async def test_all_that_failed_wait_for_one_canary() -> None:
     outages = Outages(canary, 0.001)
     outages.answered()
     since = time.monotonic()
-    passed = await asyncio.gather(*(outages.passed(since, ERROR) for _ in range(20)))
+    passed = await asyncio.gather(*(outages.passed(since) for _ in range(20)))
     assert passed == [True] * 20 and len(asked) == 4
 
 
@@ -300,7 +173,7 @@ async def test_a_server_that_stays_away_is_given_up_once(monkeypatch: pytest.Mon
     outages = Outages(canary, 0.001)
     outages.answered()
     since = time.monotonic()
-    calls = (outages.passed(since, ERROR) for _ in range(20))
+    calls = (outages.passed(since) for _ in range(20))
     given_up = await asyncio.gather(*calls, return_exceptions=True)
     assert {type(error) for error in given_up} == {errors.GivenUp}
     assert "0.05 s" in str(given_up[0]) and "down" in str(given_up[0]) and len(asked) < 60
@@ -311,10 +184,5 @@ async def test_a_refused_key_ends_the_waiting() -> None:
     outages = Outages(canary, 0.001)
     outages.answered()
     with pytest.raises(errors.Denied):
-        await outages.passed(time.monotonic(), ERROR)
+        await outages.passed(time.monotonic())
     assert len(asked) == 1
-
-
-def test_pauses_grow_up_to_a_bound() -> None:
-    assert [pause(0.5, before) for before in range(4)] == [0.5, 1.0, 2.0, 4.0]
-    assert pause(0.5, 4) == pause(0.5, 10**6) == LONGEST_PAUSE

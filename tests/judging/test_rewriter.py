@@ -73,14 +73,6 @@ def test_passages_come_in_story_order_and_overlapping_ones_become_one() -> None:
     ]
 
 
-def test_a_passage_inside_another_adds_its_value_and_nothing_else() -> None:
-    story = '"I would keep it. All of it."'
-    found = passages(subject(story), [finding("All of it.", 2), finding(story, 1)])
-    assert [(story[p.start : p.end], p.numbers) for p in found] == [
-        ("I would keep it. All of it.", (1, 2))
-    ]
-
-
 # ---------------------------------------------------------------- rewrites
 
 
@@ -119,17 +111,13 @@ def test_the_storys_own_marks_stay_however_the_new_words_come(marks: str, given_
         ("He kept it.", "He took it back.", "He took it back."),
         # a whole speech with its tag in the middle
         ('"Mine," he said. "All."', '"Back," he said. "Now."', '"Back," he said. "Now."'),
-        ('"Mine," he said. "All."', 'Back," he said. "Now.', '"Back," he said. "Now."'),
         ('"Mine," he said. "All."', "Take it back.", '"Take it back."'),
-        ('"Mine," he said. "All."', '"Back," he said.', '"Back," he said.'),
         # the same without the outer marks
         ('Mine," he said. "All.', "Take it back.", "Take it back."),
         ('Mine," he said. "All.', 'Back," he said. "Now.', 'Back," he said. "Now.'),
         ('Mine," he said. "All.', '"Back," he said. "Now."', 'Back," he said. "Now.'),
         # one mark of a pair
-        ('Mine," he said.', "Take it back.", 'Take it back."'),
         ('Mine," he said.', '"Take it back."', 'Take it back."'),
-        ('he said. "All.', "Take it back.", '"Take it back.'),
         ('he said. "All.', '"Take it back."', '"Take it back.'),
     ],
 )
@@ -160,24 +148,16 @@ def test_whatever_the_new_words_are_the_rest_of_the_story_stays(words: str, befo
     ("story", "anchor", "new"),
     [
         ("Odd nodded. He left.", "Odd nodded.", "Odd nodded. {} He left."),
-        ("Odd nodded. He left.", "Odd nodded", "Odd nodded. {} He left."),
         ("Odd nodded. He left.", "He left.", "Odd nodded. He left. {}"),
         ("Odd nodded", "nodded", "Odd nodded {}"),
         ("Odd nodded.\n\nHe left.", "Odd nodded.", "Odd nodded.\n\n{}\n\nHe left."),
-        ("Odd nodded.\n\nHe left.", "He left.", "Odd nodded.\n\nHe left.\n\n{}"),
         ("Odd nodded.\nHe left.", "Odd nodded.", "Odd nodded.\n{}\nHe left."),
         ("Odd nodded. \r\n\r\nHe left.", "Odd nodded.", "Odd nodded.\r\n\r\n{} \r\n\r\nHe left."),
         # not into a speech, and not between a speech and who says it
         ('"I went. I saw," said Bo. He left.', "I went.", '"I went. I saw," said Bo. {} He left.'),
         ('"Really?" said Bo. He left.', '"Really?"', '"Really?" said Bo. {} He left.'),
-        (
-            '"Well\u2026 really," said Bo. He left.',
-            "Well",
-            '"Well\u2026 really," said Bo. {} He left.',
-        ),
         ('"I went. I saw." He left.', "I went. I saw.", '"I went. I saw." {} He left.'),
         ("\u201cI went.\u201d He left.", "\u201cI went.\u201d", "\u201cI went.\u201d {} He left."),
-        ("\u00abI went.\u00bb He left.", "I went.", "\u00abI went.\u00bb {} He left."),
         ('Bo: "I went. I saw', "I went.", 'Bo: "I went. I saw {}'),
         (
             "\u4ed6\u8d70\u4e86\u3002\u5979\u6765\u4e86\u3002",

@@ -49,18 +49,15 @@ def test_sound_json_that_is_no_record_does_not_stop_the_list(items: ReadBack) ->
     [
         ('[{"a": 1}, {"b" 2}, {"a": 3}]', "not JSON"),
         ('[{"a": 1} {"a": 2}]', "expected ',' or ']', found '{'"),
-        ('[{"a": 1}, ]', "expected a record, found ']'"),
         ('[{"a": 1}, {"a": "unclosed}, {"a": 3}]', "not JSON: Expecting ',' delimiter"),
         ('[{"a": 1}, {"a": "unclosed', "quote or bracket is not closed"),
         ('[{"a": 1}, ' + '{"a": ' * 100_000, "nested too deep"),
-        ('[{"a": 1}, {"a": 2', "quote or bracket is not closed"),
         ('[{"a": 1}', "cut off"),
         ('[{"a": 1}] {"a": 2}', "after the end of the list"),
-        (b'[{"a": 1}]\xc3', "after the end of the list"),
     ],
 )
 def test_a_broken_list_gives_what_came_before_and_one_problem(
-    items: ReadBack, text: str | bytes, says: str
+    items: ReadBack, text: str, says: str
 ) -> None:
     found = items("a.json", text)
     assert found[0].fields == {"a": 1}
@@ -90,8 +87,8 @@ class Drip(io.BytesIO):
         super().__init__(data)
         self._size = size
 
-    def read1(self, size: int | None = -1) -> bytes:
-        return super().read1(self._size)
+    def readinto(self, buffer: Any) -> int:
+        return super().readinto(memoryview(buffer)[: self._size])
 
 
 @given(

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import itertools
 import json
-from pathlib import Path
 
 import pytest
 
-from judge.records import Item, read
+from judge.records import Item
 
-from .conftest import ReadBack, Written
+from .conftest import ReadBack
 
 
 def problem_of(item: Item) -> str:
@@ -36,17 +34,13 @@ def test_other_line_breaks_inside_text_do_not_split(items: ReadBack) -> None:
     ("line", "says"),
     [
         (b'{"a": 1', "not JSON: Expecting ',' delimiter at column 8"),
-        (b"{'a': 1}", "Expecting property name"),
         (b'{"a": 1} trailing', "Extra data at column 10"),
         (b'{"a": "tab\there"}', "Invalid control character"),
         (b'{"a": "\xff\xfe"}', "not UTF-8: byte 0xff at byte 8"),
         (b"[1, 2]", "must be an object, this is a list"),
         (b'"text"', "this is a text"),
-        (b'{"a": NaN}', "NaN is no JSON number"),
         (b'{"a": 1e999}', "number 1e999 is too large"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "too many digits"),
         (b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested more than 200 deep"),
-        (b'{"a": ' + b"[" * 100_000, "nested more than 200 deep"),
     ],
 )
 def test_a_malformed_line_is_named_and_the_next_is_read(
@@ -77,27 +71,3 @@ def test_a_line_over_the_limit_is_named_and_skipped(items: ReadBack) -> None:
         assert item.raw.startswith('{"a": "ééé')
         assert item.raw.endswith("… [10009 bytes in all]")
         assert len(item.raw) < 2_100
-
-
-def test_a_line_at_the_limit_is_read(items: ReadBack) -> None:
-    line = '{"a": "' + "x" * 91 + '"}'
-    assert len(line) == 100
-    for end in ("", "\n"):
-        assert items("a.jsonl", line + end, max_line=100)[0].problem is None
-        assert items("a.jsonl", line + end, max_line=99)[0].problem is not None
-
-
-def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    with path.open("wb") as file:
-        file.write(b'{"a": 1}\n' * 1000)
-        file.truncate(1 << 40)
-    assert len(list(itertools.islice(read(path), 1000))) == 1000
-
-
-def test_the_file_is_closed_at_the_end(write: Written, recwarn: pytest.WarningsRecorder) -> None:
-    list(read(write("a.jsonl", '{"a": 1}')))
-    early = read(write("b.jsonl", '{"a": 1}\n{"a": 2}'))
-    next(early)
-    early.close()  # type: ignore[attr-defined]
-    assert not [warning for warning in recwarn if warning.category is ResourceWarning]

@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from judge.records import Item
+from judge.errors import UsageError
 from judge.records.labels import Annotation, LabelledItem, read_labels
-from judge.records.labels.public import MoralStories
 
 from .conftest import Written
 from .found import answers, faults, lines, sound
 
 PAIR = {"premise": "P", "hypothesis": "H"}
-CLASSES = "entailment, neutral, contradiction"
 
 
 def linguists(id: object, workers: list[str | None], given: list[str]) -> dict[str, Any]:
@@ -69,28 +65,6 @@ def test_ambient_puts_together_what_its_files_say_of_a_pair(ambient: Path) -> No
     assert items["5@crowdworker_annotations.jsonl"].fields["premise"] == "P, otherwise"
 
 
-def test_cali(write: Written) -> None:
-    row = "He said \"hi.\t\"Hi\" was said.\t['E', 'C']\t['N', 'n']\n"
-    bad = "p\th\t['X']\t[]\np\th\tE,N\t[]\np\t\t['E']\t[]\np\th\t[]\t[]\n"
-    text = "premise\thypothesis\tus_ratings\tin_ratings\n" + row + bad
-    item, *rest = list(read_labels(str(write("data.tsv", text))))
-    assert isinstance(item, LabelledItem)
-    assert item.fields == {"premise": 'He said "hi.', "hypothesis": '"Hi" was said.'}
-    assert (item.record, item.check, item.gold) == ("data.tsv#2", "entailment", None)
-    assert [(one.annotator, one.answer, one.group) for one in item.annotations] == [
-        ("us-1", "entailment", "us"),
-        ("us-2", "contradiction", "us"),
-        ("in-1", "neutral", "in"),
-        ("in-2", "neutral", "in"),
-    ]
-    assert faults(rest) == [
-        (3, f"field 'us_ratings' must be one of {CLASSES}, not 'X'"),
-        (4, "field 'us_ratings' must be a list, not 'E,N'"),
-        (5, "field 'hypothesis' is empty"),
-        (6, "fields 'us_ratings' and 'in_ratings' are both empty"),
-    ]
-
-
 def entry(given: object, text: object = "T", **more: object) -> dict[str, object]:
     """An entry in Le-Wi-Di's form."""
     info = {"source": "reddit", "language_variety": "in", "level": 1.0}
@@ -116,7 +90,14 @@ def test_multipico_with_nationalities(write: Written, indent: int | None) -> Non
         Annotation("Ann1", "yes", "Ireland"),
         Annotation("Ann2", "yes"),
     )
-    assert sound(list(read_labels(str(path)))) == [item]
+
+
+@pytest.mark.parametrize("meta", [b"{", b"\xff", b"[]", b'{"0": 5}', b"[" * 100_000])
+def test_nationalities_that_cannot_be_read_are_a_message(write: Written, meta: bytes) -> None:
+    write("annotators_meta_en.json", meta)
+    path = write("MP.json", json.dumps({"a": entry({"Ann0": "0"}, REPLY)}))
+    with pytest.raises(UsageError, match=r"annotators_meta_en\.json: .* cannot be read"):
+        read_labels(f"multipico:{path}")
 
 
 def test_multipico_entries_that_are_broken(write: Written) -> None:
@@ -141,12 +122,11 @@ def test_multipico_entries_that_are_broken(write: Written) -> None:
 OUTPUTS = {"input": "I", "output_1": "A", "output_2": "B"}
 
 
-def test_llmbar_a_file_or_a_folder_a_part(tmp_path: Path, write: Written) -> None:
+def test_llmbar_a_file_a_part(write: Written) -> None:
     pairs = [{**OUTPUTS, "label": 1}, {**OUTPUTS, "label": 2}]
     path = write("LLMBar_Adversarial_GPTInst.json", json.dumps(pairs))
-    (tmp_path / "Natural").mkdir()
-    (tmp_path / "Natural" / "dataset.json").write_text(json.dumps(pairs[:1]))
-    items = sound(list(read_labels(f"llmbar:{tmp_path}")))
+    write("LLMBar_Natural.json", json.dumps(pairs[:1]))
+    items = sound(list(read_labels(f"llmbar:{path.parent}")))
     assert [(one.record, one.slices["part"], one.gold) for one in items] == [
         ("GPTInst#1", "GPTInst", "1"),
         ("GPTInst#1.2", "GPTInst", "2"),
@@ -177,32 +157,6 @@ def test_moral_stories_adherence_and_relevance(write: Written) -> None:
         assert own.fields["rule_of_thumb"] == paired.fields["rule_of_thumb"]
         assert (paired.fields["story"].split()[1][0] == norm) == (paired.gold == "yes")
     assert sound(list(read_labels(str(write("a.jsonl", text))))) == items
-
-
-def test_moral_stories_that_are_broken(write: Written) -> None:
-    text = lines(moral(1), {"ID": "a", "norm": "N", "label": "1"}, moral(1))
-    found = list(read_labels(f"moral-stories:{write('a.jsonl', text)}", "adherence"))
-    assert faults(found) == [
-        (2, "field 'moral_action' or 'immoral_action' is missing"),
-        (3, "id 'S11' was already on line 1"),
-    ]
-
-
-@given(st.lists(st.integers(0, 6), max_size=30))
-def test_relevance_is_yes_for_the_norms_own_action_only(norms: list[int]) -> None:
-    fields = [
-        {"ID": str(at), "norm": f"N{norm}", "moral_action": f"{at} of N{norm}"}
-        for at, norm in enumerate(norms)
-    ]
-    items = [Item("a", at, one) for at, one in enumerate(fields, 1)]
-    found = [one for one in sound(list(MoralStories().read(items))) if one.check == "relevance"]
-    for one in found:
-        own = one.fields["story"].split(" of ")[1] == one.fields["rule_of_thumb"]
-        assert (one.gold == "yes") is own
-    others = [one.fields["story"] for one in found if one.gold == "no"]
-    assert len(set(others)) == len(others)
-    if len(set(norms)) == len(norms) >= 4:
-        assert len(others) == len(norms) // 2
 
 
 NORMAD = "ID,Country,Background,Axis,Subaxis,Value,Rule-of-Thumb,Story,Explanation,Gold Label\n"
@@ -254,8 +208,6 @@ def test_sets_with_gold_as_released(public_data: Path) -> None:
         ("adherence", "yes"): 474,
         ("adherence", "no"): 435,
     }
-    normad = sound(list(read_labels(str(public_data / "normad/normad_odd_rows.csv"))))
-    assert len({one.slices["cluster"] for one in normad}) == 8
 
 
 def test_sets_with_annotators_as_released(public_data: Path) -> None:

@@ -18,19 +18,11 @@ def test_what_is_not_there_is_refused_at_the_call(tmp_path: Path) -> None:
         read(tmp_path / "missing.jsonl")
     with pytest.raises(UsageError, match="is a folder"):
         read(tmp_path)
-    with pytest.raises(UsageError, match="cannot be read"):
-        read("a\0b.jsonl")
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "A.NDJSON", "a.txt", "a", "a.b.jsonl"])
 def test_json_lines_by_name_or_look(items: ReadBack, name: str) -> None:
     assert [item.fields for item in items(name, '{"a": 1}\n{"a": 2}\n')] == [{"a": 1}, {"a": 2}]
-
-
-@pytest.mark.parametrize("name", ["a.json", "a.txt", "-"])
-@pytest.mark.parametrize("text", [' \n[{"a": 1}]', '\ufeff[{"a": 1}]', '{\n "a": 1\n}'])
-def test_json_by_name_or_look(items: ReadBack, name: str, text: str) -> None:
-    assert [item.fields for item in items(name, text)] == [{"a": 1}]
 
 
 def test_the_format_asked_for_wins(items: ReadBack) -> None:
@@ -47,16 +39,12 @@ def test_what_cannot_be_told_is_refused(write: Written) -> None:
         read(write("a.txt", "id,story\n1,x\n"))
     with pytest.raises(UsageError, match="cannot tell the format of standard input"):
         read("-", stdin=io.BytesIO(b"id\tstory\n"))
-    with pytest.raises(UsageError, match="cannot tell"):
-        read("-", stdin=io.BytesIO(bytes(100)))
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
-@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.tsv", "a"])
-def test_utf16_is_refused_with_advice(write: Written, name: str, encoding: str) -> None:
-    text = "" if encoding in ("utf-16", "utf-32") else "\ufeff"
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a"])
+def test_utf16_is_refused_with_advice(write: Written, name: str) -> None:
     with pytest.raises(UsageError, match="convert it to UTF-8"):
-        read(write(name, (text + '{"a": 1}').encode(encoding)))
+        read(write(name, '{"a": 1}'.encode("utf-16")))
 
 
 def jsonl(count: int) -> str:

@@ -47,15 +47,6 @@ def test_a_bad_row_is_named_and_the_next_is_read(
     assert found[2].fields == {"id": "9", "story": "x", "label": "y"}
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
-def test_a_row_over_the_limit_is_named_and_skipped(items: ReadBack, name: str) -> None:
-    text = f"id,story\n1,{'x' * 20_000}\n2,c\n".replace(",", "," if name == "a.csv" else "\t")
-    found = items(name, text, max_line=1000)
-    assert "has 20002 bytes, more than the limit of 1000" in problem_of(found[0])
-    assert (found[0].raw or "").endswith("… [20002 bytes in all]")
-    assert found[1].fields == {"id": "2", "story": "c"}
-
-
 def test_an_open_quote_takes_no_more_rows_than_the_limit(items: ReadBack) -> None:
     found = items("a.csv", 'id,story\n1,"never closed\n' + "2,c\n" * 3000, max_line=1000)
     assert "more than the limit of 1000" in problem_of(found[0])
@@ -67,7 +58,7 @@ def test_an_open_quote_takes_no_more_rows_than_the_limit(items: ReadBack) -> Non
     ("header", "says"),
     [
         (b"id,story,id", "names a column twice: id"),
-        (b"id,caf\xe9", "header row cannot be read: cell 2 is not UTF-8"),
+        (b"id,caf\xe9", "header row cannot be read: a cell is not UTF-8"),
         (b'id,"open', "header row cannot be read"),
     ],
 )
@@ -80,18 +71,9 @@ def test_a_header_that_names_no_columns_is_refused(
 
 
 def test_cali_quotes_are_text(items: ReadBack) -> None:
-    text = (
-        "premise\thypothesis\tus_ratings\tin_ratings\n"
-        "\"Yes,\" she said.\tShe \"spoke\t['E', 'N', 'C']\t['E']\n"
-        '"whole"\tb\t[]\t[]\n'
-        'c\td"\t[]\t[]\n'
-    )
-    found = items("data.tsv", text)
-    assert [list((item.fields or {}).values())[:2] for item in found] == [
-        ['"Yes," she said.', 'She "spoke'],
-        ['"whole"', "b"],
-        ["c", 'd"'],
-    ]
+    row = '"Yes," she said.\tShe "spoke\t[\'E\']\t[]'
+    (found,) = items("data.tsv", f"premise\thypothesis\tus_ratings\tin_ratings\n{row}\n")
+    assert "\t".join((found.fields or {}).values()) == row
 
 
 def test_quoted_cells_of_other_tsv_files_are_unquoted(items: ReadBack) -> None:

@@ -3,8 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from judge.records import BadValueError, Value
 from judge.records.values import parse_values
@@ -12,27 +10,22 @@ from judge.records.values import parse_values
 TALE = "Ann met Bo Li at the well. Aunt Mary of Rye came too."
 
 
-def values(raw: Any, story: str = TALE, setting: str | None = None) -> list[Value]:
-    return parse_values(raw, story=story, setting=setting)
+def values(raw: Any, setting: str | None = None) -> list[Value]:
+    return parse_values(raw, story=TALE, setting=setting)
 
 
 @pytest.mark.parametrize(
     ("text", "statement", "attitude"),
     [
-        ("Work is a duty--agree", "Work is a duty", "agree"),
         ("Work is a duty -- Strongly agree ", "Work is a duty", "Strongly agree"),
         ("Well--known people--trust--neither", "Well--known people--trust", "neither"),
         ("Jobs: men first--disagree", "Jobs: men first", "disagree"),
-        ("Work is a duty—agree", "Work is a duty", "agree"),
-        ("East–West trade – agree", "East–West trade", "agree"),
         ("A dash — here--agree", "A dash — here", "agree"),
         ("A hyphen-word---agree", "A hyphen-word", "agree"),
     ],
 )
 def test_a_value_is_split_at_its_last_separator(text: str, statement: str, attitude: str) -> None:
-    value = Value.parse(text)
-    assert (value.statement, value.attitude, value.character) == (statement, attitude, None)
-    assert value.text == text
+    assert Value.parse(text) == Value(statement, attitude, text)
 
 
 @pytest.mark.parametrize("text", ["no attitude", "empty--", "--agree", "--", "a-b", ""])
@@ -55,11 +48,7 @@ def test_a_multiple_setting_needs_names() -> None:
         ("Ann:Work--agree\nAunt Mary of Rye:Jobs: men first--agree", False),
         (["Ann:Work--agree", "Jobs: men first--agree"], False),
         (["An:Work--agree"], False),
-        (["ann:Work--agree"], False),
-        (["Ann met Bo Li:Work--agree"], False),
         (["Ann met Bo:Work--agree"], True),
-        (["Work--agree"], False),
-        ([":Work--agree"], False),
     ],
 )
 def test_the_multiple_setting_is_detected(raw: Any, named: bool) -> None:
@@ -70,23 +59,10 @@ def test_the_multiple_setting_is_detected(raw: Any, named: bool) -> None:
     ("raw", "says"),
     [
         ("['a--b', 'c--d']", "is a list written as text"),
-        ('["a--b"]', "is a list written as text"),
-        (["a--b", 5], r"not 5 \(value 2\)"),
         (["a--b", " "], r"empty value \(value 2\)"),
-        (7, "must be a list of values"),
-        ([], "is empty"),
         ("\n \n", "is empty"),
     ],
 )
 def test_what_holds_no_values_is_named(raw: Any, says: str) -> None:
     with pytest.raises(BadValueError, match=says):
         values(raw)
-
-
-PART = st.text(alphabet="abc: é", min_size=1).filter(str.strip)
-
-
-@given(PART, PART, st.sampled_from(["--", " -- ", " — ", "–"]))
-def test_every_statement_and_attitude_comes_back(statement: str, attitude: str, mark: str) -> None:
-    value = Value.parse(f"{statement}{mark}{attitude}")
-    assert (value.statement, value.attitude) == (statement.strip(), attitude.strip())

@@ -2,71 +2,44 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any
 
-from judge.records import Item
-from judge.report.page import write_page
+from judge.records import Item, Problem
+from judge.report.page import render
+from judge.report.text import _UNSEEN
 
 VOID = frozenset({"meta", "input", "br", "img", "link", "hr", "path", "rect"})
 
 PAYLOADS = (
     "<script>{js}</script>",
-    "</script><script>{js}</script>",
-    "</style><script>{js}</script>",
-    "</title><script>{js}</script>",
-    "</textarea></select></table></details><script>{js}</script>",
+    "</style></title></textarea></select></table></details><script>{js}</script>",
     "<!--><script>{js}</script>",
-    "--><script>{js}</script><!--",
     "<!--",
-    "]]><script>{js}</script>",
     "<![CDATA[<script>{js}</script>",
-    "<img src={url} onerror='{js}'>",
-    "<img/src=x/onerror={js}>",
+    "<img/src={url}/onerror={js}>",
     "\"><svg onload='{js}'>",
     "'><svg/onload='{js}'>",
-    "<svg><script>{js}</script></svg>",
-    "<svg><animate onbegin='{js}' attributeName=x dur=1s>",
     "<math><mtext><table><mglyph><style><img src={url} onerror='{js}'>",
-    "<body onload='{js}'>",
-    "<details open ontoggle='{js}'>",
-    "<input autofocus onfocus='{js}'>",
-    "<iframe src='{url}'></iframe>",
-    "<iframe srcdoc='<script>{js}</script>'></iframe>",
-    "<object data='{url}'></object><embed src='{url}'>",
-    "<link rel=stylesheet href='{url}'>",
+    "<iframe srcdoc='<script>{js}</script>' src='{url}'></iframe>",
+    "<object data='{url}'></object><embed src='{url}'><link rel=stylesheet href='{url}'>",
     "<style>@import '{url}'; body {{ background: url({url}) }}</style>",
-    "<meta http-equiv=refresh content='0;url={url}'>",
-    "<base href='{url}'>",
+    "<meta http-equiv=refresh content='0;url={url}'><base href='{url}'>",
     "<form action='{url}'><button>Go</button></form>",
     "<a href='javascript:{js}'>here</a>",
-    "javascript:{js}",
-    "data:text/html,<script>{js}</script>",
-    "[here](javascript:{js})",
     "&lt;script&gt;{js}&lt;/script&gt;",
-    "&#60;script&#62;{js}&#60;/script&#62;",
     "\\u003cscript\\u003e{js}\\u003c/script\\u003e",
-    "＜script＞{js}＜/script＞",
     "<scr\x00ipt>{js}</scr\x00ipt>",
-    "<\x00script>{js}</script>",
-    "<script\x0c>{js}</script\x0c>",
     "\x1b[31m\x07\x08\x7f\x9b31m",
     "\u202etpircs\u202c \u2066\u2067\u2069 \u200b\u2060\ufeff",
-    "a\ud800b\udfffc",
-    "\U000e0068\U000e0069",
-    "{{{{7*7}}}} {{% for x in y %}} {{# comment #}} ${{7*7}} <%= 7*7 %>",
-    "{{{{ ''.__class__.__mro__ }}}}",
-    "` onmouseover={js} `",
+    "a\ud800b\udfffc\U000e0068",
+    "{{{{ ''.__class__.__mro__ }}}} {{% for x in y %}} {{# comment #}} ${{7*7}} <%= 7*7 %>",
     '" onmouseover="{js}" x="',
     "' onmouseover='{js}' x='",
-    "\r\n\r\nHTTP/1.1 200 OK\r\n",
-    "\u2028{js}\u2029",
-    "<xmp><plaintext>",
-    "<noscript><p title='</noscript><script>{js}</script>'>",
-    '=HYPERLINK("{url}")',
+    "\r\n\r\nHTTP/1.1 200 OK\r\n\u2028{js}",
+    "<noscript><xmp><plaintext>",
 )
 """Texts that would act if a page let them: `{js}` is what they run, `{url}` what they ask for."""
 
@@ -78,36 +51,20 @@ def payloads(url: str) -> list[str]:
 
 
 def check(name: str = "relevance", verdict: str = "pass", **more: Any) -> dict[str, Any]:
-    vote = {
-        "verdict": verdict,
-        "model": "scripted:a.yaml",
-        "seed": 0,
-        "temperature": 0.0,
-        "evidence": more.pop("evidence", []),
-    }
-    made: dict[str, Any] = {
-        "check": name,
-        "by": "steering",
-        "verdict": verdict,
-        "probability": None,
-        "round": 1,
-        "votes": [] if verdict == "skipped" else [vote],
-        "reason": None,
-        "rubric": "0123456789ab",
-    }
-    return made | more
+    evidence = more.pop("evidence", [])
+    vote = {"model": "m:a", "seed": 0, "temperature": 0.0, "verdict": verdict, "evidence": evidence}
+    votes = [] if verdict == "skipped" else [vote]
+    return {"check": name, "verdict": verdict, "votes": votes, **more}
 
 
 def judged(verdict: str = "pass", *checks: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     made: dict[str, Any] = {
         "verdict": verdict,
         "workflow": "norm",
-        "reason": None,
         "checks": list(checks),
         "edits": [],
         "usage": {"replies": 1, "input_tokens": 10, "output_tokens": 2, "cost_usd": None},
         "fingerprint": "f1",
-        "error": None,
     }
     return made | more
 
@@ -115,21 +72,14 @@ def judged(verdict: str = "pass", *checks: Mapping[str, Any], **more: Any) -> di
 def record(verdict: str = "pass", *checks: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """An output line: fields of the record and of its judgement, told apart by name."""
     own = {"id": "n1", "rule_of_thumb": "Greet people.", "story": "He comes in and greets Bo."}
-    fields = {key: more.pop(key) for key in list(more) if key in (*own, "raw", "values")}
+    fields = {key: more.pop(key) for key in own if key in more}
     return {**own, **fields, "judge": judged(verdict, *checks, **more)}
 
 
 def full(text: str) -> dict[str, Any]:
     """A line that holds `text` wherever a line can hold a text."""
-    finding = {
-        "verdict": "fail",
-        "value": text,
-        "character": text,
-        "quote": text,
-        "answer": text,
-        "reason": text,
-        "probability": 0.25,
-    }
+    keys = ("value", "character", "quote", "answer", "reason")
+    finding = {"verdict": "fail", "probability": 0.25, **dict.fromkeys(keys, text)}
     vote = {"verdict": "fail", "model": text, "seed": 1, "temperature": 0.7, "reason": text}
     vote |= {"evidence": [finding]}
     edit = {"round": 1, "check": text, "character": text, "values": [text], "model": text}
@@ -156,8 +106,6 @@ def full(text: str) -> dict[str, Any]:
 
 def items(lines: Iterable[Mapping[str, Any] | str], source: str = "out.jsonl") -> Iterable[Item]:
     """The lines as a reader gives them; a text is one that cannot be read."""
-    from judge.records import Problem
-
     for number, line in enumerate(lines, 1):
         if isinstance(line, str):
             yield Item(source, number, None, line, Problem(f"not JSON: {line}"))
@@ -166,15 +114,14 @@ def items(lines: Iterable[Mapping[str, Any] | str], source: str = "out.jsonl") -
 
 
 def page(lines: Iterable[Mapping[str, Any] | str], limit: int = 200, source: str = "o") -> str:
-    file = io.StringIO()
-    described = {text: {"judge": [text]} for text in map(_fingerprint, lines) if text}
-    write_page(items(lines, source), file, sources=[source], limit=limit, described=described)
-    return file.getvalue()
+    told = [line["judge"] for line in lines if isinstance(line, Mapping) and "judge" in line]
+    known = {one.get("fingerprint") or "": {"judge": [one.get("fingerprint")]} for one in told}
+    return render(items(lines, source), [source], limit=limit, described=known)[0]
 
 
-def _fingerprint(line: Mapping[str, Any] | str) -> str | None:
-    told = {} if isinstance(line, str) else line.get("judge")
-    return told.get("fingerprint") if isinstance(told, dict) else None
+def plain(text: str) -> str:
+    """The text as the page shows it: what cannot be seen is named."""
+    return _UNSEEN.sub(lambda found: f"U+{ord(found[0]):04X}", text)
 
 
 class Seen(HTMLParser):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import re
 import tracemalloc
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
-from judge.report import quotes
-from judge.report.page import write_page
-from judge.report.text import LIMIT, changes, plain, visible
-from judge.verdict import Edit, Finding, Verdict
-from tests.report.pages import Seen, check, full, items, judged, page, payloads, record, rows
+from judge.report.entry import LARGEST, Quotes
+from judge.report.page import render
+from judge.report.text import changes, visible
+from judge.verdict import Finding, Verdict
+from tests.report.pages import Seen, check, full, items, judged, page, payloads, plain, record, rows
 
 PLAIN = """
     head title style body header main h1 h2 h3 h4 h5 h6 thead tbody tr caption fieldset legend label
@@ -45,8 +45,6 @@ ALLOWED = {
     "path": {"d"},
     "form": {"class", "aria-label"},
     "input": {"type", "id", "checked", "autocomplete"},
-    "select": {"id", "autocomplete"},
-    "option": {"value", "dir"},
     "article": {"class"},
     "details": {"class", "open"},
     "mark": {"class"},
@@ -67,13 +65,12 @@ def assert_only_ours(seen: Seen) -> None:
         assert tag in ALLOWED, tag
         assert set(attributes) <= ALLOWED[tag], (tag, attributes)
         for name in (attributes.get("class") or "").split():
-            assert name in CLASSES | VERDICTS | {"split", "edited"} or re.fullmatch(r"k\d+", name)
+            assert name in CLASSES | VERDICTS | {"split", "edited"}
         if "href" in attributes:
-            assert re.fullmatch(r"#(records|foreign|r\d+q\d+)", attributes["href"] or "")
+            assert re.fullmatch(r"#(records|r\d+q\d+)", attributes["href"] or "")
         assert re.fullmatch(
-            r"records|foreign|check|(show|only)-[a-z]+|r\d+q\d+", attributes.get("id") or "check"
+            r"records|(show|only)-[a-z]+|r\d+q\d+", attributes.get("id") or "records"
         )
-        assert re.fullmatch(r"\d*", attributes.get("value") or "")
 
 
 def shown(text: str) -> str:
@@ -110,14 +107,6 @@ def test_counts_shares_and_intervals() -> None:
     assert "bad-input 1" in words
 
 
-def test_a_run_over_nothing_has_a_page_and_no_shares() -> None:
-    seen = Seen(page([]))
-    assert "0 records." in seen.words
-    assert "There are no records." in seen.words
-    assert "%" not in seen.text
-    assert_only_ours(seen)
-
-
 def test_failed_records_come_first_and_as_many_as_asked() -> None:
     verdicts = ["pass", "fail", "pass", "abstain", "error", "fail", "unreadable", "fail"]
     html = page([record(v, id=f"r{n}") for n, v in enumerate(verdicts)], limit=2)
@@ -141,14 +130,11 @@ def test_lines_that_judge_did_not_write_count_for_nothing() -> None:
     seen = Seen(html)
     assert rows(html, "Verdicts")[1][1] == "1"
     assert "6 further lines could not be read" in seen.words
-    assert "The first 4 of 6." in seen.words
-    assert '{"torn": <b>' in seen.text
-    assert "judge.verdict: Input should be" in seen.words
-    assert "judge.checks: Input should be a valid tuple" in seen.words
+    assert 'the first: line 2: not JSON: {"torn": <b>' in seen.words
     assert_only_ours(seen)
     with pytest.raises(UsageError, match=r"none of the 6 line.*\(line 1: .*not JSON"):
         page(strange[1:])
-    with pytest.raises(UsageError, match="line 1: is a case of judge audit, or an answer of judge"):
+    with pytest.raises(UsageError, match="line 1: is of judge audit, or of judge evaluate"):
         page(strange[-1:])
 
 
@@ -159,9 +145,6 @@ def test_several_fingerprints_are_told() -> None:
     assert "These records have 2 fingerprints" in words
     assert "Workflow norm 2 records: 1 pass, 1 fail" in words
     assert "Workflow story 1 record: 1 pass" in words
-    many = Seen(page([record(fingerprint=f"f{n}") for n in range(100)])).words
-    assert "have 40 or more fingerprints" in many
-    assert "and 60 records of further runs" in many
 
 
 def test_quotes_are_marked_where_they_stand() -> None:
@@ -179,7 +162,7 @@ def test_quotes_are_marked_where_they_stand() -> None:
         '<sup><bdi><a href="#r1q1">1</a></bdi></sup> More'
     ) in html
     assert html.count('id="r1q1"') == html.count('id="r1q2"') == 1
-    assert "This quote does not stand in the text." in Seen(html).words
+    assert "This quote does not stand in the text, as it is or as it came." in Seen(html).words
 
 
 def test_quotes_of_what_was_rewritten_say_so() -> None:
@@ -199,29 +182,27 @@ def test_quotes_of_what_was_rewritten_say_so() -> None:
     html = page([told])
     before = html[html.index("Before it was rewritten") :]
     assert '<mark class="against">It was rude.</mark>' in before
-    del told["judge"]["original"]
-    assert "stood in the text before it was rewritten" in Seen(page([told])).words
 
 
 def test_rewrites_are_shown_word_by_word() -> None:
     found = changes("He gave the old man a cup of tea.", "He gave the old woman two cups of tea.")
-    assert [(one.kind, one.text) for one in found] == [
+    assert found == [
         ("same", "He gave the old "),
-        ("gone", "man a cup"),
-        ("new", "woman two cups"),
-        ("same", " of tea."),
+        ("del", "man a cup "),
+        ("ins", "woman two cups "),
+        ("same", "of tea."),
     ]
     whole = changes("One thing was so.", "Quite another happened elsewhere!")
-    assert [one.kind for one in whole] == ["gone", "new"]
-    assert [(one.kind, one.text) for one in changes("", "new")] == [("new", "new")]
-    assert [one.kind for one in changes("w " * 5000, "w " * 5000)] == ["gone", "new"]
+    assert [kind for kind, _ in whole] == ["del", "ins"]
+    assert changes("", "new") == [("ins", "new")]
+    assert [kind for kind, _ in changes("w " * 5000, "w " * 5000)] == ["del", "ins"]
 
 
 @given(st.text("ab c.猫", max_size=30), st.text("ab c.猫", max_size=30))
 def test_changes_lose_nothing(before: str, after: str) -> None:
     found = changes(before, after)
-    assert "".join(one.text for one in found if one.kind != "new") == before
-    assert "".join(one.text for one in found if one.kind != "gone") == after
+    assert "".join(text for kind, text in found if kind != "ins") == before
+    assert "".join(text for kind, text in found if kind != "del") == after
 
 
 def test_votes_edits_and_losses_are_on_the_page() -> None:
@@ -234,7 +215,7 @@ def test_votes_edits_and_losses_are_on_the_page() -> None:
         [
             record(
                 "abstain",
-                check(verdict="abstain", votes=votes, probability=0.9999, by="accepting"),
+                check(verdict="abstain", votes=votes, probability=0.9999, by="final"),
                 dropped=["Greed--Agree"],
                 contradictions=[finding],
                 extraction={"credits": [1, 0.5, None], "recall": 0.75},
@@ -243,7 +224,7 @@ def test_votes_edits_and_losses_are_on_the_page() -> None:
     )
     words = Seen(html).words
     for told in (
-        "relevance accepting P(pass) >0.999 2 votes: 1 pass, 1 unreadable",
+        "relevance final P(pass) >0.999 2 votes: 1 pass, 1 unreadable",
         "unreadable m:b seed 1, temperature 0.7 cut off",
         "Values dropped Greed--Agree",
         "Thrift--Agree character: Ann Spends.",
@@ -251,7 +232,7 @@ def test_votes_edits_and_losses_are_on_the_page() -> None:
         "Votes differ in 1 record.",
     ):
         assert told in words, told
-    assert 'class="record abstain k0 split"' in html
+    assert 'class="record abstain split"' in html
 
 
 def test_what_cannot_be_seen_is_named() -> None:
@@ -262,23 +243,15 @@ def test_what_cannot_be_seen_is_named() -> None:
     assert plain("می‌خواهم 👩‍🚀") == "می‌خواهم 👩‍🚀"
     assert plain("pass\u200dword") == "passU+200Dword"
     assert visible("<b>\x07") == '&lt;b&gt;<span class="unseen">U+0007</span>'
-    assert len(visible("x" * (LIMIT + 1))) < LIMIT + 60
 
 
-def test_a_huge_record_stays_small() -> None:
-    huge = full("y" * 3_000_000)
-    huge["judge"]["checks"] *= 500
-    html = page([huge, record("fail", story="word " * 100_000)])
-    assert len(html) < 3_000_000
+def test_of_a_huge_record_the_summary_is_shown() -> None:
+    huge = record("fail", reason="It is rude.", story="y" * LARGEST)
+    html = page([huge, record("fail", story="word " * 50_000)])
+    assert LARGEST / 2 < len(html) < LARGEST
     words = Seen(html).words
-    assert "[500000 characters in all]" in words
-    assert "and 400 more checks, not shown" in words
-
-
-def test_right_to_left_texts_stand_by_themselves() -> None:
-    html = page([record("fail", story="سلّم سامي على جدّه. " * 6, rule_of_thumb="من الأدب")])
-    assert '<div class="prose" dir="auto" lang="">سلّم' in html
-    assert '<div dir="auto" lang="">من الأدب</div>' in html
+    assert "n1 It is rude." in words
+    assert re.search(r"The line has 400,\d{3} characters: too many to be shown.", words)
 
 
 def test_only_the_pages_own_style_is_allowed() -> None:
@@ -313,18 +286,13 @@ def test_any_text_anywhere_comes_back_as_text(text: str) -> None:
     assert seen.text.count(shown(text)) >= 10
 
 
-def test_the_same_lines_give_the_same_page() -> None:
-    lines = [full("a"), record(), "torn"]
-    assert page(lines) == page(lines)
-
-
 def test_lines_are_not_held() -> None:
     def many(count: int) -> Any:
         return items(record(story=f"{n} " * 5_000, id=str(n)) for n in range(count))
 
     def peak(count: int) -> int:
         tracemalloc.start()
-        write_page(many(count), io.StringIO(), sources=["o"], limit=2)
+        render(many(count), ["o"], limit=2)
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
@@ -335,39 +303,12 @@ def test_lines_are_not_held() -> None:
     assert lots - few < 1_000_000
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_colours_can_be_told_apart(dark: bool) -> None:
-    """WCAG 2.2, 1.4.3: 4.5 to 1 for text."""
-    block = CSS[CSS.index("prefers-color-scheme: dark") :] if dark else CSS
-    colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block[: block.index("}")]))
-
-    def light(name: str) -> float:
-        parts = [int(colours[name][place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        parts = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-    texts = ["ink", "soft", "link", "pass", "fail", "abstain", "unreadable", "error"]
-    pairs = [(text, ground) for text in (*texts, "skipped") for ground in ("paper", "card")]
-    pairs += [("ink", ground) for ground in ("for", "against", "ins", "del")]
-    for text, ground in [*pairs, ("unseen-ink", "unseen")]:
-        high, low = sorted((light(text), light(ground)), reverse=True)
-        assert (high + 0.05) / (low + 0.05) >= 4.5, (text, ground)
-
-
-def test_quotes_that_stand_nowhere_are_not_looked_for_without_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A line of long quotes and many edits once took nine minutes."""
-    searched: list[int] = []
-
-    def counted(quote: str, text: str) -> None:
-        searched.append(len(quote) * len(text))
-
-    monkeypatch.setattr(quotes, "locate", counted)
-    edits = [Edit(round=1, check="c", model="m", before="a b " * 5000, after="d e " * 5000)] * 100
-    made = quotes.Quotes({("now", "story"): "the fox " * 2500}, edits, cut=False)
+def test_quotes_that_stand_nowhere_are_not_looked_for_without_end() -> None:
+    """A line of long quotes once took nine minutes."""
+    made = Quotes({("now", str(n)): "the fox " * 2500 for n in range(50)})
+    began = process_time()
     for number in range(100):
         finding = Finding(verdict=Verdict.PASS, quote=f"{number} " + "q w e r t y " * 160)
         note = made.note(finding)[1]
     assert note == "does not stand in the text word for word; no more was looked for"
-    assert sum(searched) < quotes.MOST_WORK + 2 * max(searched)
+    assert process_time() - began < 10

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_profiles import GOOD, bond, judge_profile, profile
+from made_profiles import GOOD, binding, judge_profile, profile
 
 from judge.errors import UsageError
-from judge.judging.reading import Isotonic, Logistic, Reader
+from judge.judging.logprobs import Logistic, Reader
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
-from judge.run.calibrated import bond_of, profiled_models
+from judge.run.calibrated import binding_of, profiled_models
 from judge.run.setup import Setup
 from judge.settings import Settings, resolve
 
@@ -26,7 +26,7 @@ SURE = Guarantee(agreement=0.9, level=0.95, labels=100, decided=0.6)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("cheap", "strong"):
-        Path(f"{name}.yaml").write_text(f"reading: probability\nreplies: [] # {name}")
+        Path(f"{name}.yaml").write_text(f"method: logprobs\nreplies: [] # {name}")
     Path("warm.yaml").write_text("replies: []")
     return tmp_path
 
@@ -46,7 +46,7 @@ def known(
 ) -> JudgeProfile:
     """A profile of the judge as it is here."""
     judge = Setup.of(settings(model=(spec,), rubric=rubric)).judge(check, spec)
-    return judge_profile(bond_of(judge, votes, warm), **more)
+    return judge_profile(binding_of(judge, votes, warm), **more)
 
 
 def saved(*judges: JudgeProfile, **more: Any) -> str:
@@ -65,12 +65,12 @@ def of(made: Profile) -> Profiles:
     return Profiles.of(made, "p.json")
 
 
-ONE = of(profile(judge_profile(bond(model="a:1"))))
-BOTH = of(profile(judge_profile(bond(model="a:1")), judge_profile(bond(model="b:1"))))
+ONE = of(profile(judge_profile(binding(model="a:1"))))
+BOTH = of(profile(judge_profile(binding(model="a:1")), judge_profile(binding(model="b:1"))))
 CASCADE = of(
     profile(
-        judge_profile(bond(model="a:1")),
-        judge_profile(bond(model="b:1")),
+        judge_profile(binding(model="a:1")),
+        judge_profile(binding(model="b:1")),
         cascades={"relevance": GOOD},
     )
 )
@@ -97,15 +97,12 @@ def test_the_models_of_a_profile(
     assert profiled_models(found, profiles) == found, "looked at again, it is the same"
 
 
-# ---------------------------------------------------------------- bonds
-
-
 # ---------------------------------------------------------------- readers
 
 
 def reader(**more: Any) -> Reader:
     made = setup(check=("relevance",), **more)
-    return made.bound("norm").context.panel("relevance", "steering").judges[0].reader
+    return made.bound("norm").context.panel("relevance", "loop").judges[0].reader
 
 
 @pytest.mark.parametrize(
@@ -122,12 +119,6 @@ def reader(**more: Any) -> Reader:
             Reader(combination=PLATT, sure_at=0.8),
         ),
         ({}, {"margin": 0.2}, Reader(margin=0.2)),
-        # The user's own thresholds come before what calibration found.
-        (
-            {"combination": PLATT, "sure_at": 0.8},
-            {"thresholds": {"relevance": (0.6,)}, "margin": 0.1},
-            Reader((0.6,), 0.1),
-        ),
     ],
 )
 def test_how_a_judge_reads(found: dict[str, Any], given: dict[str, Any], expected: Reader) -> None:
@@ -136,28 +127,9 @@ def test_how_a_judge_reads(found: dict[str, Any], given: dict[str, Any], expecte
 
 # ---------------------------------------------------------------- known errors
 
-EDITED = GOOD.model_copy(update={"passed": 50})
-
 
 def errors(**more: Any) -> Any:
-    return setup(**more).bound("norm").errors.get(("relevance", "steering"))
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"margin": 0.1},
-        {"thresholds": {"relevance": (0.6,)}},
-        {"cheap_model": CHEAP},
-        {"profile": "none", "model": (CHEAP,)},
-    ],
-)
-@pytest.mark.parametrize("combination", [None, PLATT])
-def test_a_judge_that_reads_otherwise_errs_otherwise(
-    given: dict[str, Any], combination: Logistic | None
-) -> None:
-    name = saved(known("relevance", CHEAP, combination=combination))
-    assert errors(**{"profile": name, "model": (CHEAP,), **given}) is None
+    return setup(**more).bound("norm").errors.get(("relevance", "loop"))
 
 
 def test_a_cascades_errors_are_those_of_the_whole() -> None:
@@ -174,78 +146,19 @@ def test_a_cascades_errors_are_those_of_the_whole() -> None:
     saved(*judges, cascades={"relevance": whole})
     # Switched off, the cheap judge leaves the strong one's own errors.
     assert errors(profile=name, cheap_margin=0.5) == (GOOD, {})
-    for given in ({"margin": 0.3}, {"thresholds": {"relevance": (0.6,)}}):
-        assert errors(profile=name, **given) is None
+    assert errors(profile=name, margin=0.3) is None
 
 
 # ---------------------------------------------------------------- refusals
 
 
-def own(also: str = "") -> None:
-    """Writes own.yaml, which takes the place of relevance."""
-    Path("own.yaml").write_text(
-        "name: relevance\ntitle: t\nsource: s\nkinds: [norm]\nfields: [rule_of_thumb, story]\n"
-        'reply: YesNo\nverdict: {pass: "yes"}\nreadings:\n  structured: {question: Q}\n'
-        '  probability:\n    steps: [{question: "Q?", "yes": "yes", "no": "no"}]\n'
-        f"    {also}\n"
-    )
-
-
-def refused(message: str, **more: Any) -> None:
-    with pytest.raises(UsageError, match=message):
-        setup(**more)
-
-
 def test_another_judge_is_refused_before_anything_is_asked() -> None:
     name = saved(known("relevance", CHEAP))
-    own()
-    told = r"--profile p\.json was made for another judge of relevance: "
-    refused(
-        told + "model scripted:cheap.yaml in the profile, scripted:str",
-        profile=name,
-        model=(STRONG,),
-    )
-    refused(told + "rubric .* in the profile, .* here", profile=name, rubric=("own.yaml",))
-    refused(
-        told + "reading probability in the profile, structured here",
-        profile=name,
-        reading="structured",
-    )
-    refused(told, profile=name, model=(CHEAP,), accept_model=(STRONG,))
-    refused(told, profile=name, model=(CHEAP,), cheap_model=STRONG)
-    Path("cheap.yaml").write_text("reading: probability\nreplies: []")
-    refused(told + "script .* in the profile, .* here", profile=name)
-
-
-@pytest.mark.parametrize(
-    ("combination", "told"),
-    [
-        (PLATT.model_copy(update={"questions": (3,)}), r"question 3 of 3 \(they are numbered"),
-        (PLATT.model_copy(update={"questions": (1,)}), "1 weights for questions that give 3"),
-        (PLATT.model_copy(update={"answers": ("yes", "2")}), "answer 2, which relevance does not"),
-        (
-            Isotonic(questions=(7,), answers=("yes", "no"), xs=(0.5,), ys=(0.5,)),
-            "question 7 of 3",
-        ),
-    ],
-)
-def test_a_combination_that_cannot_be_applied_is_refused(combination: Any, told: str) -> None:
-    own("also: [{question: B, words: [a, b, c]}, {question: C}]")
-    name = saved(known("relevance", CHEAP, rubric=("own.yaml",), combination=combination))
-    told = rf"--profile p\.json: the combination for relevance is made for {told}"
-    refused(told, profile=name, rubric=("own.yaml",))
-
-
-# ---------------------------------------------------------------- the run's fingerprint
-
-
-def test_the_runs_fingerprint_goes_with_its_profile() -> None:
-    every = [
-        {"profile": "none"},
-        {"profile": saved(known("relevance", CHEAP, combination=PLATT))},
-    ]
-    marks = [setup(model=(CHEAP,), **given).bound("norm").fingerprint for given in every]
-    for found in ({"combination": PLATT, "sure_at": 0.8}, {"rates": EDITED}):
-        name = saved(known("relevance", CHEAP, **found))
-        marks.append(setup(model=(CHEAP,), profile=name).bound("norm").fingerprint)
-    assert len(set(marks)) == len(marks)
+    for otherwise in (
+        {"model": (STRONG,)},
+        {"method": "structured"},
+        {"model": (CHEAP,), "final_model": (STRONG,)},
+        {"model": (CHEAP,), "cheap_model": STRONG},
+    ):
+        with pytest.raises(UsageError, match=r"--profile p\.json was made for another"):
+            setup(profile=name, **otherwise)

@@ -9,7 +9,7 @@ import pytest
 
 from judge.errors import Exit, JudgeError, UsageError
 from judge.run import output
-from judge.run.output import FileSink, open_new, write_whole
+from judge.run.output import Sink, open_new
 
 LINE = b'{"id": %d, "judge": {"verdict": "pass"}}\n'
 
@@ -17,7 +17,7 @@ LINE = b'{"id": %d, "judge": {"verdict": "pass"}}\n'
 def test_a_line_that_finds_no_room_leaves_no_part_of_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sink = FileSink(tmp_path / "out")
+    sink = Sink(tmp_path / "out")
     sink.write(LINE % 1)
     write = os.write
 
@@ -40,9 +40,9 @@ def test_what_another_run_has_finished_meanwhile_is_seen_under_the_lock(tmp_path
     out = tmp_path / "out"
     out.write_bytes(LINE % 1)
     with pytest.raises(UsageError, match="exists"):
-        FileSink(out, fresh=True)
+        Sink(out, fresh=True)
     assert out.read_bytes() == LINE % 1
-    FileSink(out).close()
+    Sink(out).close()
 
 
 def test_a_lock_on_a_file_that_was_replaced_is_none(
@@ -53,12 +53,13 @@ def test_a_lock_on_a_file_that_was_replaced_is_none(
     out.write_bytes(LINE % 1)
 
     def replaced(_: int) -> bool:
-        write_whole(out, LINE % 2)
+        (tmp_path / "new").write_bytes(LINE % 2)
+        (tmp_path / "new").replace(out)
         return True
 
     monkeypatch.setattr(output, "lock", replaced)
     with pytest.raises(UsageError, match="another run is writing to"):
-        FileSink(out)
+        Sink(out)
     assert out.read_bytes() == LINE % 2
 
 

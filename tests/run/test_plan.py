@@ -1,4 +1,4 @@
-"""A plan is the run itself with judges that count: its least is what a clean run asks."""
+"""A plan is the run itself with stand-ins for its models: its least is what a clean run asks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from judge.run.job import Job
-from judge.run.plan import Plan, plan, unasked_client
-from judge.run.setup import Setup
+from judge.run.plan import Plan, plan
 from judge.run.task import Watcher
 from judge.run.validate import validate
 from judge.settings import resolve
@@ -28,7 +27,7 @@ CLEAN = [
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    script = {"reading": "probability", "replies": CLEAN}
+    script = {"method": "logprobs", "replies": CLEAN}
     (tmp_path / "clean.yaml").write_text(json.dumps(script))
     return tmp_path
 
@@ -38,7 +37,7 @@ def planned(records: list[dict[str, Any]], **flags: Any) -> tuple[Plan, dict[str
     Path("in.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
     given = {"model": ("scripted:clean.yaml",), "cache": False, "min_words": 0, **flags}
     settings = resolve(given)
-    made = plan(Job(["in.jsonl"]), Setup.of(settings, build=unasked_client))
+    made = plan(Job(["in.jsonl"]), settings)
     report = validate(Job(["in.jsonl"], silent=True), settings, Watcher())
     return made, report.traffic["scripted:clean.yaml"]
 
@@ -62,25 +61,19 @@ def test_what_is_counted_without_a_model_plans_no_call(folder: Path) -> None:
 
 
 def test_the_most_has_every_round_every_vote_and_the_strong_model(folder: Path) -> None:
-    given = {"check": ("implicitness",), "reading": "structured", "rounds": 2}
+    given = {"check": ("implicitness",), "method": "structured", "rounds": 2}
     made, _ = planned([STORY], **given)
     # Asked, rewritten and asked again, twice.
-    assert made.by_check["implicitness (steering)"] == {"least": 1, "most": 3}
+    assert made.by_check["implicitness (loop)"] == {"least": 1, "most": 3}
     assert made.by_check["rewriting"] == {"least": 0, "most": 2}
-    norm, _ = planned([NORM], check=("abstraction",), reading="structured", votes=3)
+    norm, _ = planned([NORM], check=("abstraction",), method="structured", votes=3)
     assert not norm.by_check, "the record has no value, so nothing is asked of it"
     valued = {**NORM, "value": "Respect"}
-    norm, _ = planned([valued], check=("abstraction",), reading="structured", votes=3)
-    assert norm.by_check["abstraction (steering)"] == {"least": 2, "most": 3}
+    norm, _ = planned([valued], check=("abstraction",), method="structured", votes=3)
+    assert norm.by_check["abstraction (loop)"] == {"least": 2, "most": 3}
     (folder / "cheap.yaml").write_text((folder / "clean.yaml").read_text())
     cascade, _ = planned([valued], check=("abstraction",), cheap_model="scripted:cheap.yaml")
     assert cascade.least.replies == 1 and cascade.most.replies == 2
-
-
-def test_the_calls_before_a_failure_are_the_least_with_fail_fast(folder: Path) -> None:
-    made, _ = planned([STORY], reading="structured", rounds=0, fail_fast=True)
-    slow, _ = planned([STORY], reading="structured", rounds=0)
-    assert 0 < made.least.replies < slow.least.replies
 
 
 def test_a_record_that_cannot_be_asked_about_is_counted_aside(folder: Path) -> None:

@@ -19,8 +19,8 @@ from judge.verdict import Usage
 class Watch:
     """Steps of given lengths (in turns of the loop), and what was seen while they ran."""
 
-    def __init__(self, lengths: list[int], slots: int, waiting: int, ordered: bool = True) -> None:
-        self.lengths, self.slots, self.waiting, self.ordered = lengths, slots, waiting, ordered
+    def __init__(self, lengths: list[int], slots: int, waiting: int) -> None:
+        self.lengths, self.slots, self.waiting = lengths, slots, waiting
         self.running = self.most_running = self.begun = self.most_ahead = 0
         self.out: list[int] = []
         self.stop = Stop()
@@ -54,7 +54,6 @@ class Watch:
                 self.sink,
                 room=lambda: self.slots,
                 stop=self.stop,
-                ordered=self.ordered,
                 waiting=self.waiting,
             )
 
@@ -63,49 +62,47 @@ LENGTHS = st.lists(st.integers(0, 12), max_size=40)
 
 
 @settings(max_examples=60, deadline=None)
-@given(LENGTHS, st.integers(1, 5), st.integers(0, 6), st.booleans())
-def test_bounds_and_order(lengths: list[int], slots: int, waiting: int, ordered: bool) -> None:
-    watch = Watch(lengths, slots, waiting, ordered)
+@given(LENGTHS, st.integers(1, 5), st.integers(0, 6))
+def test_bounds_and_order(lengths: list[int], slots: int, waiting: int) -> None:
+    watch = Watch(lengths, slots, waiting)
     asyncio.run(watch.run())
     assert watch.most_running <= slots
-    assert not ordered or watch.most_ahead < slots + waiting
-    assert (watch.out if ordered else sorted(watch.out)) == list(range(len(lengths)))
+    assert watch.most_ahead < slots + waiting
+    assert watch.out == list(range(len(lengths)))
 
 
 @settings(max_examples=60, deadline=None)
-@given(LENGTHS, st.integers(1, 4), st.booleans(), st.data())
+@given(LENGTHS, st.integers(1, 4), st.data())
 def test_a_failure_is_raised_after_what_was_under_way(
-    lengths: list[int], slots: int, ordered: bool, data: st.DataObject
+    lengths: list[int], slots: int, data: st.DataObject
 ) -> None:
-    watch = Watch([*lengths, 1], slots, 2, ordered)
+    watch = Watch([*lengths, 1], slots, 2)
     at = data.draw(st.integers(0, len(lengths)))
     watch.fails = {at}
     with pytest.raises(ValueError, match=str(at)):
         asyncio.run(watch.run())
-    if ordered:
-        assert watch.out[:at] == list(range(at))
+    assert watch.out[:at] == list(range(at))
     assert len(watch.out) + 1 == watch.begun, "what was under way is given out"
 
 
 @settings(max_examples=60, deadline=None)
-@given(LENGTHS, st.integers(1, 4), st.booleans(), st.data())
+@given(LENGTHS, st.integers(1, 4), st.data())
 def test_a_sink_that_fails_ends_everything(
-    lengths: list[int], slots: int, ordered: bool, data: st.DataObject
+    lengths: list[int], slots: int, data: st.DataObject
 ) -> None:
-    watch = Watch([*lengths, 1], slots, 2, ordered)
+    watch = Watch([*lengths, 1], slots, 2)
     at = data.draw(st.integers(0, len(lengths)))
     watch.sink_fails = {at}
     with pytest.raises(BrokenPipeError):
         asyncio.run(watch.run())
     assert watch.running == 0
-    if ordered:
-        assert watch.out == list(range(at))
+    assert watch.out == list(range(at))
 
 
 @settings(max_examples=60, deadline=None)
-@given(LENGTHS, st.integers(1, 4), st.booleans(), st.integers(0, 30), st.booleans())
-def test_stopping(lengths: list[int], slots: int, ordered: bool, turns: int, now: bool) -> None:
-    watch = Watch(lengths, slots, 2, ordered)
+@given(LENGTHS, st.integers(1, 4), st.integers(0, 30), st.booleans())
+def test_stopping(lengths: list[int], slots: int, turns: int, now: bool) -> None:
+    watch = Watch(lengths, slots, 2)
     most = 0
 
     async def stop() -> None:
@@ -123,32 +120,6 @@ def test_stopping(lengths: list[int], slots: int, ordered: bool, turns: int, now
     assert watch.begun <= most, "no item is begun after the stop"
     if not now:
         assert len(watch.out) == watch.begun
-
-
-async def test_a_slow_first_item_holds_up_a_bounded_number_of_others() -> None:
-    begun, others_wait = list[int](), asyncio.Event()
-
-    async def step(number: int) -> int:
-        begun.append(number)
-        if number == 0:
-            await others_wait.wait()
-        return number
-
-    out: list[int] = []
-    running = asyncio.create_task(run(range(500), step, out.append, room=lambda: 4, waiting=10))
-    for _ in range(200):
-        await asyncio.sleep(0.001)
-    assert len(begun) == 14 and not out
-    others_wait.set()
-    await running
-    assert out == list(range(500))
-
-
-async def test_a_stop_before_the_start() -> None:
-    watch = Watch([1] * 5, 1, 2)
-    watch.stop.gently()
-    await watch.run()
-    assert watch.out == []
 
 
 async def test_the_errors_of_reading_come_last() -> None:

@@ -21,7 +21,7 @@ class Deleting(Watcher):
     """Takes the review away once something stands in it."""
 
     def wrote(self, summary: Summary, setup: Setup) -> None:
-        if summary.records == 1:
+        if summary.records == 1 and Path("review").exists():
             Path("review").unlink()
 
 
@@ -30,7 +30,7 @@ def test_a_review_that_is_deleted_under_the_run_ends_it_and_is_written_anew(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(task, "TICK_SECONDS", 0.0)
-    Path("unsure.yaml").write_text("reading: probability\nreplies: [{p_yes: 0.55}]")
+    Path("unsure.yaml").write_text("method: logprobs\nreplies: [{p_yes: 0.55}]")
     norm = '{"rule_of_thumb": "Greet.", "story": "He greets %d."}\n'
     Path("in.jsonl").write_text("".join(norm % number for number in range(20)))
     flags = {"check": ("relevance",), "margin": 0.2, "cache": False, "concurrency": 1}
@@ -38,7 +38,7 @@ def test_a_review_that_is_deleted_under_the_run_ends_it_and_is_written_anew(
     job = Job(["in.jsonl"], Path("out"), review=Path("review"))
     report = validate(job, given, Deleting())
     assert report.exit_code == Exit.UNAVAILABLE
-    assert "review was deleted or moved away" in str(report.fatal)
+    assert "review was deleted or replaced" in str(report.fatal)
     again = validate(replace(job, resume=True), given, Watcher())
     assert again.exit_code == 0
     assert Path("review").read_bytes() == Path("out").read_bytes()

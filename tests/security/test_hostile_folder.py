@@ -26,7 +26,7 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     made.write("n.jsonl", [norm(0)])
     for name, chance in (("no", 0.1), ("yes", 0.9)):
-        script = {"reading": "probability", "replies": [{"p_yes": chance}]}
+        script = {"method": "logprobs", "replies": [{"p_yes": chance}]}
         (tmp_path / f"{name}.yaml").write_text(json.dumps(script))
     return made
 
@@ -47,39 +47,18 @@ def test_a_planted_cache_turns_no_verdict(
 def test_code_is_not_imported_from_a_folder_unasked(typed: Typed, tmp_path: Path) -> None:
     (tmp_path / "evil.py").write_text("open('boom', 'w')\nclass C: ...\n")
     (tmp_path / "judge.toml").write_text('model = "langchain:evil.C"\n')
-    for words in (RUN, ("plan", "n.jsonl"), ("audit", "--list"), ("cache", "stats")):
+    for words in (RUN, ("plan", "n.jsonl"), ("audit", "--limit", "0"), ("cache", "stats")):
         done = typed(*words)
         assert done.returncode == 2 and b"--trust-config" in done.stderr, words
     assert not (tmp_path / "boom").exists()
 
 
 def test_settings_from_a_file_are_named(typed: Typed, tmp_path: Path) -> None:
-    (tmp_path / "judge.toml").write_text("timeout = 5\nfail_fast = true\n")
+    (tmp_path / "judge.toml").write_text("timeout = 5\nworker_gpus = 3\n")
     done = typed(*RUN, "-m", "scripted:yes.yaml", "--summary", "s.json")
-    assert (done.returncode, done.stderr) == (0, b"judge: from judge.toml: fail_fast, timeout\n")
+    assert (done.returncode, done.stderr) == (0, b"judge: from judge.toml: timeout, worker_gpus\n")
     told = json.loads((tmp_path / "s.json").read_text())
-    assert told["settings_from"] == {"judge.toml": ["fail_fast", "timeout"]}
-    assert typed(*RUN, "-m", "scripted:yes.yaml", "--no-fail-fast").stderr == (
-        b"judge: from judge.toml: timeout\n"
-    )
-
-
-def test_trust_is_given_by_flag_and_variable(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "judge.toml").write_text('model = "scripted:yes.yaml"\n')
-    assert typed(*RUN).returncode == 2
-    assert typed(*RUN, "--trust-config").returncode == 0
-    monkeypatch.setenv("JUDGE_TRUST_CONFIG", "1")
-    assert typed(*RUN).returncode == 0
-    assert typed(*RUN, "--no-trust-config").returncode == 2
-
-
-@pytest.mark.parametrize("provider", ["vllm", "openai", "local", "transformers", "langchain"])
-def test_the_name_of_a_model_is_no_option(typed: Typed, provider: str) -> None:
-    done = typed(*RUN, "-m", f"{provider}:--config=./x.yaml")
-    assert done.returncode == 2
-    assert b"the name of a model cannot begin with -" in done.stderr
+    assert told["settings_from"] == {"judge.toml": ["timeout", "worker_gpus"]}
 
 
 # ---------------------------------------------------------------- packages

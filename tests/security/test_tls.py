@@ -16,9 +16,9 @@ from judge import errors
 from judge.backends.base import Call, Mode
 from judge.backends.langchain import LangChainBackend
 from judge.backends.openai import OpenAIBackend
-from judge.weights import sources
-from judge.weights.catalog import WeightsFile
-from judge.weights.sources import SourceUnreachable
+from judge.weights import fetch
+from judge.weights.catalog import Weights
+from judge.weights.fetch import SourceUnreachable
 
 OFF = {
     "PYTHONHTTPSVERIFY": "0",
@@ -123,7 +123,8 @@ async def asked(kind: type[OpenAIBackend] | type[LangChainBackend]) -> str:
 def fetched(folder: Path) -> bytes:
     part = folder / "w.part"
     there = "https://huggingface.co/a/b/resolve/main/w.gguf"
-    sources.from_publisher(WeightsFile("w.gguf", 4, "", there, ()), part, lambda done, what: None)
+    weights = Weights("w", "tests", "MIT", "w.gguf", 4, "", there)
+    fetch.from_publisher(weights, part, lambda done, of, what: None)
     return part.read_bytes()
 
 
@@ -153,20 +154,3 @@ async def test_an_authority_of_ones_own_is_named_by_ssl_cert_file(
     assert await asked(OpenAIBackend) == "yes"
     assert await asked(LangChainBackend) == "yes"
     assert fetched(tmp_path) == b"GGUF"
-
-
-@pytest.mark.parametrize("content", [None, "no certificate"], ids=["missing", "rubbish"])
-async def test_a_file_without_certificates_trusts_nobody_and_is_named(
-    url: str, had: list[str], tmp_path: Path, content: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "authorities.pem"
-    if content is not None:
-        file.write_text(content)
-    monkeypatch.setenv("SSL_CERT_FILE", str(file))
-    with pytest.raises(errors.Unreachable, match=r"SSL_CERT_FILE \(.*authorities.pem\)"):
-        await asked(OpenAIBackend)
-    monkeypatch.delenv("SSL_CERT_FILE")
-    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "none"))
-    with pytest.raises(errors.Unreachable, match=r"SSL_CERT_DIR \(.*none\) is no folder"):
-        await asked(OpenAIBackend)
-    assert had == []

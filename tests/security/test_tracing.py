@@ -17,15 +17,7 @@ from loopback import Loopback, says
 
 from judge import tracing
 
-VALIDATE = ("import sys; from judge.cli import main; sys.argv[0] = 'judge'; main()",)
-LIBRARY = (
-    "import asyncio, sys; from langsmith import utils; assert utils.tracing_is_enabled();"
-    "from judge.backends import build; from judge.backends.base import Call, Mode;"
-    "from judge.judging.client import Client; from judge.judging.limits import Budget;"
-    "call = Call([{'role': 'user', 'content': 'Number 0'}]);"
-    "client = Client('x:m', build(sys.argv[1]), cache=None, budget=Budget(), limit=1);"
-    "print(asyncio.run(client.write(call)))",
-)
+VALIDATE = "import sys; from judge.cli import main; sys.argv[0] = 'judge'; main()"
 
 
 class Collector(ThreadingHTTPServer):
@@ -66,17 +58,15 @@ def collector() -> Iterator[Collector]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("code", "told"), [(VALIDATE, None), (VALIDATE, "1"), (LIBRARY, None)])
+@pytest.mark.parametrize("told", [None, "1"])
 def test_records_are_uploaded_only_where_judge_is_told(
-    tmp_path: Path, collector: Collector, code: tuple[str], told: str | None
+    tmp_path: Path, collector: Collector, told: str | None
 ) -> None:
     (tmp_path / "n.jsonl").write_text(json.dumps(norm(0)) + "\n")
     reply = {"quote": None, "reason": "so it is", "answer": "no"}
     with Loopback(lambda asked: says(reply)) as server:
-        words = ("langchain:openai:m",)
-        if code is VALIDATE:
-            options = ("--check", "leakage", "--reading", "structured", "--no-cache")
-            words = ("validate", "n.jsonl", "-m", *words, *options)
+        words = ("validate", "n.jsonl", "-m", "langchain:openai:m", "--check", "leakage")
+        words = (*words, "--method", "structured", "--no-cache")
         env = {
             **os.environ,
             "OPENAI_API_KEY": "sk-test-0123456789abcdef",
@@ -87,7 +77,7 @@ def test_records_are_uploaded_only_where_judge_is_told(
             **({} if told is None else {tracing.TOLD: told}),
         }
         done = subprocess.run(
-            (sys.executable, "-c", *code, *words), cwd=tmp_path, env=env, capture_output=True
+            (sys.executable, "-c", VALIDATE, *words), cwd=tmp_path, env=env, capture_output=True
         )
         assert server.asked, done.stderr
     assert bool(collector.seen) == (told is not None), done.stderr

@@ -4,11 +4,9 @@
 files of $MADE_VLLM: `starts` has a line of JSON for each start (argv, process ids), `calls` one
 character for each call that it answered.
 
-    MADE_ANSWERS=N    it kills itself with SIGKILL at the call after so many, in its first N_LIVES
-    MADE_LIVES=N      lives that end so (1)
+    MADE_ANSWERS=N    it kills itself with SIGKILL at the call after so many, in its first life
     MADE_EXIT=CODE    it says "CUDA out of memory" and ends with that code
     MADE_DEAF=1       it never listens, and ignores SIGTERM
-    MADE_SICK=N       its health check fails for good after so many
 """
 
 from __future__ import annotations
@@ -62,14 +60,10 @@ def wait_for(condition: Any, what: str, seconds: float = 60.0) -> None:
 class _Server(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     answered = 0
-    looked_at = 0
     dies_after: int | None = None
-    sick_after: int | None = None
 
     def do_GET(self) -> None:
-        _Server.looked_at += 1
-        sick = _Server.sick_after is not None and _Server.looked_at > _Server.sick_after
-        self._send(503 if sick else 200, {})
+        self._send(200, {})
 
     def do_POST(self) -> None:
         asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
@@ -114,8 +108,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: (worker.kill(), sys.exit(0)))
     if "MADE_DEAF" in told:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    first = not starts(folder)
     entry = {"argv": sys.argv, "server": os.getpid(), "worker": worker.pid}
-    life = len(starts(folder)) + 1
     with (folder / "starts").open("a") as log:
         log.write(json.dumps(entry) + "\n")
     sys.stdout.write(f"loading {sys.argv[2]} with the key {told.get('VLLM_API_KEY')}\n")
@@ -125,10 +119,8 @@ def main() -> None:
         sys.exit(int(told["MADE_EXIT"]))
     if "MADE_DEAF" in told:
         time.sleep(600)
-    if "MADE_ANSWERS" in told and life <= int(told.get("MADE_LIVES", "1")):
+    if "MADE_ANSWERS" in told and first:
         _Server.dies_after = int(told["MADE_ANSWERS"])
-    if "MADE_SICK" in told and life == 1:
-        _Server.sick_after = int(told["MADE_SICK"])
     port = int(sys.argv[sys.argv.index("--port") + 1])
     ThreadingHTTPServer(("127.0.0.1", port), _Server).serve_forever()
 

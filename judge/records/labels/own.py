@@ -23,17 +23,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from judge.records.base import RESERVED, Item, Problem
-from judge.records.fields import LabelError, answer_of, id_text, scalar_text, slices_of
-from judge.records.jsonfiles import kind_of
-from judge.records.kinds import (
-    ClashError,
-    StoryRecord,
-    build,
-    find_names,
-    normalise,
-    normalised,
-    recognise,
-)
+from judge.records.fields import LabelError, answer_of, id_text, object_of, scalar_text, slices_of
+from judge.records.kinds import find_names, normalise, recognise
 from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 
 _ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
@@ -44,144 +35,106 @@ _COLUMNS = (*_NEEDED, "group", "check", "gold")
 class Own(LabelSet):
     """The labelled items of each line, one for each check, or each value that it asks about.
 
-    `fields` are the record's other fields, under typed names where its kind has them; slices are
-    the short scalar ones, `author`, and after a validation `edited` (yes or no: whether the story
-    was rewritten). A line without labels comes as an item with a problem of type `unlabelled`.
+    Slices are the short scalar fields, `author`, and after a validation `edited` (yes or no:
+    whether the story was rewritten). A line without labels is a problem of type `unlabelled`.
     """
 
     name = "own"
 
-    @staticmethod
-    def knows(fields: Mapping[str, Any]) -> bool:
+    @classmethod
+    def knows(cls, fields: Mapping[str, Any]) -> bool:
         return isinstance(fields.get("labels"), dict)
 
-    def items(self, item: Item, fields: dict[str, Any]) -> list[LabelledItem]:
+    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         if fields.get("labels") is None:
             message = "field 'labels' is missing: the line has no labels"
             raise LabelError(message, "labels", "unlabelled")
-        own = {key: content for key, content in fields.items() if key not in _ABOUT_LABELS}
-        shown = _typed(own)
+        shown, values = _typed({k: c for k, c in fields.items() if k not in _ABOUT_LABELS})
         slices = slices_of({**shown, "author": fields.get("author")})
         if isinstance(earlier := fields.get(RESERVED), dict):
             slices["edited"] = "yes" if earlier.get("edits") else "no"
         asked = {
-            check: _questions(answers, f"labels.{check}")
-            for check, answers in _object(fields, "labels").items()
+            check: _answers(answers, f"labels.{check}", values)
+            for check, answers in object_of(fields["labels"], "labels").items()
         }
-        for check, questions in asked.items():
-            _count_values(item, own, f"labels.{check}", questions)
         groups = {
-            annotator: scalar_text(_object({annotator: known}, annotator).get("group"))
-            for annotator, known in _object(fields, "annotators").items()
+            annotator: scalar_text(object_of(known, annotator).get("group"))
+            for annotator, known in object_of(fields.get("annotators") or {}, "annotators").items()
         }
-        key = next((key for key in own if normalise(key) == "id"), "id")
-        record = self.record(item, own.get(key), key)
-        found: list[LabelledItem] = []
-        for check, questions in asked.items():
-            for number, (gold, given) in questions.items():
-                annotations = tuple(Annotation(who, one, groups.get(who)) for who, one in given)
-                one = LabelledItem(record, check, shown, number, gold, annotations, slices)
-                found += [one] if gold or annotations else []
-        return found
+        key = next((key for key in shown if normalise(key) == "id"), "id")
+        record = self.record(item, shown.get(key), key)
+        for check, numbered in asked.items():
+            for number, given in numbered.items():
+                people = [(who, one) for who, one in given.items() if who is not None]
+                annotations = tuple(Annotation(who, one, groups.get(who)) for who, one in people)
+                gold = given.get(None)
+                yield LabelledItem(record, check, shown, number, gold, annotations, slices)
 
 
-_Questions = dict[int, tuple[str | None, list[tuple[str, str]]]]
-"""By number (of a value, else 0): the gold answer, and who answered what."""
+def _typed(own: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
+    """The record's fields, under typed names where its kind has them; how many values a story has.
 
-
-def _object(line: Mapping[str, Any], key: str) -> dict[str, Any]:
-    content = line.get(key)
-    if content is not None and not isinstance(content, dict):
-        raise LabelError(f"field {key!r} must be an object, not {kind_of(content)}", key)
-    return content or {}
-
-
-def _typed(own: dict[str, Any]) -> dict[str, Any]:
-    """The record's fields, under typed names where its kind has one for them."""
+    None for other records, and for values that cannot be counted.
+    """
     kind = recognise(own)
-    if kind is None:
-        return own
-    try:
-        names = find_names(kind, own)
-    except ClashError as error:
-        raise LabelError(str(error), error.key) from None
+    names = find_names(kind, own) if kind else {}
+    if isinstance(names, Problem):
+        raise LabelError(names.message, names.field)
     typed = {name: own[key] for name, key in names.items()}
-    return {**typed, **{key: own[key] for key in own if key not in names.values()}}
+    typed |= {key: own[key] for key in own if key not in names.values()}
+    values = typed.get("values") if kind == "story" else None
+    if isinstance(values, str):
+        values = [line for line in values.split("\n") if line.strip()]
+    return typed, len(values) if isinstance(values, list) else None
 
 
-def _questions(answers: object, field: str) -> _Questions:
-    if not isinstance(answers, dict):
-        return {number: (answer, []) for number, answer in _answers(answers, field).items()}
-    given = {
-        annotator: _answers(content, f"{field}.{annotator}")
-        for annotator, content in answers.items()
-        if content is not None
-    }
-    numbers = next(iter(given.values()), {}).keys()
-    if any(one.keys() != numbers for one in given.values()):
+def _answers(answers: object, field: str, values: int | None) -> dict[int, dict[str | None, str]]:
+    """By number (of a value, else 0), who answered what; under None the gold answer."""
+    counts: set[int] = set()
+    found: dict[int, dict[str | None, str]] = {}
+    for who, content in (answers if isinstance(answers, dict) else {None: answers}).items():
+        if content is None:
+            continue
+        several = list(enumerate(content, 1)) if isinstance(content, list) else [(0, content)]
+        counts.add(several[-1][0] if several else 0)
+        for number, one in several:
+            answer = answer_of(one, f"{field}.{who}" if who is not None else field)
+            if answer is not None:
+                found.setdefault(number, {})[who] = answer
+    if len(counts) > 1:
         raise LabelError(f"field {field!r}: the annotators did not answer as many values", field)
-    return {
-        number: (None, [(who, text) for who, one in given.items() if (text := one[number])])
-        for number in numbers
-    }
-
-
-def _answers(content: object, field: str) -> dict[int, str | None]:
-    """The answer under number 0, or those of a list under 1 and on."""
-    if not isinstance(content, list):
-        return {0: answer_of(content, field)}
-    return {number: answer_of(one, field) for number, one in enumerate(content, 1)}
-
-
-def _count_values(item: Item, own: dict[str, Any], field: str, questions: _Questions) -> None:
-    """Raises LabelError where the answers about a story's values are not as many as these."""
-    count = max(questions, default=0)
-    # A story that lost its values can still have labels that are about none of them.
-    if not count or recognise(own) != "story":
-        return
-    record = build(Item(item.source, item.line, own))
-    if isinstance(record, Problem):
-        raise LabelError(record.message, record.field)
-    assert isinstance(record.data, StoryRecord), "recognised as one"
-    values = len(record.data.values)
-    if count != values:
+    count = max(counts, default=0)
+    if count and values not in (None, count):
         message = f"field {field!r} has {count} answers, the record {values} values"
         raise LabelError(message, field)
+    return dict(sorted(found.items()))
 
 
 class Table(LabelSet):
-    """One item for each `item` and check, in the order of their first rows; problems come first.
+    """One item for each `item` and check; problems come first.
 
-    The check is the row's `check`, else the one that was asked for, else `label`. Fields are the
-    other columns as they stand, slices the short ones. A row is a problem where its gold answer
-    differs from an earlier one of its item, or its annotator has labelled the item before. Holds
-    all items in memory.
+    The check is the row's, else the one that was asked for, else `label`. Fields are the other
+    columns as they stand, slices the short ones. A row is a problem where its gold answer differs
+    from an earlier one of its item, or its annotator has labelled the item before.
     """
 
     name = "table"
+    keys = frozenset(_NEEDED)
     merged = True
-
-    @staticmethod
-    def knows(fields: Mapping[str, Any]) -> bool:
-        return normalised(fields) >= set(_NEEDED)
 
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         keys = {normalise(key): key for key in fields if normalise(key) in _COLUMNS}
-        for name in _NEEDED:
-            if name not in keys:
-                raise LabelError(f"field {name!r} is missing", name)
         own = {name: fields[key] for name, key in keys.items() if fields[key] not in (None, "")}
-        record = id_text(own.get("item"), keys["item"])
+        record = id_text(own.get("item"), "item")
         if record is None:
-            raise LabelError(f"field {keys['item']!r} is empty", keys["item"])
+            raise LabelError("field 'item' is empty", "item")
         gold = answer_of(own.get("gold"), "gold")
-        label = answer_of(own.get("label"), keys["label"])
+        label = answer_of(own.get("label"), "label")
         annotations: tuple[Annotation, ...] = ()
         if label is not None:
-            annotator = id_text(own.get("annotator"), keys["annotator"])
+            annotator = id_text(own.get("annotator"), "annotator")
             if annotator is None:
-                key = keys["annotator"]
-                raise LabelError(f"field {key!r} is empty beside a label", key)
+                raise LabelError("field 'annotator' is empty beside a label", "annotator")
             annotations = (Annotation(annotator, label, scalar_text(own.get("group"))),)
         if annotations or gold is not None:
             check = scalar_text(own.get("check")) or self.check or "label"

@@ -36,27 +36,18 @@ def word_chances(
     Tokens are folded to their letters in lower case, so " Yes" and "YES" count as yes. None where
     the words have less than `LEAST_MASS` together, or an alternative has no log-probability.
     """
-    if not all(map(is_log_probability, tokens.values())):
+    # No NaN, and not above 0 by more than rounding.
+    if not all(logprob <= _ABOVE_ZERO for logprob in tokens.values()):
         return None
     mass = dict.fromkeys(words, 0.0)
     for token, logprob in tokens.items():
-        if (word := spoken(token)) in mass:
-            mass[word] += math.exp(logprob)
+        word = _WORD.search(token.lower())
+        if word is not None and word.group() in mass:
+            mass[word.group()] += math.exp(logprob)
     total = sum(mass.values())
     if total < LEAST_MASS:
         return None
     return tuple(share / total for share in mass.values())
-
-
-def is_log_probability(number: float) -> bool:
-    """Whether a number may be a log-probability: no NaN, and not above 0 by more than rounding."""
-    return number <= _ABOVE_ZERO
-
-
-def spoken(token: str) -> str:
-    """The word that a token stands for, in lower case; empty where it has no letter or digit."""
-    found = _WORD.search(token.strip().lower())
-    return found.group() if found else ""
 
 
 # ---------------------------------------------------------------- combinations
@@ -82,6 +73,12 @@ def features(chances: Chances) -> list[float]:
 
 class _Combination(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    questions: tuple[int, ...]
+
+    def misfit(self, words: Sequence[int]) -> str | None:
+        """Why it cannot be applied to questions with so many words each; None if it can."""
+        lost = [place for place in self.questions if not 0 <= place < len(words)]
+        return f"question {lost[0]} of {len(words)} (they are numbered from 0)" if lost else None
 
 
 class Logistic(_Combination):
@@ -108,13 +105,11 @@ class Logistic(_Combination):
         return self
 
     def misfit(self, words: Sequence[int]) -> str | None:
-        """Why it cannot be applied to questions with so many words each; None if it can."""
-        if told := _missing(self.questions, words):
+        if told := super().misfit(words):
             return told
-        wanted = sum(1 if words[place] == 2 else words[place] for place in self.questions)
-        if len(self.weights[0]) != wanted:
-            return f"{len(self.weights[0])} weights for questions that give {wanted} features"
-        return None
+        given = sum(1 if words[place] == 2 else words[place] for place in self.questions)
+        weights = len(self.weights[0])
+        return None if weights == given else f"{weights} weights for {given} features"
 
     def probabilities(self, read: Mapping[int, Chances]) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""
@@ -141,35 +136,22 @@ class Isotonic(_Combination):
     ys: Annotated[tuple[Probability, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _fits(self) -> Isotonic:
+    def _rises(self) -> Isotonic:
         if len(self.xs) != len(self.ys):
             raise ValueError("ys: as many as xs are wanted")
         if list(self.xs) != sorted(self.xs) or list(self.ys) != sorted(self.ys):
             raise ValueError("xs and ys: must not fall")
         return self
 
-    def misfit(self, words: Sequence[int]) -> str | None:
-        """See `Logistic.misfit`."""
-        return _missing(self.questions, words)
-
     def probabilities(self, read: Mapping[int, Chances]) -> dict[str, float]:
         """The probability of each of the two answers; they add up to 1."""
         x = read[self.questions[0]][0]
-        place = bisect_right(self.xs, x)
-        if place == 0:
-            y = self.ys[0]
-        elif place == len(self.xs):
-            y = self.ys[-1]
-        else:
-            left, right = self.xs[place - 1], self.xs[place]
-            share = (x - left) / (right - left)
-            y = self.ys[place - 1] + share * (self.ys[place] - self.ys[place - 1])
+        right = bisect_right(self.xs, x)
+        y = self.ys[max(right - 1, 0)]
+        if 0 < right < len(self.xs):
+            share = (x - self.xs[right - 1]) / (self.xs[right] - self.xs[right - 1])
+            y += share * (self.ys[right] - y)
         return {self.answers[0]: y, self.answers[1]: 1 - y}
-
-
-def _missing(questions: Sequence[int], words: Sequence[int]) -> str | None:
-    lost = [place for place in questions if not 0 <= place < len(words)]
-    return f"question {lost[0]} of {len(words)} (they are numbered from 0)" if lost else None
 
 
 Combination = Annotated[Logistic | Isotonic, Field(discriminator="kind")]
@@ -180,7 +162,7 @@ Combination = Annotated[Logistic | Isotonic, Field(discriminator="kind")]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer read, whether the reading is sure enough of it, and every answer's probability."""
+    """The answer read, whether the method is sure enough of it, and every answer's probability."""
 
     answer: str
     sure: bool
@@ -189,24 +171,23 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How a rubric's probability reading becomes an answer.
+    """How a rubric's `logprobs` method becomes an answer.
 
-    Without a `combination` the rubric's decision list decides: `thresholds` replaces its own, step
-    by step, and `margin` is the distance to a threshold (0 to 0.5) within which it is not sure.
+    Without a `combination` the rubric's decision list decides, and `margin` is the distance to a
+    threshold (0 to 0.5) within which it is not sure.
     With one its likeliest answer is taken, and it is sure from the probability `sure_at` on.
     """
 
-    thresholds: tuple[float, ...] = ()
     margin: float = 0.0
     combination: Logistic | Isotonic | None = None
     sure_at: float = 0.0
 
     def wanted(self, rubric: Rubric) -> tuple[int, ...]:
         """The numbers of the rubric's questions that have to be asked."""
-        assert rubric.readings.probability is not None
+        assert rubric.methods.logprobs is not None
         if self.combination is not None:
             return self.combination.questions
-        return tuple(range(len(rubric.readings.probability.steps)))
+        return tuple(range(len(rubric.methods.logprobs.steps)))
 
     def decide(self, rubric: Rubric, read: Mapping[int, Chances]) -> Decision:
         """The answer to what was read: the chances of each wanted question's words."""
@@ -218,15 +199,14 @@ class Reader:
 
     def _walk(self, rubric: Rubric, chances: Sequence[float]) -> Decision:
         """Along the decision list; an answer's probability is the product along its branch."""
-        assert rubric.readings.probability is not None
+        assert rubric.methods.logprobs is not None
         answer, sure, reach = None, True, 1.0
         outcomes: dict[str, float] = {}
-        for place, step in enumerate(rubric.readings.probability.steps):
-            threshold = self.thresholds[place] if place < len(self.thresholds) else step.threshold
+        for place, step in enumerate(rubric.methods.logprobs.steps):
             chance = chances[place]
-            settled = step.yes if chance >= threshold else step.no
+            settled = step.yes if chance >= step.threshold else step.no
             if answer is None:
-                sure = sure and abs(chance - threshold) >= self.margin
+                sure = sure and abs(chance - step.threshold) >= self.margin
                 answer = settled
             if step.yes:
                 outcomes[step.yes] = outcomes.get(step.yes, 0.0) + reach * chance

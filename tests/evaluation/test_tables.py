@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.evaluation.benchmark import Outcome, Result
-from judge.evaluation.measuring import FEWEST, Sample, class_scores, label_scores
+from judge.evaluation.tables import FEWEST, Sample, class_scores
 from judge.stats.intervals import Estimate
 
 from .examinee import value
@@ -18,10 +19,13 @@ from .examinee import value
 LABELS = ("yes", "no", "neutral")
 
 
-def result(number: int, gold: str, given: str | None, outcome: Outcome = "answered") -> Result:
+def result(
+    number: int, gold: str, given: str | None, outcome: Outcome = "answered", **more: Any
+) -> Result:
     score = float(gold == given) if outcome == "answered" else None
-    fields = {"id": str(number), "gold": gold, "condition": "x"}
-    return Result(fields, outcome, given, score)
+    return Result(
+        {"id": str(number), "gold": gold, "condition": "x", **more}, outcome, given, score
+    )
 
 
 def test_refused_and_unreadable_answers_are_not_right_and_errors_do_not_count() -> None:
@@ -32,17 +36,12 @@ def test_refused_and_unreadable_answers_are_not_right_and_errors_do_not_count() 
             result(3, "no", None, "refused"),
             result(4, "no", None, "unreadable"),
             result(5, "no", None, "error"),
-        ],
-        LABELS,
+        ]
     )
     assert list(cells.values())[:5] == [5, 2, 1, 1, 1]
     accuracy = cells["accuracy"]
     assert isinstance(accuracy, Estimate)
     assert (accuracy.value, accuracy.n, accuracy.of) == (0.25, 4, 5)
-    # yes: found 1 of 2; no: found 0 of 2, the two without an answer being missed.
-    assert value(cells["recall"]) == pytest.approx((0.5 + 0.0) / 2)
-    # yes: 1 of 1 answered yes; no: 0 of 1; neutral neither is nor is answered.
-    assert value(cells["precision"]) == pytest.approx((1.0 + 0.0) / 2)
     # yes: 2 * 1 / (1 + 2); no: 0 / (1 + 2).
     assert value(cells["F1"]) == pytest.approx((2 / 3 + 0.0) / 2)
 
@@ -54,22 +53,14 @@ def test_an_answer_without_a_score_counts_as_not_scored_and_never_as_wrong() -> 
     assert Sample([unscored]).accuracy().value is None
 
 
-def test_a_class_that_is_never_answered_leaves_no_mean_precision() -> None:
-    results = [result(1, "yes", "yes"), result(2, "no", "yes")]
-    cells = class_scores(results, LABELS)
-    assert (value(cells["precision"]), value(cells["recall"])) == (None, 0.5)
-    assert value(Sample(results).classes(LABELS, never_answered=0.0)["precision"]) == 0.25
-    own = label_scores(results, "no")
-    assert (own["asked"], value(own["recall"]), value(own["precision"])) == (1, 0.0, None)
-
-
 def test_few_rows_bear_no_bootstrapped_interval_and_the_exact_one_where_all_are_alike() -> None:
     def accuracy(rows: int, right: int) -> Estimate:
         """Of `rows` rows with four items each, the first `right` items of each answered right."""
         results = [
-            result(n, "yes", "yes" if n % 4 < right + n // 4 % 2 else "no") for n in range(4 * rows)
+            result(n, "yes", "yes" if n % 4 < right + n // 4 % 2 else "no", row=n // 4)
+            for n in range(4 * rows)
         ]
-        return Sample(results, cluster=lambda one: int(one.id) // 4).accuracy()
+        return Sample(results).accuracy()
 
     few = accuracy(FEWEST - 1, 2)
     assert few.value is not None and 0.5 < few.value < 0.75 and few.n == 4 * (FEWEST - 1)
@@ -90,20 +81,17 @@ Pairs = st.lists(
 @given(pairs=Pairs)
 @settings(max_examples=40, deadline=None)
 def test_scikit_learn_finds_the_same(pairs: Sequence[tuple[str, str | None]]) -> None:
-    from sklearn.metrics import accuracy_score, f1_score, recall_score
+    from sklearn.metrics import accuracy_score, f1_score
 
     results = [
         result(number, gold, given, "answered" if given else "unreadable")
         for number, (gold, given) in enumerate(pairs)
     ]
-    cells = class_scores(results, LABELS)
+    cells = class_scores(results)
     gold, answers = [one for one, _ in pairs], [given or "none" for _, given in pairs]
     occur = sorted({*gold, *answers} - {"none"})
-    there = sorted(set(gold))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert value(cells["accuracy"]) == pytest.approx(accuracy_score(gold, answers))
-        expected = recall_score(gold, answers, labels=there, average="macro", zero_division=0)
-        assert value(cells["recall"]) == pytest.approx(expected)
         expected = f1_score(gold, answers, labels=occur, average="macro", zero_division=0)
         assert value(cells["F1"]) == pytest.approx(expected)

@@ -1,0 +1,207 @@
+"""Tables of results and of calibrations: printed, as JSON, or in a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judge.cli.printing import print_lines, print_table, say, shortened
+from judge.errors import UsageError
+from judge.stats.intervals import Estimate
+
+if TYPE_CHECKING:
+    from judge.calibration.measures import Measures
+    from judge.calibration.report import Calibration, CheckReport, Disagreement, JudgeReport
+    from judge.evaluation.tables import Cell, Table
+
+_MOST_SHOWN = 5
+"""Disagreements of a judge that are printed."""
+
+Folder = Annotated[
+    Path | None, typer.Option("--tables", help="Folder for every table as CSV, and all as JSON.")
+]
+
+
+def refuse_folder(flag: str, folder: Path | None, replace: bool) -> None:
+    """Raise UsageError where a folder to write into is a file, or holds something to be kept."""
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{flag} {folder}: is a file; name a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not replace:
+        raise UsageError(f"{flag} {folder}: is not empty; name another folder, or --overwrite")
+
+
+def hand_over(
+    made: Sequence[Table],
+    folder: Path | None,
+    *,
+    as_json: bool,
+    benchmark: str,
+    model: str,
+    beside: bool = False,
+) -> None:
+    """Write tables to the folder, if one is named, and print them.
+
+    They go to standard output, or where answers go there (`beside`) to standard error. Files come
+    first, as a reader that leaves ends the process; what a full disk keeps from them is printed.
+
+    Raises:
+        UsageError: the folder cannot be written to.
+    """
+    try:
+        if folder is not None:
+            from judge.report.results import write
+
+            write(made, folder, benchmark=benchmark, model=model)
+    finally:
+        if as_json:
+            told = [table.as_json() for table in made]
+            say(json.dumps(told, ensure_ascii=False, indent=1), err=beside)
+        else:
+            print_results(made, err=beside)
+
+
+def print_results(tables: Sequence[Table], *, err: bool = False) -> None:
+    """Print every table that has rows, each under its title, with its notes behind it.
+
+    An estimate is shown with its interval, and over how many items it is where these are not all
+    that were asked, or where the table does not say how many those are.
+    """
+    for table in tables:
+        counted = not {"asked", "pairs"}.isdisjoint(table.columns)
+        rows = [
+            [*row.labels, *(_told(row.cells.get(c), counted=counted) for c in table.columns)]
+            for row in table.rows
+        ]
+        if rows:
+            heads, labels = (*table.heads, *table.columns), len(table.heads)
+            text = [head for head in table.columns if head == "words"]
+            print_table(
+                heads, rows, title=table.title, labels=labels, text=text, notes=table.notes, err=err
+            )
+
+
+def _told(cell: Cell, *, counted: bool) -> str:
+    if not isinstance(cell, Estimate):
+        return "–" if cell is None else str(cell)
+    over = "" if counted and cell.n == cell.of else f", {cell.n} of {cell.of}"
+    return f"{cell}{over}"
+
+
+def print_calibration(found: Calibration) -> None:
+    """Every check: disagreements first, then measures, confusion, slices, people, policy."""
+    for check in found.checks:
+        print_lines(["", check.check, *_labels(check), *_disagreements(check)])
+        shown = [(name, _row(one)) for judge in check.judges for name, one in _methods(judge)]
+        print_table(["judge", *shown[0][1]], [[name, *row.values()] for name, row in shown])
+        for judge in check.judges:
+            rows = judge.final.confusion
+            counts = [[name, *map(str, row.values())] for name, row in rows.items()]
+            heads = ["label", *next(iter(rows.values()))]
+            print_table(heads, counts, title=f"answers of {_final(judge)}")
+            for name, parts in judge.by.items():
+                heads = [name, "items", "answered", "accuracy", "kappa"]
+                slices = [
+                    [value, *map(str, (m.items, m.accuracy.n, m.accuracy, m.kappa))]
+                    for value, m in sorted(parts.items(), key=lambda pair: -pair[1].items)
+                ]
+                print_table(heads, slices, title=f"{_final(judge)} by {name}")
+        print_lines([*_people(check), *_policy(check)])
+
+
+def _labels(check: CheckReport) -> Iterator[str]:
+    yield (
+        f"{check.items} items about {check.records} records, {check.with_reference} with a "
+        f"reference; {check.fitted_on} fitted to, {check.held_out} kept apart and reported on"
+    )
+    for judge in check.judges:
+        asked = f", {len(judge.questions)} questions" if judge.questions else ""
+        told = f"  {judge.model}: {judge.method}{asked}, {judge.fit.how}"
+        yield f"{told} ({judge.fit.reason})" if judge.fit.reason else told
+        for reason, count in judge.skipped.items():
+            yield f"  {judge.model}: {count} items could not be put to it: {reason}"
+
+
+def _disagreements(check: CheckReport) -> Iterator[str]:
+    for judge in check.judges:
+        found = [one for one in judge.disagreements if one.held_out]
+        if not found:
+            continue
+        who = f"{_final(judge)}," if judge.calibrated else judge.model
+        apart = " kept apart" if check.held_out < check.items else ""
+        told = f"{who} disagrees with {len(found)} of the {judge.final.items} labels{apart}"
+        yield f"{told}; the surest {min(_MOST_SHOWN, len(found))}:"
+        for one in found[:_MOST_SHOWN]:
+            yield from _disagreement(one)
+
+
+def _disagreement(one: Disagreement) -> Iterator[str]:
+    number = f", value {one.number}" if one.number else ""
+    sure = "" if one.confidence is None else f" ({one.confidence:.2f})"
+    votes = ", ".join(f"{n} {answer}" for answer, n in one.votes.items())
+    said = f"  {one.record}{number}: says {one.answer}{sure}, the label is {one.reference}"
+    yield f"{said} ({votes})" if votes else said
+    for name, text in {**one.fields, "evidence": one.evidence}.items():
+        if text:
+            yield f"    {name}: {shortened(str(text), 400)}"
+
+
+def _methods(judge: JudgeReport) -> Iterator[tuple[str, Measures]]:
+    if judge.calibrated is not None:
+        yield f"{judge.model}, as it stands", judge.stands
+    yield _final(judge), judge.final
+
+
+def _final(judge: JudgeReport) -> str:
+    """The name that goes with the measures of the final method."""
+    return f"{judge.model}, calibrated" if judge.calibrated else judge.model
+
+
+def _row(measures: Measures) -> dict[str, str]:
+    of_class = list(measures.f1.values())
+    shown = {
+        "accuracy": measures.accuracy,
+        "kappa": measures.kappa,
+        "F1": of_class[0] if len(of_class) == 2 else measures.macro_f1,
+        "AUC": measures.auc,
+        "calibration error": measures.calibration_error,
+    }
+    answered = {"answered": f"{measures.accuracy.n} of {measures.items}"}
+    return answered | {name: str(one) for name, one in shown.items()}
+
+
+def _people(check: CheckReport) -> Iterator[str]:
+    for judge in check.judges:
+        if (people := judge.people) is not None:
+            yield (
+                f"{judge.model} beside {people.annotators} people on {people.human_human.n} items: "
+                f"people agree with one another {people.human_human}, with the judge "
+                f"{people.human_judge}"
+            )
+            if (test := people.test) is not None:
+                as_good = "as good" if test.passes else "not shown to be as good"
+                yield (
+                    f"{judge.model}: {as_good} as a person by the alternative annotator test: "
+                    f"winning rate {test.winning_rate:.2f} among {len(test.annotators)} people"
+                )
+
+
+def _policy(check: CheckReport) -> Iterator[str]:
+    if check.policy is None:
+        return
+    for judge, stage, share in zip(
+        check.judges, check.policy.stages, check.policy.decided, strict=True
+    ):
+        if stage.threshold is None:
+            yield f"{judge.model} cannot be guaranteed: {stage.reason}"
+        else:
+            yield (
+                f"{judge.model} decides from {stage.threshold:.3f} on: {share:.0%} of all; agrees "
+                f"{stage.agreement} of {stage.agreement.n}, at least {stage.agreement.low:.3f}"
+            )
+    yield f"passed on to people: {check.policy.passed_on:.0%}"

@@ -1,0 +1,94 @@
+"""The benchmarks in small: each script runs, and prints what the documents quote."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[2] / "bench"
+
+
+def printed(script: str, *words: str) -> str:
+    command = [sys.executable, str(BENCH / script), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_calls_prints_its_tables() -> None:
+    told = printed("calls.py", "--stories=1", "--norms=1", "--fixtures=1")
+    assert "SIMULATED" in told and "at most 60%" in told
+    rows = [line.split() for line in told.splitlines() if line.startswith("CQ-Bench's")]
+    assert len(rows) == 2
+    for row in rows:
+        assert row[2] == row[5] == row[7] == "100%" and row[-2] == "2/2"
+
+
+def test_coverage_says_the_same_every_time() -> None:
+    told = printed("coverage.py", "--quick")
+    worst = [float(one) / 100 for one in re.findall(r"worst cell ([\d.]+)%", told)]
+    # 300 simulations a cell: 95 % less three standard errors.
+    assert len(worst) == 2 and min(worst) > 0.95 - 3 * (0.95 * 0.05 / 300) ** 0.5
+    assert max(worst) < 1
+    assert printed("coverage.py", "--quick") == told
+
+
+def test_variance_finds_the_same_values_both_ways_and_one_faster() -> None:
+    told = printed("variance.py", "--quick").splitlines()
+    rows = [line for line in told if re.search("compiled|plain Python", line)]
+    assert len(rows) == 4
+    per_cpu_second = [float(row.split()[-3].replace(",", "")) for row in rows]
+    for compiled, plain in (per_cpu_second[:2], per_cpu_second[2:]):
+        assert compiled > 5 * plain
+
+
+@pytest.mark.slow
+def test_faults_change_no_verdict() -> None:
+    # At two in a hundred, one run in seventy has a call whose six tries all meet a fault.
+    told = printed("soak.py", "--records", "20", "--share", "0.01")
+    assert "exit: 0 with faults, 0 without" in told, told
+    assert "verdicts: 4 fail, 16 pass" in told
+    assert "0 of 20 have another verdict, 0 differ in anything but usage" in told
+    calls = re.search(r"calls: (\d+) with faults, (\d+) without", told)
+    assert calls is not None
+    assert int(calls[1]) > int(calls[2]) == 61, "faults were met"
+
+
+def test_the_whole_path_runs_against_canned_replies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    monkeypatch.syspath_prepend(str(BENCH / "peers"))
+    from canned_server import serving
+    from material import INSERTED, judge_route, write_stories
+
+    write_stories(tmp_path / "in.jsonl", 20)
+    command = [sys.executable, "-m", "judge", "validate", "in.jsonl", "-m", "openai:canned", "-q"]
+    with serving({"judge": judge_route()}, latency=0.01) as server:
+        done = subprocess.run(
+            [*command, "--summary", "sums.json"],
+            cwd=tmp_path,
+            env={
+                **{k: v for k, v in os.environ.items() if not k.startswith("JUDGE_")},
+                "OPENAI_BASE_URL": f"{server.url}/judge/v1",
+                "JUDGE_CACHE_DIR": str(tmp_path / "cache"),
+            },
+            capture_output=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    sums = json.loads((tmp_path / "sums.json").read_text())
+    assert sums["verdicts"] == {"pass": 20}
+    assert (sums["accepted_at_once"], sums["accepted_after_edits"]) == (18, 2)
+    # Three loop asks and twice two final votes; with an insertion, that and another ask.
+    assert sums["usage"]["replies"] == 18 * 7 + 2 * 9
+    assert sums["models"]["openai:canned"]["reasks"] == 0, "every canned reply holds at once"
+    repaired = [line for line in done.stdout.splitlines() if INSERTED.encode() in line]
+    assert len(repaired) == 20
+    assert server.cpu_seconds > 0

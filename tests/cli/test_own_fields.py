@@ -1,0 +1,82 @@
+"""Questions of one's own about any record: `--ask`, `--on`, short rubrics."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Typed, lines
+
+MAILS = [
+    {
+        "id": 1,
+        "email": "Thank you for your patience, Ms Ito.",
+        "meta": {"to": "Ito", "urgent": True},
+    },
+    {"id": 2, "email": "Send it now. I am tired of waiting.", "tags": ["late", 3]},
+    {"id": 3, "subject": "no mail"},
+]
+RUDE = {"quote": "I am tired of waiting", "reason": "It is rude.", "answer": "no"}
+KIND = {"quote": None, "reason": "Kind words.", "answer": "yes"}
+
+
+@pytest.fixture
+def mails(typed: Typed) -> str:
+    typed.write("mails.jsonl", MAILS)
+    script = {"replies": [{"when": {"id": "2"}, "reply": RUDE}, {"reply": KIND}]}
+    Path("judge.yaml").write_text(json.dumps(script))
+    return "mails.jsonl"
+
+
+def judged(typed: Typed, *words: str) -> list[dict[str, Any]]:
+    done = typed("validate", *words, "-m", "scripted:judge.yaml")
+    assert done.returncode == 0, done.stderr
+    return [line["judge"] for line in lines(done.stdout)]
+
+
+def test_a_question_about_a_field_needs_no_file(typed: Typed, mails: str) -> None:
+    found = judged(typed, mails, "--ask", "Is this e-mail polite?", "--on", "email")
+    assert [one["verdict"] for one in found] == ["pass", "fail", "abstain"]
+    assert found[1]["reason"] == 'question: fail: "I am tired of waiting" (It is rude.)'
+    assert found[2]["checks"][0]["reason"] == "the record has no email"
+
+
+def test_nothing_else_is_asked_of_a_record_of_a_known_kind(typed: Typed, mails: str) -> None:
+    typed.write("norms.jsonl", [{"rule_of_thumb": "Greet.", "story": "He greets.", "mood": "calm"}])
+    (found,) = judged(typed, "norms.jsonl", "--ask", "Is it calm?", "--on", "mood")
+    assert [check["check"] for check in found["checks"]] == ["question"]
+
+
+def test_a_rubric_of_a_name_and_a_question_shows_what_it_names(typed: Typed, mails: str) -> None:
+    Path("polite.yaml").write_text("name: polite\nquestion: Is it polite?\nfields: [meta.to]\n")
+    found = judged(typed, mails, "--rubric", "polite.yaml")
+    assert [one["checks"][0]["verdict"] for one in found] == ["pass", "skipped", "skipped"]
+    Path("polite.yaml").write_text("name: polite\nquestion: Is it polite?\n")
+    found = judged(typed, mails, "--rubric", "polite.yaml")
+    assert [one["verdict"] for one in found] == ["pass", "fail", "pass"]
+
+
+def test_a_quote_that_stands_nowhere_in_the_record_is_not_shown(typed: Typed, mails: str) -> None:
+    Path("judge.yaml").write_text(json.dumps({"replies": [{"reply": RUDE}]}))
+    found = judged(typed, mails, "--ask", "Polite?")
+    evidence = [one["checks"][0]["votes"][0]["evidence"][0] for one in found]
+    assert [one.get("quote") for one in evidence] == [None, RUDE["quote"], None]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--ask", " "), "--ask: there is no question"),
+        (("--ask", "Is {{ it }} so?"), "--ask: unknown variable 'it'"),
+        (("--on", "email"), "--on names the fields that --ask shows"),
+        (("--workflow", "record"), "add --ask or --rubric"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(
+    typed: Typed, mails: str, words: tuple[str, ...], told: str
+) -> None:
+    code, _, said = typed.text("validate", mails, *words, "-m", "scripted:judge.yaml")
+    assert code == 2 and told in said
