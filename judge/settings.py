@@ -68,7 +68,8 @@ class Option:
 
 
 Models = partial(Option, group=MODELS, metavar="PROVIDER:MODEL")
-Judging = partial(Option, group=JUDGING, decides=True)
+Choosing = partial(Option, group=JUDGING)
+Judging = partial(Choosing, decides=True)
 Engine = partial(Option, group=ENGINE)
 Limits = partial(Option, group=LIMITS)
 
@@ -106,34 +107,26 @@ class Settings(BaseModel):
     ] = 0.3
     workflow: Annotated[
         str | None,
-        Judging(
+        Choosing(
             "extraction, norm, record, story, or file.py:variable for one of your own.",
             "by the record's fields",
-            decides=False,
         ),
     ] = None
-    check: Annotated[Words, Judging("Make only this check; may be repeated.", decides=False)] = ()
+    check: Annotated[Words, Choosing("Make only this check; may be repeated.")] = ()
     rubric: Annotated[
         Words,
-        Judging(
+        Choosing(
             "A rubric of your own: replaces the built-in one of its name, else is asked as well.",
             metavar="FILE|FOLDER|NAME",
-            decides=False,
         ),
     ] = ()
     ask: Annotated[
         str | None,
-        Judging(
-            "Ask this of each record, and nothing else; yes passes.",
-            metavar="QUESTION",
-            decides=False,
-        ),
+        Choosing("Ask this of each record, and nothing else; yes passes.", metavar="QUESTION"),
     ] = None
     on: Annotated[
         Words,
-        Judging(
-            "Field that --ask shows; may be repeated.", "every text", metavar="FIELD", decides=False
-        ),
+        Choosing("Field that --ask shows; may be repeated.", "every text", metavar="FIELD"),
     ] = ()
     method: Annotated[
         Literal["structured", "logprobs"] | None,
@@ -163,11 +156,10 @@ class Settings(BaseModel):
     ] = 0.0
     profile: Annotated[
         str | None,
-        Judging(
+        Choosing(
             "What `judge calibrate` learnt: judges, thresholds, error rates.",
             "the local model's own",
             metavar="FILE|none",
-            decides=False,
         ),
     ] = None
     min_words: Annotated[int, Field(ge=0), Judging("Shorter stories are rejected.")] = 400

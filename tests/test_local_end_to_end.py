@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from judge.run.job import Job
-from judge.run.task import Report, Watcher
+from judge.run.summary import Report
+from judge.run.task import Watcher
 from judge.run.validate import validate
 from judge.settings import resolve
 from judge.weights import store

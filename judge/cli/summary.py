@@ -16,8 +16,7 @@ from judge.verdict import Judgement, Verdict
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
     from judge.run.job import Job
-    from judge.run.summary import Summary
-    from judge.run.task import Report
+    from judge.run.summary import Report, Summary
     from judge.settings import Settings
 
 _MOST_SHOWN = 160

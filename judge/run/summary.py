@@ -1,4 +1,4 @@
-"""The sums of a run. Fed with output lines, so that kept lines count like fresh ones."""
+"""The sums of a run, fed with output lines, so that kept lines count like fresh; how it ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from judge.errors import RateLimited, ServerFault
+from judge.errors import Exit, JudgeError, RateLimited, ServerFault
+from judge.run.corrected import Corrections
 from judge.verdict import Verdict
 
 FAILURES_SHOWN = 5
@@ -97,6 +98,57 @@ class Summary:
             "checks": {name: dict(counts) for name, counts in self.checks.items()},
             "errors": dict(self.errors),
             "usage": dict(self.usage),
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    """How a run ended: its exit code so far (the gate is the caller's), sums, and the reason.
+
+    `batches` go on at a provider without it. Where OUT was not `begun`, it is as it was before;
+    `unmatched` finished lines of it found no record in the input, and lie beside it. `runs` says
+    what lines were made with, by fingerprint.
+    """
+
+    summary: Summary = field(default_factory=Summary)
+    seconds: float = 0.0
+    interrupted: bool = False
+    fatal: JudgeError | None = None
+    broken_pipe: bool = False
+    batches: int = 0
+    begun: bool = False
+    unmatched: int = 0
+    traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
+    cost: float = 0.0
+    corrections: Corrections = field(default_factory=Corrections)
+    runs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every input line has its output line."""
+        return not (self.interrupted or self.fatal or self.broken_pipe)
+
+    @property
+    def exit_code(self) -> int:
+        if self.broken_pipe:
+            return int(Exit.READER_GONE)
+        if self.fatal is not None:
+            return int(self.fatal.exit_code)
+        if self.interrupted:
+            return int(Exit.INTERRUPTED)
+        return int(Exit.INCOMPLETE if self.summary.incomplete else Exit.OK)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **self.summary.as_json(),
+            "finished": self.finished,
+            "exit_code": self.exit_code,
+            "seconds": round(self.seconds, 3),
+            "cost_usd": round(self.cost, 6),
+            "unmatched": self.unmatched,
+            "corrected_pass_rates": [rate.as_json() for rate in self.corrections.rates()],
+            "models": self.traffic,
+            "runs": self.runs,
         }
 
 

@@ -18,7 +18,8 @@ from judge.run.job import Job
 from judge.run.lines import earlier
 from judge.run.output import description_file
 from judge.run.resume import unmatched_file
-from judge.run.task import Report, Watcher
+from judge.run.summary import Report
+from judge.run.task import Watcher
 from judge.run.validate import validate
 from judge.settings import resolve
 
