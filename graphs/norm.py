@@ -8,7 +8,8 @@ against the background, the value against rule and background, and the label aga
     acceptance of an edited situation
     derivation, abstraction, value derivation, label correctness
 
-A record that fails stays in the output with the failed check named.
+A record is judged as it came in, without regeneration; with `--repair`, and if it does not pass, it
+goes through the loop. A record that fails stays in the output with the failed check named.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from langgraph.graph import END, START, StateGraph
 
 from judge.replies import Regeneration
 from judge.verdict import Check, Verdict
-from judge.workflow import State, Work, Workflow, last_of_each
+from judge.workflow import State, Work, Workflow
 
 EXAMINED = ("relevance", "leakage")
 ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctness")
@@ -63,7 +64,8 @@ async def holding_together(state: State) -> None:
 
 
 def _failed(work: Work) -> list[Check]:
-    return [c for c in last_of_each(work.checks) if c.verdict is Verdict.FAIL]
+    last = (work.last(name) for name in EXAMINED)
+    return [check for check in last if check is not None and check.verdict is Verdict.FAIL]
 
 
 def _told(check: Check) -> str:
@@ -79,7 +81,7 @@ def after_examination(
     state: State,
 ) -> Literal["regeneration", "acceptance", "holding_together"]:
     work = state["work"]
-    if _failed(work) and work.round <= work.context.rounds:
+    if _failed(work) and work.round <= work.rounds:
         return "regeneration"
     return "acceptance" if work.edits else "holding_together"
 

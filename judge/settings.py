@@ -144,8 +144,11 @@ class Settings(BaseModel):
     per_value: Annotated[bool, Judging("Structured method: one call a value, not one for all.")] = (
         False
     )
+    repair: Annotated[
+        bool, Judging("Rewrite what does not pass, and judge it again; rates are told for both.")
+    ] = False
     rounds: Annotated[
-        int, Field(ge=0, le=20), Judging("Most rewrites in each loop; 0 repairs nothing.")
+        int, Field(ge=1, le=20), Judging("With --repair: most rewrites in each loop.")
     ] = 3
     temperature: Annotated[float, Warmth, Judging("Temperature of a single vote.")] = 0.0
     vote_temperature: Annotated[float, Warmth, Judging("Temperature of several votes.")] = 0.7

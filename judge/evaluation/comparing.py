@@ -24,8 +24,9 @@ from judge.stats.significance import holm, mcnemar
 Mark = float | str
 """The score of an item in one series, in [0, 1], or why it has none."""
 
-OVERALL, RECORD = "overall", "record"
-"""The series of all conditions together; of the records' verdicts."""
+OVERALL, RECORD, REPAIRED = "overall", "record", "record after repair"
+"""The series of all conditions together; of the verdicts on records as they came in, and as they
+were written where either run repaired any."""
 
 NO_SCORE, ABSENT, MISSING = "no score", "not there", "no answer"
 
@@ -103,11 +104,15 @@ def compare(first: str, second: str) -> Comparison:
             raise UsageError(f"{one.name}: gold is {golds}: not asked the same")
     shared = [name for name in a.series() if name in b.series()]
     series = {name: _marked(pairs, name) for name in shared}
+    if series.get(REPAIRED) == series.get(RECORD):
+        series.pop(REPAIRED, None)
     if a.evaluated and len(shared) > 1:
         series[OVERALL] = [marked for found in series.values() for marked in found]
     rows = [_Compared(name, marked) for name, marked in series.items()]
     # The rows over all conditions, and over records, sum the others up: each is one test.
-    family = [row for row in rows if row.p is not None and row.series not in (OVERALL, RECORD)]
+    family = [
+        row for row in rows if row.p is not None and row.series not in (OVERALL, RECORD, REPAIRED)
+    ]
     for row, p in zip(family, holm([row.p or 0.0 for row in family]), strict=True):
         row.cells["Holm p"] = f"{p:.3g}"
     head = "condition" if a.evaluated else "verdict of"
@@ -193,12 +198,14 @@ def _answer(line: Mapping[str, Any], where: str) -> tuple[str, Entry]:
 def _record(line: Mapping[str, Any]) -> tuple[str, Entry]:
     """An output line of `judge validate`: what it is known by, and its entry.
 
-    The marks are the verdict, and each check's as it was made last.
+    The marks are the verdict on the record as it came in and as it was written, and each check's
+    as it was made last.
     """
     judgement = line[RESERVED]
     own = {name: content for name, content in line.items() if name != RESERVED}
     own |= judgement.get("original") or {}
-    marks = {RECORD: _mark(judgement)}
+    came = judgement.get("original_verdict") or judgement["verdict"]
+    marks = {RECORD: _mark({"verdict": came}), REPAIRED: _mark(judgement)}
     for check in judgement.get("checks") or ():
         marks[f"check {check['check']}"] = _mark(check)
     id = scalar_text(own.get("id"))

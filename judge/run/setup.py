@@ -101,6 +101,7 @@ class Setup:
             raise UsageError("--on names the fields that --ask shows; there is no --ask")
         setup = cls(settings, budget, None, profiles, build, _rubrics=rubrics, _added=added)
         setup._refuse_unknown_checks()
+        setup._refuse_idle_repair()
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
         asked = setup.models if models is None else models
@@ -246,6 +247,16 @@ class Setup:
                 what = f"--check {check}: there is no such check. There are {told}"
                 raise UsageError(f"{what}. Add others with --rubric")
 
+    def _refuse_idle_repair(self) -> None:
+        """Refuse --rounds, as typed, where nothing is rewritten, and --repair where none can be."""
+        settings = self.settings
+        from_file = any("rounds" in names for names in settings.from_files.values())
+        if "rounds" in settings.model_fields_set and not (settings.repair or from_file):
+            raise UsageError("--rounds bounds rewriting, and nothing is rewritten: add --repair")
+        workflows = self._workflows()
+        if settings.repair and not any(workflow.rewrites for workflow in workflows):
+            raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
+
     def _refuse_other_profile(self) -> None:
         """Refuse, before anything is asked or written, a profile of other judges than the run's."""
         if self.profiles.source is None:
@@ -275,7 +286,7 @@ class Setup:
             },
             wanted=wanted,
             additional=own,
-            rounds=settings.rounds,
+            rounds=settings.rounds if settings.repair else 0,
             min_words=settings.min_words,
         )
         described = self._described(context)
@@ -298,6 +309,7 @@ class Setup:
             "settings": {
                 "version": __version__,
                 **settings.deciding(),
+                "rounds": context.rounds,
                 "votes": max((len(panel.asks) for panel in panels), default=0),
                 "cheap_margin": settings.cheap_margin if cheap else None,
                 "profiles": {

@@ -20,15 +20,14 @@ _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 
 @dataclass(slots=True)
 class Summary:
-    """Counts over output lines."""
+    """Counts over output lines; `came` has the verdicts on records as they came in."""
 
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
+    came: Counter[str] = field(default_factory=Counter)
     checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     errors: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
-    passed_at_once: int = 0
-    passed_after_edits: int = 0
     edits: int = 0
     dropped: int = 0
     usage: Counter[str] = field(default_factory=Counter)
@@ -45,6 +44,7 @@ class Summary:
         self.kept += kept
         verdict = judgement["verdict"]
         self.verdicts[verdict] += 1
+        self.came[judgement.get("original_verdict") or verdict] += 1
         # Why there is no verdict: the record's own error, or else its first lost vote's.
         if cause := _cause(judgement):
             kind, message = cause
@@ -53,11 +53,7 @@ class Summary:
         if text and verdict == Verdict.FAIL and len(self.failures) < FAILURES_SHOWN:
             name = json.loads(text).get("id") or f"line {self.records}"
             self.failures.append((str(name), judgement))
-        edits = judgement.get("edits", ())
-        if verdict == Verdict.PASS:
-            self.passed_at_once += not edits
-            self.passed_after_edits += bool(edits)
-        self.edits += len(edits)
+        self.edits += len(judgement.get("edits", ()))
         self.dropped += len(judgement.get("dropped", ()))
         last = {check["check"]: check["verdict"] for check in judgement.get("checks", ())}
         for name, outcome in last.items():
@@ -77,22 +73,30 @@ class Summary:
 
     @property
     def pass_rate(self) -> float | None:
-        """Passes over all records, also those without a verdict; None without records."""
+        """Passes as records came in, over all, also those without a verdict; None without any."""
+        return self.came[Verdict.PASS] / self.records if self.records else None
+
+    @property
+    def repaired_rate(self) -> float | None:
+        """Passes as records are written, repaired or not, over all; None without any."""
         return self.verdicts[Verdict.PASS] / self.records if self.records else None
 
     def as_json(self) -> dict[str, Any]:
-        rate = self.pass_rate
+        rates = (self.pass_rate, self.came), (self.repaired_rate, self.verdicts)
+        came, repaired = (
+            {
+                "value": None if rate is None else round(rate, 6),
+                "passed": verdicts[Verdict.PASS],
+                "of": self.records,
+            }
+            for rate, verdicts in rates
+        )
         return {
             "records": self.records,
             "kept": self.kept,
             "verdicts": {str(v): self.verdicts[v] for v in Verdict if self.verdicts[v]},
-            "pass_rate": {
-                "value": None if rate is None else round(rate, 6),
-                "passed": self.verdicts[Verdict.PASS],
-                "of": self.records,
-            },
-            "accepted_at_once": self.passed_at_once,
-            "accepted_after_edits": self.passed_after_edits,
+            "pass_rate": came,
+            "repaired_pass_rate": repaired,
             "edits": self.edits,
             "dropped_values": self.dropped,
             "checks": {name: dict(counts) for name, counts in self.checks.items()},

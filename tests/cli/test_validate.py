@@ -38,7 +38,7 @@ def test_the_gate_decides_the_exit_code(typed: Typed) -> None:
     no = {"when": {"contains": "number 1"}, "p_yes": 0.1}
     run = first_token(typed, "half.yaml", no, {"p_yes": 0.9})
     for number, (wanted, code) in enumerate([("0.75", 0), ("0.76", 1)]):
-        flags = ("--limit", "4", "--rounds", "0", "--fail-under", wanted, "--summary", "s.json")
+        flags = ("--limit", "4", "--fail-under", wanted, "--summary", "s.json")
         assert typed(*run, *flags, "-o", f"{number}.jsonl").returncode == code
         told = json.loads(typed.read("s.json"))
         assert told["exit_code"] == code
@@ -177,7 +177,7 @@ def test_a_small_budget_finishes_some_records(typed: Typed) -> None:
     typed.write("n.jsonl", [{**norm(i), "country": "Egypt", "value": "Respect"} for i in range(6)])
     leaks = {"when": {"rubric": "leakage"}, "p_yes": 0.02}
     run = first_token(typed, "clean.yaml", leaks, {"p_yes": 0.98})
-    run = (*run[:4], "--no-cache", "-q", "--rounds", "0", "--method", "logprobs")
+    run = (*run[:4], "--no-cache", "-q", "--method", "logprobs")
     whole = typed(*run).stdout
     code, _, told = typed.text(*run, "-o", "out", "--max-calls", "12")
     assert code == 4 and "--max-calls 12 is reached" in told
@@ -208,7 +208,7 @@ def test_a_plan_needs_neither_key_nor_server_nor_card(
 ) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    run = ("n.jsonl", "-m", spec, "--check", "relevance", "--rounds", "0")
+    run = ("n.jsonl", "-m", spec, "--check", "relevance")
     code, _, refused = typed.text("validate", *run, "-q")
     assert code in (2, 4), "a run that asks needs it"
     code, out, _ = typed.text("plan", *run)
@@ -225,7 +225,7 @@ def test_prices_come_from_judge_toml(typed: Typed, monkeypatch: pytest.MonkeyPat
     assert "cost unknown (no price in judge.toml)" in typed.text("plan", *run)[1]
     # The recipe in the message is one that works.
     (typed.folder / "judge.toml").write_text("\n".join(told.splitlines()[1:]))
-    _, shown, _ = typed.text("plan", *run, "--rounds", "0", "--trust-config")
+    _, shown, _ = typed.text("plan", *run, "--trust-config")
     least = next(line for line in shown.splitlines() if line.startswith("least"))
     words = least.replace(",", "").split()
     inputs, outputs, cost = int(words[3]), int(words[5]), float(words[7])
@@ -253,7 +253,7 @@ def test_the_first_fault_of_a_kind_is_told_with_its_line(typed: Typed) -> None:
 def test_the_summary_ends_with_what_a_person_does_next(typed: Typed) -> None:
     reply = {"quote": "greets Bo", "reason": "No rule.", "answer": "no"}
     judge = typed.script("no.yaml", [{"reply": reply}])
-    run = ("-m", judge, "--method", "structured", "--rounds", "0", "--no-cache")
+    run = ("-m", judge, "--method", "structured", "--no-cache")
     _, _, text = typed.text(
         "validate", "n.jsonl", *run, "--check", "relevance", "-o", "my out.jsonl"
     )

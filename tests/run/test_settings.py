@@ -45,8 +45,8 @@ def test_flag_then_variable_then_folder_then_user_then_default(
     monkeypatch.setenv("JUDGE_ROUNDS", "6")
     monkeypatch.setenv("JUDGE_MODEL", "c:3, d:4")
     assert (resolve({}).rounds, resolve({}).model) == (6, ("c:3", "d:4"))
-    given = resolve({"rounds": "0", "model": ["e:5"]})
-    assert (given.rounds, given.model, given.min_words) == (0, ("e:5",), 100)
+    given = resolve({"rounds": "1", "model": ["e:5"]})
+    assert (given.rounds, given.model, given.min_words) == (1, ("e:5",), 100)
 
 
 def test_an_untrusted_file_sets_only_what_is_harmless(
