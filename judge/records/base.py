@@ -97,9 +97,11 @@ class SeenIds:
     def already(self, id: str, item: Item) -> str | None:
         """Where an item's `id` was seen before, as `line 3 of FILE`; None, and remembered, when it
         is new. Raises JudgeError where there is no room to remember it."""
-        # A digest, because ids may be long and hold lone surrogates, which SQLite's text cannot.
-        key = hashlib.blake2b(id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        place = f"line {item.line} of {item.source}".encode("utf-8", "surrogatepass")
+        # Bytes, because ids may hold lone surrogates, which SQLite's text cannot.
+        key, place = (
+            text.encode("utf-8", "surrogatepass")
+            for text in (id, f"line {item.line} of {item.source}")
+        )
         try:
             if self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (key, place)).rowcount:
                 return None

@@ -266,16 +266,14 @@ def _typed(
         key = names.get(name)
         if key is None or (_blank(fields[key]) and name not in _NEEDED.get(kind, ())):
             continue
-        content = fields[key]
         try:
-            if isinstance(content, str) and len(content) > LONGEST_TEXT:
-                raise ValueError(f"has {len(content)} characters, the limit is {LONGEST_TEXT}")
-            typed[name] = parse(content, typed)
+            typed[name] = parse(fields[key], typed)
         except ValueError as error:
             return Problem(f"field {key!r} {error}", key)
-    for key, content in fields.items() if kind == "record" else ():
-        if isinstance(content, str) and len(content) > LONGEST_TEXT:
-            told = f"has {len(content)} characters, the limit is {LONGEST_TEXT}"
+    shown = fields if kind == "record" else {key: fields[key] for key in names.values()}
+    for key, text in _texts(shown):
+        if len(text) > LONGEST_TEXT:
+            told = f"has {len(text)} characters, the limit is {LONGEST_TEXT}"
             return Problem(f"field {key!r} {told}", key)
     return typed
 

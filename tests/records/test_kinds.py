@@ -182,3 +182,14 @@ def test_changes_take_the_place_of_the_own_fields() -> None:
         "values": "a--b",
         "original_values": "kept",
     }
+
+
+def test_a_text_over_the_limit_is_named_wherever_it_stands() -> None:
+    long = "word " * 800_001
+    told = "has 4000005 characters, the limit is 4000000"
+    mail = {"mail": {"body": long}, "to": ["Ann"]}
+    assert problem(mail, "record").message == f"field 'mail.body' {told}"
+    assert problem({"parts": [long, "end"]}, "record").field == "parts"
+    # What a known kind does not show is no hindrance.
+    assert built({**NORM, "attachment": long}).kind == "norm"
+    assert problem({**NORM, "country": long}).message == f"field 'country' {told}"
