@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from judge.errors import UsageError, why_unread
+from judge.records.columns import parse_columns
 
 TOML = "judge.toml"
 PREFIX = "JUDGE_"
@@ -135,6 +137,13 @@ class Settings(BaseModel):
             "Field that --ask shows; may be repeated.", "every text", metavar="FIELD", decides=False
         ),
     ] = ()
+    map: Annotated[
+        Words,
+        Judging(
+            "Judge the column as the field NAME; a.b is b within a; may be repeated.",
+            metavar="NAME=COLUMN",
+        ),
+    ] = ()
     method: Annotated[
         Literal["structured", "logprobs"] | None,
         Judging(
@@ -235,6 +244,21 @@ class Settings(BaseModel):
         """The settings that can change a verdict, as JSON has them: part of the fingerprint."""
         names = {name for name in Settings.model_fields if option(name).decides}
         return self.model_dump(mode="json", include=names)
+
+    @field_validator("map", mode="before")
+    @classmethod
+    def _columns(cls, value: object) -> object:
+        """Of one text, several, or the table [map]: NAME=COLUMN, each name once."""
+        if isinstance(value, Mapping):
+            value = [f"{name}={column}" for name, column in value.items()]
+        given = [value] if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            return value
+        pairs = [part for text in given for part in str(text).split(",") if part.strip()]
+        try:
+            return tuple(f"{name}={column}" for name, column in parse_columns(pairs).items())
+        except ValueError as error:
+            raise PydanticCustomError("map", "{told}", {"told": str(error)}) from error
 
     @field_validator("model", "final_model", "check", "rubric", "on", mode="before")
     @classmethod
