@@ -303,7 +303,7 @@ class BatchAPI:
         form.add_field("file", lines, filename="judge.jsonl", content_type="application/jsonl")
         # In place of the session's own type, which is JSON's.
         kind = {"Content-Type": form().content_type}
-        answered = await self._wire.fetch("POST", "/files", data=form, headers=kind)
+        answered = await self._request("POST", "/files", data=form, headers=kind)
         if answered.status in (404, 405):
             raise errors.Denied(
                 f"{self._wire.server} has no batch API in OpenAI's format (HTTP {answered.status} "
@@ -314,11 +314,11 @@ class BatchAPI:
     async def create(self, file: str) -> Mapping[str, Any]:
         """Have a file's requests answered within 24 hours."""
         asked = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h"}
-        return self._read(await self._wire.fetch("POST", "/batches", data=orjson.dumps(asked)))
+        return self._read(await self._request("POST", "/batches", data=orjson.dumps(asked)))
 
     async def get(self, batch: str) -> Mapping[str, Any] | None:
         """How a batch stands; None if the server does not know it."""
-        answered = await self._wire.fetch("GET", f"/batches/{batch}")
+        answered = await self._request("GET", f"/batches/{batch}")
         return None if answered.status == 404 else self._read(answered)
 
     async def find(self, file: str, *, pages: int = _MOST_PAGES) -> Mapping[str, Any] | None:
@@ -328,7 +328,7 @@ class BatchAPI:
         """
         query = {"limit": str(_PAGE)}
         for _ in range(pages):
-            told = self._read(await self._wire.fetch("GET", "/batches", query=query), of_one=False)
+            told = self._read(await self._request("GET", "/batches", query=query), of_one=False)
             page = told.get("data") or []
             for batch in page:
                 if batch.get("input_file_id") == file and batch.get("status") != "failed":
@@ -342,7 +342,7 @@ class BatchAPI:
         """What the files of an ended batch say, by the requests' keys."""
         found: dict[str, Answered] = {}
         for file in files:
-            answered = await self._wire.fetch("GET", f"/files/{file}/content", longest=_MOST_BYTES)
+            answered = await self._request("GET", f"/files/{file}/content", longest=_MOST_BYTES)
             if answered.status >= 300:
                 raise unsuccessful(answered, self._what)
             for line in filter(bytes.strip, answered.body.splitlines()):
