@@ -24,7 +24,7 @@ import orjson
 
 from judge import errors
 from judge.backends.base import Call, Mode
-from judge.backends.openai import OWN_URL, OpenAIBackend, openai_wire, unsuccessful
+from judge.backends.openai import OWN_URL, OpenAIBackend, unsuccessful
 from judge.backends.wire import Answered, Wire, scrubbed
 from judge.cache import ReplyCache
 from judge.digest import digest
@@ -41,6 +41,7 @@ _MOST_BYTES = 1 << 31
 """In a file of results."""
 
 _LONGEST_PAUSE = 600.0
+_SILENCE_SECONDS = 300.0
 _ENDED = frozenset(("completed", "failed", "expired", "cancelled"))
 
 T = TypeVar("T")
@@ -63,12 +64,6 @@ class _Wave:
         """Whether the provider works on it."""
         return bool(self.batch) and self.batch.get("status") not in _ENDED
 
-    def fail(self, error: Exception) -> None:
-        """Let the calls that wait for it fail."""
-        if not self.done.done():
-            self.done.set_exception(error)
-            self.done.exception()
-
 
 class BatchBackend(OpenAIBackend):
     """One model behind a batch API. It asks just what `OpenAIBackend` asks, and is the same model.
@@ -88,11 +83,10 @@ class BatchBackend(OpenAIBackend):
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
 
     def __init__(self, name: str, *, cache: ReplyCache | None) -> None:
-        way = openai_wire(name)
-        super().__init__(name, way=way)
+        super().__init__(name)
         # There every model takes the newer name, and finding out by a refusal could take a day.
-        self._counts_completion = way.server == OWN_URL
-        self._api = BatchAPI(way, name)
+        self._counts_completion = self._wire.server == OWN_URL
+        self._api = BatchAPI(self._wire, name)
         self._cache = cache
         self._quiet, self._poll = _positive("QUIET", 5.0), _positive("POLL", 30.0)
         self._most = max(1, int(_positive("REQUESTS", 50_000)))
@@ -182,7 +176,9 @@ class BatchBackend(OpenAIBackend):
         except Exception as error:  # noqa: BLE001 - thousands of calls wait for this task
             self._forming = None
             for other in self._waves:
-                other.fail(error)
+                if not other.done.done():
+                    other.done.set_exception(error)
+                    other.done.exception()
                 if other is not wave and other.task is not None:
                     other.task.cancel()
 
@@ -352,6 +348,9 @@ class BatchAPI:
                     told_of = Answered(int(response["status_code"]), {}, body)
                     found[str(told["custom_id"])] = told_of
         return found
+
+    async def _request(self, method: str, path: str, **more: Any) -> Answered:
+        return await self._wire.request(method, path, silence=_SILENCE_SECONDS, **more)
 
     def _read(self, answered: Answered, *, of_one: bool = True) -> dict[str, Any]:
         if answered.status >= 300:
