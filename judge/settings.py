@@ -25,7 +25,6 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from pydantic_core import PydanticCustomError
 
 from judge.errors import UsageError, why_unread
-from judge.records.columns import parse_columns
 
 TOML = "judge.toml"
 PREFIX = "JUDGE_"
@@ -240,6 +239,11 @@ class Settings(BaseModel):
         """The settings that files decided: their names by file."""
         return self._from_files
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """By names that fields have for judges, the columns that hold them (`map`)."""
+        return dict(pair.split("=", 1) for pair in self.map)
+
     def deciding(self) -> dict[str, Any]:
         """The settings that can change a verdict, as JSON has them: part of the fingerprint."""
         names = {name for name in Settings.model_fields if option(name).decides}
@@ -255,10 +259,19 @@ class Settings(BaseModel):
         if not isinstance(given, list | tuple):
             return value
         pairs = [part for text in given for part in str(text).split(",") if part.strip()]
-        try:
-            return tuple(f"{name}={column}" for name, column in parse_columns(pairs).items())
-        except ValueError as error:
-            raise PydanticCustomError("map", "{told}", {"told": str(error)}) from error
+        columns: dict[str, str] = {}
+        for pair in pairs:
+            name, _, column = (part.strip() for part in pair.partition("="))
+            told = ""
+            if not name or not column:
+                told = f"{pair!r} is not NAME=COLUMN"
+            elif name == "judge":
+                told = f"{pair}: the name judge is reserved for the verdict"
+            elif columns.setdefault(name, column) != column:
+                told = f"{name} is named twice: {columns[name]} and {column}"
+            if told:
+                raise PydanticCustomError("map", "{told}", {"told": told})
+        return tuple(f"{name}={column}" for name, column in columns.items())
 
     @field_validator("model", "final_model", "check", "rubric", "on", mode="before")
     @classmethod

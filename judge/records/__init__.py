@@ -1,7 +1,7 @@
 """Records, and their readers and writers."""
 
 from judge.records.base import RESERVED, Item, Problem, SeenIds, clip, content_hash, kind_of
-from judge.records.columns import mapped, parse_columns
+from judge.records.columns import mapped, renamed
 from judge.records.jsonfiles import dump, dump_judged
 from judge.records.kinds import Kind, Record, build, recognise
 from judge.records.read import FORMATS, MAX_LINE, read
@@ -25,7 +25,7 @@ __all__ = [
     "dump_judged",
     "kind_of",
     "mapped",
-    "parse_columns",
     "read",
     "recognise",
+    "renamed",
 ]

@@ -62,7 +62,7 @@ class Item:
         """
         own = self.fields or {}
         columns = set(self.columns.values())
-        shown = {}
+        shown: dict[str, Any] = {}
         for key, content in own.items():
             if key in columns:
                 shown |= {name: content for name, path in self.columns.items() if path == key}

@@ -1,4 +1,7 @@
-"""Columns renamed for judging (`--map`): how judges see a record, which itself stays as it is."""
+"""Columns renamed for judging (`--map`): how judges see a record, which itself stays as it is.
+
+Columns are fields of the record, or paths into its objects, by the name that judges see them under.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from judge.records.base import RESERVED, Item, Problem, at, clip
-
-
-def parse_columns(pairs: Iterable[str]) -> dict[str, str]:
-    """Names for judges to columns, from texts like `story=Labeled_Dialogue`.
-
-    A column is a field of the record, or a path into its objects (`meta.text`).
-
-    Raises ValueError for a text of another form, a name given twice, and the verdict's own.
-    """
-    columns: dict[str, str] = {}
-    for pair in pairs:
-        name, _, column = (part.strip() for part in pair.partition("="))
-        if not name or not column:
-            raise ValueError(f"{pair!r} is not NAME=COLUMN")
-        if name in columns:
-            raise ValueError(f"{name} is named twice: {columns[name]} and {column}")
-        if name == RESERVED:
-            raise ValueError(f"{pair}: the name {RESERVED} is reserved for the verdict")
-        columns[name] = column
-    return columns
 
 
 def mapped(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:
@@ -36,6 +19,16 @@ def mapped(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:
     for item in items:
         problem = item.problem if item.fields is None else _misfit(item.fields, columns)
         yield replace(item, columns=columns, problem=problem)
+
+
+def renamed(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:
+    """The items with the fields that judges see in place of the record's own, for readers that
+    write no record back; as `mapped`."""
+    for item in mapped(items, columns):
+        if item.problem is not None:
+            yield replace(item, fields=None)
+        else:
+            yield replace(item, fields=item.shown, columns={})
 
 
 def _misfit(fields: Mapping[str, object], columns: Mapping[str, str]) -> Problem | None:

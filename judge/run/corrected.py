@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from judge.profiles import Rates, item_key
@@ -94,7 +95,7 @@ class Corrections:
         text: bytes,
         judgement: Mapping[str, Any],
         bound: Bound,
-        columns: Mapping[str, str],
+        columns: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Count one output line that a workflow with these errors brought, of a record with these
         columns."""

@@ -6,17 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Self
 
 from judge.errors import UsageError
-from judge.records import (
-    Item,
-    Kind,
-    Problem,
-    Record,
-    SeenIds,
-    build,
-    mapped,
-    parse_columns,
-    recognise,
-)
+from judge.records import Item, Kind, Problem, Record, SeenIds, build, mapped, recognise
 from judge.run import lines
 from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
@@ -50,7 +40,7 @@ class Validation(Task):
 
     def __init__(self, setup: Setup, ids: SeenIds, items: Iterator[Item]) -> None:
         self.setup, self.ids = setup, ids
-        self.columns = parse_columns(setup.settings.map)
+        self.columns = setup.settings.columns
         self._items = mapped(items, self.columns)
         chosen = setup.settings.workflow
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
