@@ -1,6 +1,7 @@
 """Records, and their readers and writers."""
 
 from judge.records.base import RESERVED, Item, Problem, SeenIds, clip, content_hash, kind_of
+from judge.records.columns import mapped, renamed
 from judge.records.jsonfiles import dump, dump_judged
 from judge.records.kinds import Kind, Record, build, recognise
 from judge.records.memory import from_memory
@@ -25,6 +26,8 @@ __all__ = [
     "dump_judged",
     "from_memory",
     "kind_of",
+    "mapped",
     "read",
     "recognise",
+    "renamed",
 ]
