@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -333,8 +333,11 @@ def described(name: str) -> str:
 # ---------------------------------------------------------------- where values come from
 
 
-def resolve(flags: Mapping[str, Any]) -> Settings:
+def resolve(flags: Mapping[str, Any], called: Callable[[str], str] = flag) -> Settings:
     """Settings from all sources; flags that are None or empty count as not given.
+
+    Args:
+        called: what a message calls the flag of a setting.
 
     Raises:
         UsageError: a value that does not fit, naming the flag, variable or key; or judge.toml in
@@ -351,7 +354,7 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
         if has_flag(name) and (text := os.environ.get(variable(name), "")).strip():
             chosen[name] = variable(name), text
         if flags.get(name) not in (None, (), []):
-            chosen[name] = flag(name), flags[name]
+            chosen[name] = called(name), flags[name]
     try:
         made = Settings.model_validate({name: value for name, (_, value) in chosen.items()})
     except ValidationError as error:
