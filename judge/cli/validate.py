@@ -62,6 +62,7 @@ def command(
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
+    by: opt.By = None,
 ) -> None:
     """Judge records and write each back with its verdict and evidence.
 
@@ -88,6 +89,7 @@ def command(
         limit=limit,
         sample=sample,
         sample_seed=settings.seed,
+        by=by,
         review=review,
         summary=summary,
     )
