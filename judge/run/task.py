@@ -9,14 +9,9 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-<<<<<<< HEAD
-from collections.abc import Iterator
-from dataclasses import asdict
-=======
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
->>>>>>> main
+from dataclasses import asdict
 from typing import Any
 
 from judge.cache import CacheError

@@ -83,6 +83,7 @@ DECIDING = {
     "min_words": 0,
     "per_value": True,
     "reasks": 0,
+    "repair": True,
     "rewrite_temperature": 0.5,
     "rounds": 1,
     "seed": 7,
@@ -102,9 +103,9 @@ def fingerprint(**more: Any) -> str:
 def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does() -> None:
     assert {name for name in Settings.model_fields if option(name).decides} == set(DECIDING)
     # A probability is read once, however many votes are wanted.
-    same = {"votes": fingerprint(method="structured")}
+    same = {"votes": fingerprint(method="structured"), "rounds": fingerprint(repair=True)}
     for name, value in DECIDING.items():
-        more = {"method": "structured"} if name == "votes" else {}
+        more = {"votes": {"method": "structured"}, "rounds": {"repair": True}}.get(name, {})
         assert fingerprint(**more, **{name: value}) != same.get(name, fingerprint()), name
     others = {"concurrency": 2, "timeout": 5, "max_calls": 5, "cache_dir": "x", "workers": 2}
     assert fingerprint(**others) == fingerprint()
