@@ -258,12 +258,12 @@ class Workflow:
         """
         work = Work(subject, context)
         try:
-            outcome = await self._once(work)
+            outcome = await self.once(work)
             came = outcome.judgement.verdict
             if came is Verdict.PASS or not (self.rewrites and context.rounds):
                 return outcome
             work.rounds, work.round = context.rounds, 1
-            outcome = await self._once(work)
+            outcome = await self.once(work)
         except BackendError as error:
             error.unfinished = Unfinished(tuple(work.checks), work.usage)
             raise
@@ -272,7 +272,8 @@ class Workflow:
         judgement = outcome.judgement.model_copy(update={"original_verdict": came})
         return replace(outcome, judgement=judgement)
 
-    async def _once(self, work: Work) -> Outcome:
+    async def once(self, work: Work) -> Outcome:
+        """Take a record through the graph once, within the rounds of `work`."""
         await _stepper(self.graph).run(State(work=work))
         if self.finish is not None:
             return self.finish(work)
