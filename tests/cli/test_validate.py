@@ -82,7 +82,7 @@ def test_a_repaired_record_counts_as_what_it_came_as(typed: Typed) -> None:
     assert second["story"] == new and second["judge"]["verdict"] == "pass"
     assert second["judge"]["original_verdict"] == "fail"
     assert typed.read("o").count(b"original_verdict") == 1
-    assert typed(*run[:-3], "x", "--repair", "--fail-under-repaired", "1").returncode == 0
+    assert typed(*run[:-4], "x", "--repair", "--fail-under-repaired", "1").returncode == 0
 
 
 @pytest.mark.parametrize(
