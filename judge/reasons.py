@@ -42,7 +42,8 @@ def _short(check: Check) -> str:
     cast = Counter(vote.verdict for vote in check.votes if vote.part == "panel")
     if check.verdict is Verdict.ABSTAIN and len(cast) > 1:
         return f"undecided ({', '.join(f'{n} {verdict}' for verdict, n in cast.items())})"
-    return str(check.verdict)
+    said = f"score {check.score:.4g}" if check.score is not None else check.answer
+    return f"{check.verdict} ({said})" if said else str(check.verdict)
 
 
 def _evidence(check: Check) -> str:
