@@ -132,13 +132,12 @@ class Ask(Section):
             choices.append({**choices[0], "swapped": True})
         step = {"question": f"{self.question} Answer Yes or No.", "yes": "yes", "no": "no"}
         structured = f"{self.question}\n\n{self._told(own)}"
-        given = self.model_dump(include={"source", "needs"}, exclude_unset=True)
         return {
-            **given,
             **({"kinds": self.kinds} if self.kinds else {}),
             "name": self.name,
             "title": self.title or self.question,
             "source": self.source,
+            "needs": self.needs,
             "fields": fields,
             "order": self.compare,
             "reply": "OwnAnswer" if own else "YesNo",
