@@ -7,9 +7,11 @@ every scalar as text, so `yes` and `no` stay words.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
+from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
@@ -166,6 +168,22 @@ class Rubric(Section):
                 yield "methods: the words of choices stand for the answers, one for each"
         for unreachable in sorted(passing - steps.answers) if steps and steps.steps else ():
             yield f"methods: no step of the list answers {unreachable!r}"
+
+    @classmethod
+    def from_text(cls, text: str) -> Rubric:
+        """The rubric of a YAML text; raises UsageError as `load`."""
+        return parse(text, "rubric")
+
+    @classmethod
+    def from_dict(cls, rubric: Mapping[str, Any]) -> Rubric:
+        """The rubric of the keys that its file would have; raises UsageError as `load`."""
+        given = {key: one for key, one in rubric.items() if one is not None}
+        return parse(json.dumps(given, default=list), "rubric")
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Rubric:
+        """The rubric of a YAML file; raises UsageError as `load`."""
+        return load(Path(path))
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -329,20 +347,21 @@ def builtin() -> Mapping[str, Rubric]:
     return {rubric.name: rubric for rubric in loaded}
 
 
-def collect(sources: Sequence[str]) -> tuple[dict[str, Rubric], tuple[str, ...]]:
+def collect(sources: Sequence[str | Rubric]) -> tuple[dict[str, Rubric], tuple[str, ...]]:
     """The built-in rubrics with the user's on top, and the names that the user added.
 
-    `sources` are built-in names, rubric files, or folders of them. One that bears a built-in name
-    replaces that rubric; any other is an additional check.
+    `sources` are rubrics, built-in names, rubric files, or folders of them. One that bears a
+    built-in name replaces that rubric; any other is an additional check.
 
     Raises UsageError, see `load`; or for a rubric that cannot do the work of the one it replaces.
     """
     rubrics = dict(builtin())
     added: list[str] = []
     for source in sources:
-        for rubric in _named(source):
+        for rubric in [source] if isinstance(source, Rubric) else _named(source):
             if problem := _misfit(rubric, builtin().get(rubric.name)):
-                raise UsageError(f"{source}: {rubric.name}: {problem}")
+                place = "rubric" if isinstance(source, Rubric) else source
+                raise UsageError(f"{place}: {rubric.name}: {problem}")
             added.append(rubric.name)
             rubrics[rubric.name] = rubric
     return rubrics, tuple(dict.fromkeys(added))

@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted([*(ROOT / "judge").rglob("*.py"), *(ROOT / "graphs").glob("*.py")])
 
 LAYERS = (
-    "cli",
+    "cli testing",
+    "api",
     "audit report",
     "calibration evaluation",
     "run",

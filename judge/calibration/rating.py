@@ -51,9 +51,13 @@ def profile_of(
         labels=labels_by_key(rubric, held_out),
         measures={
             name: plain(getattr(final, name))
-            for name in ("accuracy", "kappa", "auc", "calibration_error")
+            for name in ("accuracy", "kappa", "auc", "calibration_error", *_ordinal(final))
         },
     )
+
+
+def _ordinal(final: Measures) -> Sequence[str]:
+    return () if final.weighted_kappa is None else ("weighted_kappa", "spearman")
 
 
 def should_pass(rubric: Rubric, subject: Subject, answer: str) -> bool:
