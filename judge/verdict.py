@@ -305,6 +305,22 @@ class Judgement(_Part):
     fingerprint: str | None = None
     error: Failure | None = None
 
+    @property
+    def deciding(self) -> tuple[Check | None, Finding | None]:
+        """The check that gave the record its verdict, and what stands against it, where it does.
+
+        None for a pass, and where no check did; the finding is the first with a quote or a reason.
+        """
+        if self.verdict is Verdict.PASS:
+            return None, None
+        last = {check.name: check for check in self.checks}
+        checks = [check for check in last.values() if check.verdict is self.verdict]
+        for check in checks:
+            for finding in check.bearing():
+                if finding.verdict is self.verdict and (finding.quote or finding.reason):
+                    return check, finding
+        return next(iter(checks), None), None
+
     def as_json(self) -> dict[str, Any]:
         """Plain data, as it stands in the line."""
         return self.model_dump(exclude_none=True)

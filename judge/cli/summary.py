@@ -53,12 +53,13 @@ def announce(settings: Settings, *, quiet: bool) -> None:
         fetch(name)
     if quiet:
         return
-    kappas = {check: j[0].measures["kappa"]["value"] for check, j in shipped().judges.items()}
-    told = [f"{c} {'–' if k is None else format(k, '.2f')}" for c, k in sorted(kappas.items())]
-    tell(
-        f"no --model named; {DEFAULT_MODEL} judges, a 1.5B model; kappa with labels "
-        f"(docs/calibration.md): {', '.join(told)}"
-    )
+    kappas = [judges[0].measures["kappa"]["value"] for judges in shipped().judges.values()]
+    known = [kappa for kappa in kappas if kappa is not None]
+    own = settings.ask is not None or settings.rubric
+    trust = f"kappa with labels {min(known):.2f} to {max(known):.2f} by check"
+    if own:
+        trust = "your own question is not calibrated: judge calibrate LABELS says how far to trust"
+    tell(f"no --model named; {DEFAULT_MODEL}, a 1.5B model, judges; {trust} (docs/calibration.md)")
 
 
 def print_summary(
@@ -174,12 +175,11 @@ def _failures(summary: Summary) -> Iterator[str]:
 def _why(judgement: Mapping[str, Any]) -> str:
     """The check that a record failed, with the quote and the reason that stand against it."""
     read = Judgement.model_validate(judgement)
-    for check in read.checks:
-        for finding in check.bearing() if check.verdict is Verdict.FAIL else ():
-            if finding.verdict is Verdict.FAIL and (finding.quote or finding.reason):
-                quote = f"“{finding.quote}”" if finding.quote else None
-                return f"{check.name}: " + " – ".join(filter(None, (quote, finding.reason)))
-    return read.reason or ""
+    check, finding = read.deciding
+    if check is None or finding is None:
+        return read.reason or ""
+    quote = f"“{finding.quote}”" if finding.quote else None
+    return f"{check.name}: " + " – ".join(filter(None, (quote, finding.reason)))
 
 
 def troubles(summary: Summary) -> list[str]:
