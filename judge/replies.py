@@ -282,25 +282,26 @@ class _OneAnswer(JudgingReply):
         return {0: Answer(self.answer, quoted, self.reason or None)}
 
 
-class YesNo(_OneAnswer):
-    """One question about the record, answered yes or no, with the words that it rests on."""
-
-    answer: Literal["yes", "no"]
-
-
 @lru_cache(maxsize=256)
-def own_answer(answers: tuple[str, ...]) -> type[JudgingReply]:
-    """The reply to a question with answers of its own; a number may come as one."""
+def one_answer(
+    answers: tuple[str, ...],
+    name: str = "OwnAnswer",
+    told: str = "One question about the record, and what decides it.",
+) -> type[JudgingReply]:
+    """The reply to one question with these answers; a number may come as one."""
     kind = Annotated[Literal[answers], BeforeValidator(_as_text)]  # type: ignore[valid-type]
-    return _one_answer("OwnAnswer", "One question about the record, and what decides it.", kind)
-
-
-def _one_answer(name: str, told: str, kind: Any) -> type[JudgingReply]:
     return create_model(name, __base__=_OneAnswer, __doc__=told, answer=(kind, ...))
 
 
 def _as_text(answer: object) -> object:
     return f"{answer:g}" if isinstance(answer, int | float) else answer
+
+
+YesNo = one_answer(
+    ("yes", "no"),
+    "YesNo",
+    "One question about the record, answered yes or no, with the words that it rests on.",
+)
 
 
 class Leak(Part):
@@ -378,20 +379,6 @@ class Regeneration(Reply):
             yield "the story is the old one, word for word"
 
 
-_NAMED = (
-    (
-        "LabelAnswer",
-        "Does the deed follow the rule of thumb (yes), break it (no), or lie outside it (neutral)?",
-        Literal["yes", "no", "neutral"],
-    ),
-    (
-        "EntailmentAnswer",
-        "Does the hypothesis follow from the premise, go against it, or neither?",
-        Literal["entailment", "neutral", "contradiction"],
-    ),
-    ("ChoiceAnswer", "Which of two, the first or the second?", Literal["1", "2"]),
-)
-
 JUDGING_REPLIES: Mapping[str, type[JudgingReply]] = {
     model.__name__: model
     for model in (
@@ -400,6 +387,17 @@ JUDGING_REPLIES: Mapping[str, type[JudgingReply]] = {
         ValuesExtracted,
         YesNo,
         LeaksFound,
-        *(_one_answer(*parts) for parts in _NAMED),
+        one_answer(
+            ("yes", "no", "neutral"),
+            "LabelAnswer",
+            "Does the deed follow the rule of thumb (yes), break it (no), or lie outside it "
+            "(neutral)?",
+        ),
+        one_answer(
+            ("entailment", "neutral", "contradiction"),
+            "EntailmentAnswer",
+            "Does the hypothesis follow from the premise, go against it, or neither?",
+        ),
+        one_answer(("1", "2"), "ChoiceAnswer", "Which of two, the first or the second?"),
     )
 }
