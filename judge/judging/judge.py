@@ -152,7 +152,7 @@ class Judge:
             return _lost(subject, asked, Verdict.UNREADABLE, reason, result.usage)
         expected = self.rubric.verdict.expected(subject.label)
         answers = result.reply.answers()
-        if evidence is None:
+        if evidence is None and not numbers:  # Quotes about a value are held against the story.
             answers = {n: _quoted(answer, record) for n, answer in answers.items()}
         found = [_findings(subject.about(n), answers[n], expected) for n in asked]
         return Part(tuple(one for findings in found for one in findings), result.usage)
