@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import zstandard
+from backports import zstd
 
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.openai import OpenAIBackend
@@ -111,7 +111,7 @@ def packed(data: bytes) -> None:
     if len(data) < 4:
         return
     kind, at, change, rest = data[0], data[1], data[2], data[3:]
-    pack = gzip.compress if kind & 1 else zstandard.ZstdCompressor().compress
+    pack = gzip.compress if kind & 1 else zstd.compress
     stream = bytearray(pack(rest))
     if kind & 2:
         stream = stream[: max(4, at * len(stream) // 256)]

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from judge.errors import UsageError, why_unread
 
@@ -135,6 +136,13 @@ class Settings(BaseModel):
             "Field that --ask shows; may be repeated.", "every text", metavar="FIELD", decides=False
         ),
     ] = ()
+    map: Annotated[
+        Words,
+        Judging(
+            "Judge the column as the field NAME; a.b is b within a; may be repeated.",
+            metavar="NAME=COLUMN",
+        ),
+    ] = ()
     method: Annotated[
         Literal["structured", "logprobs"] | None,
         Judging(
@@ -231,10 +239,39 @@ class Settings(BaseModel):
         """The settings that files decided: their names by file."""
         return self._from_files
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """By names that fields have for judges, the columns that hold them (`map`)."""
+        return dict(pair.split("=", 1) for pair in self.map)
+
     def deciding(self) -> dict[str, Any]:
         """The settings that can change a verdict, as JSON has them: part of the fingerprint."""
         names = {name for name in Settings.model_fields if option(name).decides}
         return self.model_dump(mode="json", include=names)
+
+    @field_validator("map", mode="before")
+    @classmethod
+    def _columns(cls, value: object) -> object:
+        """Of one text, several, or the table [map]: NAME=COLUMN, each name once."""
+        if isinstance(value, Mapping):
+            value = [f"{name}={column}" for name, column in value.items()]
+        given = [value] if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            return value
+        pairs = [part for text in given for part in str(text).split(",") if part.strip()]
+        columns: dict[str, str] = {}
+        for pair in pairs:
+            name, _, column = (part.strip() for part in pair.partition("="))
+            told = ""
+            if not name or not column:
+                told = f"{pair!r} is not NAME=COLUMN"
+            elif name == "judge":
+                told = f"{pair}: the name judge is reserved for the verdict"
+            elif columns.setdefault(name, column) != column:
+                told = f"{name} is named twice: {columns[name]} and {column}"
+            if told:
+                raise PydanticCustomError("map", "{told}", {"told": told})
+        return tuple(f"{name}={column}" for name, column in columns.items())
 
     @field_validator("model", "final_model", "check", "rubric", "on", mode="before")
     @classmethod

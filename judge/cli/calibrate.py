@@ -55,7 +55,8 @@ Sample = Annotated[
 
 
 @opt.with_settings(
-    "model", "check", "rubric", "method", "votes", "per_value", "temperature", "seed", LIMITS, CACHE
+    *("model", "check", "rubric", "map", "method", "votes", "per_value", "temperature", "seed"),
+    *(LIMITS, CACHE),
 )
 def command(
     settings: Settings,

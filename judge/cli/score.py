@@ -29,7 +29,7 @@ Answers = Annotated[str, typer.Argument(metavar="ANSWERS", help="What was answer
 Gold = Annotated[list[str] | None, typer.Argument(metavar="[GOLD]...", help="What is right.")]
 
 
-@opt.with_settings("seed")
+@opt.with_settings("seed", "map", map="Read this column of ANSWERS as NAME, as in answer=label.")
 def command(
     settings: Settings,
     name: Name,
@@ -48,9 +48,8 @@ def command(
     from judge.evaluation.tables import tables_of
 
     benchmark = load_benchmark(name)
-    found = scored(
-        benchmark, answers, gold or (), choices_of(benchmark, condition or (), settings.seed)
-    )
+    choices = choices_of(benchmark, condition or (), settings.seed)
+    found = scored(benchmark, answers, gold or (), choices, settings.columns)
     made = tables_of(benchmark, found.results)
     hand_over(made, tables, as_json=as_json, benchmark=name, model=Path(answers).name)
     for ids, what in (

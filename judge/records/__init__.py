@@ -1,6 +1,7 @@
 """Records, and their readers and writers."""
 
 from judge.records.base import RESERVED, Item, Problem, SeenIds, clip, content_hash, kind_of
+from judge.records.columns import mapped, renamed
 from judge.records.jsonfiles import dump, dump_judged
 from judge.records.kinds import Kind, Record, build, recognise
 from judge.records.read import FORMATS, MAX_LINE, read
@@ -23,6 +24,8 @@ __all__ = [
     "dump",
     "dump_judged",
     "kind_of",
+    "mapped",
     "read",
     "recognise",
+    "renamed",
 ]

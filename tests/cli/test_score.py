@@ -78,3 +78,14 @@ def test_a_table_that_does_not_say_how_many_were_asked_says_it_with_each_number(
 
     assert "0.50, 3 of 3" in shown("F1")
     assert "3 of 3" not in shown("asked", "F1")
+
+
+def test_answers_in_columns_of_other_names(typed: Typed) -> None:
+    typed.write("b.jsonl", [{"key": str(n), "said": {"label": "yes"}} for n in range(3)])
+    words = ("score", "normad", "b.jsonl", "norms.jsonl", "--condition", "country", "--json")
+    done = typed(*words, "--map", "id=key,answer=said.label")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)[0]["rows"][0]["answered"] == 3
+    done = typed(*words, "--map", "id=key,answer=says")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"line 1: --map answer=says: the record has no field 'says'" in done.stderr
