@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -162,7 +162,7 @@ class Settings(BaseModel):
     ask: Annotated[
         str | None,
         Judging(
-            "Ask this of each record, and nothing else; yes passes.",
+            "Ask this of each record, and nothing else.",
             metavar="QUESTION",
             decides=False,
         ),
@@ -173,6 +173,24 @@ class Settings(BaseModel):
             "Field that --ask shows; may be repeated.", "every text", metavar="FIELD", decides=False
         ),
     ] = ()
+    answers: Annotated[
+        Words,
+        Judging(
+            "What --ask may be answered: labels, or scores such as 1,2,3,4,5.",
+            "yes,no",
+            metavar="A,B,...",
+            decides=False,
+        ),
+    ] = ()
+    pass_: Annotated[
+        str | None,
+        Judging(
+            "Which answers to --ask pass: labels, or a bound such as '>= 4'.",
+            "yes",
+            metavar="A,B|BOUND",
+            decides=False,
+        ),
+    ] = None
     map: Annotated[
         Words,
         Judging(
@@ -353,6 +371,13 @@ class Settings(BaseModel):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
+    @field_validator("answers", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        """One text holds all answers, with commas between them."""
+        one = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
+        return cls._split(one)
+
 
 # ---------------------------------------------------------------- what is declared
 
@@ -364,12 +389,12 @@ def option(name: str) -> Option:
 
 def flag(name: str) -> str:
     """`--min-words` for min_words."""
-    return f"--{name.replace('_', '-')}"
+    return f"--{name.strip('_').replace('_', '-')}"
 
 
 def variable(name: str) -> str:
     """`JUDGE_MIN_WORDS` for min_words."""
-    return f"{PREFIX}{name}".upper()
+    return f"{PREFIX}{name.strip('_')}".upper()
 
 
 def has_flag(name: str) -> bool:
@@ -406,8 +431,11 @@ def described(name: str) -> str:
 # ---------------------------------------------------------------- where values come from
 
 
-def resolve(flags: Mapping[str, Any]) -> Settings:
+def resolve(flags: Mapping[str, Any], called: Callable[[str], str] = flag) -> Settings:
     """Settings from all sources; flags that are None or empty count as not given.
+
+    Args:
+        called: what a message calls the flag of a setting.
 
     Raises:
         UsageError: a value that does not fit, naming the flag, variable or key; or judge.toml in
@@ -424,7 +452,7 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
         if has_flag(name) and (text := os.environ.get(variable(name), "")).strip():
             chosen[name] = variable(name), text
         if flags.get(name) not in (None, (), []):
-            chosen[name] = flag(name), flags[name]
+            chosen[name] = called(name), flags[name]
     try:
         made = Settings.model_validate({name: value for name, (_, value) in chosen.items()})
     except ValidationError as error:

@@ -4,6 +4,7 @@ from judge.records.base import RESERVED, Item, Problem, SeenIds, clip, content_h
 from judge.records.columns import mapped, renamed
 from judge.records.jsonfiles import dump, dump_judged
 from judge.records.kinds import Kind, Record, build, recognise
+from judge.records.memory import from_memory
 from judge.records.read import FORMATS, MAX_LINE, read
 from judge.records.values import BadValueError, Value
 
@@ -23,6 +24,7 @@ __all__ = [
     "content_hash",
     "dump",
     "dump_judged",
+    "from_memory",
     "kind_of",
     "mapped",
     "read",
