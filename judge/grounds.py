@@ -1,11 +1,13 @@
-"""Whether words of a reply stand in the record: quotes, names, and what new text may not hold."""
+"""What is wrong with parts of a reply, held against the record: quotes, names, numbers, new text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from judge.evidence import fold, locate
 
@@ -50,6 +52,7 @@ def _character_problem(name: str, record: About) -> str | None:
     return f"the name {name!r} does not stand in the story"
 
 
+@lru_cache(maxsize=256)  # Every part of every reply about a story names its speaker.
 def _stands(name: str, story: str) -> bool:
     if not (name[0].isupper() or name[0].islower()):
         # Scripts without capitals mostly write without spaces too, so there are no words to match.
@@ -73,3 +76,19 @@ def new_text_problems(text: str, what: str, record: About) -> Iterator[str]:
         yield f"{what} empty"
     elif record.mark and record.mark in text:
         yield f"{what} marked with {record.mark}; that mark belongs to the message, leave it out"
+
+
+def numbered_problems(parts: Sequence[Any], what: str, record: About) -> Iterator[str]:
+    """What is wrong with parts that each answer to one number: their count, then each part."""
+    wanted = record.numbers if what == "value" else range(1, record.passages + 1)
+    counts = Counter(getattr(part, what) for part in parts)
+    for number in sorted(counts):
+        if number not in wanted:
+            yield f"{what} {number} was not asked about"
+        elif counts[number] > 1:
+            yield f"{what} {number} is answered more than once"
+    missing = [number for number in wanted if number not in counts]
+    if missing:
+        yield f"{what} {', '.join(map(str, missing))} is not answered"
+    for part in parts:
+        yield from (f"{what} {getattr(part, what)}: {told}" for told in part.problems(record))

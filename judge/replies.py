@@ -9,8 +9,7 @@ templates as soon as it is given one, and record text must never be a template
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from annotated_types import Len
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
-from judge.grounds import new_text_problems, passage_problems, quote_problem
+from judge.grounds import new_text_problems, numbered_problems, passage_problems, quote_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class Reply(BaseModel):
     def problems(self, record: About) -> Iterator[str]:
         """What is wrong with this reply, held against the record; empty when it stands."""
         if self.per_value is not None:
-            yield from _numbered_problems(getattr(self, self.per_value), self.numbered, record)
+            yield from numbered_problems(getattr(self, self.per_value), self.numbered, record)
 
 
 class JudgingReply(Reply):
@@ -154,22 +153,6 @@ def _sized(cls: type[Reply], count: int) -> type[Any]:
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of a reply."""
     return model.model_json_schema()
-
-
-def _numbered_problems(parts: Sequence[Any], what: str, record: About) -> Iterator[str]:
-    """What is wrong with parts that each answer to one number: their count, then each part."""
-    wanted = record.numbers if what == "value" else range(1, record.passages + 1)
-    counts = Counter(getattr(part, what) for part in parts)
-    for number in sorted(counts):
-        if number not in wanted:
-            yield f"{what} {number} was not asked about"
-        elif counts[number] > 1:
-            yield f"{what} {number} is answered more than once"
-    missing = [number for number in wanted if number not in counts]
-    if missing:
-        yield f"{what} {', '.join(map(str, missing))} is not answered"
-    for part in parts:
-        yield from (f"{what} {getattr(part, what)}: {told}" for told in part.problems(record))
 
 
 # ------------------------------------------------------------ judges
