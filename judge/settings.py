@@ -125,7 +125,7 @@ class Settings(BaseModel):
     ask: Annotated[
         str | None,
         Judging(
-            "Ask this of each record, and nothing else; yes passes.",
+            "Ask this of each record, and nothing else.",
             metavar="QUESTION",
             decides=False,
         ),
@@ -136,6 +136,24 @@ class Settings(BaseModel):
             "Field that --ask shows; may be repeated.", "every text", metavar="FIELD", decides=False
         ),
     ] = ()
+    answers: Annotated[
+        Words,
+        Judging(
+            "What --ask may be answered: labels, or scores such as 1,2,3,4,5.",
+            "yes,no",
+            metavar="A,B,...",
+            decides=False,
+        ),
+    ] = ()
+    pass_: Annotated[
+        str | None,
+        Judging(
+            "Which answers to --ask pass: labels, or a bound such as '>= 4'.",
+            "yes",
+            metavar="A,B|BOUND",
+            decides=False,
+        ),
+    ] = None
     map: Annotated[
         Words,
         Judging(
@@ -280,6 +298,13 @@ class Settings(BaseModel):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
+    @field_validator("answers", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        """One text holds all answers, with commas between them."""
+        one = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
+        return cls._split(one)
+
 
 # ---------------------------------------------------------------- what is declared
 
@@ -291,12 +316,12 @@ def option(name: str) -> Option:
 
 def flag(name: str) -> str:
     """`--min-words` for min_words."""
-    return f"--{name.replace('_', '-')}"
+    return f"--{name.strip('_').replace('_', '-')}"
 
 
 def variable(name: str) -> str:
     """`JUDGE_MIN_WORDS` for min_words."""
-    return f"{PREFIX}{name}".upper()
+    return f"{PREFIX}{name.strip('_')}".upper()
 
 
 def has_flag(name: str) -> bool:

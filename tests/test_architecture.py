@@ -25,6 +25,8 @@ LAYERS = (
     "task",
     "prompts",
     "rubric backends",
+    "ask",
+    "questions",
     "subject replies reasons cache settings records weights serving stats",
     "verdict",
     "errors redact digest evidence locking plugins stepping templates tracing voting yamlfile",

@@ -82,6 +82,7 @@ def print_summary(
             err=True,
         )
     told = [*_rates(summary)]
+    told += _answered(summary)
     if held is not None:
         empty = "" if summary.records else " (there is no record)"
         told.append(f"gate {fail_under}: {'holds' if held else 'does not hold'}{empty}")
@@ -157,6 +158,18 @@ def _rates(summary: Summary) -> Iterator[str]:
             f"  {summary.passed_at_once} at once, {summary.passed_after_edits} after edits "
             f"({counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped)"
         )
+
+
+def _answered(summary: Summary) -> Iterator[str]:
+    """The mean score of each check that has scores; how often each label was the answer."""
+    for name in summary.scores:
+        mean = summary.mean_score(name)
+        between = "" if mean.low is None else f", 95 % interval {mean.low:.2f} to {mean.high:.2f}"
+        yield f"{name}: mean score {mean.value:.2f}{between} ({mean.n} of {mean.of} scored)"
+    for name, counts in summary.answers.items():
+        told = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items()))
+        made = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]
+        yield f"{name}: {told} ({counts.total()} of {made} answered)"
 
 
 def _failures(summary: Summary) -> Iterator[str]:

@@ -61,6 +61,8 @@ class Item:
         and stays in the object, too. Raises KeyError where the record lacks a column.
         """
         own = self.fields or {}
+        if not self.columns:
+            return own
         columns = set(self.columns.values())
         shown: dict[str, Any] = {}
         for key, content in own.items():

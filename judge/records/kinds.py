@@ -270,6 +270,13 @@ def build(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> R
     typed = _typed(kind, fields, names)
     if isinstance(typed, Problem):
         return typed
+    # A text has at least as many characters in JSON.
+    if item.raw is None or len(item.raw) > LONGEST_TEXT:
+        shown = fields if kind == "record" else {key: fields[key] for key in names.values()}
+        for key, text in _texts(shown):
+            if len(text) > LONGEST_TEXT:
+                told = f"has {len(text)} characters, the limit is {LONGEST_TEXT}"
+                return Problem(f"field {key!r} {told}", key)
     if ids is not None and "id" in typed and (first := ids.already(typed["id"], item)):
         message = f"id {clip(typed['id'])} was already on {first}"
         return Problem(message, names["id"], "duplicate-id")
@@ -291,11 +298,6 @@ def _typed(
             typed[name] = parse(fields[key], typed)
         except ValueError as error:
             return Problem(f"field {key!r} {error}", key)
-    shown = fields if kind == "record" else {key: fields[key] for key in names.values()}
-    for key, text in _texts(shown):
-        if len(text) > LONGEST_TEXT:
-            told = f"has {len(text)} characters, the limit is {LONGEST_TEXT}"
-            return Problem(f"field {key!r} {told}", key)
     return typed
 
 

@@ -96,11 +96,13 @@ class Setup:
         budget = budget or Budget(settings.max_calls, settings.max_cost)
         known, added = collect((*settings.rubric, *rubrics))
         if settings.ask is not None:
-            question = asked_once(settings.ask, settings.on)
+            question = asked_once(settings.ask, settings.on, settings.answers, settings.pass_)
             known, added = {**known, question.name: question}, (*added, question.name)
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
         elif settings.on:
             raise UsageError("--on names the fields that --ask shows; there is no --ask")
+        elif settings.answers or settings.pass_:
+            raise UsageError("--answers and --pass are about --ask; there is no --ask")
         setup = cls(settings, budget, None, profiles, build, _rubrics=known, _added=added)
         setup._refuse_unknown_checks()
         if settings.cache:

@@ -128,3 +128,9 @@ def test_a_file_shortened_while_it_is_read_is_told(write: Written, name: str, ro
     *sound, last = found
     assert first.problem is None and {item.problem for item in sound} == {None}
     assert "the file was shortened while it was read, from 900000 bytes" in problem_of(last)
+
+
+@pytest.mark.parametrize("suffix", PACKS)
+def test_a_stream_cut_off_in_its_head_is_a_problem_of_line_1(items: ReadBack, suffix: str) -> None:
+    (item,) = items("a.jsonl" + suffix, PACKS[suffix](LINES)[:5])
+    assert item.line == 1 and "stream is cut off" in problem_of(item)
