@@ -62,8 +62,7 @@ def _ordinal(final: Measures) -> Sequence[str]:
 
 def should_pass(rubric: Rubric, subject: Subject, answer: str) -> bool:
     """Whether a record with this answer passes the rubric's check."""
-    assert rubric.verdict is not None, "a judging rubric has a verdict rule"
-    return answer == rubric.verdict.expected(subject.label)
+    return answer in rubric.passing(subject.label)
 
 
 def rates(rubric: Rubric, held_out: Sequence[Judged]) -> Rates:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import tell
+from judge.cli.printing import print_table, tell
 from judge.cli.tables import Folder, hand_over, refuse_folder
 from judge.errors import UsageError
 from judge.settings import CACHE, LIMITS, Settings
@@ -18,6 +19,7 @@ Examples:
   judge evaluate culturalbench CulturalBench-Easy.csv -m local:NAME
   judge evaluate cqbench stories.jsonl values.jsonl -m openai:gpt-4o \\
       --judge-model openai:o3
+  judge evaluate normad normad.csv -m openai:gpt-4o --task my_prompt.yaml
   judge compare answers.jsonl others.jsonl      two models
 
 Benchmarks: normad, culturalbench, cqbench, cali, eecc (docs/reference.md says what they ask).
@@ -25,7 +27,9 @@ Answers go to OUT or to standard output, tables to standard output or, beside an
 error. Lines are kept, resumed and cached like those of judge validate.
 """
 
-Name = Annotated[str, typer.Argument(metavar="BENCHMARK", help="Which one.")]
+_NAME = typer.Argument(metavar="BENCHMARK", help="Which one.", show_default=False)
+Name = Annotated[str, _NAME]
+Listing = Annotated[bool, typer.Option("--list", help="List the benchmarks and what they ask.")]
 Sources = Annotated[
     list[str] | None,
     typer.Argument(metavar="[SOURCE]...", help="The benchmark's files; of eecc its folder."),
@@ -37,6 +41,14 @@ JudgeModel = Annotated[
     list[str] | None,
     typer.Option(metavar="PROVIDER:MODEL", help="Who grades what no rule can; repeatable."),
 ]
+TaskFile = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--task",
+        metavar="FILE",
+        help="Ask in your own words: a task file in the place of the one of its name; repeatable.",
+    ),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Tell calls, tokens and cost; ask nothing.")
 ]
@@ -47,13 +59,15 @@ DryRun = Annotated[
 )
 def command(
     settings: Settings,
-    name: Name,
+    name: Annotated[str, _NAME] = "",
     sources: Sources = None,
+    list_: Listing = False,
     out: opt.Out = None,
     tables: Folder = None,
     as_json: opt.Json = False,
     condition: Condition = None,
     judge_model: JudgeModel = None,
+    task: TaskFile = None,
     dry_run: DryRun = False,
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
@@ -66,6 +80,11 @@ def command(
     --model is the model that is measured; --judge-model grades its answers where a rule cannot.
     --limit and --sample count rows of the sources.
     """
+    if list_:
+        _list_benchmarks()
+        return
+    if not name:
+        raise UsageError("name a benchmark; judge evaluate --list shows them")
     opt.need_calibrate("judge evaluate")
     from judge.cli.progress import watcher
     from judge.cli.summary import end, print_short
@@ -88,7 +107,7 @@ def command(
         sample=sample,
         sample_seed=settings.seed,
     )
-    choices = choices_of(benchmark, condition or (), settings.seed)
+    choices = choices_of(benchmark, condition or (), settings.seed, task or ())
     judges = tuple(judge_model or ())
     if dry_run:
         from judge.cli.plan import show_plan
@@ -109,3 +128,13 @@ def command(
     if not (report.finished or report.broken_pipe):
         tell("not finished, so there are no tables yet")
     end(report, job, settings, quiet=quiet)
+
+
+def _list_benchmarks() -> None:
+    from judge.evaluation.benchmark import benchmark_names, load_benchmark
+
+    rows = [
+        (one.name, one.title, ", ".join(one.conditions))
+        for one in map(load_benchmark, benchmark_names())
+    ]
+    print_table(("name", "what for", "conditions"), rows, text=("what for", "conditions"))

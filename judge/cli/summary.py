@@ -82,7 +82,16 @@ def print_summary(report: Report, out: Path | None, gates: Iterable[Gate], *, re
     if summary.records:
         rows = [[name, *(str(row.get(c) or "") for c in columns)] for name, row in counts]
         print_table(["check", *columns], rows, err=True)
-    told = [*_rates(summary, repair)]
+    if summary.slices:
+        print_table(
+            [f"{summary.by} as it came in" if repair else summary.by or "", *columns, "of"],
+            [
+                [name, *(str(row.get(c) or "") for c in columns), str(row.total())]
+                for name, row in summary.largest_slices()
+            ],
+            err=True,
+        )
+    told = [*_rates(summary, repair), *_answered(summary)]
     empty = "" if summary.records else " (there is no record)"
     for name, least, holds in ((gate.name, gate.least, gate.holds) for gate in gates):
         if holds is not None:
@@ -163,6 +172,18 @@ def _rates(summary: Summary, repair: bool) -> Iterator[str]:
         f"{summary.verdicts[Verdict.PASS]} after repair ({repaired:.1%}; "
         f"{counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped)"
     )
+
+
+def _answered(summary: Summary) -> Iterator[str]:
+    """The mean score of each check that has scores; how often each label was the answer."""
+    for name in summary.scores:
+        mean = summary.mean_score(name)
+        between = "" if mean.low is None else f", 95 % interval {mean.low:.2f} to {mean.high:.2f}"
+        yield f"{name}: mean score {mean.value:.2f}{between} ({mean.n} of {mean.of} scored)"
+    for name, counts in summary.answers.items():
+        told = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items()))
+        made = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]
+        yield f"{name}: {told} ({counts.total()} of {made} answered)"
 
 
 def _failures(summary: Summary) -> Iterator[str]:

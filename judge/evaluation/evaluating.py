@@ -77,7 +77,9 @@ def setup_of(
         raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
     if len(settings.model) != 1:
         raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
-    grading = settings.model_copy(update={"model": tuple(judges), "check": (), "workflow": None})
+    grading = settings.without_steps().model_copy(
+        update={"model": tuple(judges), "check": (), "workflow": None}
+    )
     return Setup.of(grading, (*settings.model, *judges), build=build)
 
 
@@ -132,7 +134,8 @@ def plan_evaluation(
     async def rehearsed(fields: Fields, *, full: bool) -> dict[str, Usage]:
         rehearsal.begin(thorough=full)
         client = setup.client(settings.model[0])
-        model = MeasuredModel(client, settings.method or client.backend.method, sampling, fields)
+        method = settings.method or client.backend.method
+        model = MeasuredModel(client, method, sampling, fields, choices.tasks)
         answer = await benchmark.ask(fields, model)
         if judges and benchmark.grade is not None:
             grader = partial(graded, rehearsal.setup(setup, "extraction"))
@@ -186,7 +189,8 @@ class _Evaluation(Task):
 
     async def step(self, item: Item) -> Line:
         fields = item.fields or {}
-        model = MeasuredModel(self._client, self._method, self._sampling, fields)
+        tasks = self.choices.tasks
+        model = MeasuredModel(self._client, self._method, self._sampling, fields, tasks)
         result = await asked_of(self.benchmark, fields, model)
         grade = self.benchmark.grade
         if self.judges and grade is not None and result.outcome == "answered":
@@ -230,7 +234,10 @@ class _Evaluation(Task):
                 "seed": self.settings.seed,
                 "reasks": self.settings.reasks,
             },
-            "tasks": {task.name: task.digest for task in map(load_task, self.benchmark.tasks)},
+            "tasks": {
+                task.name: self.choices.tasks.get(task.name, task).digest
+                for task in map(load_task, self.benchmark.tasks)
+            },
         }
         if self.judges:
             known["grading"] = self.setup.bound("extraction").fingerprint

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from judge.errors import UsageError
+from judge import __version__
+from judge.errors import UsageError, why_unread
 from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
 from judge.records import RESERVED, Item, read, renamed
 from judge.records.base import clip
 from judge.records.fields import LabelError, id_text
-from judge.run.fingerprint import Mark
+from judge.run.fingerprint import Mark, fingerprint
 from judge.run.lines import Line, written
+from judge.run.output import write_whole
 from judge.verdict import Verdict
 
 _RESULT = TypeAdapter(Result)
@@ -166,6 +169,20 @@ def scored(
         extra=[id for key, (id, _) in found.items() if key not in items],
         unasked=unasked,
     )
+
+
+def write_scored(out: Path, benchmark: Benchmark, results: Sequence[Result]) -> None:
+    """Write the results as output lines of `judge evaluate`.
+
+    Raises:
+        UsageError: the file cannot be written; it is as it was.
+    """
+    described = {"benchmark": benchmark.name, "settings": {"version": __version__}}
+    mark = Mark(benchmark.name, described, fingerprint(described, {}))
+    try:
+        write_whole(out, b"".join(line_of(one, mark).text for one in results))
+    except OSError as error:
+        raise UsageError(f"-o {out}: cannot be written: {why_unread(error)}") from error
 
 
 def _read(

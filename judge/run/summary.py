@@ -9,22 +9,37 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judge.errors import Exit, JudgeError, RateLimited, ServerFault
+from judge.records.base import at
 from judge.run.corrected import Corrections
+from judge.stats.intervals import Estimate, mean_of_sums, plain
 from judge.verdict import Verdict
 
 FAILURES_SHOWN = 5
 """Failed records that are kept for the end of a run to be shown."""
+
+SLICES = 20
+"""Values of a field whose verdicts are told apart at the end; the rarer ones come together."""
+
+_MOST_VALUES = 10_000
+"""Values of that field that are counted apart; later ones are counted together from the start."""
+
+OTHERS = "(others)"
 
 _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 
 
 @dataclass(slots=True)
 class Summary:
-    """Counts over output lines; `came` has the verdicts on records as they came in."""
+    """Counts over output lines. `came` has the verdicts on records as they came in, `slices` these
+    for each value of the field `by`."""
 
+    by: str | None = None
+    slices: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     came: Counter[str] = field(default_factory=Counter)
+    scores: dict[str, list[float]] = field(default_factory=dict)
+    answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     errors: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
@@ -44,7 +59,10 @@ class Summary:
         self.kept += kept
         verdict = judgement["verdict"]
         self.verdicts[verdict] += 1
-        self.came[judgement.get("original_verdict") or verdict] += 1
+        came = judgement.get("original_verdict") or verdict
+        self.came[came] += 1
+        if self.by is not None and text:
+            self._slice(json.loads(text), self.by)[came] += 1
         # Why there is no verdict: the record's own error, or else its first lost vote's.
         if cause := _cause(judgement):
             kind, message = cause
@@ -55,12 +73,41 @@ class Summary:
             self.failures.append((str(name), judgement))
         self.edits += len(judgement.get("edits", ()))
         self.dropped += len(judgement.get("dropped", ()))
-        last = {check["check"]: check["verdict"] for check in judgement.get("checks", ())}
-        for name, outcome in last.items():
-            self.checks[name][outcome] += 1
+        last = {check["check"]: check for check in judgement.get("checks", ())}
+        for name, check in last.items():
+            self.checks[name][check["verdict"]] += 1
+            if (score := check.get("score")) is not None:
+                n, total, squares = self.scores.get(name, (0, 0.0, 0.0))
+                self.scores[name] = [n + 1, total + score, squares + score * score]
+            if answer := check.get("answer"):
+                self.answers[name][answer] += 1
         usage = judgement.get("usage") or {}
         for name in ("replies", "input_tokens", "output_tokens"):
             self.usage[name] += usage.get(name, 0)
+
+    def _slice(self, fields: Mapping[str, Any], by: str) -> Counter[str]:
+        """The counts of the value that a record has in the field."""
+        try:
+            found = at(fields, by)
+        except KeyError:
+            found = "(none)"
+        name = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+        known = name in self.slices or len(self.slices) < _MOST_VALUES
+        return self.slices[name if known else OTHERS]
+
+    def largest_slices(self) -> list[tuple[str, Counter[str]]]:
+        """The verdicts by value, most records first; what comes after `SLICES` values in one."""
+        others = self.slices.get(OTHERS, Counter())
+        named = [pair for pair in self.slices.items() if pair[0] != OTHERS]
+        named.sort(key=lambda pair: -pair[1].total())
+        rest = sum((counts for _, counts in named[SLICES:]), others)
+        return [*named[:SLICES], *([(OTHERS, rest)] if rest else [])]
+
+    def mean_score(self, name: str) -> Estimate:
+        """The mean score of a check, out of the records that it was made on."""
+        made = self.checks[name].total() - self.checks[name][Verdict.SKIPPED]
+        n, total, squares = self.scores[name]
+        return mean_of_sums(int(n), total, squares, of=made)
 
     @property
     def incomplete(self) -> int:
@@ -91,6 +138,7 @@ class Summary:
             }
             for rate, verdicts in rates
         )
+        slices = {name: dict(counts) for name, counts in self.largest_slices()}
         return {
             "records": self.records,
             "kept": self.kept,
@@ -100,6 +148,13 @@ class Summary:
             "edits": self.edits,
             "dropped_values": self.dropped,
             "checks": {name: dict(counts) for name, counts in self.checks.items()},
+            **({"by": {self.by: slices}} if self.by is not None else {}),
+            **(
+                {"scores": {n: plain(self.mean_score(n)) for n in self.scores}}
+                if self.scores
+                else {}
+            ),
+            **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
             "errors": dict(self.errors),
             "usage": dict(self.usage),
         }

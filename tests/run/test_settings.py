@@ -82,6 +82,7 @@ DECIDING = {
     "method": "structured",
     "min_words": 0,
     "per_value": True,
+    "neutral": "corrected",
     "reasks": 0,
     "repair": True,
     "rewrite_temperature": 0.5,
