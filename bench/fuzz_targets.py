@@ -19,12 +19,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import zstandard
+from backports import zstd
 
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.openai import OpenAIBackend
 from judge.backends.scripted import ScriptedBackend
-from judge.backends.wire import Answered
+from judge.backends.wire import Answered, Wire
 from judge.errors import ServerFault, UsageError
 from judge.evidence import locate
 from judge.judging.client import Client
@@ -111,7 +111,7 @@ def packed(data: bytes) -> None:
     if len(data) < 4:
         return
     kind, at, change, rest = data[0], data[1], data[2], data[3:]
-    pack = gzip.compress if kind & 1 else zstandard.ZstdCompressor().compress
+    pack = gzip.compress if kind & 1 else zstd.compress
     stream = bytearray(pack(rest))
     if kind & 2:
         stream = stream[: max(4, at * len(stream) // 256)]
@@ -235,11 +235,11 @@ def reply(data: bytes) -> None:
 def answer(data: bytes) -> None:
     """A server's answer: a completion, and from its first token probabilities or none."""
 
-    async def post(body: bytes) -> Answered:
-        return Answered(200, {}, data)
+    class Fixed(Wire):
+        async def post(self, body: bytes) -> Answered:
+            return Answered(200, {}, data)
 
-    os.environ.setdefault("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    backend = OpenAIBackend("fuzz", post=post)
+    backend = OpenAIBackend("fuzz", wire=Fixed("http://127.0.0.1:9/v1", {}))
     call = Call([{"role": "user", "content": "Q"}])
     try:
         found = asyncio.run(backend.complete(call, Mode.JSON))

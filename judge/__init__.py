@@ -1,3 +1,31 @@
-"""Checks culturally grounded text written by language models, with judges that can be trusted."""
+"""Checks culturally grounded text written by language models, with judges that can be trusted.
+
+    import judge
+
+    for judgement in judge.validate(records, ask="Is this e-mail polite?", model="openai:gpt-4o"):
+        print(judgement.verdict, judgement.reason)
+
+The names below are loaded when they are first used (docs/python.md).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from judge.api import Judgement, avalidate, calibrate, load_profile, validate
+    from judge.rubric import Rubric
 
 __version__ = "0.1.0"
+__all__ = ["Judgement", "Rubric", "avalidate", "calibrate", "load_profile", "validate"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'judge' has no attribute {name!r}")
+    from judge import api
+
+    globals()[name] = found = getattr(api, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

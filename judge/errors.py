@@ -42,6 +42,12 @@ class Unavailable(JudgeError):
     exit_code = Exit.UNAVAILABLE
 
 
+class Undecided(JudgeError):
+    """A text that must be judged got no verdict of pass or fail (`judge.testing`)."""
+
+    exit_code = Exit.INCOMPLETE
+
+
 DISTRIBUTION = "judge-text"
 """What pip knows this package as; `judge` on PyPI is somebody else's."""
 

@@ -59,6 +59,7 @@ def messages(
     subject: Subject,
     *,
     step: int | None = None,
+    swapped: bool = False,
     numbers: Sequence[int] = (),
     passages: Sequence[str] = (),
     findings: Sequence[str] = (),
@@ -70,23 +71,27 @@ def messages(
 
     Args:
         step: which question of the `logprobs` method; None for the structured method.
+        swapped: whether the fields of the rubric's order stand in each other's place; a step says
+            so itself.
         numbers: the values asked about (from 1); with a step, exactly one.
         passages: the numbered passages that a rewriter is to replace.
         findings: what was found wrong, for a rewriter.
         framing: how the record is told from the question.
     """
     asking = (tuple(numbers), tuple(passages), tuple(findings))
-    known = (rubric.digest, step, asking, framing)
+    known = (rubric.digest, step, swapped, asking, framing)
     if (made := subject.prompts.get(known)) is not None:
         return made
     methods = rubric.methods
-    question, swapped = methods.structured.question, False
+    question = methods.structured.question
     if step is not None:
         assert methods.logprobs is not None
         chosen = methods.logprobs.questions[step]
         question, swapped = chosen.question, chosen.swapped
     shown = [
-        framing.shown(name, subject.texts[rubric.shown_as(name, swapped)], subject.mark)
+        framing.shown(
+            rubric.title_of(name), subject.texts[rubric.shown_as(name, swapped)], subject.mark
+        )
         for name in rubric.shown(subject.texts)
     ]
     variables = _variables(rubric, subject, numbers, passages, findings, framing)

@@ -42,7 +42,8 @@ def _short(check: Check) -> str:
     cast = Counter(vote.verdict for vote in check.votes if vote.part == "panel")
     if check.verdict is Verdict.ABSTAIN and len(cast) > 1:
         return f"undecided ({', '.join(f'{n} {verdict}' for verdict, n in cast.items())})"
-    return str(check.verdict)
+    answer = check.answer if check.score is None else f"score {check.score:.4g}"
+    return f"{check.verdict} ({answer})" if answer else str(check.verdict)
 
 
 def _evidence(check: Check) -> str:

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Len
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
 from judge.evidence import fold, locate
 
@@ -370,6 +370,18 @@ class ChoiceAnswer(_OneAnswer):
     """Which of two, the first or the second?"""
 
     answer: Literal["1", "2"]
+
+
+@lru_cache(maxsize=256)
+def own_answer(answers: tuple[str, ...]) -> type[JudgingReply]:
+    """One question about the record, with these answers; a number may come as one."""
+    kind = Annotated[Literal[answers], BeforeValidator(_as_text)]  # type: ignore[valid-type]
+    told = "One question about the record, with the words that decide its answer."
+    return create_model("OwnAnswer", __base__=_OneAnswer, __doc__=told, answer=(kind, ...))
+
+
+def _as_text(answer: object) -> object:
+    return f"{answer:g}" if isinstance(answer, int | float) else answer
 
 
 class Leak(Part):

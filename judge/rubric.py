@@ -7,16 +7,33 @@ every scalar as text, so `yes` and `no` stay words.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from importlib import resources
+from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from judge.ask import Ask
 from judge.errors import UsageError, why_unread
+from judge.questions import (
+    MOST_ANSWERS,
+    YES_NO,
+    Bound,
+    Evidence,
+    Example,
+    Label,
+    Methods,
+    Question,
+    Section,
+    Step,
+    Text,
+    VerdictRule,
+    scale_of,
+)
 from judge.subject import Kind
 from judge.templates import fault
 from judge.yamlfile import Place, read_mapping
@@ -28,19 +45,14 @@ TEXT_FIELDS = (
 )
 """The known kinds' fields, in the order in which a prompt shows them; a record's others follow."""
 
-Text = Annotated[str, Field(min_length=1)]
-Label = Literal["yes", "no", "neutral"]
-Word = Annotated[str, Field(pattern=r"^[a-z0-9]+$")]
-YES_NO = ("yes", "no")
-
 
 class _Reply(NamedTuple):
-    """What a reply model answers (a rewriter's: nothing); the models take long to import.
+    """What a reply model answers (a rewriter's: None); the models take long to import.
 
     `shown` is the field that its quotes or numbers are held against.
     """
 
-    answers: tuple[str, ...] = ()
+    answers: tuple[str, ...] | None = None
     per_value: bool = False
     shown: str | None = "story"
 
@@ -54,124 +66,19 @@ _REPLIES: Mapping[str, _Reply] = {
     "LeaksFound": _Reply(YES_NO),
     "EntailmentAnswer": _Reply(("entailment", "neutral", "contradiction"), shown=None),
     "ChoiceAnswer": _Reply(("1", "2"), shown=None),
+    "OwnAnswer": _Reply((), shown=None),
     "Insertions": _Reply(),
     "Rewrites": _Reply(),
     "Regeneration": _Reply(),
 }
 
 
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Structured(Section):
-    """A question whose answer is a typed reply."""
-
-    question: Text
-    max_tokens: Annotated[int, Field(ge=16, le=32000)] = 1024
-
-
-class Step(Section):
-    """One question answered by the first token; `yes`/`no` name the answer that it settles, else
-    the next step does. `threshold` is the least P(yes) (0 to 1) that counts as yes."""
-
-    question: Text
-    yes: str | None = None
-    no: str | None = None
-    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
-
-
-class Question(Section):
-    """A further question answered by the first token, one of `words`, for profiles to read.
-
-    With `swapped` the two fields of the rubric's `order` are shown in each other's place.
-    """
-
-    question: Text
-    words: Annotated[tuple[Word, ...], Field(min_length=2, max_length=6)] = YES_NO
-    swapped: bool = False
-
-
-class Logprobs(Section):
-    """A short decision list of yes/no questions read from log-probabilities.
-
-    A profile may go by any of its questions and of those in `also`, weighed as calibration found
-    best. Questions are numbered through, the steps first.
-    """
-
-    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=4)]
-    also: Annotated[tuple[Question, ...], Field(max_length=16)] = ()
-
-    @model_validator(mode="after")
-    def _settles(self) -> Logprobs:
-        for number, step in enumerate(self.steps, 1):
-            last, settled = number == len(self.steps), bool(step.yes) + bool(step.no)
-            if settled != 1 + last:
-                wanted = "both yes and no" if last else "one of yes and no, the next step the rest"
-                raise ValueError(f"step {number} must settle {wanted}")
-        return self
-
-    @property
-    def questions(self) -> tuple[Question, ...]:
-        """Every question, the steps first."""
-        return (*(Question(question=step.question) for step in self.steps), *self.also)
-
-    @property
-    def answers(self) -> frozenset[str]:
-        """Every answer that some step settles."""
-        return frozenset(answer for s in self.steps for answer in (s.yes, s.no) if answer)
-
-
-class Methods(Section):
-    structured: Structured
-    logprobs: Logprobs | None = None
-
-
-class VerdictRule(Section):
-    """Which answer passes: `pass`, another one for records with a certain label, or the label."""
-
-    passes: str | None = Field(default=None, alias="pass")
-    by_label: Mapping[Label, str] = {}
-    pass_equals: Literal["label"] | None = None
-
-    @model_validator(mode="after")
-    def _one_rule(self) -> VerdictRule:
-        if (self.passes is None) == (self.pass_equals is None):
-            raise ValueError("name either the answer that passes (pass) or pass_equals: label")
-        return self
-
-    def expected(self, label: str | None) -> str:
-        """The answer that passes for a record with this label."""
-        if self.pass_equals:
-            assert label is not None
-            return label
-        assert self.passes is not None
-        return next((answer for key, answer in self.by_label.items() if key == label), self.passes)
-
-
-class Evidence(Section):
-    """The field that a reply must quote, and the answers that need the quote."""
-
-    field: str
-    answers: frozenset[str]
-
-    @field_serializer("answers")
-    def _sorted(self, answers: frozenset[str]) -> list[str]:
-        """In one order, because that of a set differs from process to process."""
-        return sorted(answers)
-
-
-class Example(Section):
-    """A worked example of our own making: material, the value asked about if any, and the reply."""
-
-    text: Text
-    reply: Text
-
-
 class Rubric(Section):
     """One rubric. `fields` are shown before the question (none named: every text of the record),
     `needs` must be there as well; both name fields of any record, `a.b` the field b of object a.
 
+    A reply of OwnAnswer has the `answers` named here: labels, or numbers that rise, which are
+    scores. Where these are the two fields of `order`, the rubric compares them in both orders.
     Records with a label in `not_for_labels` are skipped. `order` names two fields whose order
     should not matter; shown in each other's place, the answers 1 and 2 change places too.
     """
@@ -187,6 +94,10 @@ class Rubric(Section):
     order: tuple[str, str] | None = None
     not_for_labels: tuple[Label, ...] = ()
     reply: str
+    own: Annotated[
+        tuple[Text, ...],
+        Field(alias="answers", max_length=MOST_ANSWERS, exclude_if=lambda own: not own),
+    ] = ()
     verdict: VerdictRule | None = None
     evidence: Evidence | None = None
     methods: Methods
@@ -204,10 +115,14 @@ class Rubric(Section):
         """What does not go together, each as `key: problem`."""
         reply, judging = _REPLIES[self.reply], self.role == "judge"
         probability = self.methods.logprobs
-        if bool(reply.answers) != judging:
+        if (reply.answers is not None) != judging:
             yield f"reply: {self.reply} does not suit a rubric with role {self.role}"
         elif judging and reply.per_value != (self.about == "values"):
             yield f"reply: {self.reply} does not suit a rubric about: {self.about}"
+        if (self.reply == "OwnAnswer") != bool(self.own):
+            yield "answers: the reply OwnAnswer has them, and no other"
+        elif len({*self.own}) == 1 or len({*self.own}) < len(self.own):
+            yield "answers: two different ones at least are needed, each once"
         if reply.shown and reply.shown not in self.fields:
             yield f"fields: {self.reply} is held against the field {reply.shown}, not shown here"
         if judging and self.verdict is None:
@@ -227,9 +142,19 @@ class Rubric(Section):
             return
         steps = self.methods.logprobs
         labels = [label for label in get_args(Label) if label not in self.not_for_labels]
+        if self.verdict.bound and self.scale is None:
+            yield f"verdict: {self.verdict.passes!r} bounds scores, and the answers are none"
+            return
+        if self.scale and not self.verdict.bound:
+            yield "verdict: scores pass by a bound, such as '>= 4'"
+            return
         # Norms have labels of their own; of other records the label is one of the answers.
         own = self.verdict.pass_equals and "norm" not in self.kinds
-        passing = {self.verdict.expected(label) for label in (self.answers if own else labels)}
+        passing = {
+            answer
+            for label in (self.answers if own else labels)
+            for answer in self.verdict.passing(self.answers, label)
+        }
         named = {
             "verdict": passing,
             "evidence": self.evidence.answers if self.evidence else frozenset(),
@@ -238,18 +163,62 @@ class Rubric(Section):
         for key, answers in named.items():
             for unknown in sorted(answers - set(self.answers)):
                 yield f"{key}: {self.reply} never answers {unknown!r}"
-        for unreachable in sorted(passing - steps.answers) if steps else ():
+        for one in steps.choices if steps else ():
+            if len(one.words) != len(self.answers):
+                yield "methods: the words of choices stand for the answers, one for each"
+        for unreachable in sorted(passing - steps.answers) if steps and steps.steps else ():
             yield f"methods: no step of the list answers {unreachable!r}"
+
+    @classmethod
+    def from_text(cls, text: str) -> Rubric:
+        """The rubric of a YAML text; raises UsageError as `load`."""
+        return parse(text, "rubric")
+
+    @classmethod
+    def from_dict(cls, rubric: Mapping[str, Any]) -> Rubric:
+        """The rubric of the keys that its file would have; raises UsageError as `load`."""
+        given = {key: one for key, one in rubric.items() if one is not None}
+        return parse(json.dumps(given, default=list), "rubric")
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Rubric:
+        """The rubric of a YAML file; raises UsageError as `load`."""
+        return load(Path(path))
 
     @property
     def answers(self) -> tuple[str, ...]:
         """What a judging rubric can be answered with."""
-        return _REPLIES[self.reply].answers
+        return self.own or _REPLIES[self.reply].answers or ()
+
+    @property
+    def scale(self) -> tuple[float, ...] | None:
+        """The answers as rising numbers where they are scores of the user's own, else None."""
+        return scale_of(self.own)
+
+    @property
+    def bound(self) -> Bound | None:
+        """What a score must be to pass; None where answers pass by name."""
+        return self.verdict.bound if self.verdict and self.scale else None
+
+    @property
+    def comparing(self) -> bool:
+        """Whether it is asked which of two fields is better, in both orders."""
+        return self.order is not None and self.own == self.order
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What a reply may say: the answers, or 1 and 2 for the fields in the order shown."""
+        return ("1", "2") if self.comparing else self.answers
 
     @property
     def graded(self) -> bool:
-        """Whether votes are counted by their answers, best first, and not as pass or fail."""
-        return self.reply == "ValuesExtracted"
+        """Whether votes are counted by their answers, and not as pass or fail."""
+        return self.reply == "ValuesExtracted" or (bool(self.own) and self.scale is None)
+
+    def passing(self, label: str | None) -> tuple[str, ...]:
+        """The answers that pass for a record with this label."""
+        assert self.verdict is not None, "a judging rubric has a verdict rule"
+        return self.verdict.passing(self.answers, label)
 
     def shown(self, texts: Mapping[str, str]) -> tuple[str, ...]:
         """The fields to show of a record with these texts, in the order in which to show them."""
@@ -263,6 +232,12 @@ class Rubric(Section):
             return name
         first, second = self.order
         return second if name == first else first
+
+    def title_of(self, name: str) -> str:
+        """What a field is called where it is shown: one of two that are compared has no name of
+        its own, because the judge might know it."""
+        compared = self.comparing and self.order and name in self.order
+        return f"answer {self.order.index(name) + 1}" if compared and self.order else name
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -300,51 +275,44 @@ def load(path: Path) -> Rubric:
     return parse(text, str(path))
 
 
-_KEYS = ("pass", *(n for part in Section.__subclasses__() for n in part.model_fields))
+_KEYS = ("pass", "answers", *(n for p in Section.__subclasses__() for n in p.model_fields))
 
 
 def parse(text: str, name: str) -> Rubric:
     """Read a rubric from YAML text; `name` stands for the file in messages. See `load`."""
     source = read_mapping(text, name)
-    if "question" in source.data and "methods" not in source.data:
-        source = replace(source, data=_long_form(source.data))
+    if "methods" not in source.data and "verdict" not in source.data:
+        ask = source.validated(Ask, (*Ask.model_fields, "pass"))
+        return Rubric.model_validate(ask.long_form())
     rubric = source.validated(Rubric, _KEYS)
     if problems := list(_template_faults(rubric)):
         raise source.refused(problems)
     return rubric
 
 
-def _long_form(short: Mapping[str, Any]) -> dict[str, Any]:
-    """A rubric with a `question` alone: yes passes, whatever the method."""
-    given = dict(short)
-    question = str(given.pop("question")).strip()
-    step = {"question": f"{question} Answer Yes or No.", "yes": "yes", "no": "no"}
-    told = "Quote the words that decide it exactly, or null; give a short reason; answer yes or no."
-    return {
-        "title": question or "none",
-        "source": "the user's own",
-        "reply": "YesNo",
-        "verdict": {"pass": "yes"},
-        "methods": {
-            "structured": {"question": question and f"{question}\n\n{told}"},
-            "logprobs": {"steps": [step]},
-        },
-        **given,
-    }
+_FLAGS = {"question": "--ask", "fields": "--on", "answers": "--answers", "pass": "--pass"}
 
 
-def asked_once(question: str, fields: Sequence[str]) -> Rubric:
-    """The rubric of a question on the command line: yes passes.
+def asked_once(
+    question: str, fields: Sequence[str], answers: Sequence[str] = (), passes: str | None = None
+) -> Rubric:
+    """The rubric of a question on the command line.
 
-    Raises UsageError for a question that is no template, see `load`.
+    Raises UsageError with every mistake, each with its flag.
     """
-    if not question.strip():
-        raise UsageError("--ask: there is no question")
-    short = {"name": "question", "question": question, "fields": fields}
-    rubric = Rubric.model_validate(_long_form(short))
-    for _, problem in _template_faults(rubric):
-        raise UsageError(f"--ask: {problem}")
-    return rubric
+    given: dict[str, Any] = {"name": "question", "question": question.strip(), "fields": fields}
+    given |= {"answers": answers} if answers else {}
+    if passes:
+        # One label, several with commas between them, or a bound.
+        given["pass"] = tuple(map(str.strip, passes.split(","))) if "," in passes else passes
+    try:
+        return Rubric.model_validate(Ask.model_validate(given).long_form())
+    except ValidationError as error:
+        told = [
+            f"{_FLAGS[str(one['loc'][0])]}: {one['msg'].removeprefix('Value error, ')}"
+            for one in error.errors(include_url=False)
+        ]
+        raise UsageError("\n".join(told)) from error
 
 
 def _template_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
@@ -359,7 +327,7 @@ def _template_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
     asked = [(("structured",), rubric.methods.structured.question, structured)]
     several: Mapping[str, Sequence[Step | Question]] = {}
     if method:
-        several = {"steps": method.steps, "also": method.also}
+        several = {"steps": method.steps, "choices": method.choices, "also": method.also}
     for part, found in several.items():
         asked += [
             (("logprobs", part, str(n)), one.question, by_token) for n, one in enumerate(found)
@@ -379,20 +347,21 @@ def builtin() -> Mapping[str, Rubric]:
     return {rubric.name: rubric for rubric in loaded}
 
 
-def collect(sources: Sequence[str]) -> tuple[dict[str, Rubric], tuple[str, ...]]:
+def collect(sources: Sequence[str | Rubric]) -> tuple[dict[str, Rubric], tuple[str, ...]]:
     """The built-in rubrics with the user's on top, and the names that the user added.
 
-    `sources` are built-in names, rubric files, or folders of them. One that bears a built-in name
-    replaces that rubric; any other is an additional check.
+    `sources` are rubrics, built-in names, rubric files, or folders of them. One that bears a
+    built-in name replaces that rubric; any other is an additional check.
 
     Raises UsageError, see `load`; or for a rubric that cannot do the work of the one it replaces.
     """
     rubrics = dict(builtin())
     added: list[str] = []
     for source in sources:
-        for rubric in _named(source):
+        for rubric in [source] if isinstance(source, Rubric) else _named(source):
             if problem := _misfit(rubric, builtin().get(rubric.name)):
-                raise UsageError(f"{source}: {rubric.name}: {problem}")
+                place = "rubric" if isinstance(source, Rubric) else source
+                raise UsageError(f"{place}: {rubric.name}: {problem}")
             added.append(rubric.name)
             rubrics[rubric.name] = rubric
     return rubrics, tuple(dict.fromkeys(added))

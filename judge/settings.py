@@ -15,13 +15,14 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from judge.errors import UsageError, why_unread
 
@@ -124,7 +125,7 @@ class Settings(BaseModel):
     ask: Annotated[
         str | None,
         Judging(
-            "Ask this of each record, and nothing else; yes passes.",
+            "Ask this of each record, and nothing else.",
             metavar="QUESTION",
             decides=False,
         ),
@@ -133,6 +134,31 @@ class Settings(BaseModel):
         Words,
         Judging(
             "Field that --ask shows; may be repeated.", "every text", metavar="FIELD", decides=False
+        ),
+    ] = ()
+    answers: Annotated[
+        Words,
+        Judging(
+            "What --ask may be answered: labels, or scores such as 1,2,3,4,5.",
+            "yes,no",
+            metavar="A,B,...",
+            decides=False,
+        ),
+    ] = ()
+    pass_: Annotated[
+        str | None,
+        Judging(
+            "Which answers to --ask pass: labels, or a bound such as '>= 4'.",
+            "yes",
+            metavar="A,B|BOUND",
+            decides=False,
+        ),
+    ] = None
+    map: Annotated[
+        Words,
+        Judging(
+            "Judge the column as the field NAME; a.b is b within a; may be repeated.",
+            metavar="NAME=COLUMN",
         ),
     ] = ()
     method: Annotated[
@@ -231,10 +257,39 @@ class Settings(BaseModel):
         """The settings that files decided: their names by file."""
         return self._from_files
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """By names that fields have for judges, the columns that hold them (`map`)."""
+        return dict(pair.split("=", 1) for pair in self.map)
+
     def deciding(self) -> dict[str, Any]:
         """The settings that can change a verdict, as JSON has them: part of the fingerprint."""
         names = {name for name in Settings.model_fields if option(name).decides}
         return self.model_dump(mode="json", include=names)
+
+    @field_validator("map", mode="before")
+    @classmethod
+    def _columns(cls, value: object) -> object:
+        """Of one text, several, or the table [map]: NAME=COLUMN, each name once."""
+        if isinstance(value, Mapping):
+            value = [f"{name}={column}" for name, column in value.items()]
+        given = [value] if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            return value
+        pairs = [part for text in given for part in str(text).split(",") if part.strip()]
+        columns: dict[str, str] = {}
+        for pair in pairs:
+            name, _, column = (part.strip() for part in pair.partition("="))
+            told = ""
+            if not name or not column:
+                told = f"{pair!r} is not NAME=COLUMN"
+            elif name == "judge":
+                told = f"{pair}: the name judge is reserved for the verdict"
+            elif columns.setdefault(name, column) != column:
+                told = f"{name} is named twice: {columns[name]} and {column}"
+            if told:
+                raise PydanticCustomError("map", "{told}", {"told": told})
+        return tuple(f"{name}={column}" for name, column in columns.items())
 
     @field_validator("model", "final_model", "check", "rubric", "on", mode="before")
     @classmethod
@@ -242,6 +297,13 @@ class Settings(BaseModel):
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    @field_validator("answers", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        """One text holds all answers, with commas between them."""
+        one = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
+        return cls._split(one)
 
 
 # ---------------------------------------------------------------- what is declared
@@ -254,12 +316,12 @@ def option(name: str) -> Option:
 
 def flag(name: str) -> str:
     """`--min-words` for min_words."""
-    return f"--{name.replace('_', '-')}"
+    return f"--{name.strip('_').replace('_', '-')}"
 
 
 def variable(name: str) -> str:
     """`JUDGE_MIN_WORDS` for min_words."""
-    return f"{PREFIX}{name}".upper()
+    return f"{PREFIX}{name.strip('_')}".upper()
 
 
 def has_flag(name: str) -> bool:
@@ -296,8 +358,11 @@ def described(name: str) -> str:
 # ---------------------------------------------------------------- where values come from
 
 
-def resolve(flags: Mapping[str, Any]) -> Settings:
+def resolve(flags: Mapping[str, Any], called: Callable[[str], str] = flag) -> Settings:
     """Settings from all sources; flags that are None or empty count as not given.
+
+    Args:
+        called: what a message calls the flag of a setting.
 
     Raises:
         UsageError: a value that does not fit, naming the flag, variable or key; or judge.toml in
@@ -314,7 +379,7 @@ def resolve(flags: Mapping[str, Any]) -> Settings:
         if has_flag(name) and (text := os.environ.get(variable(name), "")).strip():
             chosen[name] = variable(name), text
         if flags.get(name) not in (None, (), []):
-            chosen[name] = flag(name), flags[name]
+            chosen[name] = called(name), flags[name]
     try:
         made = Settings.model_validate({name: value for name, (_, value) in chosen.items()})
     except ValidationError as error:

@@ -19,7 +19,7 @@ from judge.backends.base import Message, Prompt
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.prompts import fence
-from judge.rubric import Section, Text
+from judge.questions import Section, Text
 from judge.subject import fence_mark
 from judge.templates import fault, template
 from judge.yamlfile import read_mapping

@@ -111,7 +111,8 @@ class Vote(_Part):
     `evidence` has at least one finding for each value asked about, or one for the record; in a lost
     vote (`unreadable`, `error`) too. `part` is `cheap` for a cascade's cheap judge, which settles
     the values that it is sure of, and `quotes` for the judge that was asked where a value is
-    contradicted; the verdict is counted from the `panel`'s votes.
+    contradicted; the verdict is counted from the `panel`'s votes. `score` is the answer where
+    answers are scores, by log-probabilities the mean of their distribution.
     """
 
     model: str
@@ -124,6 +125,7 @@ class Vote(_Part):
     verdict: Verdict
     evidence: tuple[Finding, ...] = ()
     reason: Text | None = None
+    score: float | None = None
     usage: Usage = Field(default=Usage(), exclude=True)
 
     def verdicts(self) -> dict[str | None, Verdict]:
@@ -147,7 +149,8 @@ class Check(_Part):
     `by` tells the loop judge's asks from the final judge's; `round` (from 1) which pass of
     a rewrite loop it was made in. `evidence` is what the check rests on besides its votes.
     `counted` are the answers, from the best to the worst, of a rubric whose votes are counted by
-    answer and not as pass or fail. `rubric` is the rubric's digest.
+    answer and not as pass or fail; `answer` is the one that stands, of a question with labels of
+    its own. `score` is the mean of the votes' scores. `rubric` is the rubric's digest.
     """
 
     name: str = Field(alias="check")
@@ -159,6 +162,8 @@ class Check(_Part):
     votes: tuple[Vote, ...] = ()
     evidence: tuple[Finding, ...] = Field(default=(), exclude_if=_empty)
     reason: Text | None = None
+    answer: str | None = None
+    score: float | None = None
     rubric: str | None = None
 
     @property
@@ -172,6 +177,8 @@ class Check(_Part):
         only where `counted` names the answers. The opinion of the cheap judge stands where it is
         sure, and is no vote elsewhere. Of a check without votes its own evidence tells.
         """
+        if self.score is not None:
+            return {None: (self.verdict, None)}
         if not self.votes:
             verdicts = _by_value(self.evidence) or {None: self.verdict}
             answers = {one.value: one.answer for one in self.evidence if self.counted}
@@ -297,6 +304,22 @@ class Judgement(_Part):
     usage: Annotated[Usage, PlainSerializer(Usage.as_json)] = Usage()
     fingerprint: str | None = None
     error: Failure | None = None
+
+    @property
+    def deciding(self) -> tuple[Check | None, Finding | None]:
+        """The check that gave the record its verdict, and what stands against it, where it does.
+
+        None for a pass, and where no check did; the finding is the first with a quote or a reason.
+        """
+        if self.verdict is Verdict.PASS:
+            return None, None
+        last = {check.name: check for check in self.checks}
+        checks = [check for check in last.values() if check.verdict is self.verdict]
+        for check in checks:
+            for finding in check.bearing():
+                if finding.verdict is self.verdict and (finding.quote or finding.reason):
+                    return check, finding
+        return next(iter(checks), None), None
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, as it stands in the line."""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
 
 import httpx
 import respx
 
-from judge.backends.wire import Answered
+from judge.backends.wire import Answered, Wire
 
 
-def routed(router: respx.Router) -> Callable[[bytes], Awaitable[Answered]]:
-    """What `OpenAIBackend(post=...)` takes; requests go to OPENAI_BASE_URL as it is now."""
-    url = f"{os.environ['OPENAI_BASE_URL']}/chat/completions"
+class Routed(Wire):
+    """What `OpenAIBackend(wire=...)` takes; requests go to OPENAI_BASE_URL as it is now."""
 
-    async def post(body: bytes) -> Answered:
-        response = await router.async_handler(httpx.Request("POST", url, content=body))
+    def __init__(self, router: respx.Router) -> None:
+        super().__init__(os.environ["OPENAI_BASE_URL"], {})
+        self._router = router
+
+    async def post(self, body: bytes) -> Answered:
+        url = f"{os.environ['OPENAI_BASE_URL']}/chat/completions"
+        response = await self._router.async_handler(httpx.Request("POST", url, content=body))
         return Answered(response.status_code, response.headers, response.content)
-
-    return post

@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted([*(ROOT / "judge").rglob("*.py"), *(ROOT / "graphs").glob("*.py")])
 
 LAYERS = (
-    "cli",
+    "cli testing",
+    "api",
     "audit report",
     "calibration evaluation",
     "run",
@@ -24,6 +25,8 @@ LAYERS = (
     "task",
     "prompts",
     "rubric backends",
+    "ask",
+    "questions",
     "subject replies reasons cache settings records weights serving stats",
     "verdict",
     "errors redact digest evidence locking plugins stepping templates tracing voting yamlfile",

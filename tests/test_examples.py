@@ -45,6 +45,34 @@ def test_a_check_and_a_workflow_of_ones_own(
     assert {n: [c["check"] for c in one["checks"]] for n, one in told.items()} == asked
 
 
+@pytest.mark.parametrize(
+    ("rubric", "found"),
+    [
+        (
+            "tone",
+            {"thanks": ("pass", "warm"), "late": ("fail", "rude"), "order": ("pass", "neutral")},
+        ),
+        ("clarity", {"thanks": ("fail", 3), "late": ("pass", 5), "order": ("pass", 4)}),
+        (
+            "better",
+            {"thanks": ("pass", "new"), "late": ("fail", "old"), "order": ("abstain", None)},
+        ),
+    ],
+)
+def test_the_guides_labels_scores_and_comparison(rubric: str, found: dict[str, Any]) -> None:
+    folder = EXAMPLES / "questions"
+    text = (folder / f"{rubric}.yaml").read_text("utf-8")
+    assert text in (EXAMPLES.parent / "guide.md").read_text("utf-8")
+    words = ("--rubric", f"{rubric}.yaml", "-m", "scripted:judge.yaml", "--no-cache", "-q")
+    command = [sys.executable, "-m", "judge", "validate", "mails.jsonl", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    told = {}
+    for line in map(json.loads, done.stdout.splitlines()):
+        (check,) = line["judge"]["checks"]
+        told[line["id"]] = check["verdict"], check.get("answer", check.get("score"))
+    assert told == found
+
+
 def test_a_workflow_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("")
     for name, told in (("empty.py:workflow", "is called 'workflow'"), ("no.py:x", "be read")):

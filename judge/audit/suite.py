@@ -14,8 +14,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from judge.prompts import Framing
+from judge.questions import Section, Text
 from judge.records import Item, Problem, build
-from judge.rubric import TEXT_FIELDS, Rubric, Section, Text
+from judge.rubric import TEXT_FIELDS, Rubric
 from judge.subject import Subject
 from judge.yamlfile import read_mapping
 
@@ -212,12 +213,11 @@ def _with(content: Any, injection: str, place: str) -> Any:
 
 
 def _wanted_answer(rubric: Rubric, carrier: Carrier, wanted: Side) -> str:
-    assert rubric.verdict is not None
     label = carrier.record.get("label")
-    passing = rubric.verdict.expected(label if isinstance(label, str) else None)
+    passing = rubric.passing(label if isinstance(label, str) else None)
     if wanted == "pass":
-        return passing
-    return carrier.instead or next(answer for answer in rubric.answers if answer != passing)
+        return passing[0]
+    return carrier.instead or next(answer for answer in rubric.answers if answer not in passing)
 
 
 def _reply(rubric: Rubric, answer: str) -> str:

@@ -24,7 +24,7 @@ import orjson
 
 from judge import errors
 from judge.backends.base import Call, Mode
-from judge.backends.openai import OWN_URL, OpenAIBackend, openai_wire, unsuccessful
+from judge.backends.openai import OWN_URL, OpenAIBackend, unsuccessful
 from judge.backends.wire import Answered, Wire, scrubbed
 from judge.cache import ReplyCache
 from judge.digest import digest
@@ -41,6 +41,7 @@ _MOST_BYTES = 1 << 31
 """In a file of results."""
 
 _LONGEST_PAUSE = 600.0
+_SILENCE_SECONDS = 300.0
 _ENDED = frozenset(("completed", "failed", "expired", "cancelled"))
 
 T = TypeVar("T")
@@ -63,12 +64,6 @@ class _Wave:
         """Whether the provider works on it."""
         return bool(self.batch) and self.batch.get("status") not in _ENDED
 
-    def fail(self, error: Exception) -> None:
-        """Let the calls that wait for it fail."""
-        if not self.done.done():
-            self.done.set_exception(error)
-            self.done.exception()
-
 
 class BatchBackend(OpenAIBackend):
     """One model behind a batch API. It asks just what `OpenAIBackend` asks, and is the same model.
@@ -88,11 +83,10 @@ class BatchBackend(OpenAIBackend):
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
 
     def __init__(self, name: str, *, cache: ReplyCache | None) -> None:
-        way = openai_wire(name)
-        super().__init__(name, way=way)
+        super().__init__(name)
         # There every model takes the newer name, and finding out by a refusal could take a day.
-        self._counts_completion = way.server == OWN_URL
-        self._api = BatchAPI(way, name)
+        self._counts_completion = self._wire.server == OWN_URL
+        self._api = BatchAPI(self._wire, name)
         self._cache = cache
         self._quiet, self._poll = _positive("QUIET", 5.0), _positive("POLL", 30.0)
         self._most = max(1, int(_positive("REQUESTS", 50_000)))
@@ -182,7 +176,9 @@ class BatchBackend(OpenAIBackend):
         except Exception as error:  # noqa: BLE001 - thousands of calls wait for this task
             self._forming = None
             for other in self._waves:
-                other.fail(error)
+                if not other.done.done():
+                    other.done.set_exception(error)
+                    other.done.exception()
                 if other is not wave and other.task is not None:
                     other.task.cancel()
 
@@ -303,7 +299,7 @@ class BatchAPI:
         form.add_field("file", lines, filename="judge.jsonl", content_type="application/jsonl")
         # In place of the session's own type, which is JSON's.
         kind = {"Content-Type": form().content_type}
-        answered = await self._wire.fetch("POST", "/files", data=form, headers=kind)
+        answered = await self._request("POST", "/files", data=form, headers=kind)
         if answered.status in (404, 405):
             raise errors.Denied(
                 f"{self._wire.server} has no batch API in OpenAI's format (HTTP {answered.status} "
@@ -314,11 +310,11 @@ class BatchAPI:
     async def create(self, file: str) -> Mapping[str, Any]:
         """Have a file's requests answered within 24 hours."""
         asked = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h"}
-        return self._read(await self._wire.fetch("POST", "/batches", data=orjson.dumps(asked)))
+        return self._read(await self._request("POST", "/batches", data=orjson.dumps(asked)))
 
     async def get(self, batch: str) -> Mapping[str, Any] | None:
         """How a batch stands; None if the server does not know it."""
-        answered = await self._wire.fetch("GET", f"/batches/{batch}")
+        answered = await self._request("GET", f"/batches/{batch}")
         return None if answered.status == 404 else self._read(answered)
 
     async def find(self, file: str, *, pages: int = _MOST_PAGES) -> Mapping[str, Any] | None:
@@ -328,7 +324,7 @@ class BatchAPI:
         """
         query = {"limit": str(_PAGE)}
         for _ in range(pages):
-            told = self._read(await self._wire.fetch("GET", "/batches", query=query), of_one=False)
+            told = self._read(await self._request("GET", "/batches", query=query), of_one=False)
             page = told.get("data") or []
             for batch in page:
                 if batch.get("input_file_id") == file and batch.get("status") != "failed":
@@ -342,7 +338,7 @@ class BatchAPI:
         """What the files of an ended batch say, by the requests' keys."""
         found: dict[str, Answered] = {}
         for file in files:
-            answered = await self._wire.fetch("GET", f"/files/{file}/content", longest=_MOST_BYTES)
+            answered = await self._request("GET", f"/files/{file}/content", longest=_MOST_BYTES)
             if answered.status >= 300:
                 raise unsuccessful(answered, self._what)
             for line in filter(bytes.strip, answered.body.splitlines()):
@@ -352,6 +348,9 @@ class BatchAPI:
                     told_of = Answered(int(response["status_code"]), {}, body)
                     found[str(told["custom_id"])] = told_of
         return found
+
+    async def _request(self, method: str, path: str, **more: Any) -> Answered:
+        return await self._wire.request(method, path, silence=_SILENCE_SECONDS, **more)
 
     def _read(self, answered: Answered, *, of_one: bool = True) -> dict[str, Any]:
         if answered.status >= 300:

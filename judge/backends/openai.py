@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -33,21 +33,10 @@ _MOST_TOKENS = 2**40
 """A count of tokens above this is no count."""
 
 
-class Way(Protocol):
-    """The way to a server; `server` names it without secrets."""
-
-    server: str
-
-    async def post(self, body: bytes) -> Answered: ...
-
-    async def aclose(self) -> None: ...
-
-
 class OpenAIBackend:
     """One model behind an OpenAI-compatible server.
 
-    `way` is another way to the server than OPENAI_BASE_URL with OPENAI_API_KEY; `post` replaces
-    only how a request is sent on it.
+    `wire` is another way to the server than OPENAI_BASE_URL with OPENAI_API_KEY.
 
     Raises:
         UsageError: OPENAI_API_KEY or OPENAI_BASE_URL is missing or cannot be used.
@@ -58,20 +47,13 @@ class OpenAIBackend:
     seeded: bool = True
     method: Method = "structured"
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        post: Callable[[bytes], Awaitable[Answered]] | None = None,
-        way: Way | None = None,
-    ) -> None:
+    def __init__(self, name: str, *, wire: Wire | None = None) -> None:
         self._name = name
         # OpenAI's reasoning models refuse the older name of the limit, other servers the newer.
         self._counts_completion = False
         self._gave_first_token = False
-        self._wire = way or openai_wire(name)
-        self._post = post or self._wire.post
-        self._redact = reply_redactor(getattr(self._wire, "secrets", ()))
+        self._wire = wire or _own_wire(name)
+        self._redact = reply_redactor(self._wire.secrets)
 
     def identity(self) -> Mapping[str, str]:
         return {"provider": "openai", "model": self._name, "server": self._wire.server}
@@ -106,13 +88,13 @@ class OpenAIBackend:
         return replace(read, text=strip_fence(read.text)) if mode is Mode.JSON else read
 
     async def _answered(self, body: bytes, call: Call) -> Answered:
-        return await self._post(body)
+        return await self._wire.post(body)
 
     async def aclose(self) -> None:
         await self._wire.aclose()
 
 
-def wire(url: str, key: str, prefix: str) -> Wire:
+def named_wire(url: str, key: str, prefix: str) -> Wire:
     """The way to the server that $`prefix`_BASE_URL names; raises UsageError."""
     if not (key.isascii() and key.isprintable()):
         raise errors.UsageError(f"{prefix}_API_KEY holds characters that no key can hold")
@@ -135,8 +117,7 @@ def _warn_of_plain_http(prefix: str, server: str) -> None:
     )
 
 
-def openai_wire(name: str) -> Wire:
-    """The way that OPENAI_BASE_URL and OPENAI_API_KEY name; raises UsageError."""
+def _own_wire(name: str) -> Wire:
     url = os.environ.get("OPENAI_BASE_URL", "").strip() or OWN_URL
     key = os.environ.get("OPENAI_API_KEY", "").strip()
     if not key and url == OWN_URL:
@@ -144,7 +125,7 @@ def openai_wire(name: str) -> Wire:
             f"openai:{name}: OPENAI_API_KEY is not set. Set it, or name another server with "
             "OPENAI_BASE_URL (a local one needs no key)"
         )
-    return wire(url, key, "OPENAI")
+    return named_wire(url, key, "OPENAI")
 
 
 def unsuccessful(answered: Answered, what: str) -> errors.BackendError:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from judge.backends.base import Call, Method, Mode
-from judge.backends.openai import OpenAIBackend, Way, openai_arguments, wire
-from judge.backends.wire import Answered
+from judge.backends.openai import OpenAIBackend, named_wire, openai_arguments
+from judge.backends.wire import Answered, Wire
 from judge.errors import ServerFault, Unreachable
 from judge.serving import ModelServer
 
@@ -30,8 +30,8 @@ class VLLMBackend(OpenAIBackend):
     def __init__(self, name: str) -> None:
         url = os.environ.get("VLLM_BASE_URL", "").strip()
         self._own = None if url else _OwnServer(ModelServer(name))
-        way: Way = self._own or wire(url, os.environ.get("VLLM_API_KEY", "").strip(), "VLLM")
-        super().__init__(name, way=way)
+        key = os.environ.get("VLLM_API_KEY", "").strip()
+        super().__init__(name, wire=self._own or named_wire(url, key, "VLLM"))
 
     def identity(self) -> Mapping[str, str]:
         """A server of judge's own by what runs on it: its address is another in each run."""
@@ -57,14 +57,14 @@ class VLLMBackend(OpenAIBackend):
             await self._own.process.ready()
 
 
-class _OwnServer:
+class _OwnServer(Wire):
     """The way to a server of judge's own."""
 
     def __init__(self, process: ModelServer) -> None:
+        super().__init__(f"{process.address}/v1", {"Authorization": f"Bearer {process.key}"})
         self.process = process
         # Without the address, which would differ between two runs' lines about the same fault.
         self.server = process.name
-        self._wire = wire(f"{process.address}/v1", process.key, "VLLM")
 
     async def post(self, body: bytes) -> Answered:
         """Send one request to a server that answers.
@@ -75,11 +75,11 @@ class _OwnServer:
         """
         await self.process.ready()
         try:
-            return await self._wire.post(body)
+            return await super().post(body)
         except (ServerFault, Unreachable) as error:
             await self.process.ready()
             raise ServerFault(f"{self.server}: the call was lost with the connection") from error
 
     async def aclose(self) -> None:
-        await self._wire.aclose()
+        await super().aclose()
         await self.process.aclose()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlencode, urljoin, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to reach the server."""
-
-SILENCE_TIMEOUT = 300.0
-"""Seconds without a byte until a fetch is given up."""
 
 LONGEST_ANSWER = 2 * 1024 * 1024
 """Bytes, unpacked. The parsed JSON may take sixty times as much memory."""
@@ -81,7 +78,6 @@ class Wire:
         path = parts.path.rstrip("/")
         self.server = without_secrets(url)
         self._base = (parts.scheme, host + port, path, parts.query)
-        self._url = self._at(_PATH)
         self._headers = {"Content-Type": "application/json", **headers}
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -95,15 +91,11 @@ class Wire:
         self._session: ClientSession | None = None
 
     async def post(self, body: bytes) -> Answered:
-        """One chat request; all of its answer, whatever its status.
+        """One chat request; all of its answer, whatever its status. Raises as `request`."""
+        # How long an answer may take is the client's to say.
+        return await self.request("POST", _PATH, data=body)
 
-        Raises:
-            Unreachable, ServerFault: no server was spoken to; or its answer never ended.
-            Denied: the server redirects; what is sent is for this address alone.
-        """
-        return await self._asked("POST", self._url, LONGEST_ANSWER, data=body)
-
-    async def fetch(
+    async def request(
         self,
         method: str,
         path: str,
@@ -111,22 +103,33 @@ class Wire:
         query: Mapping[str, str] | None = None,
         data: bytes | FormData | None = None,
         headers: Mapping[str, str] | None = None,
+        silence: float | None = None,
         longest: int = LONGEST_ANSWER,
     ) -> Answered:
-        """One request to another `path` of the server, such as /batches; raises as `post`."""
+        """One request to a `path` of the server, such as /batches, and its answer of any status.
+
+        Args:
+            silence: seconds without a byte until it is given up.
+            longest: bytes of the answer at most.
+
+        Raises:
+            Unreachable, ServerFault: no server was spoken to; or its answer never ended.
+            Denied: the server redirects; what is sent is for this address alone.
+        """
         import aiohttp
 
-        timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=SILENCE_TIMEOUT)
-        more: dict[str, Any] = {"data": data, "headers": headers, "timeout": timeout}
-        # Files may lie elsewhere. The key goes to no other host.
-        more["allow_redirects"] = data is None
-        return await self._asked(method, self._at(path, query), longest, **more)
-
-    async def _asked(self, method: str, url: str, longest: int, **more: Any) -> Answered:
-        session = self._session or self._opened()
-        more = {"allow_redirects": False, "proxy": self._proxy, **more}
+        url, session = self._at(path, query), self._session or self._opened()
         with self._faults():
-            async with session.request(method, url, **more) as response:
+            async with session.request(
+                method,
+                url,
+                data=data,
+                headers=headers,
+                proxy=self._proxy,
+                # Files may lie elsewhere. The key goes to no other host.
+                allow_redirects=data is None,
+                timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=silence),
+            ) as response:
                 body = bytearray()
                 async for part in response.content.iter_any():
                     body += part
@@ -174,11 +177,7 @@ class Wire:
         # How many calls are under way is the limiter's to say, not the connector's.
         connector = aiohttp.TCPConnector(limit=0, ssl=_verified() if self._secure else True)
         self._session = aiohttp.ClientSession(
-            connector=connector,
-            headers=self._headers,
-            # How long an answer may take is the client's to say, not the connection's.
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
-            cookie_jar=aiohttp.DummyCookieJar(),
+            connector=connector, headers=self._headers, cookie_jar=aiohttp.DummyCookieJar()
         )
         return self._session
 

@@ -125,6 +125,7 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
         checks=job.checks,
         records=job.records,
         seed=job.seed,
+        columns=setup.settings.columns,
     )
     for check, items in found.items():
         _refuse_unusable(job, judges_of[check], items)

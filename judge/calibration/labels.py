@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
+from types import MappingProxyType
 
 from judge.calibration.agreement import JOINED, OWN_ANSWERS
 from judge.errors import UsageError
@@ -30,6 +31,7 @@ def gather(
     checks: Sequence[str] = (),
     records: int | Mapping[str, int | None] | None = None,
     seed: int = 0,
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[dict[str, list[LabelledItem]], list[Item]]:
     """The labelled items by check, and what was left out: lines with their problem.
 
@@ -41,6 +43,7 @@ def gather(
         checks: those wanted; all if empty. One alone also names the labels that name none.
         records: so many records of each check and source, drawn with `seed`; None for all. A
             mapping says it by source.
+        columns: names of fields to the columns that hold them.
 
     Raises:
         UsageError: a source that cannot be read, no label for a check that was named, or labels of
@@ -63,7 +66,7 @@ def gather(
     earlier: dict[tuple[str, str, int], list[LabelledItem]] = defaultdict(list)
     for source in sources:
         part: dict[str, list[LabelledItem]] = defaultdict(list)
-        for one in _asked_for(source, checks):
+        for one in _asked_for(source, checks, columns):
             if isinstance(one, Item):
                 problems.append(one)
             elif problem := _no_answer(one, answers_to(one)) or _given_before(
@@ -89,12 +92,14 @@ def gather(
     return found, problems
 
 
-def _asked_for(source: str, checks: Sequence[str]) -> Iterator[LabelledItem | Item]:
+def _asked_for(
+    source: str, checks: Sequence[str], columns: Mapping[str, str]
+) -> Iterator[LabelledItem | Item]:
     """What the source holds for the checks that were asked for, and its problems.
 
     Where it does not say what its labels are about, the one check that was named does.
     """
-    read = list(read_labels(source))
+    read = list(read_labels(source, columns=columns))
     unnamed = {one.check for one in read if isinstance(one, LabelledItem)} == {UNNAMED}
     for one in read:
         if isinstance(one, Item) or not checks or one.check in checks:

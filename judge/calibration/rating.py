@@ -51,15 +51,18 @@ def profile_of(
         labels=labels_by_key(rubric, held_out),
         measures={
             name: plain(getattr(final, name))
-            for name in ("accuracy", "kappa", "auc", "calibration_error")
+            for name in ("accuracy", "kappa", "auc", "calibration_error", *_ordinal(final))
         },
     )
 
 
+def _ordinal(final: Measures) -> Sequence[str]:
+    return () if final.weighted_kappa is None else ("weighted_kappa", "spearman")
+
+
 def should_pass(rubric: Rubric, subject: Subject, answer: str) -> bool:
     """Whether a record with this answer passes the rubric's check."""
-    assert rubric.verdict is not None, "a judging rubric has a verdict rule"
-    return answer == rubric.verdict.expected(subject.label)
+    return answer in rubric.passing(subject.label)
 
 
 def rates(rubric: Rubric, held_out: Sequence[Judged]) -> Rates:

@@ -29,6 +29,7 @@ COMMANDS = {
     "score": "Score answers that are at hand.",
     "compare": "Say how two runs differ on the same items.",
     "report": "Make a page of judged records, for people.",
+    "export": "Write judged records as CSV, Parquet, JUnit XML or Markdown.",
     "audit": "Say how often hostile text turns a judge's verdict.",
     "cache": "Look after the replies on disk.",
     "models": "Fetch and find local models.",

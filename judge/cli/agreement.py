@@ -109,7 +109,14 @@ def command(
 
 def _show(report: Agreement) -> None:
     """Print the tables of each check."""
-    kappas = {"Fleiss κ": "fleiss", "pairwise": "pairwise", "α": "alpha", "Cohen κ": "cohen"}
+    kappas = {
+        "Fleiss κ": "fleiss",
+        "pairwise": "pairwise",
+        "α": "alpha",
+        "Cohen κ": "cohen",
+        "weighted κ": "weighted",
+        "Spearman ρ": "spearman",
+    }
     for check in report.checks:
         rows = {"all": check.overall, **check.groups}
         shown = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,7 +56,8 @@ Sample = Annotated[
 
 
 @opt.with_settings(
-    "model", "check", "rubric", "method", "votes", "per_value", "temperature", "seed", LIMITS, CACHE
+    *("model", "check", "rubric", "map", "method", "votes", "per_value", "temperature", "seed"),
+    *(LIMITS, CACHE),
 )
 def command(
     settings: Settings,
@@ -90,6 +92,8 @@ def command(
     refuse_folder("-o", out, overwrite)
     settings = settings.model_copy(update={"profile": "none", "check": ()})
     announce(settings, quiet=quiet)
+    # As Ctrl-C does, so that the end is told.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with steps("items", quiet=quiet) as told:
             found = calibrate(

@@ -1,4 +1,4 @@
-"""`judge compare`: two runs on the same items, with paired differences."""
+"""`judge compare`: runs on the same items, with paired differences."""
 
 from __future__ import annotations
 
@@ -9,42 +9,58 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import say, tell
+from judge.errors import UsageError
 
 EPILOG = """\b
 Examples:
   judge compare small.jsonl large.jsonl
   judge compare before.jsonl after.jsonl
+  judge compare small.jsonl large.jsonl people.jsonl         a column for each
   judge compare a.jsonl b.jsonl --json | jq '.rows[] | {condition, "B - A"}'
 
 Items are paired by id and condition, records without an id by their content. What only one run
-has, or scored, is counted and left out.
+has, or scored, is counted and left out. Answers of people or of a model that ran elsewhere become
+a run by judge score BENCHMARK ANSWERS GOLD -o RUN.
 """
 
-First = Annotated[
-    str,
-    typer.Argument(metavar="RUN_A", help="Output of judge evaluate or validate; - reads stdin."),
+Runs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN_A RUN_B...",
+        help="Outputs of judge evaluate, score or validate, of the same items; - reads stdin.",
+    ),
 ]
-Second = Annotated[str, typer.Argument(metavar="RUN_B", help="Another one, of the same items.")]
 
 
-def command(first: First, second: Second, as_json: opt.Json = False) -> None:
-    """Say how much better run B is than run A on the items that both have.
+def command(runs: Runs, as_json: opt.Json = False) -> None:
+    """Say how much better runs are than the first, on the items that they share.
 
-    Differences come with paired bootstrap intervals; where scores are right or wrong, McNemar's
-    exact test comes beside them. The table goes to standard output, notes to standard error.
+    Of three runs or more each is a column of scores, over the items that all have. Differences come
+    with paired bootstrap intervals; where scores are right or wrong, McNemar's exact test comes
+    beside them. Tables go to standard output, notes to standard error.
     """
     opt.need_calibrate("judge compare")
     from judge.evaluation.comparing import compare
 
-    found = compare(first, second)
+    if len(runs) < 2:
+        raise UsageError("judge compare: name two runs at least, RUN_A RUN_B")
+    found = compare(runs)
     if as_json:
         say(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
     else:
         from judge.cli.tables import print_results
 
-        say(f"{found.made_by}\nA: {first}\nB: {second}")
-        told = "{both} items in both, {only_a} only in A, {only_b} only in B\n"
-        say(told.format_map(found.items))
-        print_results([found.table])
+        say(
+            "\n".join(
+                [found.made_by, *(f"{name}: {source}" for name, source in found.runs.items())]
+            )
+        )
+        if len(runs) == 2:
+            told = "{both} items in both, {only_a} only in A, {only_b} only in B\n"
+            say(told.format_map(found.items))
+        else:
+            each = ", ".join(f"{found.items[name]} in {name}" for name in found.runs)
+            say(f"{found.items['all']} items in all runs; {each}\n")
+        print_results(found.tables)
     for note in found.notes:
         tell(note)

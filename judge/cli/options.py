@@ -37,6 +37,15 @@ Sample = Annotated[
     int | None,
     typer.Option(min=1, help="N drawn at random with --seed.", rich_help_panel=_INPUT),
 ]
+By = Annotated[
+    str | None,
+    typer.Option(
+        help="Spread --sample over the values of this field: N in all, as many of each as there "
+        "are, drawn with --seed.",
+        metavar="FIELD",
+        rich_help_panel=_INPUT,
+    ),
+]
 Out = Annotated[
     Path | None, typer.Option("-o", "--out", help="Write here instead of standard output.")
 ]

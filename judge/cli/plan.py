@@ -28,6 +28,7 @@ def command(
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
+    by: opt.By = None,
 ) -> None:
     """Estimate calls, tokens and cost of a validation.
 
@@ -37,7 +38,7 @@ def command(
     from judge.run.job import Job
     from judge.run.plan import plan
 
-    job = Job(sources, format=format, limit=limit, sample=sample, sample_seed=settings.seed)
+    job = Job(sources, format=format, limit=limit, sample=sample, sample_seed=settings.seed, by=by)
     show_plan(plan(job, settings), "check", "records")
 
 

@@ -7,14 +7,13 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from itertools import zip_longest
+from shutil import get_terminal_size
 
 import typer
+from rich.cells import cell_len
 
 from judge.redact import printable, redacted
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "magenta"}
 _GAP = 2
@@ -89,32 +88,30 @@ def shortened(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[:most]}…"
 
 
-def _printer(err: bool) -> Console:
-    """Prints in the columns of the terminal (or of $COLUMNS), in 80 where there is none."""
-    from shutil import get_terminal_size
-
-    from rich.console import Console
-
+def columns(*, err: bool = False) -> int:
+    """The columns of the terminal (or $COLUMNS), 80 where there is none."""
     stream = sys.stderr if err else sys.stdout
-    wide = get_terminal_size((80, 24)).columns if stream and stream.isatty() else 80
-    return Console(stderr=err, width=wide, highlight=False)
+    return get_terminal_size((80, 24)).columns if stream and stream.isatty() else 80
+
+
+def _folded(text: str, wide: int, indent: str = "") -> list[str]:
+    """The words of a text in lines of at most so many columns, from the second on indented."""
+    parts: list[str] = []
+    for word in text.split():
+        if parts and cell_len(longer := f"{parts[-1]} {word}") <= wide:
+            parts[-1] = longer
+        else:
+            parts.append(indent * bool(parts) + word)
+    return parts or [""]
 
 
 def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
     """Print lines folded to the columns there are, the later parts of each indented."""
-    from rich.cells import cell_len
-
-    wide = _printer(err).width
+    wide = columns(err=err)
     for line in map(printable, lines):
         indent = " " * (len(line) - len(line.lstrip()))
-        parts = [line] if cell_len(line) <= wide else list[str]()
-        for word in () if parts else line.split():
-            if parts and cell_len(longer := f"{parts[-1]} {word}") <= wide:
-                parts[-1] = longer
-            else:
-                parts.append(indent + "  " * bool(parts) + word)
-        for part in parts:
-            typer.echo(part.rstrip(), err=err)
+        for part in [line] if cell_len(line) <= wide else _folded(line, wide - len(indent), "  "):
+            typer.echo((part if part is line else indent + part).rstrip(), err=err)
 
 
 def print_table(
@@ -139,34 +136,43 @@ def print_table(
         notes: lines below the table.
         err: print on standard error.
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.cells import cell_len
-    from rich.table import Table
-    from rich.text import Text
-
-    printer = _printer(err)
-    columns = [
+    by_column = [
         [" ".join(printable(c).split()) for c in one] for one in zip(heads, *rows, strict=True)
     ]
     worded = {*range(labels), *(heads.index(name) for name in text)}
     least = []
-    for n, (head, *below) in enumerate(columns):
+    for n, (head, *below) in enumerate(by_column):
         # The narrowest that a column may be: its longest word or, of numbers, its longest cell.
         whole = " ".join(below).split() if n in worded else below
         least.append(max(map(cell_len, (*head.split(), *whole)), default=0))
     print_lines([title] if title else [], err=err)
-    for shown in _pieces(least, labels, printer.width):
-        most = [max(map(cell_len, columns[n])) for n in shown]
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-        table.header_style = ""
-        widths = _widths([least[n] for n in shown], most, printer.width)
-        for n, size in zip(shown, widths, strict=True):
-            side: Literal["left", "right"] = "left" if n in worded else "right"
-            table.add_column(Text(columns[n][0]), width=size, overflow="fold", justify=side)
-        for row in zip(*(columns[n][1:] for n in shown), strict=True):
-            table.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in row))
-        printer.print(table)
+    wide = columns(err=err)
+    for shown in _pieces(least, labels, wide):
+        most = [max(map(cell_len, by_column[n])) for n in shown]
+        widths = _widths([least[n] for n in shown], most, wide)
+        for number, row in enumerate(zip(*(by_column[n] for n in shown), strict=True)):
+            cells = [_folded(cell, size) for cell, size in zip(row, widths, strict=True)]
+            for parts in zip_longest(*cells, fillvalue=""):
+                padded = [
+                    _padded(part, size, right=n not in worded, coloured=number > 0)
+                    for n, part, size in zip(shown, parts, widths, strict=True)
+                ]
+                typer.echo((" " * _GAP).join(padded).rstrip(), err=err)
+            if not number:
+                typer.echo("─" * (sum(widths) + _GAP * (len(widths) - 1)), err=err)
     print_lines(notes, err=err)
+
+
+def _padded(text: str, size: int, *, right: bool, coloured: bool) -> str:
+    blanks = " " * (size - cell_len(text))
+    told = coloured_word(text) if coloured else text
+    return blanks + told if right else told + blanks
+
+
+def coloured_word(word: str) -> str:
+    """The name of a verdict in its colour, which typer leaves out where there is no terminal."""
+    colour = None if os.environ.get("NO_COLOR") else _COLOURS.get(word)
+    return typer.style(word, fg=colour) if colour else word
 
 
 def _pieces(least: Sequence[int], labels: int, wide: int) -> Iterator[list[int]]:

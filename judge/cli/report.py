@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import counted, nothing, tell
 from judge.errors import Exit
+
+if TYPE_CHECKING:
+    from judge.report.files import Lines
 
 EPILOG = """\b
 Examples:
@@ -21,18 +25,20 @@ The page is one file without scripts, and asks nothing of any network.
 Exit code 3: some lines were not written by judge validate, and count for nothing.
 """
 
+Judged = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[OUT]...",
+        help="What `judge validate` wrote, also .gz and .zst; - reads stdin.",
+        show_default=False,
+    ),
+]
+
 
 def command(
     context: typer.Context,
     out: Annotated[Path, typer.Option("-o", "--out", help="Write the page here.")],
-    inputs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[OUT]...",
-            help="What `judge validate` wrote, also .gz and .zst; - reads stdin.",
-            show_default=False,
-        ),
-    ] = None,
+    inputs: Judged = None,
     overwrite: opt.Overwrite = False,
     limit: Annotated[
         int, typer.Option(min=0, help="Show the first N records of each verdict; all count.")
@@ -45,16 +51,27 @@ def command(
     word. Nothing that stands in a record can act on the page.
     """
     sources = opt.inputs_or_stdin(inputs, context)
-    from judge.report.page import publish
+    from judge.report.files import Lines, writing
+    from judge.report.page import render
+    from judge.run.output import read_description
 
-    made = publish(sources, out, overwrite=overwrite, limit=limit)
+    runs = {k: v for one in sources for k, v in read_description(Path(one)).items()}
+    with writing(out, sources, overwrite=overwrite) as file:
+        lines = Lines.of(sources)
+        page, made = render(lines, limit=limit, described=runs)
+        file.write(page.encode())
+    shown = ", ".join(f"{row.shown} of {row.count} {row.verdict}" for row in made.rows)
+    told = f"{counted(made.lines, 'record')}; shown: {shown or 'none'}"
+    end_of_lines(lines, sources, f"wrote {out}: {told}", quiet=quiet)
+
+
+def end_of_lines(lines: Lines, sources: Sequence[str], told: str, *, quiet: bool) -> None:
+    """Say what was written, and which lines counted for nothing; exit with 3 where any did."""
     if not quiet:
-        shown = ", ".join(f"{row.shown} of {row.count} {row.verdict}" for row in made.rows)
-        records = counted(made.lines, "record")
-        tell(f"wrote {out}: {records}; shown: {shown or 'none'}")
-        if not made.lines:
+        tell(told)
+        if not lines.judged:
             tell(nothing(sources))
-    if made.foreign:
-        told = f"{counted(made.foreign, 'line')} could not be read as output of judge validate"
-        tell(f"{told}, the first: {made.first_foreign}")
+    if lines.foreign:
+        foreign = f"{counted(lines.foreign, 'line')} could not be read as output of judge validate"
+        tell(f"{foreign}, the first: {lines.first_foreign}")
         raise typer.Exit(int(Exit.INCOMPLETE))

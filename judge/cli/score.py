@@ -11,12 +11,15 @@ from judge.cli import options as opt
 from judge.cli.evaluate import Condition, Name
 from judge.cli.printing import tell
 from judge.cli.tables import Folder, hand_over, refuse_folder
+from judge.errors import UsageError
 from judge.settings import Settings
 
 EPILOG = """\b
 Examples:
   judge score normad answers.jsonl normad.csv --condition country
   judge score normad answers.jsonl          what judge evaluate -o wrote
+  judge score cali people.jsonl data.tsv -o people.scored.jsonl
+  judge compare model.jsonl people.scored.jsonl
 
 ANSWERS holds a line for each item: its `id` (as judge evaluate writes it, or the row's with one
 --condition) and its `answer`, null where there is no readable one. GOLD are the benchmark's files.
@@ -26,16 +29,21 @@ Extracted values have no rule: judge validate credits them (workflow extraction)
 _NAMED = 5
 
 Answers = Annotated[str, typer.Argument(metavar="ANSWERS", help="What was answered, by id.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("-o", "--out", help="Write scored lines, as judge evaluate does, for compare."),
+]
 Gold = Annotated[list[str] | None, typer.Argument(metavar="[GOLD]...", help="What is right.")]
 
 
-@opt.with_settings("seed")
+@opt.with_settings("seed", "map", map="Read this column of ANSWERS as NAME, as in answer=label.")
 def command(
     settings: Settings,
     name: Name,
     answers: Answers,
     gold: Gold = None,
     as_json: opt.Json = False,
+    out: Out = None,
     tables: Folder = None,
     condition: Condition = None,
     overwrite: opt.Overwrite = False,
@@ -43,14 +51,17 @@ def command(
     """Score answers that are at hand by a paper's benchmark, and print the paper's tables."""
     opt.need_calibrate("judge score")
     refuse_folder("--tables", tables, overwrite)
+    if out is not None and out.exists() and not overwrite:
+        raise UsageError(f"-o {out}: is there already; name another file, or --overwrite")
     from judge.evaluation.benchmark import choices_of, load_benchmark
-    from judge.evaluation.results import scored
+    from judge.evaluation.results import scored, write_scored
     from judge.evaluation.tables import tables_of
 
     benchmark = load_benchmark(name)
-    found = scored(
-        benchmark, answers, gold or (), choices_of(benchmark, condition or (), settings.seed)
-    )
+    choices = choices_of(benchmark, condition or (), settings.seed)
+    found = scored(benchmark, answers, gold or (), choices, settings.columns)
+    if out is not None:
+        write_scored(out, benchmark, found.results)
     made = tables_of(benchmark, found.results)
     hand_over(made, tables, as_json=as_json, benchmark=name, model=Path(answers).name)
     for ids, what in (

@@ -53,12 +53,13 @@ def announce(settings: Settings, *, quiet: bool) -> None:
         fetch(name)
     if quiet:
         return
-    kappas = {check: j[0].measures["kappa"]["value"] for check, j in shipped().judges.items()}
-    told = [f"{c} {'–' if k is None else format(k, '.2f')}" for c, k in sorted(kappas.items())]
-    tell(
-        f"no --model named; {DEFAULT_MODEL} judges, a 1.5B model; kappa with labels "
-        f"(docs/calibration.md): {', '.join(told)}"
-    )
+    kappas = [judges[0].measures["kappa"]["value"] for judges in shipped().judges.values()]
+    known = [kappa for kappa in kappas if kappa is not None]
+    own = settings.ask is not None or settings.rubric
+    trust = f"kappa with labels {min(known):.2f} to {max(known):.2f} by check"
+    if own:
+        trust = "your own question is not calibrated: judge calibrate LABELS says how far to trust"
+    tell(f"no --model named; {DEFAULT_MODEL}, a 1.5B model, judges; {trust} (docs/calibration.md)")
 
 
 def print_summary(
@@ -72,6 +73,7 @@ def print_summary(
         rows = [[name, *(str(row.get(c) or "") for c in columns)] for name, row in counts]
         print_table(["check", *columns], rows, err=True)
     told = [*_rates(summary)]
+    told += _answered(summary)
     if held is not None:
         empty = "" if summary.records else " (there is no record)"
         told.append(f"gate {fail_under}: {'holds' if held else 'does not hold'}{empty}")
@@ -149,6 +151,18 @@ def _rates(summary: Summary) -> Iterator[str]:
         )
 
 
+def _answered(summary: Summary) -> Iterator[str]:
+    """The mean score of each check that has scores; how often each label was the answer."""
+    for name in summary.scores:
+        mean = summary.mean_score(name)
+        between = "" if mean.low is None else f", 95 % interval {mean.low:.2f} to {mean.high:.2f}"
+        yield f"{name}: mean score {mean.value:.2f}{between} ({mean.n} of {mean.of} scored)"
+    for name, counts in summary.answers.items():
+        told = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items()))
+        made = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]
+        yield f"{name}: {told} ({counts.total()} of {made} answered)"
+
+
 def _failures(summary: Summary) -> Iterator[str]:
     """The first records that failed: id, check, quote and the judge's reason."""
     if summary.failures:
@@ -161,12 +175,11 @@ def _failures(summary: Summary) -> Iterator[str]:
 def _why(judgement: Mapping[str, Any]) -> str:
     """The check that a record failed, with the quote and the reason that stand against it."""
     read = Judgement.model_validate(judgement)
-    for check in read.checks:
-        for finding in check.bearing() if check.verdict is Verdict.FAIL else ():
-            if finding.verdict is Verdict.FAIL and (finding.quote or finding.reason):
-                quote = f"“{finding.quote}”" if finding.quote else None
-                return f"{check.name}: " + " – ".join(filter(None, (quote, finding.reason)))
-    return read.reason or ""
+    check, finding = read.deciding
+    if check is None or finding is None:
+        return read.reason or ""
+    quote = f"“{finding.quote}”" if finding.quote else None
+    return f"{check.name}: " + " – ".join(filter(None, (quote, finding.reason)))
 
 
 def troubles(summary: Summary) -> list[str]:

@@ -171,6 +171,8 @@ def _row(measures: Measures) -> dict[str, str]:
         "AUC": measures.auc,
         "calibration error": measures.calibration_error,
     }
+    if measures.weighted_kappa is not None and measures.spearman is not None:
+        shown |= {"weighted κ": measures.weighted_kappa, "Spearman ρ": measures.spearman}
     answered = {"answered": f"{measures.accuracy.n} of {measures.items}"}
     return answered | {name: str(one) for name, one in shown.items()}
 

@@ -56,6 +56,7 @@ def command(
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
+    by: opt.By = None,
 ) -> None:
     """Judge records and write each back with its verdict and evidence.
 
@@ -80,6 +81,7 @@ def command(
         limit=limit,
         sample=sample,
         sample_seed=settings.seed,
+        by=by,
         review=review,
         summary=summary,
     )

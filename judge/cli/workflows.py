@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from judge.cli.printing import print_table
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
@@ -17,9 +19,12 @@ def list_() -> None:
     """
     from judge.run.workflows import load_workflow, workflow_names
 
-    for name in workflow_names():
-        workflow = load_workflow(name)
-        typer.echo(f"{name}\t{workflow.title}\t{', '.join((*workflow.checks, *workflow.counted))}")
+    rows = [
+        (name, one.title, ", ".join((*one.checks, *one.counted)))
+        for name, one in zip(workflow_names(), map(load_workflow, workflow_names()), strict=True)
+    ]
+    heads = ("name", "what for", "checks")
+    print_table(heads, rows, text=heads[1:])
 
 
 @app.command()

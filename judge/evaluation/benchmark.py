@@ -150,4 +150,4 @@ def choices_of(benchmark: Benchmark, conditions: Sequence[str] = (), seed: int =
         told = ", ".join(benchmark.conditions)
         raise UsageError(f"--condition {unknown[0]}: {benchmark.name} has {told}")
     taken = tuple(name for name in benchmark.conditions if not conditions or name in conditions)
-    return Choices(taken, seed, taken != benchmark.conditions)
+    return Choices(taken, seed, bool(conditions))

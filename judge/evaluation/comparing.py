@@ -1,4 +1,4 @@
-"""Two runs on the same items: which is better, by how much, and could that be chance?
+"""Runs on the same items: which is better, by how much, and could that be chance?
 
 Runs are output lines of `judge evaluate` or `judge validate`. Items of `judge evaluate` are paired
 by id (which holds the condition), records by their id, else by the hash of their own content as it
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from string import ascii_uppercase
 from typing import Any
 
 from judge.errors import UsageError
@@ -63,73 +64,129 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs compared: how they are paired, the table, and what is to be known of it."""
+    """Runs compared, by the letters A, B, C: how their items are paired, the tables, and notes."""
 
     made_by: str
+    runs: Mapping[str, str]
     items: Mapping[str, int]
-    table: Table
+    tables: Sequence[Table]
     notes: Sequence[str]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        told = self.table.as_json()
-        notes = [*self.table.notes, *self.notes]
-        return {"made_by": self.made_by, "items": dict(self.items), **told, "notes": notes}
+        """Plain JSON; the table of two runs stands beside the other keys."""
+        told: dict[str, Any] = {"made_by": self.made_by, "items": dict(self.items)}
+        tables = [table.as_json() for table in self.tables]
+        if len(tables) == 1:
+            return {**told, **tables[0], "notes": [*tables[0]["notes"], *self.notes]}
+        return {**told, "runs": dict(self.runs), "tables": tables, "notes": list(self.notes)}
 
 
-def compare(first: str, second: str) -> Comparison:
-    """Compare two runs, each a file or `-`, on the items that are in both.
+_NOTE = "Intervals draw items of one row of the source together; McNemar's test takes each alone."
+
+
+def compare(sources: Sequence[str]) -> Comparison:
+    """Compare two runs or more, each a file or `-`, on the items that they share.
+
+    Two make one table of their differences. Of more, every run is a column of scores over the items
+    that all have scored, and a second table holds each against the first.
 
     An answer that was refused or cannot be read is not right; one without a reply or a score is
-    left out with its partner. Of verdicts only pass and fail count. Differences come with a paired
+    left out with its partners. Of verdicts only pass and fail count. Differences come with a paired
     bootstrap over rows of the source; where all scores are 0 and 1, McNemar's exact test (McNemar
-    1947) is made, and its p-values are adjusted (Holm 1979) over the conditions or checks.
+    1947) is made, and its p-values are adjusted (Holm 1979) over conditions or checks, and runs.
 
     Raises:
-        UsageError: a file is no run, the runs are of different benchmarks or workflows, no item is
-            in both, or an item's gold differs.
+        UsageError: a file is no run, the runs are of different benchmarks or workflows, two share
+            no item, or an item's gold differs.
     """
-    if first == second == "-":
+    if sources.count("-") > 1:
         raise UsageError("standard input can be one run, not both")
-    a, b = read_run(first), read_run(second)
-    pairs = [(entry, b.entries[key]) for key, entry in a.entries.items() if key in b.entries]
-    if a.made_by != b.made_by:
-        raise UsageError(f"{first} is of {a.made_by}, {second} of {b.made_by}")
-    if not pairs:
-        raise UsageError(f"no item is in both {first} and {second}: nothing can be compared")
-    for one, other in pairs:
-        if one.gold != other.gold:
-            golds = f"{clip(one.gold)} in {first} and {clip(other.gold)} in {second}"
-            raise UsageError(f"{one.name}: gold is {golds}: not asked the same")
-    shared = [name for name in a.series() if name in b.series()]
-    series = {name: _marked(pairs, name) for name in shared}
-    if a.evaluated and len(shared) > 1:
-        series[OVERALL] = [marked for found in series.values() for marked in found]
-    rows = [_Compared(name, marked) for name, marked in series.items()]
+    if len(sources) > len(ascii_uppercase):
+        raise UsageError(f"{len(sources)} runs: {len(ascii_uppercase)} can be compared at most")
+    first, *others = (read_run(source) for source in sources)
+    runs = dict(zip(ascii_uppercase, (first, *others), strict=False))
+    beside = {name: _beside(first, run, name) for name, run in runs.items() if run is not first}
     # The rows over all conditions, and over records, sum the others up: each is one test.
+    rows = [row for found in beside.values() for row in found]
     family = [row for row in rows if row.p is not None and row.series not in (OVERALL, RECORD)]
     for row, p in zip(family, holm([row.p or 0.0 for row in family]), strict=True):
         row.cells["Holm p"] = f"{p:.3g}"
-    head = "condition" if a.evaluated else "verdict of"
-    cells = [Row((row.series,), row.cells) for row in rows]
-    title = "A and B on the same items (95 % intervals)"
-    note = (
-        "Intervals draw items of one row of the source together; McNemar's test takes each alone."
-    )
-    both = len(pairs)
-    return Comparison(
-        made_by=a.made_by,
-        items={"both": both, "only_a": len(a.entries) - both, "only_b": len(b.entries) - both},
-        table=Table("comparison", title, (head,), rows=cells, notes=(note,)),
-        notes=list(_notes(a, b, rows)),
+    notes = (note for name, some in beside.items() for note in _notes(runs, name, some))
+    shared = [key for key in first.entries if all(key in run.entries for run in others)]
+    head = "condition" if first.evaluated else "verdict of"
+    if len(others) == 1:
+        items = {"both": len(shared)} | {
+            f"only_{name.lower()}": len(run.entries) - len(shared) for name, run in runs.items()
+        }
+        cells = [Row((row.series,), row.cells) for row in rows]
+        title = "A and B on the same items (95 % intervals)"
+        tables = [Table("comparison", title, (head,), cells, (_NOTE,))]
+    else:
+        items = {"all": len(shared)} | {name: len(run.entries) for name, run in runs.items()}
+        tables = [_scores(runs, shared, head), _differences(beside, head)]
+    told = {name: run.source for name, run in runs.items()}
+    return Comparison(first.made_by, told, items, tables, list(dict.fromkeys(notes)))
+
+
+def _beside(a: Run, b: Run, name: str) -> list[_Compared]:
+    """The rows of a run, by its letter, beside the first."""
+    pairs = [(entry, b.entries[key]) for key, entry in a.entries.items() if key in b.entries]
+    if a.made_by != b.made_by:
+        raise UsageError(f"{a.source} is of {a.made_by}, {b.source} of {b.made_by}")
+    if not pairs:
+        raise UsageError(f"no item is in both {a.source} and {b.source}: nothing can be compared")
+    for one, other in pairs:
+        if one.gold != other.gold:
+            golds = f"{clip(one.gold)} in {a.source} and {clip(other.gold)} in {b.source}"
+            raise UsageError(f"{one.name}: gold is {golds}: not asked the same")
+    series = {shared: _marked(pairs, shared) for shared in a.series() if shared in b.series()}
+    if a.evaluated and len(series) > 1:
+        series[OVERALL] = [marked for found in series.values() for marked in found]
+    return [_Compared(shared, marked, name) for shared, marked in series.items()]
+
+
+def _scores(runs: Mapping[str, Run], shared: Sequence[tuple[str, int]], head: str) -> Table:
+    """Every run as a column: its mean score over the items that all have scored."""
+    rows = []
+    for name in runs["A"].series():
+        held = [key for key in shared if any(name in r.entries[key].marks for r in runs.values())]
+        columns = [
+            _scored([run.entries[key].marks.get(name, ABSENT) for key in held])
+            for run in runs.values()
+        ]
+        marks = zip(held, zip(*columns, strict=True), strict=True)
+        kept = [(key, some) for key, some in marks if all(isinstance(one, float) for one in some)]
+        resamples = Resamples([runs["A"].entries[key].cluster for key, _ in kept])
+        found = zip(*(some for _, some in kept), strict=True) if kept else ((),) * len(runs)
+        of = len(held)
+        cells: dict[str, Cell] = {"pairs": len(kept), "of": of}
+        for run, scores in zip(runs, found, strict=True):
+            numbers = [one for one in scores if isinstance(one, float)]
+            cells[run] = replace(share_estimate(numbers, resamples), of=of)
+        rows.append(Row((name,), cells))
+    return Table("scores", "Mean scores on the items that all have (95 % intervals)", (head,), rows)
+
+
+def _differences(beside: Mapping[str, Sequence[_Compared]], head: str) -> Table:
+    shown = ("pairs", "of", "B - A", "McNemar p", "Holm p")
+    rows = [
+        Row((name, row.series), {c.replace("B -", "run -"): row.cells.get(c) for c in shown})
+        for name, some in beside.items()
+        for row in some
+    ]
+    return Table(
+        "differences", "Each run less A, on the items of both", ("run", head), rows, (_NOTE,)
     )
 
 
-def _notes(a: Run, b: Run, rows: Sequence[_Compared]) -> Iterator[str]:
-    for name, run, other in (("A", a, b), ("B", b, a)):
+def _notes(runs: Mapping[str, Run], name: str, rows: Sequence[_Compared]) -> Iterator[str]:
+    a, b = runs["A"], runs[name]
+    for letter, run, other in (("A", a, b), (name, b, a)):
         if run.faulty:
-            yield f"{run.faulty} lines of {name} are about input that could not be read: no items"
-        yield from (f"{one} is only in {name}" for one in run.series() if one not in other.series())
+            yield f"{run.faulty} lines of {letter} are about input that could not be read: no items"
+        yield from (
+            f"{one} is only in {letter}" for one in run.series() if one not in other.series()
+        )
     for row in rows:
         if row.left_out:
             told = ", ".join(f"{count} {reason}" for reason, count in row.left_out.items())
@@ -234,9 +291,9 @@ def _scored(marks: Sequence[Mark]) -> list[Mark]:
 
 
 class _Compared:
-    """A row of the table: its cells, McNemar's p, and how many pairs are left out and why."""
+    """A run beside A in one series: cells, McNemar's p, how many pairs are left out and why."""
 
-    def __init__(self, series: str, marked: Marked) -> None:
+    def __init__(self, series: str, marked: Marked, name: str) -> None:
         self.series = series
         self.left_out: Counter[str] = Counter()
         kept: list[tuple[str, float, float]] = []
@@ -244,7 +301,7 @@ class _Compared:
             if isinstance(one, float) and isinstance(two, float):
                 kept.append((entry.cluster, one, two))
             else:
-                sides = zip("AB", (one, two), strict=True)
+                sides = zip(("A", name), (one, two), strict=True)
                 why = [f"{mark} in {run}" for run, mark in sides if isinstance(mark, str)]
                 self.left_out[" and ".join(why)] += 1
         first, second = [one for _, one, _ in kept], [two for _, _, two in kept]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from judge.errors import UsageError
 from judge.evaluation.benchmark import Result
-from judge.evaluation.tables import Cell, Sample, Table, group_table
+from judge.evaluation.tables import Cell, Row, Sample, Table
 from judge.records import read
 from judge.stats.bleu import symmetric_bleu
 from judge.stats.bootstrap import Resamples, mean_estimate
@@ -60,6 +60,7 @@ _WORD = re.compile(
 _QUOTES = str.maketrans({"’": "'", "‘": "'"})
 
 _HEADS = ("condition", "identities")
+_LEFT_OUT = "Items without an answer, and answers without a word, are left out elsewhere."
 _RULE = (
     "Variance by appendix B.1; BLEU between two outputs, in both directions; tau-c of the two "
     "orders, countries' distances over the values that both have, scaled up."
@@ -211,6 +212,11 @@ class Study:
         """Each concept's value of a measure."""
         return [one[metric][measure] for one in self.concepts]
 
+    def counts(self) -> dict[str, Cell]:
+        """What came of the items, and of how many nationalities and concepts they are."""
+        size = {"nationalities": len(self.identities), "concepts": len(self.concepts)}
+        return {**Sample(self.results).counts(), **size}
+
     def culture_notes(self) -> Iterator[str]:
         for culture, file in FILES.items():
             count, of = self.matched.get(culture), len(self.identities)
@@ -300,60 +306,53 @@ def tables(results: Sequence[Result]) -> list[Table]:
         groups[fields["condition"], fields["kind"], fields["data"]].append(result)
     studies = [Study(*key, some) for key, some in groups.items()]
     by_metric = [(study, metric) for study in studies for metric in METRICS]
+    replies = [Row(study.labels, study.counts()) for study in studies]
     variance = [
-        ((*study.labels, metric, side), study.values(metric, side))
+        Row((*study.labels, metric, side), _mean(study.values(metric, side)))
         for study, metric in by_metric
         for side in SIDES
     ]
+    anova = [Row((*study.labels, metric), _anova(study, metric)) for study, metric in by_metric]
+    words = [
+        Row((*study.labels, *key), {"words": ", ".join(word for word, _ in best)})
+        for study in studies
+        for key, best in study.words.items()
+    ]
     tau = [
-        ((*study.labels, culture, metric), study.values(metric, culture))
+        Row((*study.labels, culture, metric), _mean(study.values(metric, culture)))
         for study, metric in by_metric
         for culture in study.matched
     ]
+    about_culture = [note for study in studies for note in study.culture_notes()]
     return [
-        group_table(
-            "eecc-replies",
-            "EECC: outputs that were asked for",
-            _HEADS,
-            [(study.labels, study) for study in studies],
-            lambda study: {
-                **Sample(study.results).counts(),
-                "nationalities": len(study.identities),
-                "concepts": len(study.concepts),
-            },
-            notes=("Items without an answer, and answers without a word, are left out elsewhere.",),
-        ),
-        group_table(
+        Table("eecc-replies", "EECC: outputs that were asked for", _HEADS, replies, (_LEFT_OUT,)),
+        Table(
             "eecc-variance",
             "EECC: lexical variance across and within nationalities (figure 1)",
             (*_HEADS, "metric", "variance"),
             variance,
-            _mean,
-            notes=(_RULE, _OVER_CONCEPTS),
+            (_RULE, _OVER_CONCEPTS),
         ),
-        group_table(
+        Table(
             "eecc-anova",
             "EECC: variance within against across nationalities, one-way ANOVA (table 3)",
             (*_HEADS, "metric"),
-            [((*study.labels, metric), (study, metric)) for study, metric in by_metric],
-            lambda part: _anova(*part),
-            notes=(_RULE, _FEWER),
+            anova,
+            (_RULE, _FEWER),
         ),
-        group_table(
+        Table(
             "eecc-words",
             "EECC: the 15 words of highest TF-IDF (tables 1 and 2)",
             (*_HEADS, "topic", "nationality"),
-            [((*one.labels, *key), best) for one in studies for key, best in one.words.items()],
-            lambda best: {"words": ", ".join(word for word, _ in best)},
-            notes=(_WORDS,),
+            words,
+            (_WORDS,),
         ),
-        group_table(
+        Table(
             "eecc-tau",
             "EECC: Kendall's tau-c of text and cultural values, over countries (figure 2)",
             (*_HEADS, "values", "metric"),
             tau,
-            _mean,
-            notes=(_RULE, _OVER_CONCEPTS, _ABOVE, *(n for s in studies for n in s.culture_notes())),
+            (_RULE, _OVER_CONCEPTS, _ABOVE, *about_culture),
         ),
     ]
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 from judge import __version__
@@ -87,19 +88,23 @@ def items_of(job: Job, benchmark: Benchmark, choices: Choices) -> Iterator[Item]
     """
     found = benchmark.items(job.inputs, choices)
     if choices.chosen:
-        found = _served(list(found), job, choices)
+        found = _served(found, job, choices)
     return taken(among(job, found), job.limit, job.sample, job.sample_seed)
 
 
-def _served(items: Sequence[Item], job: Job, choices: Choices) -> Iterator[Item]:
-    served = {item.fields["condition"] for item in items if item.fields is not None}
-    for name in choices.conditions:
-        if name not in served:
-            fault = next((item for item in items if item.problem is not None), None)
-            why = fault and fault.problem and f": line {fault.line}: {fault.problem.message}"
-            sources = ", ".join(job.inputs)
-            raise UsageError(f"--condition {name}: no line of {sources} serves it{why or ''}")
-    return iter(items)
+def _served(items: Iterator[Item], job: Job, choices: Choices) -> Iterator[Item]:
+    """The items; those up to the first of the last condition to be served are held meanwhile."""
+    missing, held = set(choices.conditions), []
+    for item in items:
+        held.append(item)
+        missing.discard((item.fields or {}).get("condition"))
+        if not missing:
+            return chain(held, items)
+    name = next(name for name in choices.conditions if name in missing)
+    fault = next((item for item in held if item.problem is not None), None)
+    why = fault and fault.problem and f": line {fault.line}: {fault.problem.message}"
+    sources = ", ".join(job.inputs)
+    raise UsageError(f"--condition {name}: no line of {sources} serves it{why or ''}")
 
 
 def sampling_of(settings: Settings, benchmark: Benchmark) -> Sampling:

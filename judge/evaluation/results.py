@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from judge.errors import UsageError
+from judge import __version__
+from judge.errors import UsageError, why_unread
 from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
-from judge.records import RESERVED, Item, read
+from judge.records import RESERVED, Item, read, renamed
 from judge.records.base import clip
 from judge.records.fields import LabelError, id_text
-from judge.run.fingerprint import Mark
+from judge.run.fingerprint import Mark, fingerprint
 from judge.run.lines import Line, written
+from judge.run.output import write_whole
 from judge.verdict import Verdict
 
 _RESULT = TypeAdapter(Result)
@@ -118,19 +122,26 @@ class Scored:
     unasked: int = 0
 
 
-def scored(benchmark: Benchmark, answers: str, gold: Sequence[str], choices: Choices) -> Scored:
+def scored(
+    benchmark: Benchmark,
+    answers: str,
+    gold: Sequence[str],
+    choices: Choices,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> Scored:
     """Answers from a file, scored by the benchmark's rule.
 
     ANSWERS, a line each, is what `judge evaluate` wrote, which is its own gold, or `{"id",
     "answer"}`; `answer` is null where there is no readable one. An id is the item's (`7/country`),
     or the row's where one condition is chosen. GOLD are the benchmark's own sources.
+    `columns` of ANSWERS are renamed.
 
     An answer that the rule does not know is unreadable, and so is a gold item without an answer.
 
     Raises:
         UsageError: a file cannot be read, a line is at fault, or the two have no id in common.
     """
-    told, unasked = _read(benchmark, answers)
+    told, unasked = _read(benchmark, answers, columns)
     if not gold:
         if not told or any("condition" not in one.fields for one in told.values()):
             hint = "name the benchmark's files as well"
@@ -160,11 +171,27 @@ def scored(benchmark: Benchmark, answers: str, gold: Sequence[str], choices: Cho
     )
 
 
-def _read(benchmark: Benchmark, path: str) -> tuple[dict[str, Result], int]:
+def write_scored(out: Path, benchmark: Benchmark, results: Sequence[Result]) -> None:
+    """Write the results as output lines of `judge evaluate`.
+
+    Raises:
+        UsageError: the file cannot be written; it is as it was.
+    """
+    described = {"benchmark": benchmark.name, "settings": {"version": __version__}}
+    mark = Mark(benchmark.name, described, fingerprint(described, {}))
+    try:
+        write_whole(out, b"".join(line_of(one, mark).text for one in results))
+    except OSError as error:
+        raise UsageError(f"-o {out}: cannot be written: {why_unread(error)}") from error
+
+
+def _read(
+    benchmark: Benchmark, path: str, columns: Mapping[str, str]
+) -> tuple[dict[str, Result], int]:
     """The answers of a file by id, and how many lines are about input that was not asked about."""
     told: dict[str, Result] = {}
     unasked = 0
-    for item in read(path):
+    for item in renamed(read(path), columns):
         try:
             one = _answer(benchmark, item)
             if one is not None and one.id in told:

@@ -60,19 +60,19 @@ def each_row(
                 found = list(convert(Row(name, item, item.fields)))
             except LabelError as error:
                 yield refused(item, error.problem)
-            else:
-                yield from found
+                continue
+            if found:
+                seen[name] = item
+            yield from found
 
 
-def _name(item: Item, id: str | None, field: str, seen: dict[str, Item]) -> str:
+def _name(item: Item, id: str | None, field: str, seen: Mapping[str, Item]) -> str:
+    """The row's name. The id of a row that nothing was made of is free for another one."""
     if id is None:
         return f"{item.source}#{item.line}"
-    first = seen.setdefault(id, item)
-    if first is item:
-        return id
-    name = f"{item.source}:{id}"
-    if first.source == item.source or seen.setdefault(name, item) is not item:
-        message = f"id {clip(id)} was already on line {first.line} of {first.source}"
+    name = f"{item.source}:{id}" if id in seen else id
+    if name in seen or (name != id and seen[id].source == item.source):
+        message = f"id {clip(id)} was already on line {seen[id].line} of {seen[id].source}"
         raise LabelError(message, field, "duplicate-id")
     return name
 

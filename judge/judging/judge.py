@@ -10,13 +10,14 @@ from judge.backends.base import Call, Method, Origin, Prompt
 from judge.errors import BackendError, NotHere
 from judge.evidence import locate
 from judge.judging.client import Client
-from judge.judging.logprobs import TOP_TOKENS, Chances, Reader, word_chances
+from judge.judging.logprobs import TOP_TOKENS, Chances, Reader, mean_of, word_chances
 from judge.prompts import DEFENDED, Framing, messages
-from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply
+from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply, own_answer
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
 
+ORDERS_DISAGREE = "the two orders do not agree"
 NOTHING_READ = "no word that answers the question is among the likeliest first tokens"
 
 
@@ -96,6 +97,7 @@ class Judge:
             verdict=gravest(finding.verdict for finding in evidence),
             evidence=evidence,
             reason=next((part.reason for part in parts if part.reason), None),
+            score=parts[0].score,
             usage=sum((part.usage for part in parts), Usage()),
         )
 
@@ -104,7 +106,10 @@ class Judge:
         try:
             if self.probabilistic:
                 return await self._read(subject, call, asked[0])
-            return await self._structured(subject, call, asked)
+            if not self.rubric.comparing:
+                return await self._structured(subject, call, asked)
+            orders = [await self._structured(subject, call, asked, way) for way in (False, True)]
+            return _agreed(*orders)
         except BackendError as error:
             if error.ends_run or isinstance(error, NotHere):
                 raise
@@ -123,9 +128,20 @@ class Judge:
         )
 
     def _question(
-        self, subject: Subject, numbers: tuple[int, ...], step: int | None = None
+        self,
+        subject: Subject,
+        numbers: tuple[int, ...],
+        step: int | None = None,
+        swapped: bool = False,
     ) -> Prompt:
-        return messages(self.rubric, subject, step=step, numbers=numbers, framing=self.framing)
+        return messages(
+            self.rubric,
+            subject,
+            step=step,
+            swapped=swapped,
+            numbers=numbers,
+            framing=self.framing,
+        )
 
     def subjects(self, subject: Subject) -> tuple[int, ...]:
         """What a vote speaks about: the value numbers, or (0,) for the record."""
@@ -133,8 +149,9 @@ class Judge:
 
     # ------------------------------------------------------------ structured
 
-    async def _structured(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Part:
-        assert self.rubric.verdict is not None
+    async def _structured(
+        self, subject: Subject, call: Call, asked: tuple[int, ...], swapped: bool = False
+    ) -> Part:
         rubric, evidence = self.rubric, self.rubric.evidence
         numbers = asked if rubric.about == "values" else ()
         record = About(
@@ -144,18 +161,27 @@ class Judge:
             evidence=(evidence.field, evidence.answers) if evidence else None,
             predicted=len(subject.predicted),
         )
-        ask = replace(call, messages=self._question(subject, numbers))
-        model = JUDGING_REPLIES[rubric.reply].sized(len(numbers))
-        result = await self.client.ask(ask, model, record)
+        ask = replace(call, messages=self._question(subject, numbers, swapped=swapped))
+        model = own_answer(rubric.words) if rubric.own else JUDGING_REPLIES[rubric.reply]
+        result = await self.client.ask(ask, model.sized(len(numbers)), record)
         if not isinstance(result.reply, JudgingReply):
             reason = f"{result.trouble}: {result.detail}"
             return _lost(subject, asked, Verdict.UNREADABLE, reason, result.usage)
-        expected = self.rubric.verdict.expected(subject.label)
+        passing = rubric.passing(subject.label)
         answers = result.reply.answers()
+        if rubric.comparing:
+            names = rubric.answers[::-1] if swapped else rubric.answers
+            said = dict(zip(rubric.words, names, strict=True))
+            answers = {
+                n: replace(one, answer=said.get(one.answer, one.answer))
+                for n, one in answers.items()
+            }
         if evidence is None:
             answers = {n: _quoted(answer, record) for n, answer in answers.items()}
-        found = [_findings(subject.about(n), answers[n], expected) for n in asked]
-        return Part(tuple(one for findings in found for one in findings), result.usage)
+        found = [_findings(subject.about(n), answers[n], passing) for n in asked]
+        score = float(answers[0].answer) if rubric.scale else None
+        evidence_found = tuple(one for findings in found for one in findings)
+        return Part(evidence_found, result.usage, score=score)
 
     # ------------------------------------------------------------ log-probabilities
 
@@ -165,20 +191,25 @@ class Judge:
         Every question that the reader wants is asked, so that P(pass) is always the probability of
         the expected answer.
         """
-        assert self.rubric.verdict is not None
         wanted = self.reader.wanted(self.rubric)
         read, usage = await self.chances(subject, number, wanted, call)
         if read is None:
             return _lost(subject, (number,), Verdict.UNREADABLE, NOTHING_READ, usage)
         decided = self.reader.decide(self.rubric, read)
-        expected = self.rubric.verdict.expected(subject.label)
+        passing, bound = self.rubric.passing(subject.label), self.rubric.bound
+        score = mean_of(self.rubric, decided.probabilities)
+        passes = decided.answer in passing
+        if bound and score is not None:
+            passes = bound.holds(score)
+        chance = sum(decided.probabilities.get(answer, 0.0) for answer in passing)
         finding = Finding(
             value=subject.about(number),
-            verdict=_verdict(decided.answer == expected) if decided.sure else Verdict.ABSTAIN,
+            verdict=_verdict(passes) if decided.sure else Verdict.ABSTAIN,
             answer=decided.answer,
-            probability=round(decided.probabilities.get(expected, 0.0), 6),
+            probability=round(min(1.0, chance), 6),
         )
-        return Part((finding,), usage)
+        reason = ORDERS_DISAGREE if decided.torn else None
+        return Part((finding,), usage, reason, score)
 
     async def chances(
         self, subject: Subject, number: int, questions: Sequence[int], call: Call | None = None
@@ -211,11 +242,12 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one reply brought: the whole vote, or its part about one value."""
+    """What one reply brought: the whole vote, or its part about one value; a score if it is one."""
 
     evidence: tuple[Finding, ...]
     usage: Usage
     reason: str | None = None
+    score: float | None = None
 
 
 def _lost(
@@ -223,6 +255,18 @@ def _lost(
 ) -> Part:
     evidence = tuple(Finding(value=subject.about(n), verdict=verdict) for n in asked)
     return Part(evidence, usage, reason)
+
+
+def _agreed(first: Part, second: Part) -> Part:
+    """Two orders of a comparison as one part: what both say, else an abstention with both."""
+    evidence, usage = (*first.evidence, *second.evidence), first.usage + second.usage
+    for lost in (first, second):
+        if lost.reason:
+            return replace(lost, usage=usage)
+    if len({finding.answer for finding in evidence}) == 1:
+        return Part(evidence, usage)
+    torn = (one.model_copy(update={"verdict": Verdict.ABSTAIN}) for one in evidence)
+    return Part(tuple(torn), usage, ORDERS_DISAGREE)
 
 
 def _verdict(passes: bool) -> Verdict:
@@ -236,13 +280,13 @@ def _quoted(answer: Answer, record: About) -> Answer:
     return replace(answer, passages=tuple(standing))
 
 
-def _findings(value: str | None, answer: Answer, expected: str) -> list[Finding]:
+def _findings(value: str | None, answer: Answer, passing: Sequence[str]) -> list[Finding]:
     """What one answer says: a finding for each passage that it quotes, else one without a quote."""
     quoted = bool(answer.passages)
     return [
         Finding(
             value=value,
-            verdict=_verdict(answer.answer == expected),
+            verdict=_verdict(answer.answer in passing),
             answer=answer.answer,
             character=character,
             quote=quote,

@@ -16,7 +16,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from judge.rubric import YES_NO, Rubric
+from judge.questions import YES_NO
+from judge.rubric import Rubric
 
 TOP_TOKENS = 20
 """Alternatives asked for the first token; OpenAI's protocol allows at most 20."""
@@ -162,11 +163,23 @@ Combination = Annotated[Logistic | Isotonic, Field(discriminator="kind")]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer read, whether the method is sure enough of it, and every answer's probability."""
+    """The answer read, whether the method is sure enough of it, and every answer's probability.
+
+    `torn` says that the two orders of a comparison do not agree.
+    """
 
     answer: str
     sure: bool
     probabilities: Mapping[str, float]
+    torn: bool = False
+
+
+def mean_of(rubric: Rubric, probabilities: Mapping[str, float]) -> float | None:
+    """The mean of a rubric's scores under these probabilities; None where it has no scale."""
+    if rubric.scale is None or not (total := sum(probabilities.values())):
+        return None
+    parts = (probabilities.get(a, 0.0) * s for a, s in zip(rubric.own, rubric.scale, strict=True))
+    return round(sum(parts) / total, 6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +200,36 @@ class Reader:
         assert rubric.methods.logprobs is not None
         if self.combination is not None:
             return self.combination.questions
-        return tuple(range(len(rubric.methods.logprobs.steps)))
+        return tuple(range(len(rubric.methods.logprobs.steps or rubric.methods.logprobs.choices)))
 
     def decide(self, rubric: Rubric, read: Mapping[int, Chances]) -> Decision:
         """The answer to what was read: the chances of each wanted question's words."""
+        if self.combination is None and rubric.own:
+            return self._choose(rubric, [read[place] for place in self.wanted(rubric)])
         if self.combination is None:
             return self._walk(rubric, [read[place][0] for place in self.wanted(rubric)])
         found = self.combination.probabilities(read)
         answer = max(found, key=lambda one: found[one])
         return Decision(answer, found[answer] >= self.sure_at, found)
+
+    def _choose(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
+        """The likeliest answer of a question with answers of its own.
+
+        An order's words stand for the answers in their order, of the other order in reverse; it is
+        sure where the orders agree, and the likeliest answer (of scores: pass or fail) leads the
+        next one by twice the margin.
+        """
+        ways = [dict(zip(rubric.own, chances[0], strict=True))]
+        ways += [dict(zip(rubric.own, way[::-1], strict=True)) for way in chances[1:]]
+        mean = {answer: sum(way[answer] for way in ways) / len(ways) for answer in rubric.own}
+        best = [max(way, key=lambda one: way[one]) for way in (mean, *ways)]
+        torn = len({*best}) > 1
+        first, second = sorted(mean.values(), reverse=True)[:2]
+        if rubric.scale:
+            first = sum(mean[answer] for answer in rubric.passing(None))
+            second = 1 - first
+        clear = abs(first - second) >= 2 * self.margin and mean[best[0]] >= self.sure_at
+        return Decision(best[0], clear and not torn, mean, torn)
 
     def _walk(self, rubric: Rubric, chances: Sequence[float]) -> Decision:
         """Along the decision list; an answer's probability is the product along its branch."""

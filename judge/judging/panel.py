@@ -57,7 +57,12 @@ class Panel:
     @property
     def by_value(self) -> bool:
         """Whether a value whose verdict is clear can be left out of the votes still to come."""
-        return not self.all_votes and all(judge.one_by_one for judge in self.judges)
+        return not self.exhaustive and all(judge.one_by_one for judge in self.judges)
+
+    @property
+    def exhaustive(self) -> bool:
+        """Whether every vote is asked: also of scores, because each one counts in their mean."""
+        return self.all_votes or self.rubric.scale is not None
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -106,11 +111,38 @@ async def take_votes(
         votes=tuple(votes),
         rubric=panel.rubric.digest,
     )
-    verdict = gravest(check.verdicts().values())
+    verdict, score = _scored(panel.rubric, votes)
+    if verdict is None:
+        verdict = gravest(check.verdicts().values())
+    answer = check.outcomes()[None][1] if panel.rubric.own and not panel.rubric.scale else None
     reason = None
     if verdict not in (Verdict.PASS, Verdict.FAIL):
         reason = next((v.reason for v in votes if v.part == "panel" and v.reason), None)
-    return check.model_copy(update={"verdict": verdict, "reason": reason})
+    outcome = {"verdict": verdict, "reason": reason, "answer": answer, "score": score}
+    return check.model_copy(update=outcome)
+
+
+def _scored(rubric: Rubric, votes: Sequence[Vote]) -> tuple[Verdict | None, float | None]:
+    """The verdict on the mean of the votes' scores, and the mean; None for both without a score.
+
+    The mean and not the median, because a vote by log-probabilities is itself a mean, whose
+    fractions a median of few votes throws away. A vote that is lost or not sure might have said
+    anything on the scale: where that could change the verdict, the check abstains.
+    """
+    cast = [vote for vote in votes if vote.part == "panel"] or votes
+    scores = [vote.score for vote in cast if vote.score is not None]
+    if rubric.scale is None or rubric.bound is None or not scores:
+        return None, None
+    sure = [v.score for v in cast if v.score is not None and v.verdict is not Verdict.ABSTAIN]
+    open_votes = len(cast) - len(sure)
+    could = {
+        rubric.bound.holds(round((sum(sure) + open_votes * end) / len(cast), 6))
+        for end in (rubric.scale[0], rubric.scale[-1])
+    }
+    mean = round(sum(scores) / len(scores), 6)
+    if len(could) > 1:
+        return Verdict.ABSTAIN, mean
+    return Verdict.PASS if could == {True} else Verdict.FAIL, mean
 
 
 def _set_aside(
@@ -144,7 +176,7 @@ async def _panel_votes(
     while unsettled and len(votes) < len(asks):
         asked = unsettled if panel.by_value else numbers
         wanted = len(asks)
-        if not panel.all_votes:
+        if not panel.exhaustive:
             wanted = max(needed(said[n], len(asks), answers) for n in unsettled)
         coming = [
             judge.vote(subject, vote=vote, round=round, numbers=asked, sampling=panel.sampling)
@@ -157,7 +189,7 @@ async def _panel_votes(
             for n in asked:
                 said[n].append(opinions[subject.about(n)])
         votes += new
-        if not panel.all_votes:
+        if not panel.exhaustive:
             unsettled = tuple(n for n in unsettled if not settled(said[n], len(asks), answers))
     return votes
 

@@ -218,21 +218,25 @@ class Profiles:
         )
 
 
-def named(path: Path) -> Profiles:
-    """The profiles in a file.
+def load(path: Path) -> Profile:
+    """The profile in a file.
 
     Raises:
         UsageError: it cannot be read, or is no profile, naming the key at fault.
     """
     try:
-        made = Profile.model_validate_json(path.read_text("utf-8"))
+        return Profile.model_validate_json(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--profile {path}: cannot be read: {why_unread(error)}") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the file"
         raise UsageError(f"--profile {path}: {place}: {first['msg']}") from error
-    return Profiles.of(made, str(path))
+
+
+def named(path: Path) -> Profiles:
+    """The profiles in a file; raises as `load`."""
+    return Profiles.of(load(path), str(path))
 
 
 @lru_cache(maxsize=1)

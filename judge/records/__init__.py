@@ -1,8 +1,10 @@
 """Records, and their readers and writers."""
 
 from judge.records.base import RESERVED, Item, Problem, SeenIds, clip, content_hash, kind_of
+from judge.records.columns import mapped, renamed
 from judge.records.jsonfiles import dump, dump_judged
 from judge.records.kinds import Kind, Record, build, recognise
+from judge.records.memory import from_memory
 from judge.records.read import FORMATS, MAX_LINE, read
 from judge.records.values import BadValueError, Value
 
@@ -22,7 +24,10 @@ __all__ = [
     "content_hash",
     "dump",
     "dump_judged",
+    "from_memory",
     "kind_of",
+    "mapped",
     "read",
     "recognise",
+    "renamed",
 ]

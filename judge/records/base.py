@@ -7,7 +7,7 @@ import json
 import sqlite3
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from judge.errors import unwritable
@@ -35,7 +35,8 @@ class Item:
     `source` is the file's name or `<stdin>`; `line` counts from 1 (for Parquet it is the row).
     `raw` is the source text: of a record in JSON the object, on one line; of an unreadable item the
     text that could not be read, bytes that are no UTF-8 written as `\\xNN`, of one over the size
-    limit its beginning. `among` says that it is one of several sources'.
+    limit its beginning. `among` says that it is one of several sources'. `columns` maps names that
+    fields have for judges to where they stand in the record (see judge/records/columns.py).
     """
 
     source: str
@@ -44,12 +45,32 @@ class Item:
     raw: str | None = None
     problem: Problem | None = None
     among: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def found_at(self) -> dict[str, Any]:
         """Where to look for it, as output lines say: the line, of several sources the file, too."""
         where: dict[str, Any] = {"line": self.line}
         return {"file": self.source, **where} if self.among else where
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The fields as judges see them: those of `columns` under their new names.
+
+        A field of the record itself is renamed where it stands; one within an object comes last,
+        and stays in the object, too. Raises KeyError where the record lacks a column.
+        """
+        own = self.fields or {}
+        if not self.columns:
+            return own
+        columns = set(self.columns.values())
+        shown: dict[str, Any] = {}
+        for key, content in own.items():
+            if key in columns:
+                shown |= {name: content for name, path in self.columns.items() if path == key}
+            else:
+                shown[key] = content
+        return shown | {name: at(own, path) for name, path in self.columns.items()}
 
 
 def kind_of(content: object) -> str:
@@ -72,6 +93,16 @@ def content_hash(fields: Mapping[str, Any]) -> str:
     # Escaped to ASCII, because a lone surrogate has no UTF-8 form.
     text = json.dumps(own, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+
+
+def at(fields: Mapping[str, Any], path: str) -> Any:
+    """What stands under a key, or at a path: `a.b` is the field b of the object a; KeyError."""
+    if path in fields:
+        return fields[path]
+    head, _, rest = path.partition(".")
+    if not rest or not isinstance(fields.get(head), dict):
+        raise KeyError(path)
+    return at(fields[head], rest)
 
 
 class SeenIds:
@@ -97,9 +128,11 @@ class SeenIds:
     def already(self, id: str, item: Item) -> str | None:
         """Where an item's `id` was seen before, as `line 3 of FILE`; None, and remembered, when it
         is new. Raises JudgeError where there is no room to remember it."""
-        # A digest, because ids may be long and hold lone surrogates, which SQLite's text cannot.
-        key = hashlib.blake2b(id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        place = f"line {item.line} of {item.source}".encode("utf-8", "surrogatepass")
+        # Bytes, because ids may hold lone surrogates, which SQLite's text cannot.
+        key, place = (
+            text.encode("utf-8", "surrogatepass")
+            for text in (id, f"line {item.line} of {item.source}")
+        )
         try:
             if self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (key, place)).rowcount:
                 return None

@@ -96,13 +96,12 @@ def read_jsonl(opened: Input) -> Iterator[Item]:
     """One record a line. A line of white space holds no record and gives no item."""
     number = 0
     try:
-        for line in split_lines(opened):
-            number = line.number
-            if line.size > opened.max_line:
-                message = f"the line has {line.size} bytes, more than the limit of"
-                yield opened.bad(number, f"{message} {opened.max_line}", line.data, size=line.size)
-            elif line.data and not line.data.isspace():
-                yield _item(opened, number, line.data.rstrip(b"\r"), "column")
+        for number, line, size in split_lines(opened):
+            if size > opened.max_line:
+                message = f"the line has {size} bytes, more than the limit of {opened.max_line}"
+                yield opened.bad(number, message, line, size=size)
+            elif line and not line.isspace():
+                yield _item(opened, number, line.rstrip(b"\r"), "column")
     except STREAM_ERRORS as error:
         yield opened.cut_off(number + 1, error)
 
@@ -115,27 +114,22 @@ def read_json(opened: Input) -> Iterator[Item]:
     """
     text = _Text(opened)
     try:
-        for line, value in _values(text):
+        listed = text.take("[")
+        while (found := text.peek()) and not (listed and found == "]"):
+            value, line = text.value(), text.line
             yield _item(opened, line, value.encode("utf-8", "surrogateescape"), "character")
+            text.advance(len(value))
+            if listed and not text.take(",") and (found := text.peek()) not in ("", "]"):
+                raise UnreadableError(f"not a JSON list: expected ',' or ']', found {found!r}")
+        if listed and not text.take("]"):
+            raise UnreadableError("the input ends inside the list: it is cut off")
+        if text.peek():
+            raise UnreadableError("there is text after the end of the list")
     except STREAM_ERRORS as error:
         yield opened.cut_off(text.line, error)
     except UnreadableError as error:
         start = text.buffer[text.at :].encode("utf-8", "surrogateescape")
         yield opened.bad(text.line, f"{error}; what follows is not read", start)
-
-
-def _values(text: _Text) -> Iterator[tuple[int, str]]:
-    """The line and the text of each JSON value of a list, or of values one after the other."""
-    listed = text.next_is("[")
-    while (found := text.peek()) and not (listed and found == "]"):
-        yield text.take()
-        if listed and not text.next_is(",") and (found := text.peek()) not in ("", "]"):
-            raise UnreadableError(f"not a JSON list: expected ',' or ']', found {found!r}")
-    if listed:
-        if not text.next_is("]"):
-            raise UnreadableError("the input ends inside the list: it is cut off")
-        if text.peek():
-            raise UnreadableError("there is text after the end of the list")
 
 
 def _item(opened: Input, line: int, data: bytes, where: str) -> Item:
@@ -151,7 +145,7 @@ class _Text:
     """The text of a stream and the JSON values in it, of which one at a time is held."""
 
     def __init__(self, opened: Input) -> None:
-        self._opened = opened
+        self._stream, self._limit = opened.stream, opened.max_line
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._ended = False
         self.buffer, self.at, self.line = "", 0, 1
@@ -160,33 +154,33 @@ class _Text:
         """The next character that is no white space, which stays to be taken; empty at the end."""
         while True:
             found = _NOT_SPACE.search(self.buffer, self.at)
-            self._advance(found.start() if found else len(self.buffer))
+            self.advance((found.start() if found else len(self.buffer)) - self.at)
             if found or self._ended:
                 return found[0] if found else ""
             self._more()
 
-    def next_is(self, mark: str) -> bool:
+    def take(self, mark: str) -> bool:
         """Whether the next character is this one, which is then taken."""
         there = self.peek() == mark
-        self._advance(self.at + there)
+        self.advance(int(there))
         return there
 
-    def take(self) -> tuple[int, str]:
-        """The value that begins at the character that `peek` gave, and its line.
+    def value(self) -> str:
+        """The value that begins at the character that `peek` gave, which stays to be taken.
 
         Raises UnreadableError for broken JSON, and for a value over the size limit.
         """
         while (end := self._end()) is None:
-            if len(self.buffer) - self.at > (limit := self._opened.max_line):
-                raise UnreadableError(f"the record has more than {limit} characters, the limit")
+            if len(self.buffer) - self.at > self._limit:
+                told = f"the record has more than {self._limit} characters, the limit"
+                raise UnreadableError(told)
             self._more()
-        line, value = self.line, self.buffer[self.at : end]
-        self._advance(end)
-        return line, value
+        return self.buffer[self.at : end]
 
-    def _advance(self, to: int) -> None:
-        self.line += self.buffer.count("\n", self.at, to)
-        self.at = to
+    def advance(self, count: int) -> None:
+        """Take so many characters."""
+        self.line += self.buffer.count("\n", self.at, self.at + count)
+        self.at += count
 
     def _end(self) -> int | None:
         """Where the next value ends; None where more text must be read to tell."""
@@ -209,7 +203,7 @@ class _Text:
     def _more(self) -> None:
         """Read on, twice as far each time, so that a long value is not scanned over and over."""
         held = len(self.buffer) - self.at
-        read = self._opened.stream.read if held > CHUNK else self._opened.stream.read1
+        read = self._stream.read if held > CHUNK else self._stream.read1
         data = read(max(CHUNK, held))
         self._ended = not data
         text = self._decoder.decode(data, final=self._ended)
@@ -230,24 +224,21 @@ def dump(fields: Mapping[str, Any]) -> bytes:
 
 
 def dump_judged(
-    fields: Mapping[str, Any], judgement: Mapping[str, Any] | bytes, item: Item | None = None
+    fields: Mapping[str, Any], judgement: Mapping[str, Any], item: Item | None = None
 ) -> bytes:
     """One JSON line: a record's fields, and behind them the judgement, under `judge`.
 
     Args:
         fields: the record's own fields, without an earlier judgement.
-        judgement: without NaN and infinities, or its JSON.
+        judgement: without NaN and infinities.
         item: what the record was read from. Where its fields are the same (none was repaired, none
             left out), its source text is kept byte by byte: `-0`, `1.50`, `\\u00e9`.
     """
-    if isinstance(judgement, bytes):
-        found = judgement
-    else:
-        try:
-            found = orjson.dumps(judgement)
-        except orjson.JSONEncodeError:
-            # A lone surrogate, or a whole number beyond 64 bits.
-            found = dump(judgement)[:-1]
+    try:
+        found = orjson.dumps(judgement)
+    except orjson.JSONEncodeError:
+        # A lone surrogate, or a whole number beyond 64 bits.
+        found = dump(judgement)[:-1]
     if item is not None and item.raw is not None and item.fields == fields:
         begun = item.raw.encode("utf-8").rstrip()[:-1]
     else:

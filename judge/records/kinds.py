@@ -138,7 +138,8 @@ class Record:
     """A record of a kind beside the item it was read from.
 
     `typed` holds the fields that its kind knows and that it fills: texts, `values` a list of Value,
-    `characters` and `predicted` lists of texts. `names` maps typed names to the record's own keys.
+    `characters` and `predicted` lists of texts. `names` maps typed names to the keys that the
+    fields have for judges (`item.shown`).
     """
 
     item: Item
@@ -163,11 +164,18 @@ class Record:
         list of such has an entry a line; what is blank or holds anything else is left out.
         """
         known = {RESERVED, *self.names.values()}
-        return dict(_texts({k: content for k, content in self.fields.items() if k not in known}))
+        shown = self.item.shown.items()
+        return dict(_texts({key: content for key, content in shown if key not in known}))
 
     def content_hash(self) -> str:
         """The hash of the record's own fields, the same in whatever order they stand."""
         return content_hash(self.fields)
+
+    def originals(self, names: Iterable[str]) -> dict[str, Any]:
+        """The record's own fields that changes of these typed fields touch, as they were read."""
+        paths = [self._path(self.names[name]) for name in names]
+        keys = [path if path in self.fields else path.partition(".")[0] for path in paths]
+        return {key: self.fields[key] for key in keys}
 
     def with_changes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The record's own fields, in their order and form, with `changes` in their place.
@@ -175,17 +183,30 @@ class Record:
         `changes` maps typed names to new contents (values: a sequence of Value or text); what the
         record lacks comes last. An earlier verdict is left out.
         """
-        out: dict[str, Any] = {}
+        out = {key: content for key, content in self.fields.items() if key != RESERVED}
         left = dict(changes)
-        for key, content in self.fields.items():
+        for key, content in self.item.shown.items() if changes else ():
             name = typed_name(self.kind, key)
             if name is not None and name in changes:
                 left.pop(name, None)
                 as_values = name == "values" and self.kind == "story"
-                out[key] = in_form_of(content, changes[name]) if as_values else changes[name]
-            elif key != RESERVED:
-                out[key] = content
+                new = in_form_of(content, changes[name]) if as_values else changes[name]
+                _put(out, self._path(key), new)
         return {**out, **left}
+
+    def _path(self, key: str) -> str:
+        """Where the field that judges see under this key stands in the record itself."""
+        return self.item.columns.get(key, key)
+
+
+def _put(fields: dict[str, Any], path: str, content: object) -> None:
+    """Set what `at` finds there; objects on the way are copied."""
+    head, _, rest = path.partition(".")
+    if path in fields or not rest:
+        fields[path] = content
+    else:
+        fields[head] = dict(fields[head])
+        _put(fields[head], rest, content)
 
 
 def _texts(fields: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
@@ -235,7 +256,7 @@ def build(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> R
     """
     if item.problem is not None or item.fields is None:
         return item.problem or Problem("there is no record")
-    fields = item.fields
+    fields = item.shown
     earlier = fields.get(RESERVED)
     if RESERVED in fields and not (isinstance(earlier, dict) and "verdict" in earlier):
         message = f"field {RESERVED!r} is reserved for the verdict: rename it"
@@ -249,6 +270,13 @@ def build(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> R
     typed = _typed(kind, fields, names)
     if isinstance(typed, Problem):
         return typed
+    # A text has at least as many characters in JSON.
+    if item.raw is None or len(item.raw) > LONGEST_TEXT:
+        shown = fields if kind == "record" else {key: fields[key] for key in names.values()}
+        for key, text in _texts(shown):
+            if len(text) > LONGEST_TEXT:
+                told = f"has {len(text)} characters, the limit is {LONGEST_TEXT}"
+                return Problem(f"field {key!r} {told}", key)
     if ids is not None and "id" in typed and (first := ids.already(typed["id"], item)):
         message = f"id {clip(typed['id'])} was already on {first}"
         return Problem(message, names["id"], "duplicate-id")
@@ -266,17 +294,10 @@ def _typed(
         key = names.get(name)
         if key is None or (_blank(fields[key]) and name not in _NEEDED.get(kind, ())):
             continue
-        content = fields[key]
         try:
-            if isinstance(content, str) and len(content) > LONGEST_TEXT:
-                raise ValueError(f"has {len(content)} characters, the limit is {LONGEST_TEXT}")
-            typed[name] = parse(content, typed)
+            typed[name] = parse(fields[key], typed)
         except ValueError as error:
             return Problem(f"field {key!r} {error}", key)
-    for key, content in fields.items() if kind == "record" else ():
-        if isinstance(content, str) and len(content) > LONGEST_TEXT:
-            told = f"has {len(content)} characters, the limit is {LONGEST_TEXT}"
-            return Problem(f"field {key!r} {told}", key)
     return typed
 
 

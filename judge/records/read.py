@@ -14,7 +14,7 @@ from typing import IO, Any, BinaryIO, cast
 from judge.errors import UsageError, why_unread
 from judge.records.base import Item
 from judge.records.jsonfiles import read_json, read_jsonl
-from judge.records.streams import CHUNK, STREAM_ERRORS, Input, Stream, broken, unpacked
+from judge.records.streams import CHUNK, STREAM_ERRORS, Input, Stream, WholeFile, broken, unpacked
 from judge.records.tables import read_csv, read_parquet, read_tsv
 
 MAX_LINE = 64 * 1024 * 1024
@@ -95,8 +95,7 @@ def _open(
 
 def _open_file(path: Path, stack: ExitStack) -> io.BufferedReader:
     try:
-        raw = path.open("rb", buffering=0)
-        return stack.enter_context(io.BufferedReader(raw, 2 * CHUNK))
+        return stack.enter_context(io.BufferedReader(WholeFile(path), 2 * CHUNK))
     except IsADirectoryError:
         raise UsageError(f"{path} is a folder: name the files in it") from None
     except FileNotFoundError:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from judge.errors import UsageError
 from judge.records.base import Item, Problem
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdError, ZstdFile
+else:
+    from backports.zstd import ZstdError, ZstdFile
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -23,7 +31,7 @@ RAW_LIMIT = 2_000
 SAMPLE = 4 * RAW_LIMIT
 """Bytes kept of a record over the limit: enough for RAW_LIMIT characters of UTF-8."""
 
-Stream = io.BufferedReader | gzip.GzipFile
+Stream = io.BufferedReader | gzip.GzipFile | ZstdFile
 
 
 class BrokenStreamError(Exception):
@@ -53,29 +61,42 @@ class Input:
         return Item(self.name, line, None, None, Problem(f"{why}: what follows here is lost"))
 
 
-STREAM_ERRORS = (BrokenStreamError, OSError, EOFError, zlib.error)
+STREAM_ERRORS = (BrokenStreamError, OSError, EOFError, zlib.error, ZstdError)
 """What reading a stream may raise."""
 
 
 def broken(error: Exception) -> str:
     """Why a stream cannot be read to its end."""
     if isinstance(error, EOFError):
-        return "the gzip stream is cut off"
-    if isinstance(error, gzip.BadGzipFile | zlib.error):
+        return "the compressed stream is cut off"
+    if isinstance(error, gzip.BadGzipFile | zlib.error | ZstdError):
         # Checked only at the end of a block, after its text was passed on.
-        return f"the gzip stream is damaged ({error}), records before this one may be wrong too"
+        told = f"damaged ({error}), records before this one may be wrong too"
+        return f"the compressed stream is {told}"
     if isinstance(error, OSError):
         return f"the input cannot be read further: {error.strerror}"
     return str(error)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line without its newline; over the limit (`size > len(data)`) only its beginning."""
+Line = tuple[int, bytes, int]
+"""The number of a line (from 1), its bytes without the newline, its size in bytes. Of a line over
+the limit, whose size is more than its bytes, only the beginning."""
 
-    data: bytes
-    number: int
-    size: int
+
+class WholeFile(io.FileIO):
+    """A file to read that breaks off where it was shortened since it was opened."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._size = os.fstat(self.fileno()).st_size  # 0 for pipes
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        count = super().readinto(buffer) or 0
+        if not count and self._size and self.tell() < self._size:
+            raise BrokenStreamError(
+                f"the file was shortened while it was read, from {self._size} bytes to less"
+            )
+        return count
 
 
 def split_lines(opened: Input) -> Iterator[Line]:
@@ -93,7 +114,7 @@ def split_lines(opened: Input) -> Iterator[Line]:
                 size += len(more) - ended
         if size > LONGEST:
             raise BrokenStreamError(f"one record has more than {LONGEST} bytes")
-        yield Line(data, number, size)
+        yield number, data, size
 
 
 def unpacked(stream: io.BufferedReader, name: str, suffix: str) -> Stream:
@@ -106,45 +127,7 @@ def unpacked(stream: io.BufferedReader, name: str, suffix: str) -> Stream:
         return gzip.GzipFile(fileobj=stream)
     # Parallel compressors (pzstd) begin their files with a skippable frame.
     if head == b"\x28\xb5\x2f\xfd" or (head[1:] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):
-        return io.BufferedReader(_Unzstd(stream), CHUNK)
+        return ZstdFile(stream)
     if suffix:
         raise UsageError(f"{name} ends in {suffix} but is not compressed so")
     return stream
-
-
-class _Unzstd(io.RawIOBase):
-    """The content of zstd frames; zstandard's own reader ends a cut-off stream without an error.
-
-    The stream is taken in small parts because the content of one may be 32,768 times as large.
-    """
-
-    def __init__(self, stream: io.BufferedReader) -> None:
-        import zstandard
-
-        self._error = zstandard.ZstdError
-        self._stream, self._frames = stream, zstandard.ZstdDecompressor()
-        self._frame = self._frames.decompressobj()
-        self._rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        while not self._rest:
-            data = self._frame.unused_data if self._frame.eof else b""
-            data = data or self._stream.read(256)
-            if not data:
-                if not self._frame.eof:
-                    raise BrokenStreamError("the zstd stream is cut off")
-                return 0
-            if self._frame.eof:
-                self._frame = self._frames.decompressobj()
-            try:
-                self._rest = self._frame.decompress(data)
-            except self._error as error:
-                told = f"damaged ({error}), records before this one may be wrong too"
-                raise BrokenStreamError(f"the zstd stream is {told}") from error
-        view = memoryview(buffer).cast("B")
-        part, self._rest = self._rest[: len(view)], self._rest[len(view) :]
-        view[: len(part)] = part
-        return len(part)

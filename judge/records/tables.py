@@ -60,7 +60,7 @@ def _records(opened: Input, header: Sequence[str], rows: _Rows) -> Iterator[Item
     try:
         while True:
             cells, problem = rows.next_row()
-            line, field = rows.taken[0].number, None
+            line, field = rows.taken[0][0], None
             if problem is None and len(cells) != len(header):
                 problem = f"the row has {len(cells)} cells, the header {len(header)}"
             fields = dict(zip(header, cells, strict=False))
@@ -70,32 +70,33 @@ def _records(opened: Input, header: Sequence[str], rows: _Rows) -> Iterator[Item
             if problem is None:
                 yield Item(opened.name, line, fields)
                 continue
-            data = b"\n".join(line.data for line in rows.taken)
+            data = b"\n".join(data for _, data, _ in rows.taken)
             if rows.size > opened.max_line:
                 data = data[:SAMPLE]
             yield opened.bad(line, problem, data, size=rows.size, field=field)
     except StopIteration:
         return
     except STREAM_ERRORS as error:
-        yield opened.cut_off(rows.taken[-1].number + 1 if rows.taken else 1, error)
+        yield opened.cut_off(rows.line + 1, error)
 
 
 class _Rows(Iterator[str]):
-    """Decoded lines for the csv module; `taken` are those of the row at hand, `size` its bytes."""
+    """Decoded lines for the csv module: `taken` are those of the row at hand, `size` its bytes,
+    `line` is the number of the last one."""
 
     def __init__(self, opened: Input, separator: str) -> None:
         self._lines, self._limit, self._separator = split_lines(opened), opened.max_line, separator
         self.reader = csv.reader(self, delimiter=separator, strict=True)
         self.taken: list[Line] = []
-        self.size = 0
+        self.size = self.line = 0
 
     def __next__(self) -> str:
-        line = next(self._lines)
-        self.size += line.size + bool(self.taken)
+        self.line, data, size = line = next(self._lines)
+        self.size += size + bool(self.taken)
         self.taken.append(line)
         if self.size > self._limit:
             raise csv.Error(f"it has {self.size} bytes, more than the limit of {self._limit}")
-        return line.data.decode("utf-8", "surrogateescape") + "\n"
+        return data.decode("utf-8", "surrogateescape") + "\n"
 
     def next_row(self) -> tuple[list[str], str | None]:
         """The cells of the next row that is not empty, and what is wrong with it.

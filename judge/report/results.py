@@ -31,13 +31,13 @@ def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) 
         for table in tables:
             path = folder / f"{table.name}.csv"
             with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-                rows = ([_inert(cell) for cell in row] for row in table.as_rows())
+                rows = ([inert(cell) for cell in row] for row in table.as_rows())
                 csv.writer(file, lineterminator="\n").writerows(rows)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from error
 
 
-def _inert(cell: str | float | None) -> str | float | None:
+def inert(cell: str | float | None) -> str | float | None:
     """A cell that no spreadsheet takes for a formula: such a text gets an apostrophe in front.
 
     Labels come out of records. Numbers are no texts and stay as they are. A carriage return becomes

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from judge.profiles import Rates, item_key
@@ -89,8 +90,15 @@ class Corrections:
     def __init__(self) -> None:
         self._tallies: dict[str, _Tally] = {}
 
-    def add(self, text: bytes, judgement: Mapping[str, Any], bound: Bound) -> None:
-        """Count one output line that a workflow with these errors brought."""
+    def add(
+        self,
+        text: bytes,
+        judgement: Mapping[str, Any],
+        bound: Bound,
+        columns: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Count one output line that a workflow with these errors brought, of a record with these
+        columns."""
         if judgement.get("edits"):
             return
         subject: Subject | None = None
@@ -100,7 +108,7 @@ class Corrections:
                 continue
             about = bound.context.panel(check["check"], check["by"]).rubric.about
             if subject is None and (errors.labels or about == "values"):
-                subject = _subject(text, bound)
+                subject = _subject(text, bound, columns)
             verdicts: dict[str | None, str] = {None: check["verdict"]}
             if about == "values" and subject is not None:
                 # A value on which nothing was found is undecided.
@@ -120,9 +128,10 @@ class Corrections:
             yield tally.rate(name)
 
 
-def _subject(text: bytes, bound: Bound) -> Subject | None:
+def _subject(text: bytes, bound: Bound, columns: Mapping[str, str]) -> Subject | None:
     """The record of an output line as it was read."""
     line = json.loads(text)
     original = line.pop(RESERVED).get("original") or {}
-    record = build(Item("", 0, {**line, **original}), bound.workflow.kind)
+    item = Item("", 0, {**line, **original}, columns=columns)
+    record = build(item, bound.workflow.kind)
     return None if isinstance(record, Problem) else Subject.of(record)

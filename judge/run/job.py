@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import heapq
 import io
+import json
 import random
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 
 from judge.errors import UsageError
 from judge.records import Item, read
+from judge.records.base import at
 from judge.run.lines import FINISHED, earlier
 from judge.run.output import (
     description_file,
@@ -30,10 +34,11 @@ _OTHER_FORMS = frozenset((".gz", ".zst", ".csv", ".tsv", ".parquet"))
 class Job:
     """What to read and where to write.
 
-    `limit` takes the first records, `sample` that many at random (seeded) in input order; `out`
-    None writes standard output, or nothing where the run is `silent`. Records that need people are
-    written to `review` as well; `summary` is where the command writes the sums. With `resume`,
-    records with one of the verdicts `redo` are judged again.
+    `limit` takes the first records, `sample` that many at random (seeded) in input order, spread
+    evenly over the values of the field `by`; `out` None writes standard output, or nothing where
+    the run is `silent`. Records that need people are written to `review` as well; `summary` is
+    where the command writes the sums. With `resume`, records with one of the verdicts `redo` are
+    judged again.
     """
 
     inputs: Sequence[str]
@@ -45,6 +50,7 @@ class Job:
     limit: int | None = None
     sample: int | None = None
     sample_seed: int = 0
+    by: str | None = None
     review: Path | None = None
     summary: Path | None = None
     silent: bool = False
@@ -53,8 +59,10 @@ class Job:
 def select(job: Job) -> Iterator[Item]:
     """The items of all inputs, cut down to the limit or the sample."""
     items = among(job, chain.from_iterable(_opened(source, job.format) for source in job.inputs))
+    if job.by is not None and job.sample is None:
+        raise UsageError("--by spreads a sample over the values of a field: add --sample N")
     if job.sample is not None:
-        items = _sampled(items, job.sample, job.sample_seed)
+        items = _sampled(items, job.sample, job.sample_seed, job.by)
     return islice(items, job.limit)
 
 
@@ -76,16 +84,40 @@ def _opened(source: str, format: str | None) -> Iterator[Item]:
     return read("-", stdin=io.FileIO(sys.stdin.fileno(), closefd=False), format=format)
 
 
-def _sampled(items: Iterator[Item], count: int, seed: int) -> Iterator[Item]:
-    """`count` items, each set of them equally likely (reservoir sampling), in input order."""
+def _sampled(items: Iterator[Item], count: int, seed: int, by: str | None) -> Iterator[Item]:
+    """`count` items in input order, as evenly from the values of the field `by` as these allow.
+
+    Of one value, each set of items is equally likely. Items without the field, and unreadable
+    ones, are a group like those of a value. Never more than `count` are held: each has drawn a
+    number, and the largest of the largest group goes when one more comes.
+
+    Raises:
+        UsageError: no item has the field.
+    """
     chance = random.Random(seed)
-    kept: list[tuple[int, Item]] = []
+    lots: dict[str, float] = {}
+    held: dict[str, list[tuple[float, int, Item]]] = {}
     for place, item in enumerate(items):
-        if len(kept) < count:
-            kept.append((place, item))
-        elif (drawn := chance.randrange(place + 1)) < count:
-            kept[drawn] = (place, item)
-    yield from (item for _, item in sorted(kept, key=lambda pair: pair[0]))
+        group = _group(item, by)
+        # Of groups of one size, the same must always lose: what it has is its smallest numbers.
+        lots.setdefault(group, random.Random(f"{seed} {group}").random())
+        heapq.heappush(held.setdefault(group, []), (-chance.random(), place, item))
+        if place >= count:
+            largest = max(held, key=lambda one: (len(held[one]), lots[one]))
+            heapq.heappop(held[largest])
+            if not held[largest]:
+                del held[largest], lots[largest]
+    if by is not None and held.keys() == {""}:
+        raise UsageError(f"--by {by}: no record that was drawn has such a field")
+    yield from (item for *_, item in sorted(chain(*held.values()), key=itemgetter(1)))
+
+
+def _group(item: Item, by: str | None) -> str:
+    """The JSON of the field that samples are spread over; empty without one."""
+    try:
+        return json.dumps(at(item.fields or {}, by), sort_keys=True) if by is not None else ""
+    except KeyError:
+        return ""
 
 
 def refuse_unusable(job: Job) -> None:

@@ -51,8 +51,7 @@ class Line:
 
 def judged(record: Record, outcome: Outcome, bound: Bound) -> Line:
     """The record's own fields, repaired ones with their new text, then `"judge"`."""
-    keys = [record.names[name] for name in outcome.changes]
-    original = {key: record.fields[key] for key in keys}
+    original = record.originals(outcome.changes)
     judgement = outcome.judgement.model_copy(update={"original": original})
     return _of_record(record, outcome.changes, judgement, bound)
 

@@ -171,9 +171,9 @@ class Rehearsal:
         assert rubric.verdict is not None
         if label is None and rubric.verdict.pass_equals:
             return rubric.answers[0]
-        passing = rubric.verdict.expected(label)
-        others = [answer for answer in rubric.answers if answer != passing]
-        return others[0] if self.thorough and others else passing
+        passing = rubric.passing(label)
+        others = [answer for answer in rubric.answers if answer not in passing]
+        return others[0] if self.thorough and others else passing[0]
 
     def count(self, client: Client, key: str, call: Call) -> int:
         """Note a call, and give the tokens of its reply; one in words already put costs nothing."""

@@ -81,10 +81,12 @@ class Setup:
         *,
         budget: Budget | None = None,
         build: ClientBuilder = build_client,
+        rubrics: Sequence[Rubric] = (),
     ) -> Self:
         """Build the clients of these models, else of all that the settings name; read the rubrics.
 
-        `budget` is one that others spend from, too; None makes one from the settings.
+        `budget` is one that others spend from, too; None makes one from the settings. `rubrics` are
+        asked besides those that the settings name.
 
         Raises:
             UsageError: a model, rubric, workflow, check or profile that cannot be used as named.
@@ -92,14 +94,16 @@ class Setup:
         profiles = profiles_of(settings)
         settings = profiled_models(settings, profiles)
         budget = budget or Budget(settings.max_calls, settings.max_cost)
-        rubrics, added = collect(settings.rubric)
+        known, added = collect((*settings.rubric, *rubrics))
         if settings.ask is not None:
-            question = asked_once(settings.ask, settings.on)
-            rubrics, added = {**rubrics, question.name: question}, (*added, question.name)
+            question = asked_once(settings.ask, settings.on, settings.answers, settings.pass_)
+            known, added = {**known, question.name: question}, (*added, question.name)
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
         elif settings.on:
             raise UsageError("--on names the fields that --ask shows; there is no --ask")
-        setup = cls(settings, budget, None, profiles, build, _rubrics=rubrics, _added=added)
+        elif settings.answers or settings.pass_:
+            raise UsageError("--answers and --pass are about --ask; there is no --ask")
+        setup = cls(settings, budget, None, profiles, build, _rubrics=known, _added=added)
         setup._refuse_unknown_checks()
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judge.errors import RateLimited, ServerFault
+from judge.stats.intervals import Estimate, mean_of_sums, plain
 from judge.verdict import Verdict
 
 FAILURES_SHOWN = 5
@@ -23,6 +24,8 @@ class Summary:
 
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
+    scores: dict[str, list[float]] = field(default_factory=dict)
+    answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     errors: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
@@ -58,12 +61,23 @@ class Summary:
             self.passed_after_edits += bool(edits)
         self.edits += len(edits)
         self.dropped += len(judgement.get("dropped", ()))
-        last = {check["check"]: check["verdict"] for check in judgement.get("checks", ())}
-        for name, outcome in last.items():
-            self.checks[name][outcome] += 1
+        last = {check["check"]: check for check in judgement.get("checks", ())}
+        for name, check in last.items():
+            self.checks[name][check["verdict"]] += 1
+            if (score := check.get("score")) is not None:
+                n, total, squares = self.scores.get(name, (0, 0.0, 0.0))
+                self.scores[name] = [n + 1, total + score, squares + score * score]
+            if answer := check.get("answer"):
+                self.answers[name][answer] += 1
         usage = judgement.get("usage") or {}
         for name in ("replies", "input_tokens", "output_tokens"):
             self.usage[name] += usage.get(name, 0)
+
+    def mean_score(self, name: str) -> Estimate:
+        """The mean score of a check, out of the records that it was made on."""
+        made = self.checks[name].total() - self.checks[name][Verdict.SKIPPED]
+        n, total, squares = self.scores[name]
+        return mean_of_sums(int(n), total, squares, of=made)
 
     @property
     def incomplete(self) -> int:
@@ -95,6 +109,12 @@ class Summary:
             "edits": self.edits,
             "dropped_values": self.dropped,
             "checks": {name: dict(counts) for name, counts in self.checks.items()},
+            **(
+                {"scores": {n: plain(self.mean_score(n)) for n in self.scores}}
+                if self.scores
+                else {}
+            ),
+            **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
             "errors": dict(self.errors),
             "usage": dict(self.usage),
         }

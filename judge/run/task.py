@@ -9,7 +9,8 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -166,8 +167,14 @@ async def line_of(task: Task, subject: Any) -> Line:
         return task.failed(subject, "internal", told, None)
 
 
-def run(job: Job, task: Task, watcher: Watcher) -> Report:
+Interrupts = Callable[[Callable[[bool], None]], AbstractContextManager[None]]
+"""Entered while a run goes on, with what stops it: gently, or at once (True); from any thread."""
+
+
+def run(job: Job, task: Task, watcher: Watcher, interrupts: Interrupts = interrupts) -> Report:
     """Take a job's items through a task, to the end or to where it was stopped.
+
+    `interrupts` says what stops it; without it, the signals of this process.
 
     Raises:
         UsageError: nothing was asked: an output, or a model, that cannot be used.

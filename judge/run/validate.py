@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Self
 
 from judge.errors import UsageError
-from judge.records import Item, Kind, Problem, Record, SeenIds, build, recognise
+from judge.records import Item, Kind, Problem, Record, SeenIds, build, mapped, recognise
 from judge.run import lines
 from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
@@ -39,7 +39,9 @@ class Validation(Task):
     """The task of validation."""
 
     def __init__(self, setup: Setup, ids: SeenIds, items: Iterator[Item]) -> None:
-        self.setup, self.ids, self._items = setup, ids, items
+        self.setup, self.ids = setup, ids
+        self.columns = setup.settings.columns
+        self._items = mapped(items, self.columns)
         chosen = setup.settings.workflow
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
         self._misfits: dict[Kind, str | None] = {}
@@ -79,7 +81,8 @@ class Validation(Task):
 
     def kind_of(self, item: Item) -> Kind | None:
         """The workflow's kind, or that of any record where only the user's questions suit it."""
-        any_record = self.setup.own and item.fields is not None and not recognise(item.fields)
+        sound = item.fields is not None and item.problem is None
+        any_record = self.setup.own and sound and not recognise(item.shown)
         return self.kind or ("record" if any_record else None)
 
     def _misfit(self, record: Record) -> str | None:
@@ -102,4 +105,5 @@ class Validation(Task):
     def count(self, line: Line, report: Report) -> None:
         judgement = line.judgement
         if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
-            report.corrections.add(line.text, judgement, self.setup.bound(judgement["workflow"]))
+            bound = self.setup.bound(judgement["workflow"])
+            report.corrections.add(line.text, judgement, bound, self.columns)

@@ -9,6 +9,7 @@ computes a measure of all its draws at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -61,6 +62,52 @@ def kappas(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     by_chance = (counts.sum(axis=-1) * counts.sum(axis=-2)).sum(axis=-1)
     apart = items - _hits(counts).sum(axis=-1)
     return 1.0 - ratio(apart * items, items**2 - by_chance)
+
+
+def numbers_of(classes: Sequence[str]) -> list[float] | None:
+    """The classes as the points of a scale: three different finite numbers or more, else None."""
+    try:
+        found = [float(name) for name in classes]
+    except ValueError:
+        return None
+    return found if len(set(found)) == len(found) > 2 and all(map(isfinite, found)) else None
+
+
+def weighted_kappas(counts: NDArray[np.float64], points: Sequence[float]) -> NDArray[np.float64]:
+    """Cohen's (1968) weighted kappa of each of a stack with quadratic weights, at most 1.
+
+    1 - observed / expected squared distance of the two sides' points on the scale, "Weighted
+    kappa", Psychological Bulletin 70(4). `points` are the classes' numbers; where they are evenly
+    spaced this is scikit-learn's. nan where the expected distance is 0: no items, or one class
+    takes all answers of both sides.
+    """
+    import numpy as np
+
+    scale = np.array(points)
+    weights = (scale[:, None] - scale) ** 2
+    by_chance = counts.sum(axis=-1)[..., :, None] * counts.sum(axis=-2)[..., None, :]
+    apart = (counts * weights).sum(axis=(-2, -1))
+    items = counts.sum(axis=(-2, -1))
+    return 1.0 - ratio(apart * items, (by_chance * weights).sum(axis=(-2, -1)))
+
+
+def spearmans(counts: NDArray[np.float64], points: Sequence[float]) -> NDArray[np.float64]:
+    """Spearman's (1904) rank correlation of the two sides of each of a stack, in [-1, 1].
+
+    Pearson's correlation of the ranks, items of one class at their mean rank. nan where one side
+    has one class alone, or there are no items.
+    """
+    import numpy as np
+
+    order = np.argsort(points)
+    ordered = counts[..., order[:, None], order]
+    sides = [ordered.sum(axis=-1), ordered.sum(axis=-2)]
+    items = ordered.sum(axis=(-2, -1))[..., None]
+    # The mean rank of a class less the mean rank of all, which is half of one more than the items.
+    first, second = (np.cumsum(side, axis=-1) - side / 2 - items / 2 for side in sides)
+    together = (ordered * first[..., :, None] * second[..., None, :]).sum(axis=(-2, -1))
+    squares = [(n * rank**2).sum(axis=-1) for n, rank in zip(sides, (first, second), strict=True)]
+    return ratio(together, np.sqrt(squares[0] * squares[1]))
 
 
 def aucs(

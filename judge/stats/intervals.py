@@ -45,6 +45,41 @@ def plain(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
+def mean_of_sums(n: int, total: float, squares: float, *, of: int) -> Estimate:
+    """The mean of n numbers with its 95 % interval, from their sum and the sum of their squares.
+
+    With s the sample's standard deviation: mean -+ t s / sqrt(n), t the quantile of Student's
+    distribution with n - 1 degrees of freedom (by table up to 5, beyond that by the first four
+    terms of Fisher's expansion around the normal quantile: within 0.06 %). No interval for fewer
+    than two numbers.
+    """
+    if not n:
+        return Estimate(None, of=of)
+    mean = total / n
+    if n < 2:
+        return Estimate(mean, n=n, of=of)
+    deviation = sqrt(max(0.0, squares - n * mean * mean) / (n - 1))
+    half = _student_95(n - 1) * deviation / sqrt(n)
+    return Estimate(mean, mean - half, mean + half, n=n, of=of)
+
+
+def _student_95(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t distribution."""
+    if freedom <= len(_STUDENT_95):
+        return _STUDENT_95[freedom - 1]
+    z, v = Z_95, freedom
+    return (
+        z
+        + (z**3 + z) / (4 * v)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
+    )
+
+
+# The quantiles for 1 to 5 degrees of freedom.
+_STUDENT_95 = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582)
+
+
 def wilson(successes: int, n: int) -> Estimate:
     """The share of successes over n trials with its 95 % score interval (Wilson 1927).
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import respx
-from routed import routed
+from routed import Routed
 
 from judge import errors
 from judge.backends.base import Call, Message, Mode
@@ -37,7 +37,7 @@ def router() -> Iterator[respx.Router]:
 
 @pytest.fixture
 def backend(router: respx.Router) -> OpenAIBackend:
-    return OpenAIBackend("m", post=routed(router))
+    return OpenAIBackend("m", wire=Routed(router))
 
 
 def replies(router: respx.Router, **response: Any) -> respx.Route:

@@ -60,7 +60,7 @@ def test_shell_completion(judge: Shell) -> None:
 
 def test_workflows_list_and_draw(typed: Typed) -> None:
     code, out, _ = typed.text("workflows", "list")
-    assert code == 0 and {line.split("\t")[0] for line in out.splitlines()} >= {"norm", "story"}
+    assert code == 0 and {line.split(" ")[0] for line in out.splitlines()} >= {"norm", "story"}
     code, out, _ = typed.text("workflows", "draw", "story")
     assert code == 0 and "graph TD;" in out and "insertion" in out
     code, _, told = typed.text("workflows", "draw", "tale")

@@ -78,3 +78,106 @@ def test_a_table_that_does_not_say_how_many_were_asked_says_it_with_each_number(
 
     assert "0.50, 3 of 3" in shown("F1")
     assert "3 of 3" not in shown("asked", "F1")
+
+
+def test_answers_in_columns_of_other_names(typed: Typed) -> None:
+    typed.write("b.jsonl", [{"key": str(n), "said": {"label": "yes"}} for n in range(3)])
+    words = ("score", "normad", "b.jsonl", "norms.jsonl", "--condition", "country", "--json")
+    done = typed(*words, "--map", "id=key,answer=said.label")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)[0]["rows"][0]["answered"] == 3
+    done = typed(*words, "--map", "id=key,answer=says")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"line 1: --map answer=says: the record has no field 'says'" in done.stderr
+
+
+def test_people_and_two_models_in_one_table(typed: Typed) -> None:
+    """Answers made elsewhere become runs beside one that judge evaluate made."""
+    typed.write(
+        "people.jsonl",
+        [{"id": str(n), "answer": a} for n, a in enumerate(("yes", "no", "neutral"))],
+    )
+    typed.write("model.jsonl", [{"id": str(n), "answer": "yes"} for n in range(3)])
+    what = ("--condition", "country")
+    for name in ("people", "model"):
+        words = (
+            "score",
+            "normad",
+            f"{name}.jsonl",
+            "norms.jsonl",
+            *what,
+            "-o",
+            f"{name}.scored.jsonl",
+        )
+        assert typed(*words).returncode == 0
+        code, _, told = typed.text(*words)
+        assert code == 2 and f"{name}.scored.jsonl: is there already" in told
+    runs = ("model.scored.jsonl", "people.scored.jsonl", "a.scored.jsonl")
+    done = typed("score", "normad", "a.jsonl", "norms.jsonl", *what, "-o", "a.scored.jsonl")
+    assert done.returncode == 0
+    code, out, told = typed.text("compare", *runs, "--json")
+    assert code == 0, told
+    found = json.loads(out)
+    ((row,), _) = (table["rows"] for table in found["tables"])
+    assert [round(row[name]["value"], 3) for name in "ABC"] == [0.333, 1.0, 0.333]
+    assert found["runs"] == dict(zip("ABC", runs, strict=True))
+    code, out, _ = typed.text("compare", *runs)
+    assert "B: people.scored.jsonl" in out and "3 items in all runs; 3 in A, 3 in B, 3 in C" in out
+    # What was written is an evaluation of its own, and scores as it did.
+    done = typed("score", "normad", "people.scored.jsonl", "--json")
+    assert json.loads(done.stdout)[0]["rows"][0]["accuracy"]["value"] == 1.0
+
+
+def test_a_line_of_judge_evaluate_that_lost_its_score_is_scored_anew(typed: Typed) -> None:
+    assert (
+        typed(
+            "score", "normad", "a.jsonl", "norms.jsonl", "--condition", "none", "-o", "o"
+        ).returncode
+        == 0
+    )
+    kept = [json.loads(line) for line in typed.read("o").splitlines()]
+    for line in kept:
+        del line["judge"]["score"]
+    typed.write("o", kept)
+    done = typed("score", "normad", "o", "--json")
+    assert json.loads(done.stdout)[0]["rows"][0]["accuracy"]["value"] == pytest.approx(
+        1 / 3, abs=1e-6
+    )
+
+
+CULTURAL = {"question_idx": 4, "prompt_question": "Q?", "answer": "B", "country": "Italy"} | {
+    f"prompt_option_{letter}": f"Option {letter}." for letter in "abcd"
+}
+CALI = {
+    "premise": "P.",
+    "hypothesis": "H.",
+    "us_ratings": "['E', 'E', 'E']",
+    "in_ratings": "['N', 'N', 'N']",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "gold", "answers", "right"),
+    [
+        (("culturalbench", "--condition", "easy"), CULTURAL, [("4", "B")], 1.0),
+        (("culturalbench", "--condition", "easy"), CULTURAL, [("4", "A")], 0.0),
+        (
+            ("culturalbench", "--condition", "hard"),
+            CULTURAL,
+            [("4", [False, True, False, False])],
+            1.0,
+        ),
+        (("cali", "--condition", "entailment+us"), CALI, [("gold.jsonl#1", "entail")], 1.0),
+        (("cali", "--condition", "entailment+in"), CALI, [("gold.jsonl#1", "entail")], 0.0),
+    ],
+)
+def test_answers_to_the_other_benchmarks(
+    typed: Typed, words: Any, gold: Any, answers: Any, right: float
+) -> None:
+    typed.write("gold.jsonl", [gold])
+    typed.write("b.jsonl", [{"id": id, "answer": answer} for id, answer in answers])
+    name, *condition = words
+    done = typed("score", name, "b.jsonl", "gold.jsonl", *condition, "-o", "o")
+    assert done.returncode == 0, done.stderr
+    (line,) = [json.loads(text) for text in typed.read("o").splitlines()]
+    assert (line["judge"]["outcome"], line["judge"]["score"]) == ("answered", right)

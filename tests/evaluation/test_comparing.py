@@ -12,6 +12,7 @@ import pytest
 from judge.errors import UsageError
 from judge.evaluation.comparing import Comparison, compare
 from judge.evaluation.results import result_of
+from judge.stats.intervals import Estimate
 
 Line = dict[str, Any]
 
@@ -50,19 +51,19 @@ def write(path: Path, lines: Iterable[Line]) -> str:
 @pytest.fixture
 def compared(tmp_path: Path) -> Any:
     def run(first: Iterable[Line], second: Iterable[Line]) -> Comparison:
-        return compare(write(tmp_path / "a.jsonl", first), write(tmp_path / "b.jsonl", second))
+        return compare([write(tmp_path / "a.jsonl", first), write(tmp_path / "b.jsonl", second)])
 
     return run
 
 
 def row(found: Comparison, *labels: str) -> Any:
     """The cells of a row, estimates among them."""
-    (only,) = [one for one in found.table.rows if one.labels == labels]
+    (only,) = [one for one in found.tables[0].rows if one.labels == labels]
     return only.cells
 
 
 def labels(found: Comparison) -> list[tuple[str, ...]]:
-    return [one.labels for one in found.table.rows]
+    return [one.labels for one in found.tables[0].rows]
 
 
 def values(cells: Any) -> Any:
@@ -178,6 +179,35 @@ def test_records_are_known_by_id_else_by_content_before_edits(compared: Any) -> 
     found = compared([edited, named[0], *same], [plain, named[1], same[0], same[0], same[0]])
     assert [*found.items.values()] == [4, 0, 1]
     assert values(row(found, "record"))[2] == pytest.approx(-1 / 4)
+
+
+# ------------------------------------------------------------------ several runs
+
+
+def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Path) -> None:
+    told = {"a": (0, 0, 1, 0, 1, 0, 1), "b": (1, 1, 1, 1, 1, 1, None), "c": (0, 1, 0, 1, 0, 1)}
+    runs = [write(tmp_path / name, scores(*marks)) for name, marks in told.items()]
+    found = compare(runs)
+    assert (found.runs, found.items) == (
+        dict(zip("ABC", runs, strict=True)),
+        {"all": 6, "A": 7, "B": 7, "C": 6},
+    )
+    one, differences = found.tables
+    ((labels, cells),) = [(row.labels, row.cells) for row in one.rows]
+    assert (labels, cells["pairs"], cells["of"]) == (("country",), 6, 6)
+    means = [cells[name] for name in "ABC"]
+    assert [mean.value for mean in means if isinstance(mean, Estimate)] == [2 / 6, 1.0, 0.5]
+    rows = {row.labels: row.cells for row in differences.rows}
+    assert set(rows) == {("B", "country"), ("C", "country")}
+    b, c = rows["B", "country"], rows["C", "country"]
+    assert (b["pairs"], b["of"], c["pairs"]) == (6, 7, 6)
+    # B alone is right four times, A alone never: 2 / 16; C and A differ in 5, three to two.
+    assert [b["McNemar p"], b["Holm p"]] == ["0.125", "0.25"]
+    assert [c["McNemar p"], c["Holm p"]] == ["1", "1"]
+    gain = b["run - A"]
+    assert isinstance(gain, Estimate) and gain.value == pytest.approx(4 / 6)
+    assert "country: 1 of 7 pairs are left out: 1 no score in B" in found.notes
+    assert [table["name"] for table in found.as_json()["tables"]] == ["scores", "differences"]
 
 
 # ------------------------------------------------------------------ refused

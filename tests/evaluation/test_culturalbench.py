@@ -210,6 +210,12 @@ def test_a_region_is_the_mean_of_its_countries_as_in_tables_5_and_6() -> None:
     assert value(america["accuracy"]) == pytest.approx(23 / 27)
     oceania = cells["easy", "Oceania"]
     assert value(oceania["mean of countries"]) == pytest.approx(0.9212, abs=1e-4)
+    # An answer without a score is not a wrong one.
+    unscored = Result({**results[0].fields, "id": "u", "row": "u"}, "answered", "A", None)
+    cells = table(benchmark, [*results, unscored], "culturalbench-regions")
+    assert value(cells["easy", "North America"]["mean of countries"]) == pytest.approx(
+        0.8072, abs=1e-4
+    )
     lost = [easy(1, 1.0, "Italy", "South Europe"), easy(2, None, "Spain", "South Europe")]
     cells = table(benchmark, lost, "culturalbench-regions")
     assert value(cells["easy", "South Europe"]["mean of countries"]) is None

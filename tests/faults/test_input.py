@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
+from backports import zstd
 
 from judge.evaluation.tables import Row, Table
 from judge.report.results import write
@@ -81,7 +81,7 @@ INPUTS: dict[str, tuple[str, bytes]] = {
     "a truncated zst": (
         "a.jsonl.zst",
         # What cannot be packed is read up to the cut: a newline in it would make a line more.
-        zstandard.compress(good(1)) + zstandard.compress(bytes(range(100, 199)))[:50],
+        zstd.compress(good(1)) + zstd.compress(bytes(range(100, 199)))[:50],
     ),
     "a CSV header of 100,000 columns": (
         "a.csv",

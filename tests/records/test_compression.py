@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import zstandard
+from backports import zstd
 
 from judge.errors import UsageError
 from judge.records import read
@@ -22,21 +22,19 @@ LIST = b"[" + b",\n".join(LINES.splitlines()) + b"]"
 TABLE = b"id,text\n" + b"".join(b"%d,%d\n" % (n, n * 7919) for n in range(20_000))
 
 
-def zstd(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor().compress(data)
-
-
 def zstd_in_frames(data: bytes) -> bytes:
     skippable = b"\x50\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"skip"
-    return skippable + b"".join(zstd(data[at : at + 9999]) for at in range(0, len(data), 9999))
+    return skippable + b"".join(
+        zstd.compress(data[at : at + 9999]) for at in range(0, len(data), 9999)
+    )
 
 
 def gzip_in_members(data: bytes) -> bytes:
     return b"".join(gzip.compress(data[at : at + 9999]) for at in range(0, len(data), 9999))
 
 
-PACKS = {".gz": gzip.compress, ".zst": zstd}
-ALL_PACKS = [gzip.compress, gzip_in_members, zstd, zstd_in_frames]
+PACKS = {".gz": gzip.compress, ".zst": zstd.compress}
+ALL_PACKS = [gzip.compress, gzip_in_members, zstd.compress, zstd_in_frames]
 
 
 @pytest.mark.parametrize("pack", ALL_PACKS)
@@ -119,3 +117,20 @@ def test_a_pipe_gives_each_record_as_soon_as_it_is_there() -> None:
             answered.clear()
     thread.join()
     assert n == 2
+
+
+@pytest.mark.parametrize(("name", "row"), [("a.jsonl", b'{"a": 1}\n'), ("a.csv", b"12345678\n")])
+def test_a_file_shortened_while_it_is_read_is_told(write: Written, name: str, row: bytes) -> None:
+    path = write(name, row * 100_000)
+    found = read(path)
+    first = next(found)
+    os.truncate(path, 9 * 50_000 + 4)
+    *sound, last = found
+    assert first.problem is None and {item.problem for item in sound} == {None}
+    assert "the file was shortened while it was read, from 900000 bytes" in problem_of(last)
+
+
+@pytest.mark.parametrize("suffix", PACKS)
+def test_a_stream_cut_off_in_its_head_is_a_problem_of_line_1(items: ReadBack, suffix: str) -> None:
+    (item,) = items("a.jsonl" + suffix, PACKS[suffix](LINES)[:5])
+    assert item.line == 1 and "stream is cut off" in problem_of(item)

@@ -71,3 +71,20 @@ def test_a_line_over_the_limit_is_named_and_skipped(items: ReadBack) -> None:
         assert item.raw.startswith('{"a": "ééé')
         assert item.raw.endswith("… [10009 bytes in all]")
         assert len(item.raw) < 2_100
+
+
+@pytest.mark.parametrize(("deep", "sound"), [(200, True), (201, False)])
+def test_the_deepest_nesting_that_is_read(items: ReadBack, deep: int, sound: bool) -> None:
+    # The record itself is one level.
+    (item,) = items("a.jsonl", '{"a": ' + "[" * (deep - 1) + "]" * (deep - 1) + "}")
+    assert (item.problem is None) is sound
+    wide = items("a.jsonl", json.dumps({"a": [{}] * 500}))
+    assert wide[0].problem is None
+
+
+@pytest.mark.parametrize(("limit", "sound"), [(8, True), (7, False)])
+def test_a_record_of_just_the_limit_is_read(items: ReadBack, limit: int, sound: bool) -> None:
+    assert (items("a.jsonl", '{"a": 1}\n', max_line=limit)[0].problem is None) is sound
+    row = items("a.csv", "a,b\n123,5678\n", max_line=limit)[0]
+    assert (row.problem is None) is sound
+    assert sound or "it has 8 bytes, more than the limit of 7" in problem_of(row)

@@ -8,8 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.records import Item, Kind, Problem, Record, SeenIds, build, content_hash, recognise
+from judge.records import (
+    Item,
+    Kind,
+    Problem,
+    Record,
+    SeenIds,
+    build,
+    content_hash,
+    mapped,
+    recognise,
+)
+from judge.records.labels import Annotation, LabelledItem, read_labels
 
+from .conftest import Written
 from .test_write import FIELDS
 
 NORM = {"story": "Ann waited.", "rule_of_thumb": "One waits."}
@@ -182,3 +194,47 @@ def test_changes_take_the_place_of_the_own_fields() -> None:
         "values": "a--b",
         "original_values": "kept",
     }
+
+
+def test_a_text_over_the_limit_is_named_wherever_it_stands() -> None:
+    long = "word " * 800_001
+    told = "has 4000005 characters, the limit is 4000000"
+    mail = {"mail": {"body": long}, "to": ["Ann"]}
+    assert problem(mail, "record").message == f"field 'mail.body' {told}"
+    assert problem({"parts": [long, "end"]}, "record").field == "parts"
+    # What a known kind does not show is no hindrance.
+    assert built({**NORM, "attachment": long}).kind == "norm"
+    assert problem({**NORM, "country": long}).message == f"field 'country' {told}"
+
+
+def test_a_mapped_column_is_judged_under_its_name_and_changed_where_it_stands() -> None:
+    own = {"id": 1, "meta": {"text": "Ann waited.", "n": 2}, "Norm": "One waits.", "ROT": "no"}
+    columns = {"story": "meta.text", "rule_of_thumb": "Norm", "note": "ROT"}
+    (read,) = mapped([item(own)], columns)
+    assert list(read.shown) == ["id", "meta", "rule_of_thumb", "note", "story"]
+    record = build(read)
+    assert isinstance(record, Record) and record.kind == "norm"
+    assert record.fields is own
+    assert record.typed["story"] == "Ann waited." and record.typed["rule_of_thumb"] == "One waits."
+    assert record.other_texts()["note"] == "no"
+    changed = record.with_changes({"story": "Ann left.", "rule_of_thumb": "One goes."})
+    assert list(changed.items()) == [
+        ("id", 1),
+        ("meta", {"text": "Ann left.", "n": 2}),
+        ("Norm", "One goes."),
+        ("ROT", "no"),
+    ]
+    # What --resume finds the record by.
+    assert {**changed, **record.originals(["story", "rule_of_thumb"])} == own
+    (swapped,) = mapped([item({"a": "1", "b": "2"})], {"a": "b", "b": "a"})
+    assert swapped.problem is None and swapped.shown == {"b": "1", "a": "2"}
+
+
+def test_labels_are_read_by_their_own_columns(write: Written) -> None:
+    text = "who,what,says\nann,1,yes\n"
+    columns = {"annotator": "who", "item": "what", "label": "says"}
+    (one,) = read_labels(str(write("a.csv", text)), columns=columns)
+    assert isinstance(one, LabelledItem) and one.annotations == (Annotation("ann", "yes"),)
+    (bad,) = read_labels(str(write("a.csv", text)), columns={"label": "say"})
+    assert isinstance(bad, Item) and bad.problem is not None
+    assert "the record has no field 'say'" in bad.problem.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from pathlib import Path
@@ -18,7 +19,7 @@ from .found import answers, faults, lines, sound
 PAIR = {"premise": "P", "hypothesis": "H"}
 
 
-def linguists(id: object, workers: list[str | None], given: list[str]) -> dict[str, Any]:
+def linguists(id: object, workers: object, given: list[str]) -> dict[str, Any]:
     return {"id": id, **PAIR, "worker_ids": workers, "annotations": given}
 
 
@@ -29,7 +30,7 @@ def ambient(write: Written) -> Path:
         "linguist_annotations.jsonl",
         lines(
             linguists(4, ["ABS", "GFH"], ["neutral|entailment", "discard"]),
-            linguists(5, ["BVU", "GFH", "GFH"], ["entailment", "neutral", "entailment"]),
+            linguists(5, "['BVU', 'GFH', 'GFH']", ["entailment", "neutral", "entailment"]),
         ),
     )
     crowd = {"id": 4, **PAIR, "q0_gold": ["neutral", "entailment"], "q1_gold": ["neutral"] * 2}
@@ -90,6 +91,17 @@ def test_multipico_with_nationalities(write: Written, indent: int | None) -> Non
         Annotation("Ann1", "yes", "Ireland"),
         Annotation("Ann2", "yes"),
     )
+
+
+def test_multipico_from_standard_input_takes_no_nationalities_from_the_working_directory(
+    write: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write("annotators_meta_en.json", '{"0": {"Nationality": "India"}}')
+    monkeypatch.chdir(path.parent)
+    piped = json.dumps({"a": entry({"Ann0": "0"}, REPLY)}).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped)))
+    (item,) = sound(list(read_labels("multipico:-")))
+    assert item.annotations == (Annotation("Ann0", "no"),)
 
 
 @pytest.mark.parametrize("meta", [b"{", b"\xff", b"[]", b'{"0": 5}', b"[" * 100_000])

@@ -144,6 +144,8 @@ def test_a_row_that_contradicts_is_a_problem(write: Written, row: str, message: 
     header = "item,annotator,label,country,gold"
     bad, good = read_back(write, header, "1,ann,yes,egypt,yes", row, name="a.csv")
     assert says([bad]) == message
+    assert isinstance(bad, Item) and bad.raw is not None
+    assert [*json.loads(bad.raw).values()] == row.split(",")
     assert item([good]).annotations == (Annotation("ann", "yes"),)
 
 

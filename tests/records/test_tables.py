@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 
 import pytest
@@ -113,3 +114,19 @@ def test_what_the_csv_module_writes_comes_back(rows: list[list[str]]) -> None:
     csv.writer(out).writerows([["a", "b", "c"], *rows])
     found = read("-", stdin=io.BytesIO(out.getvalue().encode()), format="csv")
     assert [list((item.fields or {}).values()) for item in found] == rows
+
+
+def test_of_a_row_over_the_limit_the_beginning_is_kept(items: ReadBack) -> None:
+    rows = 'id,story\n1,"' + "line\n" * 4000 + '"\n2,b\n'
+    long = items("a.csv", rows, max_line=9000)[0]
+    assert long.raw is not None and long.raw.startswith('1,"line\nline\n')
+    assert long.raw.endswith(" bytes in all]") and len(long.raw) < 2_100
+
+
+def test_rows_before_a_cut_and_where_it_is(items: ReadBack) -> None:
+    rows = "id,story\n" + "".join(f'{n},"a\nb"\n' for n in range(3000))
+    packed = gzip.compress(rows.encode())
+    found = items("a.csv.gz", packed[: len(packed) * 2 // 3])
+    assert [item.line for item in found[:-1]] == list(range(2, 2 * len(found), 2))
+    assert 2 <= found[-1].line - found[-2].line <= 3
+    assert "stream is cut off" in problem_of(found[-1])

@@ -66,3 +66,14 @@ def test_the_multiple_setting_is_detected(raw: Any, named: bool) -> None:
 def test_what_holds_no_values_is_named(raw: Any, says: str) -> None:
     with pytest.raises(BadValueError, match=says):
         values(raw)
+
+
+@pytest.mark.parametrize("text", ["[Sic] Work--agree", "Work--agree [always]"])
+def test_a_bracket_alone_makes_no_list(text: str) -> None:
+    assert [value.text for value in values(text)] == [text]
+
+
+def test_each_value_of_a_text_is_numbered_from_1() -> None:
+    with pytest.raises(BadValueError, match=r"must hold texts, not 5 \(value 2\)"):
+        values(["a--b", 5])
+    assert [value.statement for value in values("a--b\r\n\nc--d")] == ["a", "c"]

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from judge.records import Item, Problem
+from judge.report.files import Lines
 from judge.report.page import render
 from judge.report.text import _UNSEEN
 
@@ -116,7 +117,7 @@ def items(lines: Iterable[Mapping[str, Any] | str], source: str = "out.jsonl") -
 def page(lines: Iterable[Mapping[str, Any] | str], limit: int = 200, source: str = "o") -> str:
     told = [line["judge"] for line in lines if isinstance(line, Mapping) and "judge" in line]
     known = {one.get("fingerprint") or "": {"judge": [one.get("fingerprint")]} for one in told}
-    return render(items(lines, source), [source], limit=limit, described=known)[0]
+    return render(Lines(items(lines, source), [source]), limit=limit, described=known)[0]
 
 
 def plain(text: str) -> str:

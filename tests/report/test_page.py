@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from judge.errors import UsageError
 from judge.report.entry import LARGEST, Quotes
+from judge.report.files import Lines
 from judge.report.page import render
 from judge.report.text import changes, visible
 from judge.verdict import Finding, Verdict
@@ -292,7 +293,7 @@ def test_lines_are_not_held() -> None:
 
     def peak(count: int) -> int:
         tracemalloc.start()
-        render(many(count), ["o"], limit=2)
+        render(Lines(many(count), ["o"]), limit=2)
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found

@@ -77,6 +77,7 @@ def test_an_untrusted_file_sets_only_what_is_harmless(
 DECIDING = {
     "all_votes": True,
     "injected": "ask",
+    "map": ("story=Text",),
     "margin": 0.1,
     "method": "structured",
     "min_words": 0,

@@ -81,6 +81,30 @@ def test_against_the_procedure_written_out(seed: int, epsilon: float) -> None:
     assert outcome.advantage == pytest.approx(advantage)
 
 
+def test_half_of_the_annotators_are_enough() -> None:
+    """Two people agree on all items, two answer apart; the judge agrees with nobody."""
+    items = range(40)
+    people = {name: dict.fromkeys(items, said) for name, said in zip("wxyz", "aabc", strict=True)}
+    found = alternative_annotator(dict.fromkeys(items, "d"), people)
+    assert found is not None
+    assert [one.wins for one in found.annotators] == [False, False, True, True]
+    assert (found.winning_rate, found.passes) == (0.5, True)
+
+
+def test_the_t_test_from_30_items_on_and_without_a_spread_its_limit() -> None:
+    people = {name: dict(enumerate("ab" * 15)) for name in ("p1", "p2", "p3")}
+    judge = {item: "a" if item < 29 else "b" for item in range(30)}
+    found = alternative_annotator(judge, people)
+    assert found is not None
+    d = [int(people["p1"][n] != judge[n]) for n in range(30)]
+    expected = float(ttest_1samp(d, 0.1, alternative="less").pvalue)
+    assert found.annotators[0].p_value == pytest.approx(expected)
+    # The judge answers as each of the people: d is 0 throughout.
+    for epsilon, p in ((0.1, 0.0), (0.0, 1.0)):
+        alike = alternative_annotator(people["p1"], people, epsilon=epsilon)
+        assert alike is not None and {one.p_value for one in alike.annotators} == {p}
+
+
 def test_undefined() -> None:
     judge, people = simulated(0, judge_right=0.8, people_right=0.7, people=2)
     assert alternative_annotator(judge, people) is None

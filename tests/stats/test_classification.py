@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.stats import spearmanr
 from sklearn import metrics
 
 from judge.stats.classification import (
@@ -15,6 +16,9 @@ from judge.stats.classification import (
     kappas,
     macro_aucs,
     macro_f1s,
+    numbers_of,
+    spearmans,
+    weighted_kappas,
 )
 
 CLASSES = ["yes", "no", "neutral"]
@@ -85,3 +89,62 @@ def test_macro_auc_against_scikit_learn() -> None:
         found = macro_aucs(reference, mappings, list(classes), np.ones((1, 80)))
         assert found[0] == pytest.approx(theirs)
     assert np.isnan(macro_aucs(["a"], [{"a": 1.0}], ["a", "b"], np.ones((1, 1)))[0])
+
+
+# ---------------------------------------------------------------- points of a scale
+
+
+def points(true: list[int], said: list[int]) -> NDArray[np.float64]:
+    return metrics.confusion_matrix(true, said, labels=[1, 2, 3, 4, 5]).astype(np.float64)
+
+
+def test_points_of_a_scale_by_hand() -> None:
+    counts = points([1, 2, 3, 5], [1, 3, 3, 4])
+    # Squared distances 0, 1, 0, 1. By chance, over all 16 pairs of one's point and the other's:
+    # 1: 0 + 4 + 4 + 9, 2: 1 + 1 + 1 + 4, 3: 4 + 0 + 0 + 1, 5: 16 + 4 + 4 + 1; 54 / 4 of four pairs.
+    assert float(weighted_kappas(counts, [1, 2, 3, 4, 5])) == pytest.approx(1 - 2 / (54 / 4))
+    # Ranks 1, 2, 3, 4 and 1, 2.5, 2.5, 4: 4.5 of the roots of 5 and 4.5.
+    assert float(spearmans(counts, [1, 2, 3, 4, 5])) == pytest.approx(4.5 / (5 * 4.5) ** 0.5)
+
+
+def test_a_point_counts_by_its_number_wherever_its_class_stands() -> None:
+    order = [4, 0, 3, 1, 2]
+    counts = points([1, 2, 3, 5, 4], [1, 3, 3, 4, 2])
+    turned, numbers = counts[np.ix_(order, order)], [order[place] + 1 for place in range(5)]
+    for measure in (weighted_kappas, spearmans):
+        assert measure(turned, numbers) == pytest.approx(measure(counts, [1, 2, 3, 4, 5]))
+    far = weighted_kappas(points([1, 2, 5], [1, 1, 5]), [1, 2, 3, 4, 50])
+    assert far > weighted_kappas(points([1, 2, 5], [1, 1, 5]), [1, 2, 3, 4, 5])
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=40))
+def test_points_against_scikit_learn_and_scipy(pairs: list[tuple[int, int]]) -> None:
+    true, said = [a for a, _ in pairs], [b for _, b in pairs]
+    counts = points(true, said)
+    kappa, rho = weighted_kappas(counts, range(1, 6)), spearmans(counts, range(1, 6))
+    if len({*true, *said}) > 1:
+        labels = [1, 2, 3, 4, 5]
+        theirs = metrics.cohen_kappa_score(true, said, labels=labels, weights="quadratic")
+        assert float(kappa) == pytest.approx(theirs)
+    else:
+        assert np.isnan(kappa)
+    if len(set(true)) > 1 and len(set(said)) > 1:
+        assert float(rho) == pytest.approx(spearmanr(true, said).statistic)
+    else:
+        assert np.isnan(rho)
+
+
+@pytest.mark.parametrize(
+    ("classes", "numbers"),
+    [
+        (("1", "2", "3"), [1, 2, 3]),
+        (("-0.5", "0", "10"), [-0.5, 0, 10]),
+        (("1", "2"), None),
+        (("yes", "no", "neutral"), None),
+        (("1", "1.0", "2"), None),
+        (("1", "2", "nan"), None),
+    ],
+)
+def test_which_classes_are_the_points_of_a_scale(classes: tuple[str, ...], numbers: object) -> None:
+    assert numbers_of(classes) == numbers

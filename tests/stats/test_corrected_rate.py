@@ -73,6 +73,16 @@ def test_limits_against_brute_force(
             assert holds_zero(t) == (low <= t <= high), t
 
 
+def test_limits_of_shares_known_exactly_and_where_one_root_runs_off() -> None:
+    exact = [Share(value, value, value) for value in (0.5, 0.75, 0.25)]
+    assert corrected_limits(*exact) == (0.5, 0.5)
+    # The square's factor is 0.625^2 - 0.375^2 - 0.5^2 = 0: a line, which meets the parabola at 1.
+    low, high = corrected_limits(
+        Share(0.25, 0.25, 0.25), Share(0.625, 0.25, 0.625), Share(0.0, -0.5, 0.0)
+    )
+    assert (low, high) == (0.4, 1.0)
+
+
 def test_clustered_labels_count_as_the_independent_ones_that_they_are_worth() -> None:
     found = rogan_gladen(50, 100, 90, 100, 80, 100, deff_labelled=4.0)
     assert found.reason == (

@@ -106,14 +106,15 @@ class MultiPico(LabelSet):
     task Le-Wi-Di 2025: an object of id to entry, each with `text` (post, reply), `annotations` (an
     object of annotator to 0 or 1) and `other_info`. One `irony` item an entry (yes or no), without
     gold. Slices: language_variety, source. The annotators' groups are their nationalities, from
-    `annotators_meta_LANG.json` beside the file if that is the only one.
+    `annotators_meta_LANG.json` beside the file if that is the only one; standard input has none.
     """
 
     name = "multipico"
     files = ("MP_*.json*", "*MultiPICo*.json*")
 
     def start(self) -> None:
-        files = [*self.path.parent.glob("annotators_meta*.json")]
+        beside = self.path.parent.glob("annotators_meta*.json")
+        files = [] if str(self.path) == "-" else [*beside]
         self._nations: dict[str, str | None] = {}
         try:
             # NaN stands in these files, which is no JSON.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
+from types import MappingProxyType
 
 from judge.errors import UsageError
 from judge.records.base import Item
+from judge.records.columns import renamed
 from judge.records.labels.items import Labelled, LabelledItem, LabelSet
 from judge.records.labels.own import Own, Table
 from judge.records.labels.public import Ambient, LLMBar, MoralStories, MultiPico, NormAd
@@ -24,14 +26,16 @@ SETS = tuple(_SETS)
 """The names that may stand before a path."""
 
 
-def read_labels(source: str, check: str | None = None) -> Iterator[Labelled]:
+def read_labels(
+    source: str, check: str | None = None, columns: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Labelled]:
     """The labelled items of `source`, in the order of its lines as far as its form allows.
 
     `source` is `NAME:PATH` with a name of SETS, or a path alone: a file whose fields tell its
     form. PATH is read as `judge.records.read` reads it, and may be a folder where a set is several
     files. `check` keeps the items of that check; in a table without a column `check` it names what
     the labels are about. A line that cannot be read, or holds no usable label, comes as an `Item`
-    with its problem, whatever the check.
+    with its problem, whatever the check. `columns` are renamed (see judge/records/columns.py).
 
     Raises UsageError: at the call for an unknown name, a path that is not there or cannot be read,
     and a form that cannot be told; at the end for a check that no item was about.
@@ -48,7 +52,7 @@ def read_labels(source: str, check: str | None = None) -> Iterator[Labelled]:
         files = list(dict.fromkeys(f for one in form.files for f in sorted(folder.glob(one))))
         if not files:
             raise UsageError(f"{path} holds no file of {name}: {', '.join(form.files)}")
-    opened = [read(file) for file in files]
+    opened = [renamed(read(file), columns) for file in files]
     if form is None:
         form, opened[0] = _recognised(source, opened[0])
     if form.merged:

@@ -1,0 +1,352 @@
+"""The Python API: the runs of the command line, with records in and judgements out in memory.
+
+A run has a thread and an event loop of its own, so that it can be read from any code, also inside
+of a running loop. It is the run of `judge validate`; only where its lines go differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import chain
+from os import PathLike
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from judge import verdict
+from judge.errors import UsageError
+from judge.records import RESERVED, Item, SeenIds, from_memory
+from judge.rubric import Rubric
+from judge.run.clients import refuse_stray
+from judge.run.job import Job, refuse_unusable, select
+from judge.run.lines import Line
+from judge.run.setup import Setup
+from judge.run.task import Report, Watcher, run
+from judge.run.validate import Validation
+from judge.settings import Settings, resolve
+
+if TYPE_CHECKING:
+    from judge.calibration.report import Calibration
+    from judge.profiles import Profile
+
+Pathlike = str | PathLike[str]
+Records = Iterable[Mapping[str, Any]] | Pathlike | Sequence[Pathlike]
+"""Records, or the files that they are read from. Of a data frame the rows are taken."""
+AnyRubric = Rubric | Mapping[str, Any] | Pathlike
+
+
+class Judgement(verdict.Judgement):
+    """What the judges said of one record: an output line's `"judge"`, and the record itself.
+
+    `record` holds the record's own fields, repaired ones with their new text.
+    """
+
+    record: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One flat row: the record's fields, and the judgement's in columns as `judge.verdict`.
+
+        A check's verdict stands under `judge.checks.NAME`; of several by one name, the last one's.
+        """
+        row = {
+            **self.record,
+            f"{RESERVED}.verdict": str(self.verdict),
+            f"{RESERVED}.reason": self.reason,
+            f"{RESERVED}.error": self.error.message if self.error else None,
+        }
+        return row | {f"{RESERVED}.checks.{one.name}": str(one.verdict) for one in self.checks}
+
+
+def validate(
+    records: Records,
+    *,
+    rubric: AnyRubric | Sequence[AnyRubric] = (),
+    **settings: Any,
+) -> Iterator[Judgement]:
+    """Judge records and give each judgement as soon as it and all before it are there.
+
+    At most twice as many records are begun ahead of what was taken as are worked on at once. Close
+    the iterator, or let go of it, to stop the run: what is under way is dropped, replies that were
+    paid for stay in the cache.
+
+    Args:
+        records: dicts, a data frame, a path, or paths. They are read in a thread of the run.
+        rubric: the user's own: a `Rubric`, its YAML, a dict, a file, a folder, a built-in name.
+        settings: as in docs/reference.md, with _ for -: `ask`, `on`, `model`, `workflow`, ...
+
+    Raises:
+        UsageError: at the call, for a setting, rubric or path that cannot be used; at the first
+            judgement for a model.
+        JudgeError: behind the last judgement: what ended the run early, such as a spent budget.
+    """
+    return _taken(_Plan.of(records, rubric, settings))
+
+
+def avalidate(
+    records: Records,
+    *,
+    rubric: AnyRubric | Sequence[AnyRubric] = (),
+    **settings: Any,
+) -> AsyncIterator[Judgement]:
+    """`validate` as an asynchronous iterator: the loop goes on while the judges are asked."""
+    return _awaited(_Plan.of(records, rubric, settings))
+
+
+def calibrate(
+    labels: Pathlike | Sequence[Pathlike],
+    *,
+    rubric: Pathlike | Sequence[Pathlike] = (),
+    by: Sequence[str] = (),
+    agree: float | None = None,
+    sample: int | None = None,
+    out: Pathlike | None = None,
+    **settings: Any,
+) -> Calibration:
+    """Hold judges against labels, as `judge calibrate` does: how far they agree, and a profile.
+
+    Args:
+        labels: files with labels, or NAME:PATH of a public set.
+        rubric: files, folders or built-in names.
+        by: fields to tell results apart by.
+        agree: the agreement to guarantee, from 0.5 to below 1.
+        sample: so many records of each check.
+        out: a new folder for report.json, profile.json and the plots.
+        settings: `check`, `model`, `method`, `votes`, `seed`, ...
+
+    Raises:
+        UsageError: labels, a setting or a model that cannot be used.
+        BackendError: a model is out of reach, or the budget is used up.
+    """
+    from judge.calibration import calibration
+
+    if out is not None and Path(out).exists():
+        raise UsageError(f"{out} exists: name a new folder")
+    chosen = _settings({**settings, "rubric": _paths(rubric)})
+    job = calibration.Job(
+        sources=_paths(labels),
+        checks=chosen.check,
+        records=sample,
+        by=tuple(by),
+        agreement=agree,
+        seed=chosen.seed,
+    )
+    own = chosen.model_copy(update={"profile": "none", "check": ()})
+    found: list[Calibration | BaseException] = []
+
+    def go() -> None:
+        try:
+            found.append(calibration.calibrate(job, own))
+        except BaseException as error:  # noqa: BLE001 - raised below, in the caller's thread
+            found.append(error)
+
+    thread = threading.Thread(target=go, name="judge-calibrate", daemon=True)
+    thread.start()
+    thread.join()
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    if out is not None:
+        from judge.report.calibration import write
+
+        write(found[0], Path(out))
+    return found[0]
+
+
+def load_profile(path: Pathlike) -> Profile:
+    """What a calibration learnt, from its profile.json; `validate(profile=path)` judges by it.
+
+    Raises:
+        UsageError: it cannot be read, or is no profile.
+    """
+    from judge import profiles
+
+    return profiles.load(Path(path))
+
+
+# ---------------------------------------------------------------- what is to be run
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A run that was asked for: its records, or what it reads, with settings and own rubrics."""
+
+    job: Job
+    records: Iterable[object]
+    settings: Settings
+    rubrics: Sequence[Rubric]
+
+    @classmethod
+    def of(cls, records: Any, rubric: Any, given: Mapping[str, Any]) -> _Plan:
+        several = isinstance(rubric, list | tuple)
+        sources = [_rubric(one) for one in (rubric if several else [rubric])]
+        named = [one for one in sources if isinstance(one, str)]
+        settings = _settings({**given, "rubric": named})
+        if settings.engine == "ray":
+            raise UsageError("engine: Ray is for `judge validate --engine ray`, which writes OUT")
+        refuse_stray(settings)
+        rubrics = [one for one in sources if isinstance(one, Rubric)]
+        if hasattr(records, "to_dict"):
+            records = records.to_dict("records")
+        if isinstance(records, Mapping):
+            raise UsageError("records: this is one record; put it into a list")
+        if isinstance(records, list | tuple) and records and not _is_path(records[0]):
+            return cls(Job((), silent=True), records, settings, rubrics)
+        if not (_is_path(records) or isinstance(records, list | tuple)):
+            return cls(Job((), silent=True), records, settings, rubrics)
+        job = Job(_paths(records), silent=True)
+        refuse_unusable(job)
+        return cls(job, (), settings, rubrics)
+
+    def items(self) -> Iterator[Item]:
+        return chain(select(self.job), from_memory(self.records))
+
+
+def _is_path(given: object) -> bool:
+    return isinstance(given, str | PathLike)
+
+
+def _paths(given: Any) -> list[str]:
+    return [str(one) for one in ([given] if _is_path(given) else given)]
+
+
+def _rubric(given: Any) -> Rubric | str:
+    """A rubric; of a file, folder or built-in name the name, which the run reads."""
+    if isinstance(given, Rubric):
+        return given
+    if isinstance(given, Mapping):
+        return Rubric.from_dict(given)
+    if isinstance(given, str) and "\n" in given:
+        return Rubric.from_text(given)
+    if _is_path(given):
+        return str(given)
+    raise UsageError(f"rubric: {type(given).__name__} is no Rubric, text, dict or path")
+
+
+def _settings(given: Mapping[str, Any]) -> Settings:
+    """Settings as the command line has them: from variables and files where not given here."""
+    for name in given:
+        if name not in Settings.model_fields:
+            near = get_close_matches(name, Settings.model_fields, 1)
+            known = f"did you mean {near[0]}?" if near else "docs/reference.md lists them"
+            raise UsageError(f"{name}: there is no such setting; {known}")
+    plain = {name: str(one) if isinstance(one, PathLike) else one for name, one in given.items()}
+    return resolve(plain, called=str)
+
+
+# ---------------------------------------------------------------- the run in its thread
+
+
+class _InMemory(Validation):
+    """Validation whose lines are handed out, and whose records are read as those are taken."""
+
+    def __init__(self, setup: Setup, ids: SeenIds, items: Iterator[Item]) -> None:
+        super().__init__(setup, ids, items)
+        self.hand_out: Callable[[Line], None] = lambda line: None
+        self.room = threading.Semaphore(2 * setup.slots)
+        self.closed = False
+
+    def items(self) -> Iterator[Item]:
+        for item in super().items():
+            self.room.acquire()
+            if self.closed:
+                return
+            yield item
+
+    def count(self, line: Line, report: Report) -> None:
+        self.hand_out(line)
+
+
+class _Run:
+    """A run in a thread of its own. `put` is given its lines, then the error that ended it or None.
+
+    Lines are put in the order of the records; call `took` for each that was taken.
+    """
+
+    def __init__(self, plan: _Plan, put: Callable[[Line | BaseException | None], None]) -> None:
+        self._plan, self._put = plan, put
+        self._task: _InMemory | None = None
+        self._interrupt: Callable[[bool], None] | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._go, name="judge-run", daemon=True)
+        self._thread.start()
+
+    def took(self) -> None:
+        """Let the run begin another record."""
+        if self._task is not None:
+            self._task.room.release()
+
+    def close(self) -> None:
+        """End the run, which drops what is under way, and wait until it has freed everything."""
+        self._closed = True
+        if self._interrupt is not None:
+            # Its loop may have ended meanwhile.
+            with suppress(RuntimeError):
+                self._interrupt(True)
+        self._thread.join()
+        if self._task is not None:
+            # The thread that reads may wait for room.
+            self._task.closed = True
+            self._task.room.release()
+
+    def _go(self) -> None:
+        ended: BaseException | None = None
+        try:
+            with SeenIds() as ids:
+                setup = Setup.of(self._plan.settings, rubrics=self._plan.rubrics)
+                self._task = task = _InMemory(setup, ids, self._plan.items())
+                task.hand_out = self._put
+                ended = run(self._plan.job, task, Watcher(), self._interrupts).fatal
+        except BaseException as error:  # noqa: BLE001 - raised where the judgements are taken
+            ended = error
+        self._put(ended)
+
+    @contextmanager
+    def _interrupts(self, interrupt: Callable[[bool], None]) -> Iterator[None]:
+        self._interrupt = interrupt
+        if self._closed:
+            interrupt(True)
+        yield
+
+
+def _taken(plan: _Plan) -> Iterator[Judgement]:
+    handed: SimpleQueue[Line | BaseException | None] = SimpleQueue()
+    running = _Run(plan, handed.put)
+    try:
+        while isinstance(line := handed.get(), Line):
+            yield _judgement(line)
+            running.took()
+    finally:
+        running.close()
+    if line is not None:
+        raise line
+
+
+async def _awaited(plan: _Plan) -> AsyncIterator[Judgement]:
+    handed: asyncio.Queue[Line | BaseException | None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def put(thing: Line | BaseException | None) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(handed.put_nowait, thing)
+
+    running = _Run(plan, put)
+    try:
+        while isinstance(line := await handed.get(), Line):
+            yield _judgement(line)
+            running.took()
+    finally:
+        await asyncio.to_thread(running.close)
+    if line is not None:
+        raise line
+
+
+def _judgement(line: Line) -> Judgement:
+    fields = json.loads(line.text)
+    return Judgement.model_validate({**fields.pop(RESERVED), "record": fields})

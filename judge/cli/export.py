@@ -1,0 +1,46 @@
+"""`judge export`: judged records in the forms that other programs read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judge.cli import options as opt
+from judge.cli.printing import counted
+from judge.cli.report import Judged, end_of_lines
+from judge.errors import UsageError
+
+EPILOG = """\b
+Examples:
+  judge export judged.jsonl -o judged.parquet     one flat table
+  judge export judged.jsonl -o junit.xml          a test case a record
+  judge export judged.jsonl -o summary.md         for $GITHUB_STEP_SUMMARY
+
+The columns of csv and parquet are the same for every file (docs/guide.md names them).
+
+Exit code 3: some lines were not written by judge validate, and are left out.
+"""
+
+
+def command(
+    context: typer.Context,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="FILE.csv, .parquet, .xml (JUnit) or .md.")
+    ],
+    inputs: Judged = None,
+    overwrite: opt.Overwrite = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Write judged records as CSV, Parquet, JUnit XML or Markdown, by the ending of FILE."""
+    sources = opt.inputs_or_stdin(inputs, context)
+    from judge.report.export import FORMS
+    from judge.report.files import Lines, writing
+
+    if (write := FORMS.get(out.suffix.lower())) is None:
+        raise UsageError(f"-o {out}: name a file that ends in {', '.join(FORMS)}")
+    with writing(out, sources, overwrite=overwrite) as file:
+        lines = Lines.of(sources)
+        write(lines, file)
+    end_of_lines(lines, sources, f"wrote {out}: {counted(lines.judged, 'record')}", quiet=quiet)

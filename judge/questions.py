@@ -1,0 +1,182 @@
+"""What a rubric is made of: questions by method, the answers that pass, evidence, examples."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_validator
+
+Text = Annotated[str, Field(min_length=1)]
+Label = Literal["yes", "no", "neutral"]
+Word = Annotated[str, Field(pattern=r"^[a-z0-9]+$")]
+YES_NO = ("yes", "no")
+
+MOST_ANSWERS = 20
+"""Answers that a question may have: as many first tokens as OpenAI's protocol gives."""
+
+
+_BOUND = re.compile(r"(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)")
+_SIGNS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a score must be to pass, such as `>= 4`."""
+
+    sign: str
+    limit: float
+
+    @classmethod
+    def of(cls, text: object) -> Bound | None:
+        """The bound that a text tells; None where it tells none."""
+        found = _BOUND.fullmatch(text.strip()) if isinstance(text, str) else None
+        return cls(found[1], float(found[2])) if found else None
+
+    def holds(self, score: float) -> bool:
+        return _SIGNS[self.sign](score, self.limit)
+
+
+def scale_of(answers: Sequence[str]) -> tuple[float, ...] | None:
+    """The answers as rising numbers; None where they are labels."""
+    try:
+        numbers = tuple(float(answer) for answer in answers)
+    except ValueError:
+        return None
+    return numbers if len(numbers) > 1 and list(numbers) == sorted({*numbers}) else None
+
+
+def _empty(content: object) -> bool:
+    return not content
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Structured(Section):
+    """A question whose answer is a typed reply."""
+
+    question: Text
+    max_tokens: Annotated[int, Field(ge=16, le=32000)] = 1024
+
+
+class Step(Section):
+    """One question answered by the first token; `yes`/`no` name the answer that it settles, else
+    the next step does. `threshold` is the least P(yes) (0 to 1) that counts as yes."""
+
+    question: Text
+    yes: str | None = None
+    no: str | None = None
+    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
+
+
+class Question(Section):
+    """A further question answered by the first token, one of `words`, for profiles to read.
+
+    With `swapped` the two fields of the rubric's `order` are shown in each other's place.
+    """
+
+    question: Text
+    words: Annotated[tuple[Word, ...], Field(min_length=2, max_length=MOST_ANSWERS)] = YES_NO
+    swapped: bool = False
+
+
+class Logprobs(Section):
+    """How an answer is read from log-probabilities: by a decision list of yes/no questions
+    (`steps`), or by one question whose words stand for the rubric's answers in their order
+    (`choices`; a comparison has two, the second one swapped, and both must agree).
+
+    A profile may go by any of these questions and of those in `also`, weighed as calibration found
+    best. Questions are numbered through, in this order.
+    """
+
+    steps: Annotated[tuple[Step, ...], Field(max_length=4)] = ()
+    choices: Annotated[tuple[Question, ...], Field(max_length=2, exclude_if=_empty)] = ()
+    also: Annotated[tuple[Question, ...], Field(max_length=16)] = ()
+
+    @model_validator(mode="after")
+    def _settles(self) -> Logprobs:
+        if bool(self.steps) == bool(self.choices):
+            raise ValueError("name either steps or choices")
+        for number, step in enumerate(self.steps, 1):
+            last, settled = number == len(self.steps), bool(step.yes) + bool(step.no)
+            if settled != 1 + last:
+                wanted = "both yes and no" if last else "one of yes and no, the next step the rest"
+                raise ValueError(f"step {number} must settle {wanted}")
+        return self
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """Every question, the deciding ones first."""
+        steps = (Question(question=step.question) for step in self.steps)
+        return (*steps, *self.choices, *self.also)
+
+    @property
+    def answers(self) -> frozenset[str]:
+        """Every answer that some step settles."""
+        return frozenset(answer for s in self.steps for answer in (s.yes, s.no) if answer)
+
+
+class Methods(Section):
+    structured: Structured
+    logprobs: Logprobs | None = None
+
+
+class VerdictRule(Section):
+    """Which answers pass: `pass` (one, several, or a bound on scores), another one for records
+    with a certain label, or the label."""
+
+    passes: str | tuple[str, ...] | None = Field(default=None, alias="pass")
+    by_label: Mapping[Label, str] = {}
+    pass_equals: Literal["label"] | None = None
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> VerdictRule:
+        if (self.passes is None) == (self.pass_equals is None):
+            raise ValueError("name either the answer that passes (pass) or pass_equals: label")
+        return self
+
+    @property
+    def bound(self) -> Bound | None:
+        """What a score must be to pass; None where answers pass by name."""
+        return Bound.of(self.passes)
+
+    def passing(self, answers: Sequence[str], label: str | None) -> tuple[str, ...]:
+        """Those of `answers` that pass for a record with this label, and names of none of them."""
+        if self.pass_equals:
+            assert label is not None
+            return (label,)
+        if turned := [answer for key, answer in self.by_label.items() if key == label]:
+            return tuple(turned)
+        if bound := self.bound:
+            return tuple(answer for answer in answers if bound.holds(float(answer)))
+        assert self.passes is not None
+        return (self.passes,) if isinstance(self.passes, str) else self.passes
+
+
+class Evidence(Section):
+    """The field that a reply must quote, and the answers that need the quote."""
+
+    field: str
+    answers: frozenset[str]
+
+    @field_serializer("answers")
+    def _sorted(self, answers: frozenset[str]) -> list[str]:
+        """In one order, because that of a set differs from process to process."""
+        return sorted(answers)
+
+
+class Example(Section):
+    """A worked example of our own making: material, the value asked about if any, and the reply."""
+
+    text: Text
+    reply: Text

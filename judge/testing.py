@@ -1,0 +1,37 @@
+"""For tests of what language models write: an assertion that a judge makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from judge.api import Judgement, validate
+from judge.errors import Undecided
+from judge.verdict import Verdict
+
+
+def assert_judged(
+    text: str | Mapping[str, Any], question: str | None = None, **settings: Any
+) -> Judgement:
+    """Assert that a text, or a record, passes.
+
+    Args:
+        text: the text, as a record's field `text`; or the record's fields.
+        question: yes passes; None where `rubric` or `workflow` says what is asked.
+        settings: as `judge.validate` takes them: `model`, `rubric`, `on`, ...
+
+    Raises:
+        AssertionError: it fails; with the judge's quote and reason.
+        Undecided: the judge abstained, or its reply could not be read: neither pass nor fail.
+        JudgeError: nothing was judged.
+    """
+    __tracebackhide__ = True
+    record = {"text": text} if isinstance(text, str) else text
+    (judgement,) = validate([record], ask=question, **settings)
+    if judgement.verdict is Verdict.PASS:
+        return judgement
+    told = f"{question or 'judged'}: {judgement.verdict}: {judgement.reason}"
+    if judgement.verdict is Verdict.FAIL:
+        raise AssertionError(told)
+    why = judgement.error.message if judgement.error else judgement.reason
+    raise Undecided(f"{question or 'judged'}: not decided ({judgement.verdict}): {why}")

@@ -1,0 +1,136 @@
+"""`judge export` as it is typed: what each form holds, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.report.pages import check, judged, record
+
+from .typed import Typed
+
+HOSTILE = "=cmd|' /C calc'!A0 <b>|x|</b> `y` \x07\ud800 é"
+
+
+@pytest.fixture
+def judge(typed: Typed) -> Typed:
+    vote = {
+        "model": "m",
+        "verdict": "fail",
+        "evidence": [{"verdict": "fail", "quote": HOSTILE, "reason": "It is rude."}],
+    }
+    failed = judged("fail", check("polite", "fail", votes=[vote]), reason="polite: rude")
+    lost = judged("error", error={"type": "denied", "message": "no key"})
+    typed.write(
+        "out.jsonl",
+        [
+            record(id="a"),
+            {"id": "b", "email": HOSTILE, "judge": failed},
+            {"id": 3, "judge": judged("abstain", check("polite", "abstain"))},
+            {"judge": judged("unreadable", check("polite", "unreadable"))},
+            {"id": "e", "judge": lost},
+        ],
+    )
+    return typed
+
+
+def export(judge: Typed, name: str, source: str = "out.jsonl") -> bytes:
+    code, out, told = judge.text("export", source, "-o", name)
+    assert (code, out) == (0, ""), told
+    return judge.read(name)
+
+
+def test_csv_has_a_row_a_record_and_runs_in_no_spreadsheet(judge: Typed) -> None:
+    rows = list(csv.DictReader(io.StringIO(export(judge, "o.csv").decode(), newline="")))
+    assert [(row["id"], row["verdict"]) for row in rows] == [
+        ("a", "pass"),
+        ("b", "fail"),
+        ("3", "abstain"),
+        ("line 4", "unreadable"),
+        ("e", "error"),
+    ]
+    failed = rows[1]
+    assert failed["quote"] == "'" + HOSTILE.replace("\ud800", "\\ud800")
+    assert (failed["check"], failed["reason"], failed["failed"]) == (
+        "polite",
+        "It is rude.",
+        "polite",
+    )
+    assert json.loads(failed["checks"]) == {"polite": "fail"}
+    assert rows[2]["undecided"] == "polite" and rows[4]["error"] == "denied: no key"
+
+
+def test_parquet_has_the_same_columns_and_types_whatever_it_holds(judge: Typed) -> None:
+    import pyarrow.parquet as pq
+
+    judge.write("empty.jsonl", [])
+    judge.write("one.jsonl", [{"judge": judged("pass")}])
+    schemas = []
+    for name in ("out", "empty", "one"):
+        export(judge, f"{name}.parquet", f"{name}.jsonl")
+        table: Any = pq.read_table(judge.folder / f"{name}.parquet")
+        schemas.append([(field.name, str(field.type)) for field in table.schema])
+        if name == "out":
+            assert table.column("verdict").to_pylist() == [
+                *("pass", "fail", "abstain", "unreadable", "error")
+            ]
+            assert json.loads(table.column("record")[1].as_py())["id"] == "b"
+    assert schemas[0] == schemas[1] == schemas[2]
+
+
+def test_junit_tells_failures_errors_and_skipped_apart(judge: Typed) -> None:
+    suite = ElementTree.fromstring(export(judge, "o.xml"))[0]
+    counts = [suite.get(name) for name in ("tests", "failures", "errors", "skipped")]
+    assert counts == ["5", "1", "2", "1"]
+    cases = {case.get("name"): case for case in suite}
+    kinds = {name: [part.tag for part in case] for name, case in cases.items()}
+    assert kinds == {
+        "a": [],
+        "b": ["failure"],
+        "3": ["skipped"],
+        "line 4": ["error"],
+        "e": ["error"],
+    }
+    assert "It is rude. – “=cmd|' /C calc'!A0 <b>" in (cases["b"][0].get("message") or "")
+    assert cases["b"][0].get("type") == "polite"
+    assert cases["e"][0].get("message") == "denied: no key"
+
+
+def test_the_step_summary_counts_and_quotes_and_renders_no_markup(judge: Typed) -> None:
+    text = export(judge, "o.md").decode()
+    assert text.startswith("### judge: 1 of 5 records pass (20.0%)\n")
+    assert "| **record** | 1 | 1 | 1 | 1 | 1 |" in text
+    assert "| polite | 0 | 1 | 1 | 1 | 0 |" in text
+    assert "| b | polite | =cmd\\|' /C calc'\\!A0 &lt;b&gt;\\|x\\|&lt;/b&gt; \\`y\\` " in text
+    assert "| It is rude. |" in text
+
+
+def test_what_is_refused_and_which_lines_are_left_out(judge: Typed) -> None:
+    judge.write("records.jsonl", [{"email": "Hi"}])
+    (judge.folder / "mine.csv").write_text("mine")
+    for words, told in (
+        (("out.jsonl", "-o", "mine.csv"), "mine.csv exists. Replace it (--overwrite)"),
+        (("out.jsonl", "-o", "o.xlsx"), "ends in .csv, .parquet, .xml, .md"),
+        (("records.jsonl", "-o", "o.csv"), "none of the 1 lines was written by judge validate"),
+    ):
+        code, _, err = judge.text("export", *words)
+        assert code == 2 and told in " ".join(err.split())
+    assert judge.read("mine.csv") == b"mine" and not (judge.folder / "o.csv").exists()
+    with (judge.folder / "out.jsonl").open("ab") as file:
+        file.write(b'{"torn')
+    code, _, err = judge.text("export", "out.jsonl", "-o", "o.csv")
+    assert code == 3 and "1 line could not be read as output of judge validate" in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("command", ["export", "report"])
+def test_a_full_disk_ends_with_4(judge: Typed, command: str) -> None:
+    (judge.folder / "full.csv").symlink_to("/dev/full")
+    code, _, err = judge.text(command, "out.jsonl", "-o", "full.csv")
+    assert code == 4 and "full.csv cannot be written" in err

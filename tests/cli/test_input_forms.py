@@ -1,0 +1,63 @@
+"""The forms of input that the README names: the same records in each bring the same verdicts."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable
+
+import pytest
+from backports import zstd
+
+from .conftest import Shell, jsonl, lines, norm
+
+ROWS = [norm(number) for number in range(3)]
+NORM = ("-m", "scripted:yes.yaml", "--check", "relevance", "-q")
+
+
+def table(separator: str) -> bytes:
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, [*ROWS[0]], delimiter=separator)
+    writer.writeheader()
+    writer.writerows(ROWS)
+    return out.getvalue().encode()
+
+
+def parquet() -> bytes:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as pq
+
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(ROWS), out)
+    return out.getvalue()
+
+
+FORMS: dict[str, Callable[[], bytes]] = {
+    "jsonl": lambda: jsonl(ROWS),
+    "json": lambda: json.dumps(ROWS, indent=1).encode(),
+    "csv": lambda: table(","),
+    "tsv": lambda: table("\t"),
+    "parquet": parquet,
+}
+PACKS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".zst": zstd.compress,
+}
+
+
+# Other compressed forms: tests/records/test_compression.py.
+@pytest.mark.parametrize(
+    ("form", "pack"), [*((form, "") for form in FORMS), ("csv", ".gz"), ("jsonl", ".zst")]
+)
+def test_files_and_standard_input(judge: Shell, form: str, pack: str) -> None:
+    name, data = f"a.{form}{pack}", PACKS[pack](FORMS[form]())
+    (judge.folder / name).write_bytes(data)
+    read = judge("validate", name, *NORM)
+    assert read.returncode == 0, read.stderr
+    own = [{k: v for k, v in line.items() if k != "judge"} for line in lines(read.stdout)]
+    assert own == ROWS
+    piped = judge("validate", "-", "--format", form, *NORM, stdin=data)
+    assert piped.stdout == read.stdout

@@ -1,0 +1,179 @@
+"""Labels, scores and comparisons: `--answers`, `--pass`, `answers:`, `pass:`, `compare:`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.records import Item, Record, build
+from judge.subject import Subject
+
+from .conftest import Typed, lines
+
+MAILS = [{"id": "a", "text": "Send it on Monday.", "other": "Whenever."}]
+SCALE = ("--ask", "How clear is it?", "--answers", "1,2,3,4,5", "--pass", ">= 4")
+
+
+@pytest.fixture
+def judged(typed: Typed) -> Any:
+    """The first check and the standard error of a run whose model gives these replies."""
+    typed.write("mails.jsonl", MAILS)
+
+    def run(replies: list[dict[str, Any]], *words: str) -> tuple[dict[str, Any], str]:
+        Path("judge.yaml").write_text(json.dumps({"replies": replies}))
+        done = typed("validate", "mails.jsonl", "-m", "scripted:judge.yaml", *words)
+        assert done.returncode in (0, 3), done.stderr
+        (line,) = lines(done.stdout)
+        return line["judge"]["checks"][0], done.stderr.decode()
+
+    return run
+
+
+def said(*answers: Any) -> list[dict[str, Any]]:
+    """One reply for each vote, in turn; None is one that is no answer."""
+    reply = {"quote": None, "reason": "So."}
+    return [
+        {"when": {"vote": n}, "reply": {**reply, "answer": answer}}
+        for n, answer in enumerate(answers)
+    ]
+
+
+def test_a_score_is_the_mean_of_its_distribution(judged: Any) -> None:
+    words = {"1": 0.05, "3": 0.15, "4": 0.2, "5": 0.1}  # of 0.5 in all: 0.1, 0.3, 0.4, 0.2
+    check, _ = judged([{"words": words}], *SCALE, "--method", "logprobs")
+    assert check["score"] == check["votes"][0]["score"] == pytest.approx(3.6)
+    assert check["verdict"] == "fail"
+    assert check["votes"][0]["evidence"][0]["probability"] == pytest.approx(0.6)
+    check, _ = judged([{"words": words}], *SCALE[:-1], ">= 3.6", "--method", "logprobs")
+    assert check["verdict"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("votes", "score", "verdict"),
+    [
+        ((5, 4, 3), 4.0, "pass"),  # two of three votes would be a majority in any case
+        ((5, 5, 1), 3.666667, "fail"),  # a majority passes; the mean does not
+        (("5", 5, None), 5.0, "abstain"),  # 10 and 1 to 5: a mean between 3.67 and 5
+        ((1, 1, None), 1.0, "fail"),  # at most (1 + 1 + 5) / 3, whatever the lost vote said
+        ((None, None, None), None, "unreadable"),
+    ],
+)
+def test_a_panel_of_scores_passes_by_its_mean(
+    judged: Any, votes: tuple[Any, ...], score: float | None, verdict: str
+) -> None:
+    check, _ = judged(said(*votes), *SCALE, "--votes", "3")
+    assert (check.get("score"), check["verdict"]) == (score, verdict)
+    assert len(check["votes"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("votes", "answer", "verdict"),
+    [(("a", "b", "a"), "a", "pass"), (("a", "b", "c"), None, "abstain"), (("c", "c"), "c", "fail")],
+)
+def test_labels_stand_by_strict_majority(
+    judged: Any, votes: tuple[str, ...], answer: str | None, verdict: str
+) -> None:
+    flags = ("--ask", "Which?", "--answers", "a,b,c", "--pass", "a,b", "--votes", "3")
+    check, told = judged(said(*votes), *flags)
+    assert (check.get("answer"), check["verdict"]) == (answer, verdict)
+    assert len(check["votes"]) == len(votes)
+    assert not answer or f"question: 1 {answer} (1 of 1 answered)" in told
+
+
+def test_labels_are_read_by_letters_so_that_any_tokenizer_tells_them_apart(judged: Any) -> None:
+    Path("r.yaml").write_text("name: r\nquestion: Q?\nanswers: [formal, former]\npass: former\n")
+    check, _ = judged(
+        [{"words": {"a": 0.2, "b": 0.6}}], "--rubric", "r.yaml", "--method", "logprobs"
+    )
+    assert (check["verdict"], check["answer"], check["probability"]) == ("pass", "former", 0.75)
+
+
+def test_scores_have_their_mean_and_interval_in_the_summary(typed: Typed) -> None:
+    typed.write("mails.jsonl", [{"id": str(n), "text": f"{n}"} for n in range(4)] + [{"id": "x"}])
+    replies = [
+        {"when": {"id": str(n)}, "reply": {"quote": None, "reason": "", "answer": score}}
+        for n, score in enumerate((2, 4, 4, 5))
+    ]
+    Path("judge.yaml").write_text(json.dumps({"replies": replies}))
+    done = typed("validate", "mails.jsonl", *SCALE, "--on", "text", "-m", "scripted:judge.yaml")
+    # Mean 15/4; s = sqrt(19/12) = 1.2583; t(3) = 3.1824: 3.75 -+ 2.0023
+    assert (
+        "question: mean score 3.75, 95 % interval 1.75 to 5.75 (4 of 4 scored)"
+        in done.stderr.decode()
+    )
+    assert b"question: fail (score 2)" in done.stdout
+
+
+BETTER = "name: better\nquestion: Which is clearer?\ncompare: [text, other]\npass: text\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        (1, 2, ("text", "pass")),
+        (2, 1, ("other", "fail")),
+        (1, 1, (None, "abstain")),
+        (2, 2, (None, "abstain")),
+    ],
+)
+@pytest.mark.parametrize("method", ["structured", "logprobs"])
+def test_a_comparison_stands_where_both_orders_agree(
+    judged: Any, first: int, second: int, found: tuple[str | None, str], method: str
+) -> None:
+    Path("better.yaml").write_text(BETTER)
+    replies = []
+    record = build(Item("mails.jsonl", 1, MAILS[0]), "record")
+    assert isinstance(record, Record)
+    head = f"[answer 1 {Subject.of(record).mark}]\n"
+    for when, answer in ((f"{head}Send", first), (f"{head}Whenever", second)):
+        chances = {"1": 0.9, "2": 0.1} if answer == 1 else {"1": 0.1, "2": 0.9}
+        reply = {"quote": None, "reason": "Clear.", "answer": str(answer)}
+        both = {"words": chances} if method == "logprobs" else {"reply": reply}
+        replies.append((when, both))
+    entries = [{"when": {"contains": f"{when}"}, **both} for when, both in replies]
+    check, _ = judged(entries, "--rubric", "better.yaml", "--method", method)
+    assert (check.get("answer"), check["verdict"]) == found
+    if found[0] is None:
+        assert check["reason"] == "the two orders do not agree"
+
+
+def test_all_mistakes_of_a_question_are_told_at_once(typed: Typed) -> None:
+    typed.write("mails.jsonl", MAILS)
+    Path("bad.yaml").write_text(
+        "name: Bad name\nquestion: Is {{ it }} so?\nanswer: [a, b]\nanswers: [1, 3, 2]\n"
+        "evidence: {field: text, answers: [a]}\nfields: [other]\nmax_tokens: 1\n"
+    )
+    code, _, told = typed.text(
+        "validate", "mails.jsonl", "--rubric", "bad.yaml", "-m", "scripted:x"
+    )
+    assert code == 2
+    assert told.removeprefix("judge: ").splitlines() == [
+        "bad.yaml:1: name: String should match pattern '^[a-z][a-z0-9_]*$'",
+        "bad.yaml:2: question: unknown variable 'it'; known are label",
+        "bad.yaml:3: answer: there is no such key; did you mean 'answers'?",
+        "bad.yaml:4: answers: scores stand in rising order",
+        "bad.yaml:5: evidence: 'text' is not among the fields",
+        "bad.yaml:7: max_tokens: Input should be greater than or equal to 16",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--answers", "a,b", "--ask", "?"), "--pass: say what passes, such as a"),
+        (("--answers", "1,2", "--pass", "2", "--ask", "?"), "--pass: scores pass by a bound"),
+        (("--answers", "1,2", "--pass", ">= 3", "--ask", "?"), "--pass: no score passes '>= 3'"),
+        (("--answers", "a,b", "--pass", "c", "--ask", "?"), "'c' is none of the answers a, b"),
+        (("--answers", "a,a", "--pass", "a", "--ask", "?"), "--answers: two different ones"),
+        (("--answers", "a,b"), "--answers and --pass are about --ask"),
+    ],
+)
+def test_answers_that_cannot_be_are_refused(
+    typed: Typed, words: tuple[str, ...], told: str
+) -> None:
+    typed.write("mails.jsonl", MAILS)
+    code, _, said = typed.text("validate", "mails.jsonl", *words, "-m", "scripted:x.yaml")
+    assert code == 2 and told in said

@@ -1,0 +1,261 @@
+"""`judge.validate` and its neighbours, in Python: order, pace, ends, errors, real models."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import itertools
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Loopback, says
+
+import judge
+from judge.cache import ReplyCache
+from judge.errors import JudgeError, Undecided, UsageError
+from judge.testing import assert_judged
+from judge.weights import store
+
+SMALL = "smollm2-135m"
+SCRIPT = """
+replies:
+  - when: {contains: slow}
+    delay: 0.3
+    reply: {quote: null, reason: Slowly., answer: "yes"}
+  - when: {contains: thanks}
+    reply: {quote: thanks, reason: Courtesy., answer: "yes"}
+  - when: {contains: torn}
+    text: "{"
+  - reply: {quote: null, reason: No courtesy., answer: "no"}
+"""
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """Settings of a scripted judge; afterwards no thread of a run is left."""
+    monkeypatch.chdir(tmp_path)
+    Path("judge.yaml").write_text(SCRIPT)
+    yield {"ask": "Polite?", "model": "scripted:judge.yaml", "cache_dir": tmp_path / "cache"}
+    until = time.monotonic() + 10
+    while [one.name for one in threading.enumerate() if one.name.startswith("judge-")]:
+        assert time.monotonic() < until, threading.enumerate()
+        time.sleep(0.01)
+
+
+def mails(*texts: str) -> list[dict[str, str]]:
+    return [{"id": f"m{number}", "mail": text} for number, text in enumerate(texts)]
+
+
+def test_judgements_come_in_the_order_of_the_records(asked: dict[str, Any]) -> None:
+    found = list(judge.validate(mails("slow", "thanks", "go"), **asked))
+    assert [one.record["id"] for one in found] == ["m0", "m1", "m2"]
+    assert [str(one.verdict) for one in found] == ["pass", "pass", "fail"]
+    assert isinstance(found[2], judge.Judgement)
+    assert found[2].reason == "question: fail: No courtesy."
+    assert found[2].checks[0].votes[0].model == "scripted:judge.yaml"
+
+
+class Frame:
+    """As pandas' frame, for what is asked of it."""
+
+    def to_dict(self, orient: str) -> list[dict[str, Any]]:
+        assert orient == "records"
+        return [{"mail": "thanks", "score": float("nan"), "on": datetime.date(2026, 11, 2)}]
+
+
+def test_rows_of_a_frame_and_what_is_no_record(asked: dict[str, Any]) -> None:
+    (row,) = judge.validate(Frame(), on="mail", **asked)  # type: ignore[arg-type]
+    assert row.to_dict() == {
+        "mail": "thanks",
+        "score": None,
+        "on": "2026-11-02",
+        "judge.verdict": "pass",
+        "judge.reason": None,
+        "judge.error": None,
+        "judge.checks.question": "pass",
+    }
+    endless: dict[str, Any] = {}
+    endless["self"] = endless
+    odd: list[Any] = [3, endless, {"mail": "thanks"}]
+    errors = [one.to_dict() for one in judge.validate(odd, **asked)]
+    assert [one["judge.verdict"] for one in errors] == ["error", "error", "pass"]
+    assert errors[0]["judge.error"] == "a record is a mapping of fields, and this is int"
+
+
+def test_files_one_after_another(asked: dict[str, Any]) -> None:
+    for name in ("a", "b"):
+        Path(f"{name}.jsonl").write_text('{"mail": "thanks"}\n{"mail": "go"}\n')
+    found = judge.validate([Path("a.jsonl"), "b.jsonl"], **asked)
+    assert [str(one.verdict) for one in found] == ["pass", "fail"] * 2
+
+
+# ---------------------------------------------------------------- pace and end
+
+
+def test_a_slow_reader_holds_the_run_up_and_one_that_leaves_ends_it(
+    asked: dict[str, Any],
+) -> None:
+    begun = itertools.count()
+    endless = ({"mail": f"thanks {next(begun)}"} for _ in itertools.repeat(None))
+    found = judge.validate(endless, concurrency=4, **asked)
+    for _ in range(5):
+        next(found)
+    time.sleep(0.3)
+    seen = next(begun)
+    assert seen <= 5 + 2 * 4 + 1, "twice the concurrency, beyond what was taken"
+    del found
+    # The cache can be used at once, and keeps what was paid for.
+    ReplyCache(asked["cache_dir"]).close()
+    again = [{"mail": "thanks 1"}, {"mail": "thanks 2"}]
+    assert len(list(judge.validate(again, max_calls=0, **asked))) == 2
+
+
+def test_a_run_that_nobody_reads_never_begins(asked: dict[str, Any]) -> None:
+    judge.validate(mails("go"), **asked)
+    assert not asked["cache_dir"].exists()
+
+
+def test_what_ends_a_run_is_raised_behind_what_was_judged(asked: dict[str, Any]) -> None:
+    found = judge.validate(mails("thanks", "go", "slow"), max_calls=2, concurrency=1, **asked)
+    assert [str(next(found).verdict), str(next(found).verdict)] == ["pass", "fail"]
+    with pytest.raises(JudgeError, match="max-calls"):
+        next(found)
+
+
+def test_reading_that_fails_is_raised(asked: dict[str, Any]) -> None:
+    def broken() -> Iterator[dict[str, str]]:
+        yield {"mail": "thanks"}
+        raise KeyError("the source is gone")
+
+    found = judge.validate(broken(), **asked)
+    assert str(next(found).verdict) == "pass"
+    with pytest.raises(KeyError, match="the source is gone"):
+        next(found)
+
+
+# ---------------------------------------------------------------- inside of a running loop
+
+
+async def test_both_ways_work_inside_a_running_loop(asked: dict[str, Any]) -> None:
+    records, turns = mails("slow", "thanks"), 0
+
+    async def turning() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0.01)
+
+    beside = asyncio.create_task(turning())
+    found = [one async for one in judge.avalidate(records, cache=False, **asked)]
+    beside.cancel()
+    assert [str(one.verdict) for one in found] == ["pass", "pass"]
+    assert turns > 10, "the loop goes on meanwhile"
+    assert len(list(judge.validate(records, **asked))) == 2
+
+
+async def test_a_cancelled_reader_ends_the_run(asked: dict[str, Any]) -> None:
+    async def read() -> None:
+        endless = ({"mail": "slow"} for _ in itertools.repeat(None))
+        async for _ in judge.avalidate(endless, cache=False, **asked):
+            pass
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(read(), 0.5)
+
+
+# ---------------------------------------------------------------- what cannot be used
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"modle": "x:y"}, r"^modle: there is no such setting; did you mean model\?"),
+        ({"votes": 0}, "^votes: "),
+        ({"engine": "ray"}, "^engine: "),
+        ({"rubric": 3}, "^rubric: int is no Rubric"),
+        ({"rubric": {"name": "x"}}, "question|title"),
+        ({"records": "no.jsonl"}, "no.jsonl"),
+        ({"records": {"mail": "x"}}, "put it into a list"),
+    ],
+)
+def test_what_cannot_be_used_is_told_at_the_call(
+    asked: dict[str, Any], wrong: dict[str, Any], told: str
+) -> None:
+    given: dict[str, Any] = {"records": mails("go"), **asked, **wrong}
+    with pytest.raises(UsageError, match=told):
+        judge.validate(**given)
+
+
+def test_a_model_that_is_none_is_told_at_the_first_judgement(asked: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="unknown provider"):
+        next(judge.validate(mails("go"), **{**asked, "model": "nobody:x"}))
+
+
+def test_the_rubric_is_the_same_whatever_it_is_made_of(asked: dict[str, Any]) -> None:
+    short = {"name": "kind", "question": "Is it kind?", "fields": ["mail"]}
+    text = "name: kind\nquestion: Is it kind?\nfields: [mail]\n"
+    Path("kind.yaml").write_text(text)
+    made = judge.Rubric.from_dict(short)
+    settings = {name: one for name, one in asked.items() if name != "ask"}
+    found = [
+        next(judge.validate(mails("thanks"), rubric=one, **settings))
+        for one in (made, short, text, Path("kind.yaml"), judge.Rubric.from_file("kind.yaml"))
+    ]
+    assert {one.checks[0].rubric for one in found} == {made.digest}
+    assert len({one.fingerprint for one in found}) == 1
+
+
+def test_an_assertion_says_why(asked: dict[str, Any]) -> None:
+    model = {"model": asked["model"], "cache": False}
+    assert str(assert_judged({"mail": "thanks"}, "Polite?", on="mail", **model).verdict) == "pass"
+    with pytest.raises(AssertionError, match="No courtesy"):
+        assert_judged("go", "Polite?", **model)
+    with pytest.raises(Undecided, match=r"not decided \(unreadable\)"):
+        assert_judged("torn", "Polite?", **model)
+
+
+# ---------------------------------------------------------------- real parts
+
+
+def test_a_server_is_asked_and_its_end_is_told(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply = {"quote": None, "reason": "so", "answer": "yes"}
+    with Loopback(lambda call: says(reply), key="sk-loopback-0123456789") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789")
+        settings = {**asked, "model": "openai:m"}
+        found = list(judge.validate(mails(*map(str, range(20))), **settings))
+        assert [str(one.verdict) for one in found] == ["pass"] * 20
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0123456789")
+        with pytest.raises(JudgeError, match="refuses the key") as caught:
+            list(judge.validate(mails("other"), **settings))
+    assert "sk-wrong" not in str(caught.value)
+
+
+@pytest.mark.skipif(store.path(SMALL) is None, reason=f"judge models pull {SMALL} was not run")
+def test_the_local_engine_answers(asked: dict[str, Any]) -> None:
+    settings = {**asked, "model": f"local:{SMALL}"}
+    (found,) = judge.validate(mails("Thank you very much for the flowers."), **settings)
+    assert str(found.verdict) in ("pass", "fail")
+    assert found.checks[0].votes[0].method == "logprobs"
+    assert 0 < (found.checks[0].probability or 0) < 1
+
+
+def test_import_judge_loads_nothing_heavy() -> None:
+    program = (
+        "import sys, judge; dir(judge)\n"
+        "print(*[name for name in sys.modules if name.startswith(('pydantic', 'judge.'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+    with pytest.raises(AttributeError):
+        judge.nothing  # noqa: B018
