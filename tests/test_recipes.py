@@ -49,6 +49,12 @@ def reply(prompt: str, model: str) -> dict[str, Any]:
     """What a model says of the e-mail in the prompt; a small one finds a short answer rude."""
     for words, (answer, quote, reason) in MAILS.items():
         if words in prompt:
+            if "How clear" in prompt:
+                return {
+                    "reason": "It says so.",
+                    "answer": min(5, len(quote.split())),
+                    "quote": None,
+                }
             if model == "qwen3-8b" and words == "Will answer tomorrow":
                 answer = "no"
             return {"reason": reason, "answer": answer, "quote": quote}
@@ -215,6 +221,8 @@ def test_the_actions_gate_the_data(tmp_path: Path, url: str) -> None:
     with pytest.raises(AssertionError, match="mail-2"):
         shell(steps[1], tmp_path, url)
     assert "wrote judged.html" in shell(steps[2], tmp_path, url)
+    summary = shell(f"export GITHUB_STEP_SUMMARY=told.md; {steps[3]}; cat told.md", tmp_path, url)
+    assert "mail-2" in summary
 
 
 def test_the_first_run_of_the_readme(tmp_path: Path, url: str) -> None:
