@@ -197,6 +197,7 @@ def _character_problem(name: str, record: About) -> str | None:
     return f"the name {name!r} does not stand in the story"
 
 
+@lru_cache(maxsize=256)  # Every part of every reply about a story names its speaker.
 def _stands(name: str, story: str) -> bool:
     if not (name[0].isupper() or name[0].islower()):
         # Scripts without capitals mostly write without spaces too, so there are no words to match.

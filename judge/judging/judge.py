@@ -176,7 +176,7 @@ class Judge:
                 n: replace(one, answer=said.get(one.answer, one.answer))
                 for n, one in answers.items()
             }
-        if evidence is None:
+        if evidence is None and not numbers:  # Quotes about a value are held against the story.
             answers = {n: _quoted(answer, record) for n, answer in answers.items()}
         found = [_findings(subject.about(n), answers[n], passing) for n in asked]
         score = float(answers[0].answer) if rubric.scale else None
