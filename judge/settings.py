@@ -214,6 +214,14 @@ class Settings(BaseModel):
     per_value: Annotated[bool, Judging("Structured method: one call a value, not one for all.")] = (
         False
     )
+    neutral: Annotated[
+        Literal["paper", "corrected"] | None,
+        Judging(
+            "Neutral norms: their rule must not follow from the background (NormAd's paper), or "
+            "must (the corrected release, whose stories the background alone must not settle).",
+            "paper; no derivation where a record has an Other Background",
+        ),
+    ] = None
     rounds: Annotated[
         int, Field(ge=0, le=20), Judging("Most rewrites in each loop; 0 repairs nothing.")
     ] = 3

@@ -43,7 +43,8 @@ class Context:
 
     `wanted` names the checks to run (those left out are not mentioned in the output); `additional`
     the user's own rubrics, asked at the end; `rounds` bounds each rewrite loop, 0 for none;
-    `min_words` is the length under which a story is rejected.
+    `min_words` is the length under which a story is rejected; `neutral` is the rule for neutral
+    norms, None where the user named none.
     """
 
     loop_panels: Mapping[str, Panel]
@@ -53,6 +54,7 @@ class Context:
     additional: tuple[str, ...] = ()
     rounds: int = 3
     min_words: int = 400
+    neutral: str | None = None
 
     def panel(self, name: str, by: By) -> Panel:
         return (self.loop_panels if by == "loop" else self.final_panels)[name]

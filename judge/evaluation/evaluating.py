@@ -133,7 +133,8 @@ def plan_evaluation(
     async def rehearsed(fields: Fields, *, full: bool) -> dict[str, Usage]:
         rehearsal.begin(thorough=full)
         client = setup.client(settings.model[0])
-        model = MeasuredModel(client, settings.method or client.backend.method, sampling, fields)
+        method = settings.method or client.backend.method
+        model = MeasuredModel(client, method, sampling, fields, choices.tasks)
         answer = await benchmark.ask(fields, model)
         if judges and benchmark.grade is not None:
             grader = partial(graded, rehearsal.setup(setup, "extraction"))
@@ -187,7 +188,8 @@ class _Evaluation(Task):
 
     async def step(self, item: Item) -> Line:
         fields = item.fields or {}
-        model = MeasuredModel(self._client, self._method, self._sampling, fields)
+        tasks = self.choices.tasks
+        model = MeasuredModel(self._client, self._method, self._sampling, fields, tasks)
         result = await asked_of(self.benchmark, fields, model)
         grade = self.benchmark.grade
         if self.judges and grade is not None and result.outcome == "answered":
@@ -231,7 +233,10 @@ class _Evaluation(Task):
                 "seed": self.settings.seed,
                 "reasks": self.settings.reasks,
             },
-            "tasks": {task.name: task.digest for task in map(load_task, self.benchmark.tasks)},
+            "tasks": {
+                task.name: self.choices.tasks.get(task.name, task).digest
+                for task in map(load_task, self.benchmark.tasks)
+            },
         }
         if self.judges:
             known["grading"] = self.setup.bound("extraction").fingerprint

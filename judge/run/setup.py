@@ -16,7 +16,7 @@ from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.profiles import JudgeProfile, Profiles
-from judge.rubric import Rubric, asked_once, collect
+from judge.rubric import Rubric, asked_once, collect, corrected_normad
 from judge.run.calibrated import (
     Errors,
     binding_of,
@@ -94,7 +94,8 @@ class Setup:
         profiles = profiles_of(settings)
         settings = profiled_models(settings, profiles)
         budget = budget or Budget(settings.max_calls, settings.max_cost)
-        known, added = collect((*settings.rubric, *rubrics))
+        corrected = corrected_normad() if settings.neutral == "corrected" else ()
+        known, added = collect((*corrected, *settings.rubric, *rubrics))
         if settings.ask is not None:
             question = asked_once(settings.ask, settings.on, settings.answers, settings.pass_)
             known, added = {**known, question.name: question}, (*added, question.name)
@@ -288,6 +289,7 @@ class Setup:
             additional=own,
             rounds=settings.rounds,
             min_words=settings.min_words,
+            neutral=settings.neutral,
         )
         described = self._described(context)
         cheap = (settings.cheap_model,) if settings.cheap_model else ()

@@ -82,6 +82,7 @@ DECIDING = {
     "method": "structured",
     "min_words": 0,
     "per_value": True,
+    "neutral": "corrected",
     "reasks": 0,
     "rewrite_temperature": 0.5,
     "rounds": 1,
