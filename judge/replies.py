@@ -9,23 +9,17 @@ templates as soon as it is given one, and record text must never be a template
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Len
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
-from judge.evidence import fold, locate
-
-EVIDENCE_WORDS = 3
-"""Least words of a quote that counts as evidence, unless it is the whole field."""
+from judge.grounds import new_text_problems, numbered_problems, passage_problems, quote_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +107,7 @@ class Reply(BaseModel):
     def problems(self, record: About) -> Iterator[str]:
         """What is wrong with this reply, held against the record; empty when it stands."""
         if self.per_value is not None:
-            yield from _numbered_problems(getattr(self, self.per_value), self.numbered, record)
+            yield from numbered_problems(getattr(self, self.per_value), self.numbered, record)
 
 
 class JudgingReply(Reply):
@@ -161,83 +155,6 @@ def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()
 
 
-# ------------------------------------------------------------ what makes a reply invalid
-
-_MARKS = "\"' .,;:!?"
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
-
-
-def _quote_problem(
-    quote: str, texts: Mapping[str, str], where: str, least: int = EVIDENCE_WORDS
-) -> str | None:
-    """Why a quote is no evidence from the field `where`, or None.
-
-    It stands in the field and has at least `least` words (of a script without spaces: letters), or
-    is the whole field.
-    """
-    text, place = texts.get(where, ""), where.replace("_", " ")
-    if (found := locate(quote, text)) is None:
-        return f"the quote {quote[:120]!r} does not stand in the {place}; copy the words exactly"
-    if sum(1 for _ in islice(_WORD.finditer(quote), least)) == least:
-        return None
-    if fold(text[found.start : found.end]).strip(_MARKS) == fold(text).strip(_MARKS):
-        return None
-    return f"the quote {quote!r} is too short; quote at least {least} words of the {place}"
-
-
-def _character_problem(name: str, record: About) -> str | None:
-    wanted = name.strip()
-    if record.characters:
-        if wanted.casefold() in (known.casefold() for known in record.characters):
-            return None
-        return f"no character is called {name!r}; the characters are {', '.join(record.characters)}"
-    if wanted and _stands(wanted, record.texts.get("story", "")):
-        return None
-    return f"the name {name!r} does not stand in the story"
-
-
-def _stands(name: str, story: str) -> bool:
-    if not (name[0].isupper() or name[0].islower()):
-        # Scripts without capitals mostly write without spaces too, so there are no words to match.
-        return name in story
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", story, re.IGNORECASE) is not None
-
-
-def _numbered_problems(parts: Sequence[Any], what: str, record: About) -> Iterator[str]:
-    """What is wrong with parts that each answer to one number: their count, then each part."""
-    wanted = record.numbers if what == "value" else range(1, record.passages + 1)
-    counts = Counter(getattr(part, what) for part in parts)
-    for number in sorted(counts):
-        if number not in wanted:
-            yield f"{what} {number} was not asked about"
-        elif counts[number] > 1:
-            yield f"{what} {number} is answered more than once"
-    missing = [number for number in wanted if number not in counts]
-    if missing:
-        yield f"{what} {', '.join(map(str, missing))} is not answered"
-    for part in parts:
-        yield from (f"{what} {getattr(part, what)}: {told}" for told in part.problems(record))
-
-
-def _passage_problems(
-    quote: str, character: str | None, record: About, least: int = EVIDENCE_WORDS
-) -> Iterator[str]:
-    """What is wrong with words of the story and whoever is said to have said or done them."""
-    if problem := _quote_problem(quote, record.texts, "story", least):
-        yield problem
-    if character is not None and (problem := _character_problem(character, record)):
-        yield problem
-
-
-def _new_text_problems(text: str, what: str, record: About) -> Iterator[str]:
-    """New text must say something, and must not hold the mark that keeps the record data."""
-    if not text.strip():
-        yield f"{what} empty"
-    elif record.mark and record.mark in text:
-        yield f"{what} marked with {record.mark}; that mark belongs to the message, leave it out"
-
-
 # ------------------------------------------------------------ judges
 
 
@@ -255,7 +172,7 @@ class ValueAnswer(ValuePart):
         if not self.quote:
             yield "it is said to be reflected but no passage is quoted"
         else:
-            yield from _passage_problems(self.quote, self.character or None, record)
+            yield from passage_problems(self.quote, self.character or None, record)
 
     def answer(self) -> Answer:
         shown = self.quote if self.reflected == "yes" else None
@@ -284,7 +201,7 @@ class ValueSpeeches(ValuePart):
 
     def problems(self, record: About) -> Iterator[str]:
         for speech in self.speeches:
-            yield from _passage_problems(speech.quote, speech.character, record)
+            yield from passage_problems(speech.quote, speech.character, record)
 
     def answer(self) -> Answer:
         passages = tuple((speech.character, speech.quote) for speech in self.speeches)
@@ -340,7 +257,7 @@ class _OneAnswer(JudgingReply):
             return
         if not self.quote:
             yield f"the answer {self.answer!r} needs a quote from the {where.replace('_', ' ')}"
-        elif problem := _quote_problem(self.quote, record.texts, where):
+        elif problem := quote_problem(self.quote, record.texts, where):
             yield problem
 
     def answers(self) -> dict[int, Answer]:
@@ -348,40 +265,26 @@ class _OneAnswer(JudgingReply):
         return {0: Answer(self.answer, quoted, self.reason or None)}
 
 
-class YesNo(_OneAnswer):
-    """One question about the record, answered yes or no, with the words that it rests on."""
-
-    answer: Literal["yes", "no"]
-
-
-class LabelAnswer(_OneAnswer):
-    """Does the deed follow the rule of thumb (yes), break it (no), or lie outside it (neutral)?"""
-
-    answer: Literal["yes", "no", "neutral"]
-
-
-class EntailmentAnswer(_OneAnswer):
-    """Does the hypothesis follow from the premise, go against it, or neither?"""
-
-    answer: Literal["entailment", "neutral", "contradiction"]
-
-
-class ChoiceAnswer(_OneAnswer):
-    """Which of two, the first or the second?"""
-
-    answer: Literal["1", "2"]
-
-
 @lru_cache(maxsize=256)
-def own_answer(answers: tuple[str, ...]) -> type[JudgingReply]:
-    """One question about the record, with these answers; a number may come as one."""
+def one_answer(
+    answers: tuple[str, ...],
+    name: str = "OwnAnswer",
+    told: str = "One question about the record, and what decides it.",
+) -> type[JudgingReply]:
+    """The reply to one question with these answers; a number may come as one."""
     kind = Annotated[Literal[answers], BeforeValidator(_as_text)]  # type: ignore[valid-type]
-    told = "One question about the record, with the words that decide its answer."
-    return create_model("OwnAnswer", __base__=_OneAnswer, __doc__=told, answer=(kind, ...))
+    return create_model(name, __base__=_OneAnswer, __doc__=told, answer=(kind, ...))
 
 
 def _as_text(answer: object) -> object:
     return f"{answer:g}" if isinstance(answer, int | float) else answer
+
+
+YesNo = one_answer(
+    ("yes", "no"),
+    "YesNo",
+    "One question about the record, answered yes or no, with the words that it rests on.",
+)
 
 
 class Leak(Part):
@@ -399,7 +302,7 @@ class LeaksFound(JudgingReply):
     def problems(self, record: About) -> Iterator[str]:
         for leak in self.leaks:
             # The name of a place is a leak by itself.
-            yield from _passage_problems(leak.quote, None, record, least=1)
+            yield from passage_problems(leak.quote, None, record, least=1)
 
     def answers(self) -> dict[int, Answer]:
         kinds = ", ".join(sorted({leak.kind for leak in self.leaks}))
@@ -419,8 +322,8 @@ class Insertion(Part):
     dialogue: str
 
     def problems(self, record: About) -> Iterator[str]:
-        yield from _passage_problems(self.after, self.character, record, least=1)
-        yield from _new_text_problems(self.dialogue, "the dialogue is", record)
+        yield from passage_problems(self.after, self.character, record, least=1)
+        yield from new_text_problems(self.dialogue, "the dialogue is", record)
 
 
 class Insertions(Reply):
@@ -437,7 +340,7 @@ class Rewrite(Part):
     text: str
 
     def problems(self, record: About) -> Iterator[str]:
-        yield from _new_text_problems(self.text, "the new words are", record)
+        yield from new_text_problems(self.text, "the new words are", record)
 
 
 class Rewrites(Reply):
@@ -454,7 +357,7 @@ class Regeneration(Reply):
     story: str
 
     def problems(self, record: About) -> Iterator[str]:
-        yield from _new_text_problems(self.story, "the story is", record)
+        yield from new_text_problems(self.story, "the story is", record)
         if self.story.strip() == record.texts.get("story", "").strip():
             yield "the story is the old one, word for word"
 
@@ -466,9 +369,18 @@ JUDGING_REPLIES: Mapping[str, type[JudgingReply]] = {
         SpeechesFound,
         ValuesExtracted,
         YesNo,
-        LabelAnswer,
         LeaksFound,
-        EntailmentAnswer,
-        ChoiceAnswer,
+        one_answer(
+            ("yes", "no", "neutral"),
+            "LabelAnswer",
+            "Does the deed follow the rule of thumb (yes), break it (no), or lie outside it "
+            "(neutral)?",
+        ),
+        one_answer(
+            ("entailment", "neutral", "contradiction"),
+            "EntailmentAnswer",
+            "Does the hypothesis follow from the premise, go against it, or neither?",
+        ),
+        one_answer(("1", "2"), "ChoiceAnswer", "Which of two, the first or the second?"),
     )
 }

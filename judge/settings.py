@@ -86,6 +86,28 @@ Words = tuple[str, ...]
 Warmth = Field(ge=0, le=2)
 
 
+class Server(BaseModel):
+    """A server with OpenAI's protocol: its address, and the variable that holds its key.
+
+    The variable's name ends in KEY, TOKEN, SECRET or PASSWORD, because the values of such variables
+    are redacted in all that is written. Without `key_env` no key is sent.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    url: str
+    key_env: Annotated[
+        str | None, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)$")
+    ] = None
+
+
+class StepModel(BaseModel):
+    """The model and the temperature of one step; None: as for the other steps of its kind."""
+
+    model_config = ConfigDict(extra="forbid")
+    model: str | None = None
+    temperature: Annotated[float | None, Warmth] = None
+
+
 class Settings(BaseModel):
     """What a run is made with."""
 
@@ -96,6 +118,21 @@ class Settings(BaseModel):
     ] = ()
     final_model: Annotated[Words, Models("The final judge.", "the judge, in fresh context")] = ()
     rewrite_model: Annotated[str | None, Models("The model that rewrites.", "the judge")] = None
+    model_for: Annotated[
+        Words,
+        Models(
+            "The model of one check or rewriter, such as insertion; may be repeated.",
+            metavar="STEP=PROVIDER:MODEL",
+        ),
+    ] = ()
+    models: Annotated[
+        Mapping[str, StepModel],
+        Models("By check or rewriter its model, or a table of model and temperature."),
+    ] = Field(default_factory=dict)
+    servers: Annotated[
+        Mapping[str, Server],
+        Models("By provider name: url, and key_env, the variable that holds the key."),
+    ] = Field(default_factory=dict)
     cheap_model: Annotated[
         str | None,
         Models("Read P(yes) from this model first; ask the judge only where that is not sure."),
@@ -270,6 +307,19 @@ class Settings(BaseModel):
         """By names that fields have for judges, the columns that hold them (`map`)."""
         return dict(pair.split("=", 1) for pair in self.map)
 
+    @property
+    def steps(self) -> dict[str, StepModel]:
+        """What single checks and rewriters are put to; --model-for goes before [models]."""
+        known = dict(self.models)
+        for pair in self.model_for:
+            step, model = pair.split("=", 1)
+            known[step] = known.get(step, StepModel()).model_copy(update={"model": model})
+        return known
+
+    def without_steps(self) -> Settings:
+        """The same for commands that look at a model alone, and put every step to it."""
+        return self.model_copy(update={"models": {}, "model_for": ()})
+
     def deciding(self) -> dict[str, Any]:
         """The settings that can change a verdict, as JSON has them: part of the fingerprint."""
         names = {name for name in Settings.model_fields if option(name).decides}
@@ -299,7 +349,30 @@ class Settings(BaseModel):
                 raise PydanticCustomError("map", "{told}", {"told": told})
         return tuple(f"{name}={column}" for name, column in columns.items())
 
-    @field_validator("model", "final_model", "check", "rubric", "on", mode="before")
+    @field_validator("models", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        """`insertion = "openai:gpt-4o"` for `insertion = {model = "openai:gpt-4o"}`."""
+        if not isinstance(value, Mapping):
+            return value
+        return {n: {"model": one} if isinstance(one, str) else one for n, one in value.items()}
+
+    @field_validator("model_for")
+    @classmethod
+    def _pairs(cls, pairs: Words) -> Words:
+        """STEP=PROVIDER:MODEL, each step once."""
+        steps = [pair.partition("=")[0] for pair in pairs]
+        for step, pair in zip(steps, pairs, strict=True):
+            told = ""
+            if not all(pair.partition("=")):
+                told = f"{pair!r} is not STEP=PROVIDER:MODEL"
+            elif steps.count(step) > 1:
+                told = f"{step} is named twice; a step has one model"
+            if told:
+                raise PydanticCustomError("model_for", "{told}", {"told": told})
+        return pairs
+
+    @field_validator("model", "final_model", "model_for", "check", "rubric", "on", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):

@@ -213,3 +213,116 @@ def test_a_budget_of_calls(server: Loopback, judge: Runner, most: int) -> None:
     assert ran.code == 4 and ran.verdicts == ["pass"] * max(0, most - 1), "the probe is a call"
     full = judge(server.url, *RELEVANCE)
     assert (full.code, server.count) == (0, 1 + LINES), "what was paid for is kept"
+
+
+# ---------------------------------------------------------------- named servers, models of steps
+
+GROQ_KEY = "gsk-named-server-0123456789"
+WRITTEN = 'Ann said, "And a coat I mend is worth two."'
+
+
+def lacking(asked: Asked) -> Answer:
+    """A judge to whom both values are missing until what a rewriter adds is there."""
+    if asked.schema_name != "ValuesReflected" or WRITTEN in asked.prompt:
+        return agreeable(asked)
+    part = {"quote": None, "character": None, "reason": "not there", "reflected": "no"}
+    return says({"values": [{"value": n, **part} for n in (1, 2)]})
+
+
+def writing(asked: Asked) -> Answer:
+    place = {"after": "I mend my own coats", "character": "Ann", "dialogue": WRITTEN}
+    return says({"insertions": [{"value": n, **place} for n in (1, 2)]})
+
+
+@pytest.fixture
+def groq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
+    """The server `groq` of the user's own judge.toml, with a key of its own."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("GROQ_API_KEY", GROQ_KEY)
+    (tmp_path / "config" / "judge").mkdir(parents=True)
+    with Loopback(writing, key=GROQ_KEY) as running:
+        toml = f'[servers.groq]\nurl = "{running.url}"\nkey_env = "GROQ_API_KEY"\n'
+        (tmp_path / "config" / "judge" / "judge.toml").write_text(toml)
+        yield running
+
+
+def test_a_panel_of_two_servers_each_with_its_own_key(
+    server: Loopback, groq: Loopback, judge: Runner
+) -> None:
+    groq.script = agreeable
+    ran = judge(server.url, *RELEVANCE, models=("openai:m", "groq:llama-3"))
+    assert ran.code == 0, ran.err
+    (check,) = ran.lines[0]["judge"]["checks"]
+    assert {vote["model"] for vote in check["votes"]} == {"openai:m", "groq:llama-3"}
+    assert {call.model for call in groq.calls} == {"llama-3"}
+    assert {call.model for call in server.calls} == {"m"}
+
+
+def test_a_rewriter_and_a_check_have_their_own_model_and_temperature(
+    server: Loopback, groq: Loopback, judge: Runner, tmp_path: Path
+) -> None:
+    server.script = lacking
+    with (tmp_path / "config" / "judge" / "judge.toml").open("a") as more:
+        more.write('[models]\ninsertion = {model = "openai:other", temperature = 0.25}\n')
+        more.write('consistency = "openai:third"\nincorporation = {temperature = 0.5}\n')
+    flags = ("--model-for", "insertion=groq:writer")
+    ran = judge(server.url, *flags, records=[STORY])
+    assert ran.code == 0, ran.err
+    assert [(c.model, c.body["temperature"]) for c in groq.asked] == [("writer", 0.25)]
+    checks = {check["check"]: check["votes"] for check in ran.lines[0]["judge"]["checks"]}
+    assert {vote["model"] for vote in checks["consistency"]} == {"openai:third"}
+    assert {vote["model"] for vote in checks["implicitness"]} == {"openai:m"}
+    asked = {(vote["model"], vote["temperature"]) for vote in checks["incorporation"]}
+    assert asked == {("openai:m", 0.5)}
+
+
+def test_the_model_of_a_step_is_part_of_the_fingerprint_where_the_step_is_made(
+    server: Loopback, groq: Loopback, judge: Runner
+) -> None:
+    groq.script = agreeable
+    marks = []
+    for flags in ((), ("relevance=groq:a",), ("relevance=groq:b",), ("leakage=groq:b",)):
+        given = [word for flag in flags for word in ("--model-for", flag)]
+        marks.append(judge(server.url, *RELEVANCE, *given).lines[0]["judge"]["fingerprint"])
+    assert len(set(marks[:3])) == 3 and marks[3] == marks[0]
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--model-for", "insertoin=openai:m"), "no such step; did you mean insertion?"),
+        (("--model-for", "insertion"), "'insertion' is not STEP=PROVIDER:MODEL"),
+        (("-m", "gpt-4o"), "did you mean openai:gpt-4o?"),
+        (("-m", "grok:llama-3"), "did you mean groq:llama-3?"),
+    ],
+)
+def test_a_wrong_name_brings_the_right_one(
+    flags: tuple[str, str], told: str, groq: Loopback, judge: Runner
+) -> None:
+    ran = judge(groq.url, *flags)
+    assert ran.code == 2 and told in ran.err and not groq.calls
+
+
+def test_a_folder_may_not_say_which_host_gets_a_key(
+    server: Loopback, groq: Loopback, judge: Runner, tmp_path: Path
+) -> None:
+    toml = f'[servers.groq]\nurl = "{server.url}"\nkey_env = "GROQ_API_KEY"\n'
+    (tmp_path / "judge.toml").write_text(toml)
+    ran = judge(server.url, *RELEVANCE, models=("groq:llama-3",))
+    assert ran.code == 2 and "sets servers, which can" in ran.err
+    assert not server.calls and not groq.calls
+
+
+def test_a_temperature_that_is_typed_is_sent_by_a_benchmark(
+    server: Loopback, judge: Runner, tmp_path: Path
+) -> None:
+    from evaluation.eecc_folder import write_folder
+
+    server.script = lambda asked: says("Once upon a time.")
+    write_folder(tmp_path / "eecc")
+    judge(server.url, "--limit", "0")  # Sets the address and the key.
+    for flags, wanted in (((), 0.3), (("--temperature", "0.45"), 0.45)):
+        before = len(server.asked)
+        words = ("evaluate", "eecc", "eecc", "-m", "openai:m", "--limit", "1", "-q", "--no-cache")
+        assert judge.typed.text(*words, *flags)[0] == 0
+        assert {call.body["temperature"] for call in server.asked[before:]} == {wanted}

@@ -10,7 +10,6 @@ from judge.replies import (
     JUDGING_REPLIES,
     About,
     Insertions,
-    LabelAnswer,
     LeaksFound,
     Regeneration,
     Reply,
@@ -96,7 +95,7 @@ def test_evidence_comes_only_from_the_field_that_must_be_quoted() -> None:
     assert "needs a quote" in complaint(YesNo, {**quoted, "quote": None}, record)
     assert not complaint(YesNo, {**quoted, "quote": None, "answer": "no"}, record)
     assert "does not stand in the rule of thumb" in complaint(
-        LabelAnswer,
+        JUDGING_REPLIES["LabelAnswer"],
         {**quoted, "quote": "she said. Odd nodded."},
         About(texts=texts, evidence=("rule_of_thumb", frozenset({"yes"}))),
     )

@@ -64,7 +64,7 @@ def audit(
     # Nothing is accepted or rewritten here, the rubrics are chosen by --rubric, and what judge does
     # about hostile text by itself is what is measured.
     own = {"final_model": (), "rewrite_model": None, "check": (), "workflow": None}
-    setup = Setup.of(settings.model_copy(update={**own, "injected": "abstain"}))
+    setup = Setup.of(settings.without_steps().model_copy(update={**own, "injected": "abstain"}))
     task = _Audit(job, setup, rubrics, cases)
     return run(job, task, watcher), task.results
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from difflib import get_close_matches
+
 from judge import plugins
 from judge.backends.base import Backend, parse_model
 from judge.errors import UsageError
@@ -14,27 +17,34 @@ def providers() -> tuple[str, ...]:
     return plugins.names(_GROUP)
 
 
-def factory(spec: str) -> type[Backend]:
+def factory(spec: str, servers: Collection[str] = ()) -> type[Backend]:
     """What makes the backend for `provider:model` from the model's name.
+
+    Args:
+        servers: names that could stand for a provider besides, for the message.
 
     Raises:
         UsageError: unknown provider, or one whose library is not installed.
     """
-    provider, _ = parse_model(spec)
+    provider, name = parse_model(spec)
     try:
         found: type[Backend] | None = plugins.load(_GROUP, provider)
     except ImportError as error:
         raise UsageError(f"{spec}: {error}; the provider's library is missing") from error
     if found is None:
-        known = ", ".join(providers())
-        raise UsageError(f"{spec}: unknown provider {provider!r}; known are {known}")
+        known = sorted((*providers(), *servers))
+        near = get_close_matches(provider, known, 1)
+        meant = f"; did you mean {near[0]}:{name}?" if near else ";"
+        raise UsageError(
+            f"{spec}: unknown provider {provider!r}{meant} known are {', '.join(known)}"
+        )
     return found
 
 
-def build(spec: str) -> Backend:
-    """The backend for `provider:model`.
+def build(spec: str, servers: Collection[str] = ()) -> Backend:
+    """The backend for `provider:model`; `servers` as for `factory`.
 
     Raises:
         UsageError: unknown provider, or a model that cannot be used as named.
     """
-    return factory(spec)(parse_model(spec)[1])
+    return factory(spec, servers)(parse_model(spec)[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -182,6 +183,17 @@ def refuse_half_pairs(call: Call) -> None:
         raise BadRequest(told) from error
 
 
+_SUCH_AS = "openai:gpt-4o, local:qwen2.5-coder-1.5b or scripted:judge.yaml"
+_LIKELY = (
+    (r"(chat)?gpt-|o\d", "openai"),
+    (r"claude-", "langchain:anthropic"),
+    (r"gemini-", "langchain:google_genai"),
+    (r".*\.gguf$|qwen2\.5-coder-1\.5b$|smollm2-135m$", "local"),
+    (r".*\.ya?ml$", "scripted"),
+)
+"""What a model's name alone tells of its provider: pattern, provider."""
+
+
 def parse_model(spec: str) -> tuple[str, str]:
     """`provider:model` -> (provider, model), split at the first colon.
 
@@ -191,9 +203,10 @@ def parse_model(spec: str) -> tuple[str, str]:
     """
     provider, colon, name = spec.partition(":")
     if not colon or not provider or not name:
+        meant = next((p for form, p in _LIKELY if not colon and re.match(form, spec)), None)
         raise UsageError(
-            f"model {spec!r} is not of the form provider:model, such as openai:gpt-4o, "
-            "local:qwen2.5-coder-1.5b or scripted:judge.yaml"
+            f"model {spec!r} is not of the form provider:model, "
+            + (f"did you mean {meant}:{spec}?" if meant else f"such as {_SUCH_AS}")
         )
     if name.startswith("-"):
         raise UsageError(f"model {spec!r}: the name of a model cannot begin with -")

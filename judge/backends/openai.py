@@ -94,25 +94,29 @@ class OpenAIBackend:
         await self._wire.aclose()
 
 
-def named_wire(url: str, key: str, prefix: str) -> Wire:
-    """The way to the server that $`prefix`_BASE_URL names; raises UsageError."""
+def named_wire(url: str, key: str, url_from: str, key_from: str) -> Wire:
+    """The way to a server; `url_from` and `key_from` say where they were named.
+
+    Raises:
+        UsageError: the address or the key cannot be used.
+    """
     if not (key.isascii() and key.isprintable()):
-        raise errors.UsageError(f"{prefix}_API_KEY holds characters that no key can hold")
+        raise errors.UsageError(f"{key_from} holds characters that no key can hold")
     try:
         made = Wire(url, {"Authorization": f"Bearer {key or 'none'}"})
     except errors.UsageError as error:
-        raise errors.UsageError(f"{prefix}_BASE_URL: {error}") from None
+        raise errors.UsageError(f"{url_from}: {error}") from None
     if made.open_to_all and (key or without_secrets(url) != url.rstrip("/")):
-        _warn_of_plain_http(prefix, made.server)
+        _warn_of_plain_http(url_from, made.server)
     return made
 
 
 @cache
-def _warn_of_plain_http(prefix: str, server: str) -> None:
+def _warn_of_plain_http(url_from: str, server: str) -> None:
     _log.warning(
-        "judge: %s_BASE_URL: key and records go to %s over http://, where everybody on the way can "
+        "judge: %s: key and records go to %s over http://, where everybody on the way can "
         "read them; use https:// unless the network is your own",
-        prefix,
+        url_from,
         server,
     )
 
@@ -125,7 +129,7 @@ def _own_wire(name: str) -> Wire:
             f"openai:{name}: OPENAI_API_KEY is not set. Set it, or name another server with "
             "OPENAI_BASE_URL (a local one needs no key)"
         )
-    return named_wire(url, key, "OPENAI")
+    return named_wire(url, key, "OPENAI_BASE_URL", "OPENAI_API_KEY")
 
 
 def unsuccessful(answered: Answered, what: str) -> errors.BackendError:

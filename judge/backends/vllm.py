@@ -31,7 +31,9 @@ class VLLMBackend(OpenAIBackend):
         url = os.environ.get("VLLM_BASE_URL", "").strip()
         self._own = None if url else _OwnServer(ModelServer(name))
         key = os.environ.get("VLLM_API_KEY", "").strip()
-        super().__init__(name, wire=self._own or named_wire(url, key, "VLLM"))
+        super().__init__(
+            name, wire=self._own or named_wire(url, key, "VLLM_BASE_URL", "VLLM_API_KEY")
+        )
 
     def identity(self) -> Mapping[str, str]:
         """A server of judge's own by what runs on it: its address is another in each run."""

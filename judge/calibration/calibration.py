@@ -96,7 +96,7 @@ def calibrate(job: Job, settings: Settings, told: Told = lambda *_: None) -> Cal
     """`acalibrate` with the judges that the settings name; not for use inside an event loop."""
 
     async def go() -> Calibration:
-        setup = Setup.of(settings)
+        setup = Setup.of(settings.without_steps())
         try:
             await setup.prepare_judges()
             return await acalibrate(job, setup, told)

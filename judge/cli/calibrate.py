@@ -101,7 +101,7 @@ def command(
             )
     except KeyboardInterrupt:
         kept = "replies in the cache are not asked again" if settings.cache else "nothing is kept"
-        tell(f"interrupted; {kept}")
+        tell(f"interrupted; {kept}", apart=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
     if out is not None:
         from judge.report.calibration import write

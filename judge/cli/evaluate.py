@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import tell
+from judge.cli.printing import print_table, tell
 from judge.cli.tables import Folder, hand_over, refuse_folder
 from judge.errors import UsageError
 from judge.settings import CACHE, LIMITS, Settings
@@ -27,7 +27,9 @@ Answers go to OUT or to standard output, tables to standard output or, beside an
 error. Lines are kept, resumed and cached like those of judge validate.
 """
 
-Name = Annotated[str, typer.Argument(metavar="BENCHMARK", help="Which one.")]
+_NAME = typer.Argument(metavar="BENCHMARK", help="Which one.", show_default=False)
+Name = Annotated[str, _NAME]
+Listing = Annotated[bool, typer.Option("--list", help="List the benchmarks and what they ask.")]
 Sources = Annotated[
     list[str] | None,
     typer.Argument(metavar="[SOURCE]...", help="The benchmark's files; of eecc its folder."),
@@ -57,8 +59,9 @@ DryRun = Annotated[
 )
 def command(
     settings: Settings,
-    name: Name,
+    name: Annotated[str, _NAME] = "",
     sources: Sources = None,
+    list_: Listing = False,
     out: opt.Out = None,
     tables: Folder = None,
     as_json: opt.Json = False,
@@ -77,6 +80,11 @@ def command(
     --model is the model that is measured; --judge-model grades its answers where a rule cannot.
     --limit and --sample count rows of the sources.
     """
+    if list_:
+        _list_benchmarks()
+        return
+    if not name:
+        raise UsageError("name a benchmark; judge evaluate --list shows them")
     opt.need_calibrate("judge evaluate")
     from judge.cli.progress import watcher
     from judge.cli.summary import end, print_short
@@ -120,3 +128,13 @@ def command(
     if not (report.finished or report.broken_pipe):
         tell("not finished, so there are no tables yet")
     end(report, job, settings, quiet=quiet)
+
+
+def _list_benchmarks() -> None:
+    from judge.evaluation.benchmark import benchmark_names, load_benchmark
+
+    rows = [
+        (one.name, one.title, ", ".join(one.conditions))
+        for one in map(load_benchmark, benchmark_names())
+    ]
+    print_table(("name", "what for", "conditions"), rows, text=("what for", "conditions"))

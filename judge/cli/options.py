@@ -40,8 +40,8 @@ Sample = Annotated[
 By = Annotated[
     str | None,
     typer.Option(
-        help="Spread --sample over the values of this field: N in all, as many of each as there "
-        "are, drawn with --seed.",
+        help="Count by the values of this field, too. A --sample is spread over them: N in all, as "
+        "many of each as there are, drawn with --seed.",
         metavar="FIELD",
         rich_help_panel=_INPUT,
     ),

@@ -59,8 +59,13 @@ def drop_stdout() -> None:
     os.close(nowhere)
 
 
-def tell(message: object) -> None:
-    """Lines from `judge` on standard error, without secrets."""
+def tell(message: object, *, apart: bool = False) -> None:
+    """Lines from `judge` on standard error, without secrets.
+
+    `apart`: on a line of its own, where a terminal shows Ctrl-C as `^C` without a new line.
+    """
+    if apart and sys.stderr.isatty():
+        typer.echo(err=True)
     typer.echo(printable(redacted(f"judge: {message}")), err=True)
 
 

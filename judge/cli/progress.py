@@ -100,7 +100,7 @@ class _Watching(Watcher):
         self._told("judging", summary.records, self._total, _detail(summary, setup))
 
     def say(self, message: str) -> None:
-        tell(message)
+        tell(message, apart=True)
 
 
 @contextmanager

@@ -72,6 +72,15 @@ def print_summary(
     if summary.records:
         rows = [[name, *(str(row.get(c) or "") for c in columns)] for name, row in counts]
         print_table(["check", *columns], rows, err=True)
+    if summary.slices:
+        print_table(
+            [summary.by or "", *columns, "of"],
+            [
+                [name, *(str(row.get(c) or "") for c in columns), str(row.total())]
+                for name, row in summary.largest_slices()
+            ],
+            err=True,
+        )
     told = [*_rates(summary)]
     told += _answered(summary)
     if held is not None:

@@ -76,7 +76,9 @@ def setup_of(
         raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
     if len(settings.model) != 1:
         raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
-    grading = settings.model_copy(update={"model": tuple(judges), "check": (), "workflow": None})
+    grading = settings.without_steps().model_copy(
+        update={"model": tuple(judges), "check": (), "workflow": None}
+    )
     return Setup.of(grading, (*settings.model, *judges), build=build)
 
 

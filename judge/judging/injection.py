@@ -65,7 +65,7 @@ def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
 
 def _passages(text: str, rubric: Rubric, subject: Subject) -> Iterator[tuple[str, str]]:
     if text not in subject.screened:  # Every check of a record looks at the same texts.
-        plain = re.sub(r"\s++", " ", text.lower())
+        plain = " ".join(text.lower().split())
         unseen = _BEYOND_ASCII if text.isascii() else ()
         looked = [(form, find(text, plain)) for form, find in FORMS.items() if form not in unseen]
         found = tuple((form, passage) for form, passage in looked if passage is not None)
@@ -169,6 +169,12 @@ def _mixed(text: str, plain: str) -> str | None:
     return _around(text, found[0].start()) if len(found) == _MIXES else None
 
 
+def _disguised(text: str, plain: str) -> str | None:
+    """Words of full-width letters, or of letters with blanks between them."""
+    wide = None if text.isascii() else _first(_FULL_WIDTH, text)
+    return wide or _first(_SPACED, text)
+
+
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/]{24,}+={0,2}+(?![A-Za-z0-9+/_-])")
 
 
@@ -183,7 +189,7 @@ def _base64(text: str, plain: str) -> str | None:
     return None
 
 
-_CIPHER = tuple(
+_CIPHER = frozenset(
     """gur naq guvf gung lbh abg jvgu nafjre vtaber dhrfgvba jevgr ercyl
     eht siht taht uoy rewsna erongi noitseuq htiw etirw ylper""".split()  # noqa: SIM905
 )
@@ -192,16 +198,19 @@ _CIPHER = tuple(
 
 def _ciphered(text: str, plain: str) -> str | None:
     """Frequent words in ROT13 or from their end; different ones, because one may be a name."""
-    padded = f" {plain} "
-    known = [word for word in _CIPHER if f" {word} " in padded]
+    known = _CIPHER.intersection(plain.split(" "))
     if len(known) < _CIPHERED:
         return None
     found = re.search("|".join(known), text, re.IGNORECASE)
     return None if found is None else _around(text, found.start())
 
 
-def _matching(*patterns: re.Pattern[str]) -> Callable[[str, str], str | None]:
-    return lambda text, plain: next(filter(None, (_first(one, text) for one in patterns)), None)
+def _matching(pattern: re.Pattern[str]) -> Callable[[str, str], str | None]:
+    return lambda text, plain: _first(pattern, text)
+
+
+def _control_token(text: str, plain: str) -> str | None:
+    return _first(CONTROL, text) if "<" in text or "[" in text else None
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
@@ -221,12 +230,12 @@ def _around(text: str, place: int) -> str:
 
 
 FORMS: Mapping[str, Callable[[str, str], str | None]] = {
-    "control token": _matching(CONTROL),
+    "control token": _control_token,
     "message header": _message_header,
     "reply": _matching(_REPLY),
     "fence": _matching(_FENCE),
     "hidden text": _matching(_HIDDEN),
-    "disguised text": _matching(_FULL_WIDTH, _SPACED),
+    "disguised text": _disguised,
     "mixed scripts": _mixed,
     "base64": _base64,
     "cipher": _ciphered,

@@ -12,7 +12,7 @@ from judge.evidence import locate
 from judge.judging.client import Client
 from judge.judging.logprobs import TOP_TOKENS, Chances, Reader, mean_of, word_chances
 from judge.prompts import DEFENDED, Framing, messages
-from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply, own_answer
+from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply, one_answer
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
@@ -162,7 +162,7 @@ class Judge:
             predicted=len(subject.predicted),
         )
         ask = replace(call, messages=self._question(subject, numbers, swapped=swapped))
-        model = own_answer(rubric.words) if rubric.own else JUDGING_REPLIES[rubric.reply]
+        model = one_answer(rubric.words) if rubric.own else JUDGING_REPLIES[rubric.reply]
         result = await self.client.ask(ask, model.sized(len(numbers)), record)
         if not isinstance(result.reply, JudgingReply):
             reason = f"{result.trouble}: {result.detail}"
@@ -176,7 +176,7 @@ class Judge:
                 n: replace(one, answer=said.get(one.answer, one.answer))
                 for n, one in answers.items()
             }
-        if evidence is None:
+        if evidence is None and not numbers:  # Quotes about a value are held against the story.
             answers = {n: _quoted(answer, record) for n, answer in answers.items()}
         found = [_findings(subject.about(n), answers[n], passing) for n in asked]
         score = float(answers[0].answer) if rubric.scale else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from judge.backends import build
-from judge.backends.base import parse_model
+from judge.backends import build, providers
+from judge.backends.base import Backend, parse_model
 from judge.cache import ReplyCache
 from judge.errors import UsageError
 from judge.judging.client import Client
@@ -48,9 +49,30 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
         backend = BatchBackend(parse_model(spec)[1], cache=cache)
         # A batch is pause enough before a call is repeated, and may take a day.
         return Client(spec, backend, limit=_NO_LIMIT, backoff=0.0, timeout=None, **common)
-    plain = build(spec)
+    plain = backend_of(spec, settings)
     limit = calls_at_once(settings, plain.slots)
     return Client(spec, plain, limit=limit, timeout=settings.timeout, **common)
+
+
+def backend_of(spec: str, settings: Settings) -> Backend:
+    """The way to a model: at a server that the settings name, else by its provider.
+
+    Raises:
+        UsageError: the model cannot be used as named.
+    """
+    provider, name = parse_model(spec)
+    server = settings.servers.get(provider)
+    if server is None:
+        return build(spec, settings.servers)
+    from judge.backends.openai import OpenAIBackend, named_wire
+
+    table, variable = f"[servers.{provider}]", server.key_env or "no variable"
+    if provider in providers():
+        raise UsageError(f"{table}: {provider}: is one of judge's own providers; rename the server")
+    key = os.environ.get(variable, "").strip()
+    if server.key_env and not key:
+        raise UsageError(f"{spec}: {variable} is not set, which {table} takes the key from")
+    return OpenAIBackend(name, wire=named_wire(server.url, key, f"{table} url", variable))
 
 
 def price_of(spec: str, settings: Settings) -> Price | None:

@@ -59,8 +59,6 @@ class Job:
 def select(job: Job) -> Iterator[Item]:
     """The items of all inputs, cut down to the limit or the sample."""
     items = among(job, chain.from_iterable(_opened(source, job.format) for source in job.inputs))
-    if job.by is not None and job.sample is None:
-        raise UsageError("--by spreads a sample over the values of a field: add --sample N")
     if job.sample is not None:
         items = _sampled(items, job.sample, job.sample_seed, job.by)
     return islice(items, job.limit)

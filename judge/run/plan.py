@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from judge.backends import build, factory
+from judge.backends import factory
 from judge.backends.base import Backend, Call, Completion, Mode, parse_model
 from judge.cache import ReplyCache
 from judge.errors import UsageError
@@ -29,7 +29,7 @@ from judge.judging.panel import Panel
 from judge.records import Record, SeenIds
 from judge.replies import About, Answer, Insertion, JudgingReply, Reply, Rewrite
 from judge.rubric import Rubric
-from judge.run.clients import calls_at_once, price_of
+from judge.run.clients import backend_of, calls_at_once, price_of
 from judge.run.job import Job, select
 from judge.run.setup import Bound, Setup
 from judge.run.summary import Summary
@@ -133,12 +133,18 @@ class Rehearsal:
         Not with a profile, which is bound to models as they are set up; raises UsageError.
         """
         try:
-            backend = build(spec)
+            backend = backend_of(spec, settings)
         except UsageError as error:
-            if parse_model(spec)[0] not in _ELSEWHERE or settings.profile is not None:
+            provider = parse_model(spec)[0]
+            named = provider in settings.servers
+            if not (named or provider in _ELSEWHERE) or settings.profile is not None:
                 raise
             _log.warning("judge: planned with %s, which is not set up here: %s", spec, error)
-            known = {"slots": None, "seeded": False, "method": factory(spec).method}
+            known = {
+                "slots": None,
+                "seeded": False,
+                "method": factory("openai:it" if named else spec).method,
+            }
             nowhere = SimpleNamespace(**known, modes=(Mode.JSON_SCHEMA,), identity=dict)
             backend = cast(Backend, nowhere)
         return _StandIn(self, spec, backend, settings)

@@ -38,7 +38,9 @@ from judge.verdict import Usage
 CHUNK, GATHER_SECONDS = 8, 0.01
 """Most records of a chunk, and how long it waits for them; they are judged again after a death."""
 
-JOIN_SECONDS = 10.0
+JOIN_SECONDS, END_SECONDS = 10.0, 20.0
+"""How long a cluster is tried to be reached, and a stream that was told to end is waited for."""
+
 STORE_BYTES = 256 * 1024 * 1024
 
 CORES = 0.5
@@ -181,6 +183,9 @@ class Stream:
         """End the stream, and leave the user's cluster or end judge's own."""
         with suppress(self._ray.exceptions.RayError):
             await self._feed.close.remote()
+        if self._thread is not None:
+            # Ray ends the whole process, with code 1, if a thread calls it while it shuts down.
+            await asyncio.to_thread(self._thread.join, END_SECONDS)
         await asyncio.to_thread(self._shut)
 
     def _shut(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, get_args
 
@@ -34,8 +34,8 @@ from judge.run.clients import (
     refuse_unfit,
 )
 from judge.run.fingerprint import Mark, fingerprint
-from judge.run.workflows import load_workflow, workflow_names
-from judge.settings import Settings
+from judge.run.workflows import load_workflow, refuse_unknown_steps, workflow_names
+from judge.settings import Settings, StepModel
 from judge.weights import catalog
 from judge.workflow import By, Context, Workflow
 
@@ -106,6 +106,7 @@ class Setup:
             raise UsageError("--answers and --pass are about --ask; there is no --ask")
         setup = cls(settings, budget, None, profiles, build, _rubrics=known, _added=added)
         setup._refuse_unknown_checks()
+        refuse_unknown_steps(settings, setup._workflows(), setup.own)
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
         asked = setup.models if models is None else models
@@ -131,7 +132,17 @@ class Setup:
     @property
     def strong(self) -> tuple[str, ...]:
         """The models that judge, accept and rewrite, once each."""
-        return tuple(dict.fromkeys((*self.judges, *self.final_models, self.rewriter)))
+        return tuple(dict.fromkeys((*self._common, *self._of_steps(self.settings.steps))))
+
+    @property
+    def _common(self) -> tuple[str, ...]:
+        """The models of all steps that have none of their own."""
+        return (*self.judges, *self.final_models, self.rewriter)
+
+    def _of_steps(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The models that these steps have for their own."""
+        found = (self.settings.steps.get(name, StepModel()).model for name in names)
+        return tuple(spec for spec in found if spec)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -270,14 +281,10 @@ class Setup:
         own = tuple(n for n in self.own if n not in workflow.checks)
         asked = (*(n for n in workflow.checks if n in wanted), *own)
         accepted = (*(n for n in workflow.accepted if n in wanted), *own)
-        sampling = Sampling(settings.rewrite_temperature, settings.seed)
         context = Context(
             loop_panels={n: self._panel_of(n, "loop", workflow) for n in asked},
             final_panels={n: self._panel_of(n, "final", workflow) for n in accepted},
-            rewriters={
-                n: Rewriter(self._rubrics[n], self.client(self.rewriter), sampling)
-                for n in workflow.rewrites
-            },
+            rewriters={n: self._rewriter(n) for n in workflow.rewrites},
             wanted=wanted,
             additional=own,
             rounds=settings.rounds,
@@ -285,7 +292,9 @@ class Setup:
             neutral=settings.neutral,
         )
         described = self._described(context)
-        identities = {spec: self._identity(spec) for spec in sorted(self.models)}
+        cheap = (settings.cheap_model,) if settings.cheap_model else ()
+        specs = {*self._common, *cheap, *self._of_steps(described.get("steps", ()))}
+        identities = {spec: self._identity(spec) for spec in sorted(specs)}
         mark = fingerprint({"workflow": workflow.name, **described}, identities)
         return Bound(workflow.name, described, mark, workflow, context, self._errors(context))
 
@@ -295,11 +304,14 @@ class Setup:
         panels = (*context.loop_panels.values(), *context.final_panels.values())
         rubrics = [panel.rubric for panel in context.loop_panels.values()]
         rubrics += [rewriter.rubric for rewriter in context.rewriters.values()]
+        asked = {*context.loop_panels, *context.final_panels, *context.rewriters}
+        steps = {n: one.model_dump() for n, one in sorted(settings.steps.items()) if n in asked}
         return {
             "judge": list(self.judges),
             "final": list(self.final_models),
             "rewrite": self.rewriter,
             "cheap": cheap,
+            **({"steps": steps} if steps else {}),
             **({"cheap_identity": self._identity(cheap)} if cheap else {}),
             "settings": {
                 "version": __version__,
@@ -333,15 +345,30 @@ class Setup:
         votes = workflow.final_votes if by == "final" else 1
         if self.settings.votes is not None and by in workflow.voted:
             votes = self.settings.votes
+        own = self.settings.steps.get(name, StepModel())
         specs = self.judges if by == "loop" else self.final_models
+        specs = (own.model,) if own.model else specs
         decides = by == "final" or name not in workflow.accepted
-        return self._panel(self._rubrics[name], specs, by, votes, decides)
+        return self._panel(self._rubrics[name], specs, by, votes, decides, own.temperature)
+
+    def _rewriter(self, name: str) -> Rewriter:
+        settings, own = self.settings, self.settings.steps.get(name, StepModel())
+        warm = settings.rewrite_temperature if own.temperature is None else own.temperature
+        client = self.client(own.model or self.rewriter)
+        return Rewriter(self._rubrics[name], client, Sampling(warm, settings.seed))
 
     def _panel(
-        self, rubric: Rubric, specs: Sequence[str], by: By, votes: int, decides: bool = True
+        self,
+        rubric: Rubric,
+        specs: Sequence[str],
+        by: By,
+        votes: int,
+        decides: bool = True,
+        temperature: float | None = None,
     ) -> Panel:
-        settings = self.settings
-        warm = settings.vote_temperature if votes > 1 else settings.temperature
+        settings, warm = self.settings, temperature
+        if warm is None:
+            warm = settings.vote_temperature if votes > 1 else settings.temperature
         judges = tuple(self._judge(rubric, spec, by, votes, warm, decides) for spec in specs)
         cheap = self._cheap_judge(rubric, by)
         quoting = None

@@ -9,19 +9,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judge.errors import RateLimited, ServerFault
+from judge.records.base import at
 from judge.stats.intervals import Estimate, mean_of_sums, plain
 from judge.verdict import Verdict
 
 FAILURES_SHOWN = 5
 """Failed records that are kept for the end of a run to be shown."""
 
+SLICES = 20
+"""Values of a field whose verdicts are told apart at the end; the rarer ones come together."""
+
+_MOST_VALUES = 10_000
+"""Values of that field that are counted apart; later ones are counted together from the start."""
+
+OTHERS = "(others)"
+
 _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 
 
 @dataclass(slots=True)
 class Summary:
-    """Counts over output lines."""
+    """Counts over output lines; verdicts also for each value of the field `by`."""
 
+    by: str | None = None
+    slices: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     scores: dict[str, list[float]] = field(default_factory=dict)
@@ -47,6 +58,8 @@ class Summary:
         self.kept += kept
         verdict = judgement["verdict"]
         self.verdicts[verdict] += 1
+        if self.by is not None and text:
+            self._slice(json.loads(text), self.by)[verdict] += 1
         # Why there is no verdict: the record's own error, or else its first lost vote's.
         if cause := _cause(judgement):
             kind, message = cause
@@ -73,6 +86,24 @@ class Summary:
         for name in ("replies", "input_tokens", "output_tokens"):
             self.usage[name] += usage.get(name, 0)
 
+    def _slice(self, fields: Mapping[str, Any], by: str) -> Counter[str]:
+        """The counts of the value that a record has in the field."""
+        try:
+            found = at(fields, by)
+        except KeyError:
+            found = "(none)"
+        name = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+        known = name in self.slices or len(self.slices) < _MOST_VALUES
+        return self.slices[name if known else OTHERS]
+
+    def largest_slices(self) -> list[tuple[str, Counter[str]]]:
+        """The verdicts by value, most records first; what comes after `SLICES` values in one."""
+        others = self.slices.get(OTHERS, Counter())
+        named = [pair for pair in self.slices.items() if pair[0] != OTHERS]
+        named.sort(key=lambda pair: -pair[1].total())
+        rest = sum((counts for _, counts in named[SLICES:]), others)
+        return [*named[:SLICES], *([(OTHERS, rest)] if rest else [])]
+
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check, out of the records that it was made on."""
         made = self.checks[name].total() - self.checks[name][Verdict.SKIPPED]
@@ -95,6 +126,7 @@ class Summary:
 
     def as_json(self) -> dict[str, Any]:
         rate = self.pass_rate
+        slices = {name: dict(counts) for name, counts in self.largest_slices()}
         return {
             "records": self.records,
             "kept": self.kept,
@@ -109,6 +141,7 @@ class Summary:
             "edits": self.edits,
             "dropped_values": self.dropped,
             "checks": {name: dict(counts) for name, counts in self.checks.items()},
+            **({"by": {self.by: slices}} if self.by is not None else {}),
             **(
                 {"scores": {n: plain(self.mean_score(n)) for n in self.scores}}
                 if self.scores

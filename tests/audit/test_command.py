@@ -131,3 +131,18 @@ def test_what_cannot_be_audited_is_refused_before_anything_is_asked(
     scripted(judge, {"error": "denied"})
     done = judge(*AUDIT, *words)
     assert done.returncode == 2 and told in done.stderr
+
+
+def test_an_audit_that_was_cut_short_goes_on_and_gives_the_same_bytes(judge: Typed) -> None:
+    some = [case for case in ALL if case.check == "irony"]
+    scripted(judge, *script(some, RUBRICS, wanted))
+    words = (*AUDIT[:-1], "--rubric", "irony", "--json", "--no-cache")
+    whole = judge(*words, "-o", "whole.jsonl")
+    kept = judge.read("whole.jsonl").splitlines(keepends=True)
+    (judge.folder / "cut.jsonl").write_bytes(b"".join(kept[:-1]) + kept[-1][:20])
+    gone_on = judge(*words, "-o", "cut.jsonl", "--resume")
+    assert gone_on.returncode == whole.returncode == 0, gone_on.stderr
+    assert judge.read("cut.jsonl") == judge.read("whole.jsonl")
+    assert printed(gone_on.stdout) == printed(whole.stdout)
+    # One case: its record and the clean twin, each judged and put to the undefended prompt.
+    assert b" 4 calls" in gone_on.stderr

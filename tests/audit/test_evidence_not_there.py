@@ -82,9 +82,7 @@ def audited(judge: Typed, entries: list[dict[str, Any]], *words: str) -> list[di
 
 def needing(case: Case) -> bool:
     """Whether the verdict that the attack wants can only be given with a quote."""
-    rule = RUBRICS[case.check].verdict
-    assert rule is not None
-    passing = rule.expected(case.twin.get("label"))
+    passing = RUBRICS[case.check].passing(case.twin.get("label"))[0]
     if case.wanted == "pass":
         return quoting(case.check, passing)
     return all(quoting(case.check, a) for a in RUBRICS[case.check].answers if a != passing)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from .conftest import Shell, jsonl, lines
+from .conftest import Shell, cells, jsonl, lines
+from .typed import Typed
 
 ROW = {"id": 1, "Labeled_Dialogue": "Ann waited.", "American_Norm": "One waits.", "n": 0.5}
 MAP = ("--map", "story=Labeled_Dialogue,rule_of_thumb=American_Norm")
@@ -139,20 +140,35 @@ def test_a_sample_is_spread_over_a_field(judge: Shell) -> None:
     assert b"12 records" in planned.stdout
 
 
-@pytest.mark.parametrize(
-    ("flags", "told"),
-    [
-        (("--by", "country"), "--by spreads a sample over the values of a field: add --sample N"),
-        (("--sample", "1", "--by", "land"), "--by land: no record that was drawn has such a field"),
-    ],
-)
-def test_a_field_that_spreads_nothing_is_refused(
-    judge: Shell, flags: tuple[str, ...], told: str
-) -> None:
+def test_a_field_that_spreads_nothing_is_refused(judge: Shell) -> None:
     (judge.folder / "a.jsonl").write_bytes(jsonl([ROW, ROW]))
-    done = judge("validate", "a.jsonl", *NORM, *MAP, *flags)
+    done = judge("validate", "a.jsonl", *NORM, *MAP, "--sample", "1", "--by", "land")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert told in done.stderr.decode()
+    assert b"--by land: no record that was drawn has such a field" in done.stderr
+
+
+def test_verdicts_are_counted_by_the_values_of_a_field(typed: Typed) -> None:
+    model = typed.script(
+        "model.yaml",
+        [{"when": {"contains": "rude"}, "p_yes": 0.1}, {"p_yes": 0.9}],
+        method="logprobs",
+    )
+    countries = ["peru"] * 3 + ["chad"] * 2 + [f"c{n}" for n in range(20)]
+    rows = [{"at": {"country": one}, "email": "Thanks."} for one in countries]
+    rows[0]["email"] = "rude"
+    typed.write("in.jsonl", [*rows, {"email": "rude"}])
+    ask = ("--ask", "Polite?", "--on", "email", "-m", model, "-o", "o.jsonl")
+    words = ("validate", "in.jsonl", *ask, "--by", "at.country", "--summary", "s.json")
+    code, _, told = typed.text(*words)
+    assert code == 0
+    assert cells(told, "peru") == [["peru", "2", "1", "3"]]
+    assert cells(told, "chad") == [["chad", "2", "2"]]
+    # 20 values by their size, and what is left of 23 together.
+    assert cells(told, "(others)") == [["(others)", "2", "1", "3"]]
+    found = json.loads(typed.read("s.json"))["by"]["at.country"]
+    assert found["peru"] == {"fail": 1, "pass": 2} and len(found) == 21
+    again = typed.text(*words, "--resume")[2]
+    assert cells(again, "(others)") == [["(others)", "2", "1", "3"]]
 
 
 # ---------------------------------------------------------------- large fields

@@ -123,3 +123,12 @@ def test_a_fault_of_our_own_has_an_exit_code_of_its_own(
     code, out, told = typed.text("validate", "n.jsonl", "-m", typed.script("s.yaml", []))
     assert (code, out) == (70, "")
     assert "ZeroDivisionError" in told and "report it" in told and "Traceback" not in told
+
+
+def test_benchmarks_are_listed(typed: Typed) -> None:
+    code, out, _ = typed.text("evaluate", "--list")
+    names = {line.split(" ")[0] for line in out.splitlines()}
+    assert code == 0 and names >= {"normad", "culturalbench", "cqbench", "cali", "eecc"}
+    assert all(len(line) <= 80 for line in out.splitlines())
+    code, _, told = typed.text("evaluate")
+    assert code == 2 and "judge evaluate --list shows them" in told

@@ -203,7 +203,8 @@ def test_errors_end_the_run_as_they_do_here(
     here = judge(*run, *cheap, "-o", "here")
     process = on_ray(*run, *cheap, "-o", "there")
     _, told = process.communicate(timeout=LIMIT)
-    assert process.returncode == 4 and here.stderr.splitlines()[0] in told
+    assert process.returncode == 4, told
+    assert here.stderr.splitlines()[0] in told
     assert b"the model cannot be used: scripted denied" in told
     assert not (judge.folder / "there").exists() or judge.read("there") == b""
 

@@ -153,6 +153,8 @@ def rigged(rig: Mapping[str, Any]) -> Callable[[], None]:
         setattr(sys, f"__{name}__", None)
     if pages := rig.get("pages"):
         _bound_cache(pages)
+    # Whoever runs the tests may have started them under `nohup`.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if ignored := rig.get("ignored"):
         signal.signal(getattr(signal, ignored), signal.SIG_IGN)
     happens = {int(call): name for call, name in rig.get("at", {}).items()}

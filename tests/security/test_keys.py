@@ -191,7 +191,7 @@ def test_a_key_without_encryption_is_warned_of_once(
 
     openai._warn_of_plain_http.cache_clear()
     for _ in range(2):
-        openai.wire(url, key, "OPENAI")
+        openai.named_wire(url, key, "OPENAI_BASE_URL", "OPENAI_API_KEY")
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == warned
     assert not warned or "OPENAI_BASE_URL: key and records go to http://" in told[0]
