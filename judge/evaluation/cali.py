@@ -231,7 +231,8 @@ _PAPERS_PAIRS = (
 
 
 _MATRIX_NOTE = (
-    "Pairs that the paper keeps, by the majority label of either group; diverge: it has none."
+    "Pairs that the paper keeps, by the majority label of either group; diverge: it has none "
+    "(figure 3 leaves those out)."
 )
 
 
@@ -281,12 +282,11 @@ def _cells(here: Sequence[Result], *, groups: Groups) -> dict[str, Cell]:
 
 def _gold(result: Result, labels: str, groups: Groups) -> str | None:
     """The gold of these labels; None for what section 3.6 leaves out, and without a majority."""
-    golds: dict[str, str | None] = {
-        name: result.fields[f"gold_{name}"] for name in (labels, *groups)
-    }
-    if not result.fields["kept"] or any(golds[group] is None for group in groups):
+    fields = result.fields
+    if not fields["kept"] or any(fields[f"gold_{group}"] is None for group in groups):
         return None
-    return golds[labels]
+    gold: str | None = fields[f"gold_{labels}"]
+    return gold
 
 
 def _measured(results: Sequence[Result], labels: str, measure: str, groups: Groups) -> Cell:
