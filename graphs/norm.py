@@ -10,7 +10,8 @@ authors' corrected release (`--neutral corrected`), whose stories the background
     acceptance of an edited situation
     derivation, abstraction, value derivation, label correctness
 
-A record that fails stays in the output with the failed check named.
+A record is judged as it came in, without regeneration; with `--repair`, and if it does not pass, it
+goes through the loop. A record that fails stays in the output with the failed check named.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from langgraph.graph import END, START, StateGraph
 from judge.records.kinds import normalise
 from judge.replies import Regeneration
 from judge.verdict import Check, Verdict
-from judge.workflow import State, Work, Workflow, last_of_each
+from judge.workflow import State, Work, Workflow
 
 EXAMINED = ("relevance", "leakage")
 ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctness")
@@ -83,7 +84,8 @@ def _two_backgrounds(work: Work) -> bool:
 
 
 def _failed(work: Work) -> list[Check]:
-    return [c for c in last_of_each(work.checks) if c.verdict is Verdict.FAIL]
+    last = (work.last(name) for name in EXAMINED)
+    return [check for check in last if check is not None and check.verdict is Verdict.FAIL]
 
 
 def _told(check: Check) -> str:
@@ -99,7 +101,7 @@ def after_examination(
     state: State,
 ) -> Literal["regeneration", "acceptance", "holding_together"]:
     work = state["work"]
-    if _failed(work) and work.round <= work.context.rounds:
+    if _failed(work) and work.round <= work.rounds:
         return "regeneration"
     return "acceptance" if work.edits else "holding_together"
 

@@ -27,7 +27,8 @@ from judge.run.job import Job, among, refuse_outputs
 from judge.run.lines import Line
 from judge.run.plan import Plan, Rehearsal, planned
 from judge.run.setup import Setup
-from judge.run.task import Report, Task, Watcher, run
+from judge.run.summary import Report
+from judge.run.task import Task, Watcher, run
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.task import load_task

@@ -106,6 +106,7 @@ class Setup:
             raise UsageError("--answers and --pass are about --ask; there is no --ask")
         setup = cls(settings, budget, None, profiles, build, _rubrics=known, _added=added)
         setup._refuse_unknown_checks()
+        setup._refuse_idle_repair()
         refuse_unknown_steps(settings, setup._workflows(), setup.own)
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
@@ -262,6 +263,16 @@ class Setup:
                 what = f"--check {check}: there is no such check. There are {told}"
                 raise UsageError(f"{what}. Add others with --rubric")
 
+    def _refuse_idle_repair(self) -> None:
+        """Refuse --rounds, as typed, where nothing is rewritten, and --repair where none can be."""
+        settings = self.settings
+        from_file = any("rounds" in names for names in settings.from_files.values())
+        if "rounds" in settings.model_fields_set and not (settings.repair or from_file):
+            raise UsageError("--rounds bounds rewriting, and nothing is rewritten: add --repair")
+        workflows = self._workflows()
+        if settings.repair and not any(workflow.rewrites for workflow in workflows):
+            raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
+
     def _refuse_other_profile(self) -> None:
         """Refuse, before anything is asked or written, a profile of other judges than the run's."""
         if self.profiles.source is None:
@@ -287,7 +298,7 @@ class Setup:
             rewriters={n: self._rewriter(n) for n in workflow.rewrites},
             wanted=wanted,
             additional=own,
-            rounds=settings.rounds,
+            rounds=settings.rounds if settings.repair else 0,
             min_words=settings.min_words,
             neutral=settings.neutral,
         )
@@ -316,6 +327,7 @@ class Setup:
             "settings": {
                 "version": __version__,
                 **settings.deciding(),
+                "rounds": context.rounds,
                 "votes": max((len(panel.asks) for panel in panels), default=0),
                 "cheap_margin": settings.cheap_margin if cheap else None,
                 "profiles": {
