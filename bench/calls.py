@@ -71,6 +71,14 @@ async def ours(subject: Subject, bound: Bound) -> tuple[Verdict, Mapping[str, An
     return outcome.judgement.verdict, outcome.changes
 
 
+async def cqbenchs(subject: Subject, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
+    """CQ-Bench, section 2.1: the loops and then the acceptance, once, whatever came in."""
+    work = Work(subject, bound.context)
+    work.rounds = bound.context.rounds
+    outcome = await bound.workflow.once(work)
+    return outcome.judgement.verdict, outcome.changes
+
+
 async def normads(subject: Subject, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
     """NormAd, section 4.2: three rounds of verification and regeneration, then two checks."""
     work = Work(subject, bound.context)
@@ -104,7 +112,7 @@ OURS = (
     Protocol("+ cascade 0.3", CASCADE),
     Protocol("+ cascade 0.45", {**CASCADE, "cheap_margin": 0.45}),
 )
-STORY_PROTOCOLS = (Protocol("CQ-Bench's", {"all_votes": True}, papers_order), *OURS)
+STORY_PROTOCOLS = (Protocol("CQ-Bench's", {"all_votes": True}, papers_order, cqbenchs), *OURS)
 NORM_PROTOCOLS = (Protocol("NormAd's", {"all_votes": True}, papers_order, normads), *OURS)
 STORY_CHECKS = ("incorporation", "consistency", "implicitness")
 STORY_ORDERS = (
@@ -171,7 +179,7 @@ async def count(
 def _setup(backends: Mapping[str, Simulated], given: Mapping[str, Any]) -> Setup:
     # Built without validation, so that no variable and no judge.toml has a say in a benchmark.
     settings = Settings.model_construct(
-        **{"model": (STRONG,), "rewrite_model": WRITER, "cache": False, **given}
+        **{"model": (STRONG,), "rewrite_model": WRITER, "repair": True, "cache": False, **given}
     )
     budget = Budget()
     clients = {

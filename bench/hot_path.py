@@ -49,7 +49,7 @@ def run(records: str, out: str, concurrency: int) -> None:
     """`judge validate` over records in the working folder."""
     words = ["validate", records, "-o", out, "-q", "-m", "openai:canned", "--cache-dir", "cache"]
     with suppress(SystemExit):
-        app([*words, "--concurrency", str(concurrency)])
+        app([*words, "--repair", "--concurrency", str(concurrency)])
 
 
 def main() -> None:

@@ -146,7 +146,7 @@ def run(folder: Path, out: str, server: Misbehaving, schedule: Schedule, *flags:
     """Judge in.jsonl into `out`, watched."""
     server.schedule, before = schedule, server.count
     checks = [word for check in CHECKS for word in ("--check", check)]
-    words = ["validate", "in.jsonl", "-m", "openai:m", *checks, "--rounds", "0", "-o", out]
+    words = ["validate", "in.jsonl", "-m", "openai:m", *checks, "-o", out]
     words += ["-q", "--no-cache", "--concurrency", str(AT_ONCE), "--timeout", "1", *flags]
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("JUDGE_", "OPENAI_"))}
     began = time.monotonic()

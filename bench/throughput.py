@@ -108,6 +108,7 @@ class Bench:
             records, sums = Path(own, "in.jsonl"), Path(own, "sums.json")
             write_stories(records, stories)
             command = [sys.executable, "-m", "judge", "validate", "in.jsonl", "-o", "out.jsonl"]
+            command.append("--repair")
             command += ["-q", "-m", "openai:canned", "--concurrency", str(self.concurrency)]
             command += ["--cache-dir", str(cache or Path(own, "cache")), "--summary", str(sums)]
             env = {"OPENAI_BASE_URL": f"{server.url}/judge/v1", **more}

@@ -2,13 +2,16 @@
 
 After NormAd (sections 4.1 to 4.3). The situation is examined and regenerated until it revolves
 around the rule of thumb (neutral: until it does not) and gives nothing away; then the rule is held
-against the background, the value against rule and background, and the label against story and rule:
+against the background, the value against rule and background, and the label against story and rule.
+The rule of a neutral record must not follow from the background in the paper, and must in the
+authors' corrected release (`--neutral corrected`), whose stories the background must not settle:
 
     examination (relevance, leakage) <-> regeneration
     acceptance of an edited situation
     derivation, abstraction, value derivation, label correctness
 
-A record that fails stays in the output with the failed check named.
+A record is judged as it came in, without regeneration; with `--repair`, and if it does not pass, it
+goes through the loop. A record that fails stays in the output with the failed check named.
 """
 
 from __future__ import annotations
@@ -17,12 +20,19 @@ from typing import Literal
 
 from langgraph.graph import END, START, StateGraph
 
+from judge.records.kinds import normalise
 from judge.replies import Regeneration
 from judge.verdict import Check, Verdict
-from judge.workflow import State, Work, Workflow, last_of_each
+from judge.workflow import State, Work, Workflow
 
 EXAMINED = ("relevance", "leakage")
 ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctness")
+
+
+UNTOLD = (
+    "a neutral record with an Other Background: say --neutral corrected if the rule of thumb is "
+    "from its Background, --neutral paper if it is from neither"
+)
 
 
 async def examination(state: State) -> None:
@@ -58,12 +68,24 @@ async def holding_together(state: State) -> None:
     work = state["work"]
     work.round = 1
     for name in ASKED_ONCE:
-        await work.check(name)
+        if name == "derivation" and _two_backgrounds(work):
+            work.skip(name, UNTOLD, "loop")
+        else:
+            await work.check(name)
     await work.additional()
 
 
+def _two_backgrounds(work: Work) -> bool:
+    """Whether a neutral record has two backgrounds, and it was not said which the rule is from."""
+    context, subject = work.context, work.subject
+    if subject.label != "neutral" or context.neutral or "derivation" not in context.wanted:
+        return False
+    return any(normalise(name) == "otherbackground" for name in subject.texts)
+
+
 def _failed(work: Work) -> list[Check]:
-    return [c for c in last_of_each(work.checks) if c.verdict is Verdict.FAIL]
+    last = (work.last(name) for name in EXAMINED)
+    return [check for check in last if check is not None and check.verdict is Verdict.FAIL]
 
 
 def _told(check: Check) -> str:
@@ -79,7 +101,7 @@ def after_examination(
     state: State,
 ) -> Literal["regeneration", "acceptance", "holding_together"]:
     work = state["work"]
-    if _failed(work) and work.round <= work.context.rounds:
+    if _failed(work) and work.round <= work.rounds:
         return "regeneration"
     return "acceptance" if work.edits else "holding_together"
 

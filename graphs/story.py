@@ -9,8 +9,10 @@ checks, each with its rewrite loop; then the final judge in fresh context:
     implicitness  <-> explicit-speech rewriting
     acceptance: incorporation and consistency again, voted per value
 
-Values that the acceptance finds missing are dropped from the record; contradicted ones stay and are
-documented with characters and speeches. A story that is too short is not put to any model.
+A story is judged as it came in, without the rewriting; only with `--repair`, and if it does not
+pass, it goes through the loops. Then values that the acceptance finds missing are dropped from the
+record; contradicted ones stay and are documented with characters and speeches. A story that is too
+short is not put to any model.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ async def incorporation(state: State) -> None:
 async def insertion(state: State) -> None:
     """Add dialogue for the missing values, removing nothing."""
     work = state["work"]
-    missing = work.flagged(work.checks[-1])
+    missing = work.flagged(work.latest)
     reply = await work.ask_rewriter("insertion", Insertions, numbers=missing)
     if reply is not None:
         edit = work.edit("incorporation", "insertion")
@@ -98,7 +100,7 @@ def _count_words(work: Work) -> None:
         words, least = len(work.subject.story.split()), work.context.min_words
         verdict = Verdict.FAIL if words < least else Verdict.PASS
         reason = f"{words} words, at least {least} are wanted" if words < least else None
-        work.checks.append(Check(name="length", verdict=verdict, by="counting", reason=reason))
+        work.keep(Check(name="length", verdict=verdict, by="counting", reason=reason))
 
 
 def _skip(work: Work, name: str, reason: str, by: By = "loop") -> None:
@@ -112,7 +114,7 @@ def _skip_acceptance(work: Work) -> None:
 
 
 async def _steer(work: Work, name: str) -> None:
-    if not work.checks or work.checks[-1].name != name:
+    if work.latest is None or work.latest.name != name:
         work.round = 1
     await work.check(name)
 
@@ -141,8 +143,9 @@ def _after_length(state: State) -> str:
 def _after_check(check: str, rewriting: str, after: str) -> Callable[[State], str]:
     def route(state: State) -> str:
         work = state["work"]
-        failed = bool(work.checks) and work.checks[-1].name == check and work.failed(check)
-        return rewriting if failed and work.round <= work.context.rounds else after
+        latest = work.latest
+        failed = latest is not None and (latest.name, latest.verdict) == (check, Verdict.FAIL)
+        return rewriting if failed and work.round <= work.rounds else after
 
     return route
 
@@ -150,7 +153,7 @@ def _after_check(check: str, rewriting: str, after: str) -> Callable[[State], st
 def _after_rewriting(check: str, after: str) -> Callable[[State], str]:
     def route(state: State) -> str:
         work = state["work"]
-        return check if work.round > work.checks[-1].round else after
+        return after if work.latest is None or work.round <= work.latest.round else check
 
     return route
 
@@ -162,7 +165,7 @@ def finish(work: Work) -> Outcome:
     decided = last_of_each(deciding) or last_of_each(work.checks)
     accepted = {c.name: c for c in decided if c.by == "final"}
     asked = accepted.get("incorporation")
-    missing = work.flagged(asked) if asked else ()
+    missing = work.flagged(asked) if work.rounds else ()
     changes: dict[str, Any] = {}
     if subject.story != work.original.story:
         changes["story"] = subject.story

@@ -29,7 +29,8 @@ from judge.run.clients import refuse_stray
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
 from judge.run.setup import Setup
-from judge.run.task import Report, Watcher, run
+from judge.run.summary import Report
+from judge.run.task import Watcher, run
 from judge.run.validate import Validation
 from judge.settings import Settings, resolve
 

@@ -378,6 +378,18 @@ def builtin() -> Mapping[str, Rubric]:
     return {rubric.name: rubric for rubric in loaded}
 
 
+def corrected_normad() -> tuple[Rubric, ...]:
+    """The rubrics as NormAd's corrected release has it: neutral rules and values, too, are from the
+    background, and the background alone does not settle a neutral story."""
+    derivation, value = builtin()["derivation"], builtin()["value_derivation"]
+    text = (resources.files("judge.rubrics") / "corrected/background_alone.yaml").read_text("utf-8")
+    return (
+        derivation.model_copy(update={"verdict": value.verdict}),
+        value.model_copy(update={"not_for_labels": ()}),
+        parse(text, "rubrics/corrected/background_alone.yaml"),
+    )
+
+
 def collect(sources: Sequence[str | Rubric]) -> tuple[dict[str, Rubric], tuple[str, ...]]:
     """The built-in rubrics with the user's on top, and the names that the user added.
 

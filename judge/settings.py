@@ -69,7 +69,8 @@ class Option:
 
 
 Models = partial(Option, group=MODELS, metavar="PROVIDER:MODEL")
-Judging = partial(Option, group=JUDGING, decides=True)
+Choosing = partial(Option, group=JUDGING)
+Judging = partial(Choosing, decides=True)
 Engine = partial(Option, group=ENGINE)
 Limits = partial(Option, group=LIMITS)
 
@@ -144,51 +145,41 @@ class Settings(BaseModel):
     ] = 0.3
     workflow: Annotated[
         str | None,
-        Judging(
+        Choosing(
             "extraction, norm, record, story, or file.py:variable for one of your own.",
             "by the record's fields",
-            decides=False,
         ),
     ] = None
-    check: Annotated[Words, Judging("Make only this check; may be repeated.", decides=False)] = ()
+    check: Annotated[Words, Choosing("Make only this check; may be repeated.")] = ()
     rubric: Annotated[
         Words,
-        Judging(
+        Choosing(
             "A rubric of your own: replaces the built-in one of its name, else is asked as well.",
             metavar="FILE|FOLDER|NAME",
-            decides=False,
         ),
     ] = ()
     ask: Annotated[
         str | None,
-        Judging(
-            "Ask this of each record, and nothing else.",
-            metavar="QUESTION",
-            decides=False,
-        ),
+        Choosing("Ask this of each record, and nothing else.", metavar="QUESTION"),
     ] = None
     on: Annotated[
         Words,
-        Judging(
-            "Field that --ask shows; may be repeated.", "every text", metavar="FIELD", decides=False
-        ),
+        Choosing("Field that --ask shows; may be repeated.", "every text", metavar="FIELD"),
     ] = ()
     answers: Annotated[
         Words,
-        Judging(
+        Choosing(
             "What --ask may be answered: labels, or scores such as 1,2,3,4,5.",
             "yes,no",
             metavar="A,B,...",
-            decides=False,
         ),
     ] = ()
     pass_: Annotated[
         str | None,
-        Judging(
+        Choosing(
             "Which answers to --ask pass: labels, or a bound such as '>= 4'.",
             "yes",
             metavar="A,B|BOUND",
-            decides=False,
         ),
     ] = None
     map: Annotated[
@@ -214,8 +205,19 @@ class Settings(BaseModel):
     per_value: Annotated[bool, Judging("Structured method: one call a value, not one for all.")] = (
         False
     )
+    neutral: Annotated[
+        Literal["paper", "corrected"] | None,
+        Judging(
+            "Neutral norms: their rule must not follow from the background (NormAd's paper), or "
+            "must (the corrected release, whose stories the background alone must not settle).",
+            "paper; no derivation where a record has an Other Background",
+        ),
+    ] = None
+    repair: Annotated[
+        bool, Judging("Rewrite what does not pass, and judge it again; rates are told for both.")
+    ] = False
     rounds: Annotated[
-        int, Field(ge=0, le=20), Judging("Most rewrites in each loop; 0 repairs nothing.")
+        int, Field(ge=1, le=20), Judging("With --repair: most rewrites in each loop.")
     ] = 3
     temperature: Annotated[float, Warmth, Judging("Temperature of a single vote.")] = 0.0
     vote_temperature: Annotated[float, Warmth, Judging("Temperature of several votes.")] = 0.7
@@ -226,11 +228,10 @@ class Settings(BaseModel):
     ] = 0.0
     profile: Annotated[
         str | None,
-        Judging(
+        Choosing(
             "What `judge calibrate` learnt: judges, thresholds, error rates.",
             "the local model's own",
             metavar="FILE|none",
-            decides=False,
         ),
     ] = None
     min_words: Annotated[int, Field(ge=0), Judging("Shorter stories are rejected.")] = 400

@@ -11,13 +11,14 @@ import string
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from judge.backends.base import Message, Prompt
 from judge.digest import digest
-from judge.errors import UsageError
+from judge.errors import UsageError, why_unread
 from judge.prompts import fence
 from judge.questions import Section, Text
 from judge.subject import fence_mark
@@ -108,6 +109,31 @@ def parse_task(text: str, name: str) -> Task:
     if problem := fault(task.question, {*task.fields, *task.inserts, "options"}):
         raise source.refused([(("question",), problem)])
     return task
+
+
+def replaced(names: Sequence[str | Task], files: Sequence[Path]) -> dict[str, Task]:
+    """A benchmark's tasks by name, those of the user's files in the place of the benchmark's own.
+
+    Raises:
+        UsageError: a file that cannot be read or is no task; one whose name is no task of the
+            benchmark, or which shows what the benchmark does not give to the task of its name.
+    """
+    tasks = {task.name: task for task in map(load_task, names)}
+    for file in files:
+        try:
+            own = parse_task(file.read_text("utf-8"), str(file))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--task {file}: cannot be read: {why_unread(error)}") from error
+        if own.name not in tasks:
+            told = ", ".join(tasks)
+            raise UsageError(f"--task {file}: name: {own.name} is none of {told}")
+        ours = tasks[own.name]
+        given = {*ours.fields, *ours.inserts}
+        if unknown := sorted({*own.fields, *own.inserts} - given):
+            told = ", ".join(sorted(given))
+            raise UsageError(f"--task {file}: {own.name} is not given {unknown[0]}; it is {told}")
+        tasks[own.name] = own
+    return tasks
 
 
 def _folder() -> resources.abc.Traversable:

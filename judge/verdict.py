@@ -287,12 +287,14 @@ class Unfinished:
 class Judgement(_Part):
     """All that is written about one record under `"judge"`.
 
-    `original` holds the rewritten fields as they were read, by the record's own names; `dropped`
-    the values that the text does not carry; `contradictions` the evidence against values kept.
+    `original` holds the rewritten fields as they were read, by the record's own names;
+    `original_verdict` the verdict on the record as it came in, where it was repaired; `dropped` the
+    values that the text does not carry; `contradictions` the evidence against values kept.
     `fingerprint` leads to what is the same for the whole run.
     """
 
     verdict: Verdict
+    original_verdict: Verdict | None = None
     workflow: str | None = None
     reason: Text | None = None
     checks: tuple[Check, ...] = ()

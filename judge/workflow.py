@@ -8,7 +8,7 @@ found there. Edges and branches say which node comes next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
@@ -43,7 +43,8 @@ class Context:
 
     `wanted` names the checks to run (those left out are not mentioned in the output); `additional`
     the user's own rubrics, asked at the end; `rounds` bounds each rewrite loop, 0 for none;
-    `min_words` is the length under which a story is rejected.
+    `min_words` is the length under which a story is rejected; `neutral` is the rule for neutral
+    norms, None where the user named none.
     """
 
     loop_panels: Mapping[str, Panel]
@@ -51,8 +52,9 @@ class Context:
     rewriters: Mapping[str, Rewriter]
     wanted: frozenset[str]
     additional: tuple[str, ...] = ()
-    rounds: int = 3
+    rounds: int = 0
     min_words: int = 400
+    neutral: str | None = None
 
     def panel(self, name: str, by: By) -> Panel:
         return (self.loop_panels if by == "loop" else self.final_panels)[name]
@@ -61,15 +63,20 @@ class Context:
 class Work:
     """One record on its way through a workflow, with what was asked and changed so far.
 
-    `subject` is the record as it now stands; `round` counts the asks of the loop under way, from 1;
+    `subject` is the record as it now stands, and a check of it is made once, whichever node asks
+    for it; `latest` is the one that was asked for last. `rounds` bounds the rewrite loops: 0 until
+    the record was judged as it came in. `round` counts the asks of the loop under way, from 1;
     `notes` say why a rewrite loop gave up; `paid` is what rewriting took.
     """
 
     def __init__(self, subject: Subject, context: Context) -> None:
         self.original = self.subject = subject
         self.context = context
+        self.rounds = 0
         self.round = 1
         self.checks: list[Check] = []
+        self.latest: Check | None = None
+        self._older = 0
         self.edits: list[Edit] = []
         self.notes: list[str] = []
         self.paid = Usage()
@@ -86,11 +93,27 @@ class Work:
         """
         if name not in self.context.wanted:
             return None
+        if (made := self._made(name, by)) is not None:
+            self.latest = made
+            return made
         if reason := _skip_reason(name, self.subject, self.context):
             return self.skip(name, reason, by)
         panel = self.context.panel(name, by)
-        self.checks.append(await take_votes(panel, self.subject, by=by, round=self.round))
-        return self.checks[-1]
+        return self.keep(await take_votes(panel, self.subject, by=by, round=self.round))
+
+    def keep(self, check: Check) -> Check:
+        """Add a check, or put it in the place of the same one of the same text."""
+        if (made := self._made(check.name, check.by)) is not None:
+            self.checks = [check if one is made else one for one in self.checks]
+        else:
+            self.checks.append(check)
+        self.latest = check
+        return check
+
+    def _made(self, name: str, by: str) -> Check | None:
+        """The check of this name that was made of the text as it now stands."""
+        here = self.checks[self._older :]
+        return next((one for one in here if (one.name, one.by) == (name, by)), None)
 
     async def additional(self) -> None:
         """Make the user's own checks, by the final judge."""
@@ -99,17 +122,17 @@ class Work:
 
     def skip(self, name: str, reason: str, by: By) -> Check:
         """Keep a check that is not made, named so that it is not taken for passed."""
-        self.checks.append(Check(name=name, verdict=Verdict.SKIPPED, by=by, reason=reason))
-        return self.checks[-1]
+        return self.keep(Check(name=name, verdict=Verdict.SKIPPED, by=by, reason=reason))
 
     async def locate(self) -> Check:
-        """The last check, with the speeches behind each value that it found at fault.
+        """The latest check, with the speeches behind each value that it found at fault.
 
         The `logprobs` method tells that a value is contradicted, not where; the panel's quoting
         judge, of the structured method, is asked for the words. Its vote joins the check's and is
         not counted.
         """
-        check = self.checks[-1]
+        check = self.latest
+        assert check is not None, "a check is asked for before its words are"
         quoted = {finding.value for finding in check.bearing() if finding.quote}
         bare = [n for n in self.flagged(check) if self.subject.value(n) not in quoted]
         if check.by == "counting" or not bare:
@@ -117,8 +140,8 @@ class Work:
         if (quoting := self.context.panel(check.name, check.by).quoting) is not None:
             vote = await quoting.vote(self.subject, round=check.round, numbers=bare)
             told = vote.model_copy(update={"part": "quotes"})
-            self.checks[-1] = check.model_copy(update={"votes": (*check.votes, told)})
-        return self.checks[-1]
+            return self.keep(check.model_copy(update={"votes": (*check.votes, told)}))
+        return check
 
     def last(self, name: str) -> Check | None:
         return next((check for check in reversed(self.checks) if check.name == name), None)
@@ -127,9 +150,9 @@ class Work:
         """Whether the last check of this name failed."""
         return (check := self.last(name)) is not None and check.verdict is Verdict.FAIL
 
-    def flagged(self, check: Check) -> tuple[int, ...]:
-        """The numbers of the values that a check found at fault."""
-        said = check.verdicts().items()
+    def flagged(self, check: Check | None) -> tuple[int, ...]:
+        """The numbers of the values that a check found at fault; none without a check."""
+        said = check.verdicts().items() if check is not None else ()
         return self.subject.numbered([v for v, verdict in said if v and verdict is Verdict.FAIL])
 
     # ------------------------------------------------------------ edits
@@ -170,6 +193,7 @@ class Work:
         self.subject = self.subject.with_story(story)
         self.edits += edits
         self.round += 1
+        self._older = len(self.checks)
 
     def give_up(self, rubric: str, why: str) -> None:
         self.notes.append(f"{rubric} gave up: {why}")
@@ -228,7 +252,7 @@ class Workflow:
     voted: tuple[By, ...] = ("loop", "final")
 
     async def run(self, subject: Subject, context: Context) -> Outcome:
-        """Take one subject through the workflow.
+        """Judge one subject as it came in; if it does not pass, repair it where that is wanted.
 
         Raises:
             BackendError: a rewriter gave no reply, or the model is out of reach or out of budget;
@@ -236,13 +260,26 @@ class Workflow:
         """
         work = Work(subject, context)
         try:
-            await _stepper(self.graph).run(State(work=work))
+            outcome = await self.once(work)
+            came = outcome.judgement.verdict
+            if came is Verdict.PASS or not (self.rewrites and context.rounds):
+                return outcome
+            work.rounds, work.round = context.rounds, 1
+            outcome = await self.once(work)
         except BackendError as error:
             error.unfinished = Unfinished(tuple(work.checks), work.usage)
             raise
+        if not work.edits:
+            return outcome
+        judgement = outcome.judgement.model_copy(update={"original_verdict": came})
+        return replace(outcome, judgement=judgement)
+
+    async def once(self, work: Work) -> Outcome:
+        """Take a record through the graph once, within the rounds of `work`."""
+        await _stepper(self.graph).run(State(work=work))
         if self.finish is not None:
             return self.finish(work)
-        changed = work.subject.texts.get("story") != subject.texts.get("story")
+        changed = work.subject.texts.get("story") != work.original.texts.get("story")
         changes = {"story": work.subject.story} if changed else {}
         return Outcome(work.judgement(self.name), changes)
 

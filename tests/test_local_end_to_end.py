@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from judge.run.job import Job
-from judge.run.task import Report, Watcher
+from judge.run.summary import Report
+from judge.run.task import Watcher
 from judge.run.validate import validate
 from judge.settings import resolve
 from judge.weights import store
@@ -41,7 +42,7 @@ def test_the_checks_of_one_story_evaluate_its_tokens_once(tmp_path: Path) -> Non
     story["values"] = story["values"][:2]
     source = tmp_path / "story.jsonl"
     source.write_text(json.dumps(story) + "\n", "utf-8")
-    report, lines = run(tmp_path, SMALL, source, 1, rounds=0)
+    report, lines = run(tmp_path, SMALL, source, 1)
     traffic = report.traffic[f"local:{SMALL}"]
     asked = [c for c in lines[0]["judge"]["checks"] if c["votes"]]
     assert [c["check"] for c in asked] == [
@@ -65,8 +66,8 @@ def test_verdicts_come_with_probabilities_and_a_second_run_is_the_same_bytes(
     tmp_path: Path,
 ) -> None:
     source = ROOT / "fixtures" / "norms.jsonl"
-    first, lines = run(tmp_path, SMALL, source, 2, rounds=0)
-    again, same = run(tmp_path, SMALL, source, 2, rounds=0)
+    first, lines = run(tmp_path, SMALL, source, 2)
+    again, same = run(tmp_path, SMALL, source, 2)
     assert lines == same
     assert first.traffic[f"local:{SMALL}"]["calls"] > 0
     assert again.traffic[f"local:{SMALL}"]["calls"] == 0
@@ -90,5 +91,5 @@ def test_the_default_model_tells_following_from_breaking(tmp_path: Path) -> None
     records = [{"rule_of_thumb": rule, "story": text} for text in stories]
     source.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
     own = ("adherence",)
-    _, lines = run(tmp_path, DEFAULT, source, 2, rounds=0, rubric=own, check=own)
+    _, lines = run(tmp_path, DEFAULT, source, 2, rubric=own, check=own)
     assert [line["judge"]["verdict"] for line in lines] == ["pass", "fail"]

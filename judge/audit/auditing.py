@@ -22,7 +22,8 @@ from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, refuse_outputs
 from judge.run.lines import Line, written
 from judge.run.setup import Setup
-from judge.run.task import Report, Task, Watcher, run
+from judge.run.summary import Report
+from judge.run.task import Task, Watcher, run
 from judge.settings import Settings
 from judge.verdict import Check, Unfinished, Usage, Verdict
 

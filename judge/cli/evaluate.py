@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,7 @@ Examples:
   judge evaluate culturalbench CulturalBench-Easy.csv -m local:NAME
   judge evaluate cqbench stories.jsonl values.jsonl -m openai:gpt-4o \\
       --judge-model openai:o3
+  judge evaluate normad normad.csv -m openai:gpt-4o --task my_prompt.yaml
   judge compare answers.jsonl others.jsonl      two models
 
 Benchmarks: normad, culturalbench, cqbench, cali, eecc (docs/reference.md says what they ask).
@@ -39,6 +41,14 @@ JudgeModel = Annotated[
     list[str] | None,
     typer.Option(metavar="PROVIDER:MODEL", help="Who grades what no rule can; repeatable."),
 ]
+TaskFile = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--task",
+        metavar="FILE",
+        help="Ask in your own words: a task file in the place of the one of its name; repeatable.",
+    ),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Tell calls, tokens and cost; ask nothing.")
 ]
@@ -57,6 +67,7 @@ def command(
     as_json: opt.Json = False,
     condition: Condition = None,
     judge_model: JudgeModel = None,
+    task: TaskFile = None,
     dry_run: DryRun = False,
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
@@ -96,7 +107,7 @@ def command(
         sample=sample,
         sample_seed=settings.seed,
     )
-    choices = choices_of(benchmark, condition or (), settings.seed)
+    choices = choices_of(benchmark, condition or (), settings.seed, task or ())
     judges = tuple(judge_model or ())
     if dry_run:
         from judge.cli.plan import show_plan

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -16,8 +16,7 @@ from judge.verdict import Judgement, Verdict
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
     from judge.run.job import Job
-    from judge.run.summary import Summary
-    from judge.run.task import Report
+    from judge.run.summary import Report, Summary
     from judge.settings import Settings
 
 _MOST_SHOWN = 160
@@ -62,9 +61,20 @@ def announce(settings: Settings, *, quiet: bool) -> None:
     tell(f"no --model named; {DEFAULT_MODEL}, a 1.5B model, judges; {trust} (docs/calibration.md)")
 
 
-def print_summary(
-    report: Report, out: Path | None, fail_under: float | None, held: bool | None
-) -> None:
+class Gate(NamedTuple):
+    """The least share of passing records that is wanted (None: no gate), and the share found."""
+
+    name: str
+    least: float | None
+    rate: float | None
+
+    @property
+    def holds(self) -> bool | None:
+        """None without a gate. It does not hold over no record: an empty file is not clean."""
+        return None if self.least is None else self.rate is not None and self.rate >= self.least
+
+
+def print_summary(report: Report, out: Path | None, gates: Iterable[Gate], *, repair: bool) -> None:
     """Verdicts by check, the pass rate, the first failures, what it took, where the output is."""
     summary = report.summary
     counts = [*sorted(summary.checks.items()), ("record", summary.verdicts)]
@@ -74,18 +84,18 @@ def print_summary(
         print_table(["check", *columns], rows, err=True)
     if summary.slices:
         print_table(
-            [summary.by or "", *columns, "of"],
+            [f"{summary.by} as it came in" if repair else summary.by or "", *columns, "of"],
             [
                 [name, *(str(row.get(c) or "") for c in columns), str(row.total())]
                 for name, row in summary.largest_slices()
             ],
             err=True,
         )
-    told = [*_rates(summary)]
-    told += _answered(summary)
-    if held is not None:
-        empty = "" if summary.records else " (there is no record)"
-        told.append(f"gate {fail_under}: {'holds' if held else 'does not hold'}{empty}")
+    told = [*_rates(summary, repair), *_answered(summary)]
+    empty = "" if summary.records else " (there is no record)"
+    for name, least, holds in ((gate.name, gate.least, gate.holds) for gate in gates):
+        if holds is not None:
+            told.append(f"{name} {least}: {'holds' if holds else 'does not hold'}{empty}")
     told += [*_failures(summary), *troubles(summary)]
     told += [_corrected(rate) for rate in report.corrections.rates()]
     told += _effort(report)
@@ -147,17 +157,21 @@ def _how_to_go_on(report: Report, job: Job, settings: Settings) -> str | None:
     return f"{written}; run it again{kept}"
 
 
-def _rates(summary: Summary) -> Iterator[str]:
-    rate = summary.pass_rate
-    if rate is None:
+def _rates(summary: Summary, repair: bool) -> Iterator[str]:
+    rate, repaired = summary.pass_rate, summary.repaired_rate
+    if rate is None or repaired is None:
         return
-    passed, all_records = summary.verdicts[Verdict.PASS], counted(summary.records, "record")
-    yield f"{passed} of {all_records} {'passes' if summary.records == 1 else 'pass'} ({rate:.1%})"
-    if summary.edits or summary.dropped:
-        yield (
-            f"  {summary.passed_at_once} at once, {summary.passed_after_edits} after edits "
-            f"({counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped)"
-        )
+    passed, all_records = summary.came[Verdict.PASS], counted(summary.records, "record")
+    passes = "passes" if summary.records == 1 else "pass"
+    told = f"{passed} of {all_records} {passes}"
+    if not (repair or summary.edits or summary.dropped):
+        yield f"{told} ({rate:.1%})"
+        return
+    yield f"{told} as {'it' if summary.records == 1 else 'they'} came in ({rate:.1%})"
+    yield (
+        f"{summary.verdicts[Verdict.PASS]} after repair ({repaired:.1%}; "
+        f"{counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped)"
+    )
 
 
 def _answered(summary: Summary) -> Iterator[str]:

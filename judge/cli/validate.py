@@ -43,7 +43,13 @@ def command(
     overwrite: opt.Overwrite = False,
     fail_under: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Exit with 1 if fewer than this share of records pass."),
+        typer.Option(
+            min=0, max=1, help="Exit with 1 if fewer than this share of records pass as they came."
+        ),
+    ] = None,
+    fail_under_repaired: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="The same for records as they are after --repair."),
     ] = None,
     summary: Annotated[
         Path | None, typer.Option(help="Write the closing summary here, as JSON.")
@@ -71,6 +77,8 @@ def command(
     from judge.run.validate import validate
 
     refuse_stray(settings)
+    if fail_under_repaired is not None and not settings.repair:
+        raise UsageError("--fail-under-repaired gates repaired records: add --repair")
     job = Job(
         inputs=sources,
         out=out,
@@ -86,7 +94,7 @@ def command(
         summary=summary,
     )
     from judge.cli.progress import watcher
-    from judge.cli.summary import announce, end, print_summary
+    from judge.cli.summary import Gate, announce, end, print_summary
     from judge.run.calibrated import profiled_models, profiles_of
 
     refuse_unusable(job)
@@ -97,15 +105,17 @@ def command(
     announce(profiled_models(settings, profiles_of(settings)), quiet=quiet)
     with watcher(job, quiet=quiet) as watching:
         report = validate(job, settings, watching)
-    held, code = None, report.exit_code
-    if fail_under is not None:
-        # A gate over no record does not hold: an empty file must not look like a clean one.
-        rate = report.summary.pass_rate
-        held = rate is not None and rate >= fail_under
-        code = code if held or not report.finished else int(Exit.GATE)
+    gates = (
+        Gate("gate", fail_under, report.summary.pass_rate),
+        Gate("gate after repair", fail_under_repaired, report.summary.repaired_rate),
+    )
+    code = report.exit_code
+    if report.finished and any(gate.holds is False for gate in gates):
+        code = int(Exit.GATE)
     if summary is not None:
         found = {**report.as_json(), "exit_code": code}
-        found["gate"] = {"fail_under": fail_under, "holds": held}
+        found["gate"] = {"fail_under": fail_under, "holds": gates[0].holds}
+        found["gate_repaired"] = {"fail_under": fail_under_repaired, "holds": gates[1].holds}
         found["settings_from"] = settings.from_files
         text = json.dumps(found, ensure_ascii=False, indent=2) + "\n"
         try:
@@ -113,5 +123,5 @@ def command(
         except OSError as error:
             tell(f"--summary {summary} was not written: {error.strerror}")
     if not (report.broken_pipe or quiet):
-        print_summary(report, out, fail_under, held)
+        print_summary(report, out, gates, repair=settings.repair)
     end(report, job, settings, quiet=quiet, code=code)

@@ -52,10 +52,10 @@ R = TypeVar("R", bound=Reply)
 class MeasuredModel:
     """The measured model, asked about one item by tasks (rubrics/tasks/NAME.yaml, or a Task).
 
-    `texts` are the fields that the task shows or names in its question; missing ones are not shown.
-    All methods raise NoAnswer where there is no answer, BackendError where there is no reply. With
-    the `logprobs` method choices are read off the first token's log-probabilities; everything else
-    is a typed reply, or free text.
+    `tasks` stand in the place of those of their name. `texts` are the fields that the task shows or
+    names in its question; missing ones are not shown. All methods raise NoAnswer where there is no
+    answer, BackendError where there is no reply. With the `logprobs` method choices are read off
+    the first token's log-probabilities; everything else is a typed reply, or free text.
 
     `steps` goes into the output line: what was written on the way. `probabilities` are those of the
     last choice, by answer. `usage` is what the calls took so far; `note` is to be known of the
@@ -66,6 +66,7 @@ class MeasuredModel:
     method: Method
     sampling: Sampling
     fields: Fields
+    tasks: Mapping[str, Task] = field(default_factory=dict)
     steps: dict[str, Any] = field(default_factory=dict)
     probabilities: dict[str, float] | None = None
     usage: Usage = field(default_factory=Usage)
@@ -79,7 +80,7 @@ class MeasuredModel:
         answers: Sequence[str] = (),
     ) -> str:
         """One of the options, as the one of `answers` in the same place, else as it stands."""
-        found = load_task(task)
+        found = self._task(task)
         marks = found.marks(options)
         prompt = found.prompt(texts, options)
         if self.method == "logprobs":
@@ -95,19 +96,19 @@ class MeasuredModel:
         self, task: str | Task, texts: Mapping[str, str], options: Sequence[str], count: int
     ) -> list[str]:
         """Exactly `count` different options."""
-        found = load_task(task)
+        found = self._task(task)
         marks = found.marks(options)
         reply = await self._reply(found, found.prompt(texts, options), _selected_of(marks, count))
         return [options[marks.index(one)] for one in reply.answers]
 
     async def list_texts(self, task: str | Task, texts: Mapping[str, str]) -> list[str]:
         """A list of short texts."""
-        found = load_task(task)
+        found = self._task(task)
         return (await self._reply(found, found.prompt(texts), Listed)).entries
 
     async def write(self, task: str | Task, texts: Mapping[str, str], *, draw: int = 0) -> str:
         """Free text; draw `draw` of the same question is another sample, with another seed."""
-        found = load_task(task)
+        found = self._task(task)
         completion, usage = await self.client.write(self._call(found, found.prompt(texts), draw))
         self.usage += usage
         if completion.finish_reason == "refusal":
@@ -120,6 +121,10 @@ class MeasuredModel:
         return text
 
     # ------------------------------------------------------------ one call
+
+    def _task(self, task: str | Task) -> Task:
+        found = load_task(task)
+        return self.tasks.get(found.name, found)
 
     async def _chances(self, task: Task, prompt: Prompt, marks: Sequence[str]) -> tuple[float, ...]:
         words = tuple(mark.lower() for mark in marks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -11,7 +12,7 @@ from pydantic import Field
 from judge import plugins
 from judge.errors import UsageError
 from judge.records import Item
-from judge.task import Task
+from judge.task import Task, replaced
 from judge.verdict import Judgement, Usage
 
 if TYPE_CHECKING:
@@ -78,12 +79,13 @@ class Choices:
     """What the user chose of a benchmark.
 
     `conditions` are those that are run, in the benchmark's order; `chosen` whether the user named
-    them. `seed` is for what is shuffled or drawn.
+    them. `seed` is for what is shuffled or drawn. `tasks` are the user's own, by name.
     """
 
     conditions: tuple[str, ...]
     seed: int = 0
     chosen: bool = False
+    tasks: Mapping[str, Task] = field(default_factory=dict)
 
 
 def exact(fields: Fields, answer: Any) -> float | None:
@@ -140,14 +142,19 @@ def load_benchmark(name: str) -> Benchmark:
     return found
 
 
-def choices_of(benchmark: Benchmark, conditions: Sequence[str] = (), seed: int = 0) -> Choices:
+def choices_of(
+    benchmark: Benchmark,
+    conditions: Sequence[str] = (),
+    seed: int = 0,
+    tasks: Sequence[Path] = (),
+) -> Choices:
     """What the user chose, checked against what the benchmark has.
 
     Raises:
-        UsageError: an unknown condition.
+        UsageError: an unknown condition, or a task file, see `judge.task.replaced`.
     """
     if unknown := [name for name in conditions if name not in benchmark.conditions]:
         told = ", ".join(benchmark.conditions)
         raise UsageError(f"--condition {unknown[0]}: {benchmark.name} has {told}")
     taken = tuple(name for name in benchmark.conditions if not conditions or name in conditions)
-    return Choices(taken, seed, bool(conditions))
+    return Choices(taken, seed, bool(conditions), replaced(benchmark.tasks, tasks) if tasks else {})

@@ -8,7 +8,7 @@ was before edits; the second of the same name goes with the second of the other 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import ascii_uppercase
 from typing import Any
@@ -25,8 +25,11 @@ from judge.stats.significance import holm, mcnemar
 Mark = float | str
 """The score of an item in one series, in [0, 1], or why it has none."""
 
-OVERALL, RECORD = "overall", "record"
-"""The series of all conditions together; of the records' verdicts."""
+OVERALL, RECORD, REPAIRED = "overall", "record", "record after repair"
+"""The series of all conditions together; of the verdicts on records as they came in, and as they
+were written where either run repaired any."""
+
+_SUMS = (OVERALL, RECORD, REPAIRED)
 
 NO_SCORE, ABSENT, MISSING = "no score", "not there", "no answer"
 
@@ -36,7 +39,7 @@ class Entry:
     """One item of a run: its marks by series, and what intervals and pairing take of its fields."""
 
     name: str
-    marks: Mapping[str, Mark]
+    marks: dict[str, Mark]
     cluster: str
     gold: Any = None
 
@@ -105,10 +108,11 @@ def compare(sources: Sequence[str]) -> Comparison:
         raise UsageError(f"{len(sources)} runs: {len(ascii_uppercase)} can be compared at most")
     first, *others = (read_run(source) for source in sources)
     runs = dict(zip(ascii_uppercase, (first, *others), strict=False))
+    _drop_equal(runs.values())
     beside = {name: _beside(first, run, name) for name, run in runs.items() if run is not first}
     # The rows over all conditions, and over records, sum the others up: each is one test.
     rows = [row for found in beside.values() for row in found]
-    family = [row for row in rows if row.p is not None and row.series not in (OVERALL, RECORD)]
+    family = [row for row in rows if row.p is not None and row.series not in _SUMS]
     for row, p in zip(family, holm([row.p or 0.0 for row in family]), strict=True):
         row.cells["Holm p"] = f"{p:.3g}"
     notes = (note for name, some in beside.items() for note in _notes(runs, name, some))
@@ -126,6 +130,14 @@ def compare(sources: Sequence[str]) -> Comparison:
         tables = [_scores(runs, shared, head), _differences(beside, head)]
     told = {name: run.source for name, run in runs.items()}
     return Comparison(first.made_by, told, items, tables, list(dict.fromkeys(notes)))
+
+
+def _drop_equal(runs: Iterable[Run]) -> None:
+    """Leave out the series of repaired records where no run repaired any."""
+    marks = [entry.marks for run in runs for entry in run.entries.values()]
+    if all(one.get(REPAIRED) == one.get(RECORD) for one in marks):
+        for one in marks:
+            one.pop(REPAIRED, None)
 
 
 def _beside(a: Run, b: Run, name: str) -> list[_Compared]:
@@ -250,12 +262,14 @@ def _answer(line: Mapping[str, Any], where: str) -> tuple[str, Entry]:
 def _record(line: Mapping[str, Any]) -> tuple[str, Entry]:
     """An output line of `judge validate`: what it is known by, and its entry.
 
-    The marks are the verdict, and each check's as it was made last.
+    The marks are the verdict on the record as it came in and as it was written, and each check's
+    as it was made last.
     """
     judgement = line[RESERVED]
     own = {name: content for name, content in line.items() if name != RESERVED}
     own |= judgement.get("original") or {}
-    marks = {RECORD: _mark(judgement)}
+    came = judgement.get("original_verdict") or judgement["verdict"]
+    marks = {RECORD: _mark({"verdict": came}), REPAIRED: _mark(judgement)}
     for check in judgement.get("checks") or ():
         marks[f"check {check['check']}"] = _mark(check)
     id = scalar_text(own.get("id"))

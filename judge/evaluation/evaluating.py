@@ -27,7 +27,8 @@ from judge.run.job import Job, among, refuse_outputs
 from judge.run.lines import Line
 from judge.run.plan import Plan, Rehearsal, planned
 from judge.run.setup import Setup
-from judge.run.task import Report, Task, Watcher, run
+from judge.run.summary import Report
+from judge.run.task import Task, Watcher, run
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.task import load_task
@@ -133,7 +134,8 @@ def plan_evaluation(
     async def rehearsed(fields: Fields, *, full: bool) -> dict[str, Usage]:
         rehearsal.begin(thorough=full)
         client = setup.client(settings.model[0])
-        model = MeasuredModel(client, settings.method or client.backend.method, sampling, fields)
+        method = settings.method or client.backend.method
+        model = MeasuredModel(client, method, sampling, fields, choices.tasks)
         answer = await benchmark.ask(fields, model)
         if judges and benchmark.grade is not None:
             grader = partial(graded, rehearsal.setup(setup, "extraction"))
@@ -187,7 +189,8 @@ class _Evaluation(Task):
 
     async def step(self, item: Item) -> Line:
         fields = item.fields or {}
-        model = MeasuredModel(self._client, self._method, self._sampling, fields)
+        tasks = self.choices.tasks
+        model = MeasuredModel(self._client, self._method, self._sampling, fields, tasks)
         result = await asked_of(self.benchmark, fields, model)
         grade = self.benchmark.grade
         if self.judges and grade is not None and result.outcome == "answered":
@@ -231,7 +234,10 @@ class _Evaluation(Task):
                 "seed": self.settings.seed,
                 "reasks": self.settings.reasks,
             },
-            "tasks": {task.name: task.digest for task in map(load_task, self.benchmark.tasks)},
+            "tasks": {
+                task.name: self.choices.tasks.get(task.name, task).digest
+                for task in map(load_task, self.benchmark.tasks)
+            },
         }
         if self.judges:
             known["grading"] = self.setup.bound("extraction").fingerprint

@@ -4,7 +4,7 @@ A reply is stored once it has proved valid, together with the attempts that led 
 goes the same way and costs nothing; an ask that ends without a valid reply leaves nothing behind.
 
 Only a reply that is not valid at once is handed to instructor, which says what is wrong and asks
-again (docs/decisions/0011-valid-at-once.md).
+again (docs/decisions/0002-instructor-around-one-create.md).
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ Judged = Iterable[tuple[Item, Judgement]]
 COLUMNS: Mapping[str, str] = {
     "id": "string",
     "verdict": "string",
+    "original_verdict": "string",
     "workflow": "string",
     "check": "string",
     "quote": "string",
@@ -73,6 +74,7 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
     return {
         "id": name_of(item),
         "verdict": str(judged.verdict),
+        "original_verdict": judged.original_verdict and str(judged.original_verdict),
         "workflow": judged.workflow,
         "check": check and check.name,
         "quote": finding and finding.quote,
@@ -185,9 +187,11 @@ def write_markdown(lines: Judged, file: IO[bytes]) -> None:
         summary.add(judged.model_dump())
         if judged.verdict is Verdict.FAIL and len(failed) < _FAILURES:
             failed.append(row(item, judged))
-    passed, of = summary.verdicts[Verdict.PASS], summary.records
-    share = f" ({passed / of:.1%})" if of else ""
-    told = [f"### judge: {passed} of {of} records pass{share}", ""]
+    rate, repaired, of = summary.pass_rate, summary.repaired_rate, summary.records
+    told = [f"### judge: {_passing(summary.came, of, rate)}", ""]
+    if summary.edits:
+        told = [f"### judge: {_passing(summary.came, of, rate)} as they came in", ""]
+        told += [f"{_passing(summary.verdicts, of, repaired)} after repair.", ""]
     counts = [("**record**", summary.verdicts)]
     counts += [(_markdown(name), found) for name, found in sorted(summary.checks.items())]
     kinds = [kind for kind in Verdict if any(found[kind] for _, found in counts)]
@@ -202,6 +206,11 @@ def write_markdown(lines: Judged, file: IO[bytes]) -> None:
         table += [[_markdown(one[name] or "") for name in names] for one in failed]
     told += _piped(table)
     file.write(("\n".join(told) + "\n").encode(errors="backslashreplace"))
+
+
+def _passing(verdicts: Mapping[str, int], of: int, rate: float | None) -> str:
+    share = "" if rate is None else f" ({rate:.1%})"
+    return f"{verdicts.get(Verdict.PASS, 0)} of {of} records pass{share}"
 
 
 def _piped(table: Iterable[Iterable[str]]) -> list[str]:

@@ -85,6 +85,11 @@ class Overview:
         return self.summary.records
 
     @property
+    def came(self) -> Estimate:
+        """The share of records that pass as they came in."""
+        return wilson(self.summary.came[Verdict.PASS], self.lines)
+
+    @property
     def rows(self) -> list[Share]:
         """A row for each verdict that occurs, in the order of `MEANINGS`."""
         counts = self.summary.verdicts

@@ -16,7 +16,7 @@ from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.profiles import JudgeProfile, Profiles
-from judge.rubric import Rubric, asked_once, collect
+from judge.rubric import Rubric, asked_once, collect, corrected_normad
 from judge.run.calibrated import (
     Errors,
     binding_of,
@@ -94,7 +94,8 @@ class Setup:
         profiles = profiles_of(settings)
         settings = profiled_models(settings, profiles)
         budget = budget or Budget(settings.max_calls, settings.max_cost)
-        known, added = collect((*settings.rubric, *rubrics))
+        corrected = corrected_normad() if settings.neutral == "corrected" else ()
+        known, added = collect((*corrected, *settings.rubric, *rubrics))
         if settings.ask is not None:
             question = asked_once(settings.ask, settings.on, settings.answers, settings.pass_)
             known, added = {**known, question.name: question}, (*added, question.name)
@@ -105,6 +106,7 @@ class Setup:
             raise UsageError("--answers and --pass are about --ask; there is no --ask")
         setup = cls(settings, budget, None, profiles, build, _rubrics=known, _added=added)
         setup._refuse_unknown_checks()
+        setup._refuse_idle_repair()
         refuse_unknown_steps(settings, setup._workflows(), setup.own)
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
@@ -261,6 +263,16 @@ class Setup:
                 what = f"--check {check}: there is no such check. There are {told}"
                 raise UsageError(f"{what}. Add others with --rubric")
 
+    def _refuse_idle_repair(self) -> None:
+        """Refuse --rounds, as typed, where nothing is rewritten, and --repair where none can be."""
+        settings = self.settings
+        from_file = any("rounds" in names for names in settings.from_files.values())
+        if "rounds" in settings.model_fields_set and not (settings.repair or from_file):
+            raise UsageError("--rounds bounds rewriting, and nothing is rewritten: add --repair")
+        workflows = self._workflows()
+        if settings.repair and not any(workflow.rewrites for workflow in workflows):
+            raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
+
     def _refuse_other_profile(self) -> None:
         """Refuse, before anything is asked or written, a profile of other judges than the run's."""
         if self.profiles.source is None:
@@ -286,8 +298,9 @@ class Setup:
             rewriters={n: self._rewriter(n) for n in workflow.rewrites},
             wanted=wanted,
             additional=own,
-            rounds=settings.rounds,
+            rounds=settings.rounds if settings.repair else 0,
             min_words=settings.min_words,
+            neutral=settings.neutral,
         )
         described = self._described(context)
         cheap = (settings.cheap_model,) if settings.cheap_model else ()
@@ -314,6 +327,7 @@ class Setup:
             "settings": {
                 "version": __version__,
                 **settings.deciding(),
+                "rounds": context.rounds,
                 "votes": max((len(panel.asks) for panel in panels), default=0),
                 "cheap_margin": settings.cheap_margin if cheap else None,
                 "profiles": {

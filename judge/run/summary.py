@@ -1,4 +1,4 @@
-"""The sums of a run. Fed with output lines, so that kept lines count like fresh ones."""
+"""The sums of a run, fed with output lines, so that kept lines count like fresh; how it ended."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from judge.errors import RateLimited, ServerFault
+from judge.errors import Exit, JudgeError, RateLimited, ServerFault
 from judge.records.base import at
+from judge.run.corrected import Corrections
 from judge.stats.intervals import Estimate, mean_of_sums, plain
 from judge.verdict import Verdict
 
@@ -29,19 +30,19 @@ _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 
 @dataclass(slots=True)
 class Summary:
-    """Counts over output lines; verdicts also for each value of the field `by`."""
+    """Counts over output lines. `came` has the verdicts on records as they came in, `slices` these
+    for each value of the field `by`."""
 
     by: str | None = None
     slices: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
+    came: Counter[str] = field(default_factory=Counter)
     scores: dict[str, list[float]] = field(default_factory=dict)
     answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     errors: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
-    passed_at_once: int = 0
-    passed_after_edits: int = 0
     edits: int = 0
     dropped: int = 0
     usage: Counter[str] = field(default_factory=Counter)
@@ -58,8 +59,10 @@ class Summary:
         self.kept += kept
         verdict = judgement["verdict"]
         self.verdicts[verdict] += 1
+        came = judgement.get("original_verdict") or verdict
+        self.came[came] += 1
         if self.by is not None and text:
-            self._slice(json.loads(text), self.by)[verdict] += 1
+            self._slice(json.loads(text), self.by)[came] += 1
         # Why there is no verdict: the record's own error, or else its first lost vote's.
         if cause := _cause(judgement):
             kind, message = cause
@@ -68,11 +71,7 @@ class Summary:
         if text and verdict == Verdict.FAIL and len(self.failures) < FAILURES_SHOWN:
             name = json.loads(text).get("id") or f"line {self.records}"
             self.failures.append((str(name), judgement))
-        edits = judgement.get("edits", ())
-        if verdict == Verdict.PASS:
-            self.passed_at_once += not edits
-            self.passed_after_edits += bool(edits)
-        self.edits += len(edits)
+        self.edits += len(judgement.get("edits", ()))
         self.dropped += len(judgement.get("dropped", ()))
         last = {check["check"]: check for check in judgement.get("checks", ())}
         for name, check in last.items():
@@ -121,23 +120,31 @@ class Summary:
 
     @property
     def pass_rate(self) -> float | None:
-        """Passes over all records, also those without a verdict; None without records."""
+        """Passes as records came in, over all, also those without a verdict; None without any."""
+        return self.came[Verdict.PASS] / self.records if self.records else None
+
+    @property
+    def repaired_rate(self) -> float | None:
+        """Passes as records are written, repaired or not, over all; None without any."""
         return self.verdicts[Verdict.PASS] / self.records if self.records else None
 
     def as_json(self) -> dict[str, Any]:
-        rate = self.pass_rate
+        rates = (self.pass_rate, self.came), (self.repaired_rate, self.verdicts)
+        came, repaired = (
+            {
+                "value": None if rate is None else round(rate, 6),
+                "passed": verdicts[Verdict.PASS],
+                "of": self.records,
+            }
+            for rate, verdicts in rates
+        )
         slices = {name: dict(counts) for name, counts in self.largest_slices()}
         return {
             "records": self.records,
             "kept": self.kept,
             "verdicts": {str(v): self.verdicts[v] for v in Verdict if self.verdicts[v]},
-            "pass_rate": {
-                "value": None if rate is None else round(rate, 6),
-                "passed": self.verdicts[Verdict.PASS],
-                "of": self.records,
-            },
-            "accepted_at_once": self.passed_at_once,
-            "accepted_after_edits": self.passed_after_edits,
+            "pass_rate": came,
+            "repaired_pass_rate": repaired,
             "edits": self.edits,
             "dropped_values": self.dropped,
             "checks": {name: dict(counts) for name, counts in self.checks.items()},
@@ -150,6 +157,57 @@ class Summary:
             **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
             "errors": dict(self.errors),
             "usage": dict(self.usage),
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    """How a run ended: its exit code so far (the gate is the caller's), sums, and the reason.
+
+    `batches` go on at a provider without it. Where OUT was not `begun`, it is as it was before;
+    `unmatched` finished lines of it found no record in the input, and lie beside it. `runs` says
+    what lines were made with, by fingerprint.
+    """
+
+    summary: Summary = field(default_factory=Summary)
+    seconds: float = 0.0
+    interrupted: bool = False
+    fatal: JudgeError | None = None
+    broken_pipe: bool = False
+    batches: int = 0
+    begun: bool = False
+    unmatched: int = 0
+    traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
+    cost: float = 0.0
+    corrections: Corrections = field(default_factory=Corrections)
+    runs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every input line has its output line."""
+        return not (self.interrupted or self.fatal or self.broken_pipe)
+
+    @property
+    def exit_code(self) -> int:
+        if self.broken_pipe:
+            return int(Exit.READER_GONE)
+        if self.fatal is not None:
+            return int(self.fatal.exit_code)
+        if self.interrupted:
+            return int(Exit.INTERRUPTED)
+        return int(Exit.INCOMPLETE if self.summary.incomplete else Exit.OK)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **self.summary.as_json(),
+            "finished": self.finished,
+            "exit_code": self.exit_code,
+            "seconds": round(self.seconds, 3),
+            "cost_usd": round(self.cost, 6),
+            "unmatched": self.unmatched,
+            "corrected_pass_rates": [rate.as_json() for rate in self.corrections.rates()],
+            "models": self.traffic,
+            "runs": self.runs,
         }
 
 

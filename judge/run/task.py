@@ -11,16 +11,15 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 from judge.cache import CacheError
-from judge.errors import BackendError, Exit, JudgeError, Unavailable, UsageError
+from judge.errors import BackendError, JudgeError, Unavailable, UsageError
 from judge.judging.limits import Budget, record_turn
 from judge.records import Item, Problem, content_hash
 from judge.redact import redacted
 from judge.run.clients import left_at_provider
-from judge.run.corrected import Corrections
 from judge.run.fingerprint import Mark
 from judge.run.job import Job
 from judge.run.lines import Line, bad_input, earlier, key_of
@@ -29,7 +28,7 @@ from judge.run.resume import Resumption, unmatched_file
 from judge.run.runner import Stop, interrupts
 from judge.run.runner import run as run_stream
 from judge.run.setup import Setup
-from judge.run.summary import Summary
+from judge.run.summary import Report, Summary
 from judge.verdict import Unfinished, Usage, Verdict
 
 FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
@@ -42,57 +41,6 @@ SYNC_SECONDS = 5.0
 """Between two times that OUT is brought to the disk."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class Report:
-    """How a run ended: its exit code so far (the gate is the caller's), sums, and the reason.
-
-    `batches` go on at a provider without it. Where OUT was not `begun`, it is as it was before;
-    `unmatched` finished lines of it found no record in the input, and lie beside it. `runs` says
-    what lines were made with, by fingerprint.
-    """
-
-    summary: Summary = field(default_factory=Summary)
-    seconds: float = 0.0
-    interrupted: bool = False
-    fatal: JudgeError | None = None
-    broken_pipe: bool = False
-    batches: int = 0
-    begun: bool = False
-    unmatched: int = 0
-    traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
-    cost: float = 0.0
-    corrections: Corrections = field(default_factory=Corrections)
-    runs: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def finished(self) -> bool:
-        """Whether every input line has its output line."""
-        return not (self.interrupted or self.fatal or self.broken_pipe)
-
-    @property
-    def exit_code(self) -> int:
-        if self.broken_pipe:
-            return int(Exit.READER_GONE)
-        if self.fatal is not None:
-            return int(self.fatal.exit_code)
-        if self.interrupted:
-            return int(Exit.INTERRUPTED)
-        return int(Exit.INCOMPLETE if self.summary.incomplete else Exit.OK)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            **self.summary.as_json(),
-            "finished": self.finished,
-            "exit_code": self.exit_code,
-            "seconds": round(self.seconds, 3),
-            "cost_usd": round(self.cost, 6),
-            "unmatched": self.unmatched,
-            "corrected_pass_rates": [rate.as_json() for rate in self.corrections.rates()],
-            "models": self.traffic,
-            "runs": self.runs,
-        }
 
 
 class Watcher:

@@ -12,7 +12,8 @@ from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
 from judge.run.setup import Setup
-from judge.run.task import Report, Task, Watcher, run
+from judge.run.summary import Report
+from judge.run.task import Task, Watcher, run
 from judge.run.workflows import load_workflow
 from judge.settings import Settings
 from judge.subject import Subject

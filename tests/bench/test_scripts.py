@@ -70,6 +70,7 @@ def test_the_whole_path_runs_against_canned_replies(
 
     write_stories(tmp_path / "in.jsonl", 20)
     command = [sys.executable, "-m", "judge", "validate", "in.jsonl", "-m", "openai:canned", "-q"]
+    command.append("--repair")
     with serving({"judge": judge_route()}, latency=0.01) as server:
         done = subprocess.run(
             [*command, "--summary", "sums.json"],
@@ -85,9 +86,9 @@ def test_the_whole_path_runs_against_canned_replies(
     assert done.returncode == 0, done.stderr
     sums = json.loads((tmp_path / "sums.json").read_text())
     assert sums["verdicts"] == {"pass": 20}
-    assert (sums["accepted_at_once"], sums["accepted_after_edits"]) == (18, 2)
-    # Three loop asks and twice two final votes; with an insertion, that and another ask.
-    assert sums["usage"]["replies"] == 18 * 7 + 2 * 9
+    assert (sums["pass_rate"]["passed"], sums["repaired_pass_rate"]["passed"]) == (18, 20)
+    # Three loop asks and twice two final votes; with an insertion, that, and another such round.
+    assert sums["usage"]["replies"] == 18 * 7 + 2 * (7 + 1 + 7)
     assert sums["models"]["openai:canned"]["reasks"] == 0, "every canned reply holds at once"
     repaired = [line for line in done.stdout.splitlines() if INSERTED.encode() in line]
     assert len(repaired) == 20

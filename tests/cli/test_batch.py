@@ -59,7 +59,7 @@ class Runs:
 
     def _words(self, engine: str, flags: tuple[str, ...]) -> list[str]:
         words = ("validate", "norms.jsonl", "-m", "openai:m", *CHECKS, "--engine", engine)
-        return [*words, *flags]
+        return [*words, "--repair", *flags]
 
     def start(self, *flags: str, engine: str = "batch", **env: str) -> subprocess.Popen[bytes]:
         kept = {n: v for n, v in os.environ.items() if not n.startswith(("JUDGE_", "OPENAI_"))}

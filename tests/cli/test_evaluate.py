@@ -215,3 +215,50 @@ def test_a_dry_run_tells_what_is_asked_and_asks_nothing(asked: Typed) -> None:
     assert not (asked.folder / "cache").exists() and not (asked.folder / "answers.jsonl").exists()
     ran = asked(*ASK, "-o", "answers.jsonl")
     assert bounds(planned.stdout) == (16, 16) and b", 16 calls" in ran.stderr
+
+
+OWN = """
+name: normad_acceptability
+title: In words of my own
+source: mine
+fields: [story, rule_of_thumb]
+question: |
+  {% if rule_of_thumb %}By the rule above: {% endif %}MY VERY WORDS? yes, no or neutral.
+"""
+
+
+def test_a_prompt_of_ones_own(asked: Typed) -> None:
+    """The file replaces the task of its name: in the prompt, the plan and the fingerprint."""
+    (asked.folder / "own.yaml").write_text(OWN)
+    own = {"when": {"contains": "MY VERY WORDS?"}, "reply": {"answer": "no"}}
+    plain = asked(*ASK, "--condition", "none", "-q")
+    model = asked.script("own_words.yaml", [own, {"error": "bad-request"}])
+    words = [model if word.startswith("scripted:") else word for word in ASK]
+    done = asked(*words, "--condition", "none", "-q", "--task", "own.yaml")
+    assert done.returncode == 0, done.stderr
+    before, after = written(plain.stdout), written(done.stdout)
+    assert after and all(line["judge"]["answer"] == "no" for line in after)
+    assert before[0]["judge"]["fingerprint"] != after[0]["judge"]["fingerprint"]
+    assert asked(*words, "--condition", "none", "--task", "own.yaml", "--dry-run").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("normad_acceptability", "another"), "name: another is none of normad_acceptability"),
+        (
+            ("[story, rule_of_thumb]", "[story, rule_of_thumb, explanation]"),
+            "not given explanation",
+        ),
+        (("MY VERY", "{{ unknown }}"), "unknown"),
+        (("question:", "questoin:"), "questoin"),
+    ],
+)
+def test_a_prompt_of_ones_own_that_does_not_fit(
+    asked: Typed, change: tuple[str, str], told: str
+) -> None:
+    (asked.folder / "own.yaml").write_text(OWN.replace(*change))
+    done = asked(*ASK, "--task", "own.yaml")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert told in " ".join(done.stderr.decode().split())
+    assert asked(*ASK, "--task", "absent.yaml").returncode == 2

@@ -16,7 +16,7 @@ ONE = ("-m", "scripted:yes.yaml", "--check", "relevance")
 @pytest.mark.slow
 def test_stories_in_verdicts_out(judge: Shell) -> None:
     stories = (FIXTURES / "stories.jsonl").read_bytes()
-    typed = ("validate", "-", "--model", "scripted:judge.yaml")
+    typed = ("validate", "-", "--model", "scripted:judge.yaml", "--repair")
     done = judge(*typed, stdin=stories)
     assert done.returncode == 0, done.stderr
     out = lines(done.stdout)
@@ -24,7 +24,8 @@ def test_stories_in_verdicts_out(judge: Shell) -> None:
     verdicts = [line["judge"]["verdict"] for line in out]
     assert verdicts.count("pass") == 13 and verdicts[12] == "fail"
     told = done.stderr.decode()
-    assert "13 of 14 records pass" in told and "from cache" in told
+    assert "7 of 14 records pass as they came in (50.0%)" in told
+    assert "13 after repair (92.9%; 6 edits, 0 values dropped)" in told and "from cache" in told
     assert "\x1b" not in told, "no colours where standard error is no terminal"
 
     again = judge(*typed, "--quiet", "--seed", "0", stdin=stories)

@@ -20,7 +20,7 @@ from .conftest import lines, norm
 from .typed import Typed
 
 CHEAP, STRONG, YES = "scripted:cheap.yaml", "scripted:strong.yaml", "scripted:yes.yaml"
-CHECK = ("--check", "relevance", "--rounds", "0")
+CHECK = ("--check", "relevance")
 RUN = ("validate", "n.jsonl", "--profile", "p.json", *CHECK)
 SAME = Isotonic(questions=(0,), answers=("yes", "no"), xs=(0, 1), ys=(0, 1))
 """P(yes) as it is read."""

@@ -59,7 +59,7 @@ class Killing(ScriptedBackend):
 '''
 RUN = (
     *("validate", "n.jsonl", "-m", "killing:slow.yaml", "--check", "relevance", "-q"),
-    *("--concurrency", "4", "--rounds", "0"),
+    *("--concurrency", "4"),
 )
 
 

@@ -12,7 +12,8 @@ from .typed import Typed
 
 def test_the_page_of_a_real_run_counts_as_its_summary_does(typed: Typed) -> None:
     words = (str(FIXTURES / "norms.jsonl"), "-m", f"scripted:{FIXTURES / 'judge.yaml'}")
-    typed("validate", *words, "-o", "out.jsonl", "--summary", "summary.json", "-q")
+    run = ("validate", *words, "--repair", "-o", "out.jsonl", "--summary", "summary.json", "-q")
+    assert typed(*run).returncode == 0
     summary = json.loads(typed.read("summary.json"))
     code, out, told = typed.text("report", "out.jsonl", "-o", "page.html")
     assert (code, out) == (0, "")
@@ -21,6 +22,8 @@ def test_the_page_of_a_real_run_counts_as_its_summary_does(typed: Typed) -> None
     counts = {row[0]: int(row[1]) for row in rows(html, "Verdicts")[1:]}
     assert counts == summary["verdicts"]
     seen = Seen(html)
+    assert "24 records, 16 of them pass as they came in: 66.7%" in seen.text
+    assert "21 pass after repair" in seen.text and "as it came in: fail" in seen.text
     assert sum(tag == "mark" for tag, _ in seen.elements) > 24
     for line in typed.read("out.jsonl").decode().splitlines():
         assert json.loads(line)["story"] in seen.text

@@ -31,7 +31,7 @@ def test_a_server_that_is_killed_midway_changes_nothing(judge: Shell) -> None:
     judge.env = {k: v for k, v in judge.env.items() if not k.startswith("VLLM_")}
     judge.env |= {"PATH": path, "MADE_VLLM": str(judge.folder)}
     (judge.folder / "polite.yaml").write_text(POLITE)
-    check = ("--rubric", "polite.yaml", "--check", "polite", "--rounds", "0")
+    check = ("--rubric", "polite.yaml", "--check", "polite")
     run = ("validate", "-", "-m", "vllm:some/model", *check, "--no-cache", "-q", "-o")
     records = jsonl(map(norm, range(20)))
     whole = judge(*run, "whole", stdin=records)

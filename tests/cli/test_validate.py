@@ -12,6 +12,8 @@ from judge.cache import ReplyCache
 from .conftest import lines, norm
 from .typed import Typed
 
+IRRELEVANT = {"quote": None, "reason": "Nothing of it.", "answer": "no"}
+RELEVANT = {"quote": "and greets Bo", "reason": "It is about that.", "answer": "yes"}
 ONE = ("-m", "scripted:yes.yaml", "--check", "relevance", "-q")
 RUN = ("validate", "n.jsonl", *ONE)
 
@@ -38,7 +40,7 @@ def test_the_gate_decides_the_exit_code(typed: Typed) -> None:
     no = {"when": {"contains": "number 1"}, "p_yes": 0.1}
     run = first_token(typed, "half.yaml", no, {"p_yes": 0.9})
     for number, (wanted, code) in enumerate([("0.75", 0), ("0.76", 1)]):
-        flags = ("--limit", "4", "--rounds", "0", "--fail-under", wanted, "--summary", "s.json")
+        flags = ("--limit", "4", "--fail-under", wanted, "--summary", "s.json")
         assert typed(*run, *flags, "-o", f"{number}.jsonl").returncode == code
         told = json.loads(typed.read("s.json"))
         assert told["exit_code"] == code
@@ -48,6 +50,61 @@ def test_the_gate_decides_the_exit_code(typed: Typed) -> None:
     none = ("validate", "none.jsonl", *ONE)
     assert typed(*none, "-o", "o", "--fail-under", "0").returncode == 1, "a gate over nothing"
     assert typed(*none, "-o", "o").returncode == 0
+
+
+def test_a_repaired_record_counts_as_what_it_came_as(typed: Typed) -> None:
+    new = "Ann waves and greets Bo."
+    bad = {"when": {"contains": "number 1", "rubric": "relevance"}, "reply": IRRELEVANT}
+    written = {"when": {"rubric": "story_regeneration"}, "reply": {"story": new}}
+    fine = {"when": {"rubric": "relevance"}, "reply": RELEVANT}
+    judge = typed.script("judge.yaml", [bad, written, fine])
+    run = ("validate", "n.jsonl", "--limit", "4", "-m", judge, "--check", "relevance", "-o", "o")
+    run = (*run, "--overwrite", "--summary", "s.json")
+
+    def ended(*flags: str) -> tuple[int, str, dict[str, Any]]:
+        code, _, told = typed.text(*run, *flags)
+        return code, told, json.loads(typed.read("s.json"))
+
+    code, told, sums = ended("--fail-under", "0.75")
+    assert code == 0 and "3 of 4 records pass (75.0%)" in told and "after repair" not in told
+    assert sums["edits"] == 0 and [one["story"] for one in lines(typed.read("o"))] == [
+        norm(number)["story"] for number in range(4)
+    ]
+    code, told, sums = ended("--repair", "--fail-under", "0.76", "--fail-under-repaired", "1")
+    assert code == 1, "what judge rewrote does not make the gate hold"
+    assert "3 of 4 records pass as they came in (75.0%)" in told
+    assert "4 after repair (100.0%; 1 edit, 0 values dropped)" in told
+    assert "gate 0.76: does not hold" in told and "gate after repair 1.0: holds" in told
+    assert sums["pass_rate"] == {"value": 0.75, "passed": 3, "of": 4}
+    assert sums["repaired_pass_rate"] == {"value": 1.0, "passed": 4, "of": 4}
+    assert sums["gate_repaired"] == {"fail_under": 1.0, "holds": True}
+    second = lines(typed.read("o"))[1]
+    assert second["story"] == new and second["judge"]["verdict"] == "pass"
+    assert second["judge"]["original_verdict"] == "fail"
+    assert typed.read("o").count(b"original_verdict") == 1
+    assert typed(*run[:-4], "x", "--repair", "--fail-under-repaired", "1").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--rounds", "2"), "--rounds bounds rewriting, and nothing is rewritten: add --repair"),
+        (("--fail-under-repaired", "1"), "gates repaired records: add --repair"),
+        (("--repair", "--rounds", "0"), "--rounds: "),
+        (("--repair", "--ask", "Polite?"), "--repair: the record workflow rewrites nothing"),
+    ],
+)
+def test_a_word_about_repairs_that_would_change_nothing_is_refused(
+    typed: Typed, words: tuple[str, ...], message: str
+) -> None:
+    check = () if "--ask" in words else ("--check", "relevance")
+    code, _, told = typed.text("validate", "n.jsonl", "-m", "scripted:yes.yaml", *check, *words)
+    assert code == 2 and message in told, told
+
+
+def test_rounds_in_a_file_wait_for_a_repair(typed: Typed) -> None:
+    (typed.folder / "judge.toml").write_text("rounds = 2\n")
+    assert typed(*RUN, "--trust-config").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -177,7 +234,7 @@ def test_a_small_budget_finishes_some_records(typed: Typed) -> None:
     typed.write("n.jsonl", [{**norm(i), "country": "Egypt", "value": "Respect"} for i in range(6)])
     leaks = {"when": {"rubric": "leakage"}, "p_yes": 0.02}
     run = first_token(typed, "clean.yaml", leaks, {"p_yes": 0.98})
-    run = (*run[:4], "--no-cache", "-q", "--rounds", "0", "--method", "logprobs")
+    run = (*run[:4], "--no-cache", "-q", "--method", "logprobs")
     whole = typed(*run).stdout
     code, _, told = typed.text(*run, "-o", "out", "--max-calls", "12")
     assert code == 4 and "--max-calls 12 is reached" in told
@@ -208,7 +265,7 @@ def test_a_plan_needs_neither_key_nor_server_nor_card(
 ) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    run = ("n.jsonl", "-m", spec, "--check", "relevance", "--rounds", "0")
+    run = ("n.jsonl", "-m", spec, "--check", "relevance")
     code, _, refused = typed.text("validate", *run, "-q")
     assert code in (2, 4), "a run that asks needs it"
     code, out, _ = typed.text("plan", *run)
@@ -225,7 +282,7 @@ def test_prices_come_from_judge_toml(typed: Typed, monkeypatch: pytest.MonkeyPat
     assert "cost unknown (no price in judge.toml)" in typed.text("plan", *run)[1]
     # The recipe in the message is one that works.
     (typed.folder / "judge.toml").write_text("\n".join(told.splitlines()[1:]))
-    _, shown, _ = typed.text("plan", *run, "--rounds", "0", "--trust-config")
+    _, shown, _ = typed.text("plan", *run, "--trust-config")
     least = next(line for line in shown.splitlines() if line.startswith("least"))
     words = least.replace(",", "").split()
     inputs, outputs, cost = int(words[3]), int(words[5]), float(words[7])
@@ -253,7 +310,7 @@ def test_the_first_fault_of_a_kind_is_told_with_its_line(typed: Typed) -> None:
 def test_the_summary_ends_with_what_a_person_does_next(typed: Typed) -> None:
     reply = {"quote": "greets Bo", "reason": "No rule.", "answer": "no"}
     judge = typed.script("no.yaml", [{"reply": reply}])
-    run = ("-m", judge, "--method", "structured", "--rounds", "0", "--no-cache")
+    run = ("-m", judge, "--method", "structured", "--no-cache")
     _, _, text = typed.text(
         "validate", "n.jsonl", *run, "--check", "relevance", "-o", "my out.jsonl"
     )

@@ -60,8 +60,8 @@ SCENARIOS = [
         REVIEW,
         "mixed.yaml",
     ),
-    Scenario("stories with edits", "stories.jsonl", 40),
-    Scenario("stories with edits, no cache", "stories.jsonl", 30, ("--no-cache",)),
+    Scenario("stories with edits", "stories.jsonl", 40, ("--repair",)),
+    Scenario("stories with edits, no cache", "stories.jsonl", 30, ("--repair", "--no-cache")),
 ]
 
 

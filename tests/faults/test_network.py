@@ -28,7 +28,7 @@ KEY = "sk-faults-0123456789"
 _LIBRARIES = re.compile(
     r"(the connection was lost|no chat completion(?!: it lacks)|Invalid JSON): .*"
 )
-ASKED = ("-m", "openai:m", "--check", "relevance", "--rounds", "0")
+ASKED = ("-m", "openai:m", "--check", "relevance")
 BAD, PASSING = "Guest number 1 ", "Guest number 2 "
 PATIENCE = limits.LONGEST_OUTAGE
 SHORT = 0.5

@@ -64,12 +64,15 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Take:
 
     monkeypatch.setattr(ScriptedBackend, "complete", complete)
 
-    async def run(fields: dict[str, Any], script: Sequence[Entry], **settings: Any) -> Taken:
+    async def run(
+        fields: dict[str, Any], script: Sequence[Entry], *, rounds: int = 3, **settings: Any
+    ) -> Taken:
         calls.clear()
         method = settings.get("method", "structured")
         path = tmp_path / "judge.yaml"
         path.write_text(json.dumps({"replies": list(script), "method": method}), "utf-8")
         given = {"model": (f"scripted:{path}",), "cache": False, **settings}
+        given |= {"repair": True, "rounds": rounds} if rounds else {}
         setup = Setup.of(resolve(given))
         record = build(Item("a.jsonl", 1, fields))
         assert isinstance(record, Record), record

@@ -29,8 +29,12 @@ FOUND_BY = {
     "bad_abstraction": "abstraction",
     "underived": "derivation",
 }
-BESIDES = {("norm-24", "value_derivation")}
-"""Checks that fail beside the planted fault's own, by the labels' own word."""
+BESIDES = {
+    ("norm-24", "value_derivation"),
+    *((id, "label_correctness") for id in ("norm-06", "norm-15", "norm-16")),
+}
+"""Checks that fail beside the planted fault's own: by the labels' own word, and because a story
+that is not about the rule neither follows nor breaks it."""
 
 
 def rows(name: str) -> list[Row]:
@@ -49,7 +53,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
             patch.delenv(name)
         for name, rubrics in (("stories", ("leakage",)), ("norms", ())):
             model = f"scripted:{FIXTURES / 'judge.yaml'}"
-            settings = resolve({"model": (model,), "rubric": rubrics, "cache": False})
+            given = {"model": (model,), "rubric": rubrics, "cache": False, "repair": True}
+            settings = resolve(given)
             path = folder / f"{name}.jsonl"
             report = validate(Job([str(FIXTURES / f"{name}.jsonl")], path), settings, Watcher())
             assert report.exit_code == 0
@@ -87,6 +92,7 @@ def test_a_planted_fault_is_found(judged: dict[str, Row], record: Row, label: Ro
         return
     assert row["story"] == repaired(record, repair)
     assert judgement["original"] == {"story": record["story"]}
+    assert judgement["original_verdict"] == "fail"
     last = [c["verdict"] for c in judgement["checks"] if c["check"] == FOUND_BY[fault]][-1]
     assert last == "pass"
 

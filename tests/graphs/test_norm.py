@@ -122,6 +122,7 @@ async def test_a_story_that_misses_the_rule_is_written_anew_and_examined_again(t
     taken = await take(RECORD, [IRRELEVANT, REGENERATED, *SOUND])
     assert taken.judgement.verdict is Verdict.PASS
     assert taken.line == {**RECORD, "story": NEW}
+    assert taken.judgement.original_verdict is Verdict.FAIL
     (edit,) = taken.judgement.edits
     assert (edit.check, edit.before, edit.after) == ("relevance", STORY, NEW)
     relevance = [(c.by, c.round, c.verdict) for c in taken.checks("relevance")]
@@ -131,7 +132,7 @@ async def test_a_story_that_misses_the_rule_is_written_anew_and_examined_again(t
         ("final", 2, "pass"),
     ]
     # The later checks speak about the new story too.
-    assert NEW in taken.asked("label_correctness")[0].messages[-1]["content"]
+    assert NEW in taken.asked("label_correctness")[-1].messages[-1]["content"]
     assert taken.judgement.usage.replies == len(taken.calls)
 
 

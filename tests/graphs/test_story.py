@@ -75,9 +75,9 @@ SAME = {"rewrites": [{"passage": 1, "text": "pay for one apple"}]}
 
 
 def never_helps(check: str) -> list[Entry]:
-    """The loop judge finds the fault again after every rewrite."""
+    """The judge finds the fault again after every rewrite."""
     rewriting, fault, reply = LOOPS[check]
-    return [entry(check, fault, role="loop"), entry(rewriting, reply or SAME), *SOUND]
+    return [entry(check, fault), entry(rewriting, reply or SAME), *SOUND]
 
 
 # ---------------------------------------------------------------- a sound story
@@ -129,12 +129,12 @@ async def test_a_rewriter_that_never_helps_is_asked_as_often_as_allowed(
 async def test_an_unreadable_rewriter_ends_the_loop_with_a_note(
     take: Take, answer: dict[str, Any], trouble: str
 ) -> None:
-    script = [entry("incorporation", reflected(1), role="loop"), entry("insertion", **answer)]
+    script = [entry("incorporation", reflected(1)), entry("insertion", **answer)]
     taken = await take(RECORD, [*script, *SOUND], min_words=5)
     assert taken.judgement.edits == () and len(taken.checks("incorporation")) == 2
     assert taken.judgement.reason is not None
-    assert taken.judgement.reason.startswith(f"insertion gave up: {trouble}")
-    assert taken.judgement.verdict is Verdict.PASS
+    assert f"insertion gave up: {trouble}" in taken.judgement.reason
+    assert taken.judgement.verdict is Verdict.FAIL and taken.judgement.original_verdict is None
     assert taken.judgement.usage.replies == len(taken.calls)
 
 
@@ -144,8 +144,23 @@ async def test_a_rewriter_that_gives_no_reply_fails_the_record_not_the_story(tak
         await take(RECORD, [*script, *SOUND], min_words=5)
     done = caught.value.unfinished
     assert done is not None, "what was asked until then stands in the error line"
-    assert [check.name for check in done.checks] == ["length", "incorporation"]
-    assert done.usage.replies == 1
+    assert [check.name for check in done.checks if check.by == "loop"] == list(LOOPS)
+    assert [check.name for check in done.checks if check.by == "final"] == list(LOOPS)[:2]
+    assert done.usage.replies == 3 + 2 * 2
+
+
+@pytest.mark.parametrize("fault", ["loop", "final"])
+async def test_nothing_is_changed_unless_asked(take: Take, fault: str) -> None:
+    script = [entry("incorporation", reflected(1), role=fault), *SOUND]
+    taken = await take(RECORD, script, rounds=0, min_words=5)
+    assert taken.line == RECORD and taken.judgement.edits == () == taken.judgement.dropped
+    assert taken.judgement.verdict is (Verdict.PASS if fault == "loop" else Verdict.FAIL)
+    assert not [call for call in taken.calls if call.role == "rewriting"]
+    asked = len(taken.calls)
+    again = await take(RECORD, [*script, entry("insertion", put_in(2))], min_words=5)
+    came = again.judgement.original_verdict or again.judgement.verdict
+    assert came is taken.judgement.verdict, "the verdict on what came in is the same with a repair"
+    assert len(again.calls) == asked and again.judgement.edits == (), "the loop found no fault"
 
 
 async def test_a_repair_stands_in_the_output_and_is_written_down(take: Take) -> None:
@@ -156,6 +171,13 @@ async def test_a_repair_stands_in_the_output_and_is_written_down(take: Take) -> 
     ]
     taken = await take(RECORD, script, min_words=5)
     assert taken.judgement.verdict is Verdict.PASS
+    assert taken.judgement.original_verdict is Verdict.FAIL
+    assert [(c.by, c.round, c.verdict) for c in taken.checks("consistency")] == [
+        ("loop", 1, "fail"),
+        ("final", 1, "fail"),
+        ("loop", 2, "pass"),
+        ("final", 1, "pass"),
+    ]
     assert taken.changes["story"] == STORY.replace(SPEECH, "I walked home in the rain,")
     (edit,) = taken.judgement.edits
     assert (edit.before, edit.after, edit.character, edit.check) == (
@@ -208,7 +230,8 @@ async def test_a_story_that_rewriting_makes_too_short_is_rejected(take: Take) ->
     taken = await take(RECORD, script, min_words=len(STORY.split()))
     assert [check.verdict for check in taken.checks("length")] == [Verdict.PASS, Verdict.FAIL]
     assert taken.judgement.verdict is Verdict.FAIL
-    assert not [call for call in taken.calls if call.role == "final"]
+    final = [c.messages[-1]["content"] for c in taken.calls if c.role == "final"]
+    assert final and all(SPEECH in text for text in final), "asked of the story as it came in"
 
 
 # ---------------------------------------------------------------- acceptance
@@ -243,13 +266,13 @@ PROBABLE = {"method": "logprobs", "min_words": 5}
 async def test_a_probability_reading_asks_for_the_words_before_it_rewrites(take: Take) -> None:
     script = [
         entry("consistency", speeches(1, asked=(1,)), role="locating"),
-        entry("consistency", p_yes=0.9, contains=VALUES[0], role="loop", times=1),
+        entry("consistency", p_yes=0.9, contains=VALUES[0], lacks="in the rain"),
         entry("contradiction_rewriting", REWRITE),
         entry("incorporation", p_yes=0.9),
         entry(p_yes=0.1),
     ]
     taken = await take(RECORD, script, **PROBABLE)
-    assert len(taken.asked("consistency", "locating")) == 1
+    assert len(taken.asked("consistency", "locating")) == 2, "of the final judge, and of the loop's"
     assert [e.before for e in taken.judgement.edits] == [SPEECH]
     assert taken.judgement.verdict is Verdict.PASS
     assert taken.judgement.usage.replies == len(taken.calls)

@@ -50,9 +50,11 @@ def planned(records: list[dict[str, Any]], **flags: Any) -> tuple[Plan, dict[str
 def test_the_least_is_what_a_record_takes_that_is_fine_at_once(
     folder: Path, record: dict[str, Any], check: tuple[str, ...]
 ) -> None:
-    made, asked = planned([record], check=check, rounds=2)
+    made, asked = planned([record], check=check, repair=True, rounds=2)
     assert made.records == 1 and made.least.replies == asked["calls"] > 0
-    assert made.most.replies > made.least.replies
+    assert made.most.replies > made.least.replies and "rewriting" in made.by_check
+    unchanged, _ = planned([record], check=check)
+    assert unchanged.least.replies == asked["calls"] and "rewriting" not in unchanged.by_check
 
 
 def test_what_is_counted_without_a_model_plans_no_call(folder: Path) -> None:
@@ -61,7 +63,7 @@ def test_what_is_counted_without_a_model_plans_no_call(folder: Path) -> None:
 
 
 def test_the_most_has_every_round_every_vote_and_the_strong_model(folder: Path) -> None:
-    given = {"check": ("implicitness",), "method": "structured", "rounds": 2}
+    given = {"check": ("implicitness",), "method": "structured", "repair": True, "rounds": 2}
     made, _ = planned([STORY], **given)
     # Asked, rewritten and asked again, twice.
     assert made.by_check["implicitness (loop)"] == {"least": 1, "most": 3}

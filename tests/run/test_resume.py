@@ -18,7 +18,8 @@ from judge.run.job import Job
 from judge.run.lines import earlier
 from judge.run.output import description_file
 from judge.run.resume import unmatched_file
-from judge.run.task import Report, Watcher
+from judge.run.summary import Report
+from judge.run.task import Watcher
 from judge.run.validate import validate
 from judge.settings import resolve
 
@@ -80,7 +81,7 @@ class Room:
     def run(self, out: Path, *, resume: bool, **flags: Any) -> Report:
         redo = flags.pop("redo", ())
         job = Job(["in.jsonl"], out=out, resume=resume, overwrite=not resume, redo=redo)
-        chosen = {"model": ["scripted:yes.yaml"], "check": ["relevance"], "rounds": 0} | flags
+        chosen = {"model": ["scripted:yes.yaml"], "check": ["relevance"]} | flags
         self.watcher = Told()
         return validate(job, resolve({"cache": False, **chosen}), self.watcher)
 
@@ -171,7 +172,7 @@ def test_only_what_changed_is_judged_again(room: Room) -> None:
 @pytest.mark.parametrize(
     ("flags", "named"),
     [
-        ({"rounds": 2}, "settings.rounds was 0, is 2"),
+        ({"repair": True}, "settings.repair was False, is True; settings.rounds was 0, is 3"),
         ({"rubric": ["mine"]}, "rubrics.relevance was"),
     ],
 )

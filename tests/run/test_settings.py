@@ -45,8 +45,8 @@ def test_flag_then_variable_then_folder_then_user_then_default(
     monkeypatch.setenv("JUDGE_ROUNDS", "6")
     monkeypatch.setenv("JUDGE_MODEL", "c:3, d:4")
     assert (resolve({}).rounds, resolve({}).model) == (6, ("c:3", "d:4"))
-    given = resolve({"rounds": "0", "model": ["e:5"]})
-    assert (given.rounds, given.model, given.min_words) == (0, ("e:5",), 100)
+    given = resolve({"rounds": "1", "model": ["e:5"]})
+    assert (given.rounds, given.model, given.min_words) == (1, ("e:5",), 100)
 
 
 def test_an_untrusted_file_sets_only_what_is_harmless(
@@ -82,7 +82,9 @@ DECIDING = {
     "method": "structured",
     "min_words": 0,
     "per_value": True,
+    "neutral": "corrected",
     "reasks": 0,
+    "repair": True,
     "rewrite_temperature": 0.5,
     "rounds": 1,
     "seed": 7,
@@ -102,9 +104,9 @@ def fingerprint(**more: Any) -> str:
 def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does() -> None:
     assert {name for name in Settings.model_fields if option(name).decides} == set(DECIDING)
     # A probability is read once, however many votes are wanted.
-    same = {"votes": fingerprint(method="structured")}
+    same = {"votes": fingerprint(method="structured"), "rounds": fingerprint(repair=True)}
     for name, value in DECIDING.items():
-        more = {"method": "structured"} if name == "votes" else {}
+        more = {"votes": {"method": "structured"}, "rounds": {"repair": True}}.get(name, {})
         assert fingerprint(**more, **{name: value}) != same.get(name, fingerprint()), name
     others = {"concurrency": 2, "timeout": 5, "max_calls": 5, "cache_dir": "x", "workers": 2}
     assert fingerprint(**others) == fingerprint()

@@ -1,0 +1,95 @@
+"""Neutral norms by the paper's rule and by the corrected release's, as a user types it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .conftest import lines
+from .typed import Typed
+
+ROW: dict[str, Any] = {
+    "ID": "3",
+    "Country": "japan",
+    "Background": "- Shoes stay at the door.",
+    "Value": "Care for other people's homes",
+    "Rule-of-Thumb": "Take off your shoes before you enter a home.",
+    "Story": "At supper Noa asked for more rice. Is what Noa did socially acceptable?",
+    "Gold Label": "neutral",
+}
+SWAPPED = {**ROW, "Other Country": "egypt", "Other Background": "- Leave a little on the plate."}
+
+
+def said(answer: str, quote: str | None = None) -> str:
+    return json.dumps({"quote": quote, "reason": "So it is.", "answer": answer})
+
+
+def replies(settled: str) -> list[dict[str, Any]]:
+    line = "Shoes stay at the door."
+    quote = None if settled == "neutral" else line
+    return [
+        {"when": {"rubric": "relevance"}, "text": said("no")},
+        {"when": {"rubric": "leakage"}, "text": '{"leaks": []}'},
+        {"when": {"rubric": "derivation"}, "text": said("yes", line)},
+        {"when": {"rubric": "abstraction"}, "text": said("yes")},
+        {"when": {"rubric": "value_derivation"}, "text": said("yes", line)},
+        {"when": {"rubric": "label_correctness"}, "text": said("neutral")},
+        {"when": {"rubric": "background_alone"}, "text": said(settled, quote)},
+    ]
+
+
+def judged(typed: Typed, row: dict[str, Any], *flags: str, settled: str = "neutral") -> Any:
+    typed.write("n.jsonl", [row])
+    model = typed.script("m.yaml", replies(settled))
+    done = typed("validate", "n.jsonl", "-m", model, "-q", "--no-cache", "--rounds", "0", *flags)
+    (line,) = lines(done.stdout)
+    found = {check["check"]: check["verdict"] for check in line["judge"]["checks"]}
+    return line["judge"], found
+
+
+def test_a_rule_that_follows_fails_a_neutral_record_of_the_first_release(typed: Typed) -> None:
+    for flags in ((), ("--neutral", "paper")):
+        whole, found = judged(typed, ROW, *flags)
+        assert (whole["verdict"], found["derivation"]) == ("fail", "fail")
+        assert "background_alone" not in found
+
+
+def test_in_the_corrected_release_it_must_follow_and_the_background_settle_nothing(
+    typed: Typed,
+) -> None:
+    for row in (ROW, SWAPPED):
+        whole, found = judged(typed, row, "--neutral", "corrected")
+        assert whole["verdict"] == "pass", whole["reason"]
+        assert {found[n] for n in ("derivation", "value_derivation", "background_alone")} == {
+            "pass"
+        }
+    whole, found = judged(typed, SWAPPED, "--neutral", "corrected", settled="no")
+    assert (whole["verdict"], found["background_alone"]) == ("fail", "fail")
+    assert "Shoes stay at the door." in whole["reason"]
+    # Of other records nothing changes, and the check is not asked.
+    _, found = judged(typed, {**ROW, "Gold Label": "yes"}, "--neutral", "corrected")
+    assert (found["derivation"], found["background_alone"]) == ("pass", "skipped")
+
+
+def test_two_backgrounds_and_no_word_on_which_is_no_guess(typed: Typed) -> None:
+    whole, found = judged(typed, SWAPPED)
+    assert found["derivation"] == "skipped" and whole["verdict"] == "pass"
+    (check,) = [one for one in whole["checks"] if one["check"] == "derivation"]
+    assert "say --neutral corrected" in check["reason"]
+    assert judged(typed, SWAPPED, "--neutral", "paper")[1]["derivation"] == "fail"
+    _, found = judged(typed, SWAPPED, "--check", "relevance")
+    assert [*found] == ["relevance"]
+
+
+def test_the_rule_is_part_of_the_fingerprint(typed: Typed) -> None:
+    prints = {
+        judged(typed, ROW, *flags)[0]["fingerprint"]
+        for flags in ((), ("--neutral", "paper"), ("--neutral", "corrected"))
+    }
+    assert len(prints) == 3
+
+
+def test_another_rule_is_refused(typed: Typed) -> None:
+    typed.write("n.jsonl", [ROW])
+    code, _, told = typed.text("validate", "n.jsonl", "--neutral", "guess", "-m", "scripted:x")
+    assert code == 2 and "--neutral" in told

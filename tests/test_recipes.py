@@ -1,0 +1,249 @@
+"""docs/recipes.md, typed as it says: files written, commands run, what comes out compared.
+
+    python -m tests.test_recipes      writes the page's outputs anew; look at the diff
+
+The models are a server on this machine, which knows six e-mails by heart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "recipes.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+VARYING = re.compile(
+    r"^((judge: )?\d+ (records?|items?) .*in [\d.]+ s.*|\d+ passed in .*| +\d+ \+ \d+ tokens.*)\n",
+    re.M,
+)
+"""Lines of the closing summary that tell times and tokens."""
+
+MAILS = {  # words of the mail: answer, quote, reason
+    "thank you for waiting": ("yes", "thank you for waiting", "It thanks her."),
+    "You were told last week": ("no", "You were told last week", "It scolds the reader."),
+    "lunch at one": ("yes", "I can wait if you are late", "It is patient."),
+    "Your form is wrong again": ("no", "Your form is wrong again", "It blames and orders."),
+    "could you please look": ("yes", "could you please look at page two", "It asks kindly."),
+    "Will answer tomorrow": ("yes", "Will answer tomorrow", "It is short but not rude."),
+}
+CAPITALS = {"Peru": "Lima", "Australia": "Sydney"}
+
+
+def reply(prompt: str, model: str) -> dict[str, Any]:
+    """What a model says of the e-mail in the prompt; a small one finds a short answer rude."""
+    for words, (answer, quote, reason) in MAILS.items():
+        if words in prompt:
+            if "How clear" in prompt:
+                return {
+                    "reason": "It says so.",
+                    "answer": min(5, len(quote.split())),
+                    "quote": None,
+                }
+            if model == "qwen3-8b" and words == "Will answer tomorrow":
+                answer = "no"
+            return {"reason": reason, "answer": answer, "quote": quote}
+    for country, city in CAPITALS.items():
+        if country in prompt:
+            letter = re.search(rf"^([A-Z])\W+{city}", prompt, re.M)
+            assert letter is not None, prompt
+            return {"answer": letter[1]}
+    return {"ready": "yes"}  # judge's probe for the way to ask for JSON
+
+
+class Models(BaseHTTPRequestHandler):
+    """OpenAI's protocol, Anthropic's, and that of docs/examples/backend.py."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        said = reply(
+            json.dumps(asked, ensure_ascii=False).replace("\\n", "\n"), asked.get("model", "")
+        )
+        text, usage = json.dumps(said), {"input_tokens": 9, "output_tokens": 9}
+        answer: dict[str, Any] = {"text": text}
+        if self.path.endswith("/messages"):
+            content = {"type": "tool_use", "id": "t1", "name": "reply", "input": said}
+            content["name"] = asked["tools"][0]["name"]
+            answer = {"id": "m1", "type": "message", "role": "assistant", "content": [content]}
+            answer |= {"model": asked["model"], "stop_reason": "tool_use", "usage": usage}
+        elif self.path.endswith("/completions"):
+            choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
+            if asked.get("logprobs"):
+                text = said.get("answer", "yes").capitalize()
+                sure = 0.6 if "Will answer tomorrow" in str(asked) else 0.05
+                tops = [{"token": text, "logprob": -sure}]
+                tops += [{"token": "No" if text == "Yes" else "Yes", "logprob": -1 / sure}]
+                choice["logprobs"] = {"content": [{**tops[0], "top_logprobs": tops}]}
+            choice["message"] = {"role": "assistant", "content": text}
+            answer = {"id": "c1", "object": "chat.completion", "created": 1, "choices": [choice]}
+            answer |= {
+                "model": asked["model"],
+                "usage": {"prompt_tokens": 9, "completion_tokens": 9},
+            }
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def models() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Models)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def environment(folder: Path, url: str) -> dict[str, str]:
+    """A user's shell: judge on the PATH, its own cache, packages installed into the folder."""
+    return os.environ | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(folder),
+        "JUDGE_CACHE_DIR": str(folder / "cache"),
+        "OPENAI_BASE_URL": f"{url}/v1",
+        "VLLM_BASE_URL": f"{url}/v1",
+        "ANTHROPIC_BASE_URL": url,
+        "SHOUT_URL": f"{url}/shout",
+        "OPENAI_API_KEY": "none",
+        "PYTHONPATH": str(folder / "site"),
+        "PYTHONWARNINGS": "ignore",
+    }
+
+
+def shell(command: str, folder: Path, url: str) -> str:
+    """What a person sees on the terminal.
+
+    Raises:
+        AssertionError: the command ends with another exit code than 0.
+    """
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", command],
+        cwd=folder,
+        env=environment(folder, url),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    told = VARYING.sub("", done.stdout)
+    return "".join(line.rstrip() + "\n" for line in told.splitlines())
+
+
+def install(folder: Path) -> None:
+    """What `pip install .` leaves behind of the folder's package, without pip and a network."""
+    about = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
+    name, version = about["project"]["name"], about["project"]["version"]
+    info = folder / "site" / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    points = about["project"]["entry-points"].items()
+    lines = [
+        f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in of.items()) for group, of in points
+    ]
+    (info / "entry_points.txt").write_text("".join(lines))
+    for module in about["tool"]["setuptools"]["py-modules"]:
+        shutil.copy(folder / f"{module}.py", folder / "site")
+
+
+def recipes() -> dict[str, str]:
+    parts = re.split(r"^(?=## )", PAGE.read_text("utf-8"), flags=re.M)[1:]
+    return {part.splitlines()[0].removeprefix("## "): part for part in parts}
+
+
+def cooked(recipe: str, folder: Path, url: str) -> str:
+    """The recipe, with what its commands print now."""
+    shutil.copytree(ROOT / "docs" / "examples", folder, dirs_exist_ok=True)
+    for file in (ROOT / "fixtures").glob("*.jsonl"):
+        shutil.copy(file, folder)
+    printed = ""
+
+    def block(found: re.Match[str]) -> str:
+        nonlocal printed
+        language, text = found.groups()
+        first, _, rest = text.partition("\n")
+        if language == "text":
+            return f"```text\n{printed}```"
+        if language == "bash":
+            if "pip install -q .\n" in text:
+                install(folder)
+            printed = shell(re.sub("^pip install .*", "", text, flags=re.M), folder, url)
+        elif first.startswith("# "):
+            file = folder / first.removeprefix("# ")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(rest, "utf-8")
+        return found[0]
+
+    return BLOCK.sub(block, recipe)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with models() as address:
+        yield address
+
+
+@pytest.mark.parametrize("title", recipes())
+def test_recipe(title: str, tmp_path: Path, url: str) -> None:
+    recipe = recipes()[title]
+    assert cooked(recipe, tmp_path, url) == recipe
+
+
+def test_the_actions_gate_the_data(tmp_path: Path, url: str) -> None:
+    cooked(recipes()["A question in a file"], tmp_path, url)
+    cooked(recipes()["GitHub Actions"], tmp_path, url)
+    (tmp_path / "judged.jsonl").unlink()
+    flow = yaml.safe_load((tmp_path / ".github/workflows/data.yml").read_text("utf-8"))
+    steps = [step["run"] for step in flow["jobs"]["judge"]["steps"] if "run" in step]
+    assert steps[0].startswith("pip install")
+    with pytest.raises(AssertionError, match="mail-2"):
+        shell(steps[1], tmp_path, url)
+    assert "wrote judged.html" in shell(steps[2], tmp_path, url)
+    summary = shell(f"export GITHUB_STEP_SUMMARY=told.md; {steps[3]}; cat told.md", tmp_path, url)
+    assert "scolds the reader" in summary
+
+
+def test_the_first_run_of_the_readme(tmp_path: Path, url: str) -> None:
+    text = (ROOT / "README.md").read_text("utf-8").split("## In a minute", 1)[1]
+    commands, printed = re.findall(r"^```(?:bash)?\n(.*?)^```$", text, re.M | re.S)[:2]
+    for folder in ("docs", "fixtures"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    assert shell(commands.splitlines()[1], tmp_path, url) == printed
+
+
+def main() -> None:
+    text = PAGE.read_text("utf-8")
+    with models() as address:
+        for recipe in recipes().values():
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    text = text.replace(recipe, cooked(recipe, Path(folder), address))
+                except AssertionError as error:
+                    sys.stderr.write(f"{recipe.splitlines()[0]}: {error}\n")
+    PAGE.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
