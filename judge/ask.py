@@ -1,13 +1,14 @@
 """A rubric in short: a name, a question, and which of its answers pass.
 
-`Ask` holds what a user writes; `long_form` is the whole rubric as plain data, with a question for
-each method. Every key is held against those before it, so that all mistakes are told at once.
+`Ask` and `AskTogether` hold what a user writes; a long form is a whole rubric as plain data, with a
+question for each method. Every key is held against those before it, so that all mistakes are told
+at once.
 """
 
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -25,8 +26,11 @@ from judge.questions import (
 from judge.subject import Kind
 from judge.templates import fault
 
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Length = Annotated[int, Field(ge=16, le=32000)]
 
-class Ask(Section):
+
+class Asked(Section):
     """A question with its answers.
 
     Without `answers` it is answered yes or no, and yes passes. Answers are labels, of which `pass`
@@ -35,19 +39,11 @@ class Ask(Section):
     of one; both pass unless `pass` names one.
     """
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-    title: Text | None = None
-    source: Text = "the user's own"
-    kinds: tuple[Kind, ...] | None = None
     needs: tuple[str, ...] = ()
-    fields: tuple[Text, ...] = ()
     question: str
     compare: tuple[Text, Text] | None = None
     answers: Annotated[tuple[Text, ...], Field(max_length=MOST_ANSWERS)] = ()
     passes: Annotated[str | tuple[str, ...] | None, Field(alias="pass")] = None
-    evidence: Evidence | None = None
-    max_tokens: Annotated[int, Field(ge=16, le=32000)] = 1024
-    examples: tuple[Example, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -111,55 +107,35 @@ class Ask(Section):
                     raise ValueError(f"{one!r} is none of the answers {', '.join(answers)}")
         return passes
 
-    @field_validator("evidence")
-    @classmethod
-    def _shown(cls, evidence: Evidence | None, info: ValidationInfo) -> Evidence | None:
-        fields = info.data.get("fields", ())
-        if evidence and fields and evidence.field not in fields:
-            raise ValueError(f"{evidence.field!r} is not among the fields")
-        return evidence
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Its answers, where they are others than yes and no."""
+        return self.compare or self.answers
 
-    # ------------------------------------------------------------ the whole rubric
-
-    def long_form(self) -> dict[str, Any]:
-        """The rubric as plain data."""
-        own = self.compare or self.answers
-        fields = tuple(dict.fromkeys((*self.fields, *(self.compare or ()))))
-        choices: list[dict[str, Any]] = [
-            {"question": self._choice(own), "words": _words(own, self.compare)}
-        ]
+    def methods(self, structured: str, max_tokens: int) -> dict[str, Any]:
+        """What makes a rubric's answers, verdict and methods of it, as plain data."""
+        own, words = self.own, _words(self.own, self.compare)
+        choices: list[dict[str, Any]] = [{"question": self._choice(own), "words": words}]
         if self.compare:
             choices.append({**choices[0], "swapped": True})
         step = {"question": f"{self.question} Answer Yes or No.", "yes": "yes", "no": "no"}
-        structured = f"{self.question}\n\n{self._told(own)}"
         return {
-            **({"kinds": self.kinds} if self.kinds else {}),
-            "name": self.name,
-            "title": self.title or self.question,
-            "source": self.source,
-            "needs": self.needs,
-            "fields": fields,
-            "order": self.compare,
             "reply": "OwnAnswer" if own else "YesNo",
             "answers": own,
             "verdict": {"pass": self.passes or self.compare or YES_NO[0]},
-            "evidence": self.evidence,
             "methods": {
-                "structured": {"question": structured, "max_tokens": self.max_tokens},
+                "structured": {"question": structured, "max_tokens": max_tokens},
                 "logprobs": {"choices": choices} if own else {"steps": [step]},
             },
-            "examples": self.examples,
         }
 
-    def _told(self, own: Sequence[str]) -> str:
+    def told(self) -> str:
         """How the question is answered by a typed reply."""
         if self.compare:
-            last = "answer 1 or 2, for the better one"
-        elif scale_of(own):
-            last = f"answer with one of the scores {', '.join(own)}"
-        else:
-            last = f"answer {_one_of(own or YES_NO)}"
-        return f"Quote the words that decide it exactly, or null; give a short reason; {last}."
+            return "answer 1 or 2, for the better one"
+        if scale_of(self.answers):
+            return f"answer with one of the scores {', '.join(self.answers)}"
+        return f"answer {_one_of(self.answers or YES_NO)}"
 
     def _choice(self, own: Sequence[str]) -> str:
         """The question whose first token is the answer's word."""
@@ -170,6 +146,95 @@ class Ask(Section):
             return f"{self.question} Answer with one of the numbers {', '.join(own)}."
         listed = "\n".join(f"{w.upper()}. {one}" for w, one in zip(words, own, strict=True))
         return f"{self.question}\n{listed}\nAnswer with the letter."
+
+
+class Ask(Asked):
+    """A file of one question."""
+
+    name: Name
+    title: Text | None = None
+    source: Text = "the user's own"
+    kinds: tuple[Kind, ...] | None = None
+    fields: tuple[Text, ...] = ()
+    evidence: Evidence | None = None
+    max_tokens: Length = 1024
+    examples: tuple[Example, ...] = ()
+
+    @field_validator("evidence")
+    @classmethod
+    def _shown(cls, evidence: Evidence | None, info: ValidationInfo) -> Evidence | None:
+        fields = info.data.get("fields", ())
+        if evidence and fields and evidence.field not in fields:
+            raise ValueError(f"{evidence.field!r} is not among the fields")
+        return evidence
+
+    def long_form(self) -> dict[str, Any]:
+        """The rubric as plain data."""
+        structured = f"{self.question}\n\nQuote the words that decide it exactly, or null; "
+        structured += f"give a short reason; {self.told()}."
+        return {
+            **_common(self),
+            "name": self.name,
+            "title": self.title or self.question,
+            "needs": self.needs,
+            "fields": tuple(dict.fromkeys((*self.fields, *(self.compare or ())))),
+            "order": self.compare,
+            "evidence": self.evidence,
+            "examples": self.examples,
+            **self.methods(structured, self.max_tokens),
+        }
+
+
+class AskTogether(Section):
+    """A file of several questions, by name, that are put in one reply; each is a check."""
+
+    name: Name
+    source: Text = "the user's own"
+    kinds: tuple[Kind, ...] | None = None
+    fields: tuple[Text, ...] = ()
+    questions: Annotated[Mapping[Name, Asked], Field(min_length=1, max_length=12)]
+    max_tokens: Length = 2048
+
+    @field_validator("questions", mode="before")
+    @classmethod
+    def _in_short(cls, given: Any) -> Any:
+        """A question may be its text alone."""
+        if not isinstance(given, Mapping):
+            return given
+        return {k: {"question": one} if isinstance(one, str) else one for k, one in given.items()}
+
+    @field_validator("questions")
+    @classmethod
+    def _one_order(cls, questions: Mapping[str, Asked]) -> Mapping[str, Asked]:
+        for name, one in questions.items():
+            if one.compare:
+                raise ValueError(f"{name}.compare: a comparison is asked in a file of its own")
+        return questions
+
+    def long_forms(self) -> list[dict[str, Any]]:
+        """A rubric for each question as plain data; all have the same structured question."""
+        listed = (f"{k}: {one.question} ({one.told()})" for k, one in self.questions.items())
+        structured = "\n\n".join(("Answer each of these questions by itself.", *listed))
+        structured += "\n\nFor each one quote the words that decide it exactly, or null; give a "
+        structured += "short reason; then the answer."
+        needs = tuple(dict.fromkeys(n for one in self.questions.values() for n in one.needs))
+        return [
+            {
+                **_common(self),
+                "name": f"{self.name}.{name}",
+                "title": one.question,
+                "needs": needs,
+                "fields": self.fields,
+                "together": {k: each.own or YES_NO for k, each in self.questions.items()},
+                **one.methods(structured, self.max_tokens),
+            }
+            for name, one in self.questions.items()
+        ]
+
+
+def _common(asked: Ask | AskTogether) -> dict[str, Any]:
+    kinds = {"kinds": asked.kinds} if asked.kinds else {}
+    return {"source": asked.source, **kinds}
 
 
 def _words(own: Sequence[str], compare: object) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What is wrong with parts of a reply, held against the record: quotes, names, numbers, text."""
+"""What is wrong with a reply, held against the record: quotes, names, numbers, new text."""
 
 from __future__ import annotations
 

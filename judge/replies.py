@@ -113,6 +113,10 @@ class Reply(BaseModel):
 class JudgingReply(Reply):
     """A reply that answers a judging rubric."""
 
+    def about(self, rubric: str) -> JudgingReply:
+        """The part that answers the rubric of this name."""
+        return self
+
     def answers(self) -> dict[int, Answer]:
         """Answer by value number, or under 0 for the whole record."""
         raise NotImplementedError
@@ -274,6 +278,28 @@ def one_answer(
     """The reply to one question with these answers; a number may come as one."""
     kind = Annotated[Literal[answers], BeforeValidator(_as_text)]  # type: ignore[valid-type]
     return create_model(name, __base__=_OneAnswer, __doc__=told, answer=(kind, ...))
+
+
+@lru_cache(maxsize=256)
+def answers_together(questions: tuple[tuple[str, tuple[str, ...]], ...]) -> type[JudgingReply]:
+    """The reply to several questions at once, given each one's name and answers."""
+    # The names are the user's; under an alias none can hide an attribute of the model.
+    parts: dict[str, Any] = {
+        f"part_{n}": (one_answer(answers), Field(alias=name))
+        for n, (name, answers) in enumerate(questions)
+    }
+    return create_model("Answers", __base__=_Together, **parts)
+
+
+class _Together(JudgingReply):
+    """Several questions about the record, each with what decides it."""
+
+    def about(self, rubric: str) -> JudgingReply:
+        wanted = rubric.partition(".")[2]
+        fields = type(self).model_fields.items()
+        part = next(name for name, one in fields if one.alias == wanted)
+        found: JudgingReply = getattr(self, part)
+        return found
 
 
 def _as_text(answer: object) -> object:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
-from judge.ask import Ask
+from judge.ask import Ask, Asked, AskTogether
 from judge.errors import UsageError, why_unread
 from judge.questions import (
     MOST_ANSWERS,
@@ -79,11 +79,13 @@ class Rubric(Section):
 
     A reply of OwnAnswer has the `answers` named here: labels, or numbers that rise, which are
     scores. Where these are the two fields of `order`, the rubric compares them in both orders.
+    `together` are the answers of all questions that one structured reply answers, by name: this one
+    is called `file.question`.
     Records with a label in `not_for_labels` are skipped. `order` names two fields whose order
     should not matter; shown in each other's place, the answers 1 and 2 change places too.
     """
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$")]
     title: Text
     source: Text
     kinds: tuple[Kind, ...] = ("story", "norm")
@@ -98,6 +100,9 @@ class Rubric(Section):
         tuple[Text, ...],
         Field(alias="answers", max_length=MOST_ANSWERS, exclude_if=lambda own: not own),
     ] = ()
+    together: Annotated[
+        Mapping[str, tuple[Text, ...]], Field(exclude_if=lambda together: not together)
+    ] = {}
     verdict: VerdictRule | None = None
     evidence: Evidence | None = None
     methods: Methods
@@ -183,7 +188,7 @@ class Rubric(Section):
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Rubric:
         """The rubric of a YAML file; raises UsageError as `load`."""
-        return load(Path(path))
+        return one_of(load(Path(path)), str(path))
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -209,6 +214,16 @@ class Rubric(Section):
     def words(self) -> tuple[str, ...]:
         """What a reply may say: the answers, or 1 and 2 for the fields in the order shown."""
         return ("1", "2") if self.comparing else self.answers
+
+    @property
+    def file(self) -> str:
+        """What the structured method asks about: the rubric, or those that are asked together."""
+        return self.name.partition(".")[0]
+
+    @property
+    def paid_elsewhere(self) -> bool:
+        """Whether another question of the same reply stands for what the reply took."""
+        return bool(self.together) and self.name.partition(".")[2] != next(iter(self.together))
 
     @property
     def graded(self) -> bool:
@@ -262,8 +277,8 @@ def system_text() -> str:
     return (resources.files("judge.rubrics") / "_system.txt").read_text("utf-8").strip()
 
 
-def load(path: Path) -> Rubric:
-    """Read one rubric file.
+def load(path: Path) -> list[Rubric]:
+    """The rubrics of a file: one, or as many as it has questions.
 
     Raises UsageError for an unreadable file, bad YAML, an unknown or wrong key; with file, line and
     key.
@@ -272,22 +287,38 @@ def load(path: Path) -> Rubric:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
-    return parse(text, str(path))
+    return parse_all(text, str(path))
 
 
 _KEYS = ("pass", "answers", *(n for p in Section.__subclasses__() for n in p.model_fields))
 
 
 def parse(text: str, name: str) -> Rubric:
-    """Read a rubric from YAML text; `name` stands for the file in messages. See `load`."""
+    """Read one rubric from YAML text; `name` stands for the file in messages. See `load`."""
+    return one_of(parse_all(text, name), name)
+
+
+def one_of(rubrics: Sequence[Rubric], name: str) -> Rubric:
+    """The one rubric of a file; raises UsageError where it has several."""
+    if len(rubrics) > 1:
+        raise UsageError(f"{name}: it has several questions; one is wanted here")
+    return rubrics[0]
+
+
+def parse_all(text: str, name: str) -> list[Rubric]:
+    """Read the rubrics of YAML text; `name` stands for the file in messages. See `load`."""
     source = read_mapping(text, name)
+    if "questions" in source.data:
+        keys = (*AskTogether.model_fields, *Asked.model_fields, "pass")
+        several = source.validated(AskTogether, keys).long_forms()
+        return [Rubric.model_validate(one) for one in several]
     if "methods" not in source.data and "verdict" not in source.data:
-        ask = source.validated(Ask, (*Ask.model_fields, "pass"))
-        return Rubric.model_validate(ask.long_form())
+        ask = source.validated(Ask, (*Ask.model_fields, "questions", "pass"))
+        return [Rubric.model_validate(ask.long_form())]
     rubric = source.validated(Rubric, _KEYS)
     if problems := list(_template_faults(rubric)):
         raise source.refused(problems)
-    return rubric
+    return [rubric]
 
 
 _FLAGS = {"question": "--ask", "fields": "--on", "answers": "--answers", "pass": "--pass"}
@@ -398,9 +429,9 @@ def _named(source: str) -> list[Rubric]:
         files = sorted([*path.glob("*.yaml"), *path.glob("*.yml")])
         if not files:
             raise UsageError(f"{source}: no .yaml file in this folder")
-        return [load(file) for file in files]
+        return [rubric for file in files for rubric in load(file)]
     if path.exists():
-        return [load(path)]
+        return load(path)
     if source not in builtin():
         names = ", ".join(builtin())
         raise UsageError(f"{source}: neither a file, a folder nor a built-in rubric ({names})")

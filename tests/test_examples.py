@@ -73,6 +73,27 @@ def test_the_guides_labels_scores_and_comparison(rubric: str, found: dict[str, A
     assert told == found
 
 
+def test_several_questions_are_asked_in_one_reply_each_a_check() -> None:
+    folder = EXAMPLES / "questions"
+    text = (folder / "mail.yaml").read_text("utf-8")
+    assert text in (EXAMPLES.parent / "guide.md").read_text("utf-8")
+    words = ("--rubric", "mail.yaml", "-m", "scripted:judge.yaml", "--no-cache", "--votes", "3")
+    command = [sys.executable, "-m", "judge", "validate", "mails.jsonl", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    told = {}
+    for line in map(json.loads, done.stdout.splitlines()):
+        assert line["judge"]["usage"]["replies"] == 3
+        told[line["id"]] = [
+            (c["check"], c["verdict"], c.get("score"), len(c["votes"]))
+            for c in line["judge"]["checks"]
+        ]
+    kind = [("mail.polite", "pass", None, 3), ("mail.clear", "fail", 2, 3)]
+    rude = [("mail.polite", "fail", None, 3), ("mail.clear", "pass", 5, 3)]
+    assert told == {"thanks": kind, "late": rude, "order": kind}
+    assert "9 calls" in done.stderr
+    assert "mail.clear: mean score 3.00" in done.stderr
+
+
 def test_a_workflow_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("")
     for name, told in (("empty.py:workflow", "is called 'workflow'"), ("no.py:x", "be read")):

@@ -225,5 +225,13 @@ def _subject(item: LabelledItem, rubric: Rubric) -> Subject | str:
             return made.message if isinstance(made, Problem) else Subject.of(made)
     label = item.fields.get("label")
     texts = {name: text for name in TEXT_FIELDS if isinstance(text := item.fields.get(name), str)}
+    if not set(rubric.fields) <= texts.keys() or not rubric.fields:
+        texts = _own_texts(item) | texts
     known = label if isinstance(label, str) else None
     return Subject.of_texts(item.record, rubric.kinds[0], texts, known)
+
+
+def _own_texts(item: LabelledItem) -> dict[str, str]:
+    """Every text of a record that is of no known kind, for a rubric on fields of its own."""
+    made = build(Item(item.source, item.line, {"id": item.record, **item.fields}), "record")
+    return {} if isinstance(made, Problem) else made.other_texts()

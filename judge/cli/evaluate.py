@@ -93,8 +93,8 @@ def command(
     from judge.evaluation.tables import tables_of
     from judge.run.job import Job
 
-    benchmark = load_benchmark(name)
     opt.refuse_both(resume, overwrite)
+    benchmark = load_benchmark(name, sources or ())
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
     refuse_folder("--tables", tables, overwrite or resume)

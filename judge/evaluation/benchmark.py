@@ -109,6 +109,7 @@ class Benchmark:
       condition, if left out
     - `grade`: scores an answer that takes judges; without judges its score is None
     - `temperature`: the paper's sampling temperature, unless the user says otherwise
+    - `of_sources`: the benchmark as the sources have it, where they decide on its conditions
     """
 
     name: str
@@ -122,6 +123,7 @@ class Benchmark:
     tables: Callable[[Sequence[Result]], list[Table]] | None = None
     grade: Callable[[Result, Grader], Awaitable[Result]] | None = None
     temperature: float | None = None
+    of_sources: Callable[[Sequence[str]], Benchmark] | None = None
 
 
 def benchmark_names() -> tuple[str, ...]:
@@ -129,17 +131,17 @@ def benchmark_names() -> tuple[str, ...]:
     return plugins.names(BENCHMARKS)
 
 
-def load_benchmark(name: str) -> Benchmark:
-    """The benchmark with this name.
+def load_benchmark(name: str, sources: Sequence[str] = ()) -> Benchmark:
+    """The benchmark with this name, for these sources.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or a source that cannot be used.
     """
     found: Benchmark | None = plugins.load(BENCHMARKS, name)
     if found is None:
         told = ", ".join(benchmark_names())
         raise UsageError(f"no benchmark is called {name!r}; there are {told}")
-    return found
+    return found.of_sources(sources) if sources and found.of_sources else found
 
 
 def choices_of(

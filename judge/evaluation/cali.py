@@ -6,28 +6,33 @@ Huang & Yang, "Culturally Aware Natural Language Inference", sections 3.6 and 5.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from random import Random
 from typing import Any
 
+from judge.errors import UsageError
 from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result, exact
-from judge.evaluation.rows import Row, asked, each_row
-from judge.evaluation.tables import Cell, Sample, Table, class_scores, results_table
-from judge.records import RESERVED, Item
+from judge.evaluation.normad import country_name
+from judge.evaluation.rows import Row as Line
+from judge.evaluation.rows import asked, each_row
+from judge.evaluation.tables import Cell, Row, Sample, Table, class_scores, results_table
+from judge.records import RESERVED, Item, read
 from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of
 from judge.stats.intervals import Estimate
 from judge.stats.votes import Threshold, majority
 
-GROUPS = ("us", "in")
-"""The two groups that rated; ratings and culture indicators go by these names."""
+Groups = tuple[str, str]
+"""The two groups that rated: their columns are `GROUP_ratings`, their countries are indicated."""
 
-LABEL_SETS = ("all", *GROUPS)
-"""The sets of labels of table 2: both groups' ratings together, and each group's own."""
+GROUPS: Groups = ("us", "in")
+"""Those of the paper."""
+
+RATINGS = "_ratings"
 
 STRONG = Threshold(Fraction(3, 4))
 """Section 3.6: pairs are kept where in one group at least this share gave the same label."""
@@ -39,9 +44,10 @@ FIRST, SECOND, EQUAL = "hypothesis 1", "hypothesis 2", "same"
 """Answers of the choice of plausible alternatives, numbered as the hypotheses are in the file."""
 
 CLASSES = {"entailment": (ENTAIL, NOT_ENTAIL), "alternatives": (FIRST, SECOND, EQUAL)}
-CONDITIONS = tuple(f"{task}{more}" for task in CLASSES for more in ("", "+us", "+in"))
-
 _COUNTRIES = {"us": "the United States", "in": "India"}
+DIVERGE = "diverge"
+"""What section 3.6 calls a pair without a majority."""
+
 _RANK = {"contradiction": 0, "neutral": 1, "entailment": 2}
 _SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", "5": "entailment"}
 
@@ -50,23 +56,24 @@ _SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", 
 
 @dataclass(frozen=True)
 class Pair:
-    """One line; `ratings` are labels by group."""
+    """One line; `ratings` are labels by group, of two groups."""
 
-    row: Row
+    row: Line
     premise: str
     hypothesis: str
     ratings: Mapping[str, Sequence[str]]
 
     @cached_property
     def labels(self) -> dict[str, str | None]:
-        """The majority label of each of LABEL_SETS, None where the ratings diverge (3.6)."""
-        pooled = [label for group in GROUPS for label in self.ratings[group]]
-        return {"all": majority(pooled), **{g: majority(self.ratings[g]) for g in GROUPS}}
+        """The majority label of `all` and of each group, None where the ratings diverge (3.6)."""
+        pooled = [label for labels in self.ratings.values() for label in labels]
+        own = {group: majority(labels) for group, labels in self.ratings.items()}
+        return {"all": majority(pooled), **own}
 
     @property
     def kept(self) -> bool:
         """Whether the paper keeps the pair: one group at least agrees strongly (3.6)."""
-        return any(majority(self.ratings[group], STRONG) is not None for group in GROUPS)
+        return any(majority(labels, STRONG) is not None for labels in self.ratings.values())
 
 
 def label_of(rating: object, column: str) -> str:
@@ -84,34 +91,54 @@ def label_of(rating: object, column: str) -> str:
     return one_of(rating, ENTAILMENT, column)
 
 
-def _pair(row: Row) -> Pair:
+def groups_of(sources: Sequence[str]) -> Groups:
+    """The two groups whose ratings the first source's first record has; those of the paper where it
+    has not two, or is standard input.
+
+    Raises:
+        UsageError: it has ratings of more groups than two.
+    """
+    if not sources or sources[0] == "-":
+        return GROUPS
+    head = next((item.fields for item in read(sources[0]) if item.fields is not None), {})
+    names = [key.strip().casefold() for key in head]
+    found = [name.removesuffix(RATINGS) for name in names if name.endswith(RATINGS)]
+    if len(found) > 2:
+        told = ", ".join(name + RATINGS for name in found)
+        raise UsageError(f"{sources[0]}: ratings of {len(found)} groups ({told}): leave two in")
+    return (found[0], found[1]) if len(found) == 2 else GROUPS
+
+
+def _pair(row: Line, groups: Groups) -> Pair:
     folded = {key.strip().casefold(): content for key, content in row.fields.items()}
+    columns = {group: group + RATINGS for group in groups}
     ratings = {}
-    for group in GROUPS:
-        column = f"{group}_ratings"
+    for group, column in columns.items():
         if column not in folded:
             raise LabelError(f"field {column!r} is missing", column)
         ratings[group] = [label_of(one, column) for one in listed(folded[column], column)]
     if not any(ratings.values()):
-        raise LabelError("fields 'us_ratings' and 'in_ratings' are both empty", "us_ratings")
+        first, second = columns.values()
+        raise LabelError(f"fields {first!r} and {second!r} are both empty", first)
     return Pair(row, text_of(folded, "premise"), text_of(folded, "hypothesis"), ratings)
 
 
 # ------------------------------------------------------------ items
 
 
-def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+def items(sources: Sequence[str], choices: Choices, *, groups: Groups) -> Iterator[Item]:
     """One item a question: a pair's own in `entailment`, in `alternatives` of every two pairs.
 
     An item's `row` is its premise, because items about one premise are drawn together; `country`
     whose culture is indicated, or None; `kept` whether the paper keeps the pair; `gold` the one of
-    `gold_all`, `gold_us`, `gold_in` (None where raters diverge) that the indicator names.
+    `gold_all` and each group's, `gold_us` (None where raters diverge), that the indicator names.
+    `labels` are a pair's majority labels, of all and by group.
 
     Raises:
         UsageError: a source that cannot be read.
     """
     earlier: dict[str, list[Pair]] = defaultdict(list)
-    for pair in each_row(sources, lambda row: [_pair(row)]):
+    for pair in each_row(sources, lambda row: [_pair(row, groups)]):
         if isinstance(pair, Item):
             yield pair
             continue
@@ -140,13 +167,14 @@ def _entailment(pair: Pair) -> dict[str, Any]:
         f"gold_{name}": label and (ENTAIL if label == "entailment" else NOT_ENTAIL)
         for name, label in pair.labels.items()
     }
-    return {"hypothesis": pair.hypothesis, **golds, "kept": pair.kept}
+    told = {"labels": pair.labels, "kept": pair.kept}
+    return {"hypothesis": pair.hypothesis, **golds, **told}
 
 
 def _alternatives(one: Pair, other: Pair, seed: int) -> dict[str, Any]:
     """Two hypotheses of a premise, the order in which they are shown drawn by the seed."""
     golds: dict[str, str | None] = {}
-    for name in LABEL_SETS:
+    for name in one.labels:
         label, beside = one.labels[name], other.labels[name]
         gold = None
         if label is not None and beside is not None:
@@ -163,7 +191,8 @@ def _alternatives(one: Pair, other: Pair, seed: int) -> dict[str, Any]:
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:
     """Ask the question of an item's condition; a culture indicator names the item's country."""
-    country = _COUNTRIES[fields["country"]] if fields["country"] else ""
+    group = fields["country"]
+    country = _COUNTRIES.get(group) or country_name(group) if group else ""
     texts = {"premise": fields["premise"], "country": country}
     if fields["condition"].startswith("entailment"):
         texts["hypothesis"] = fields["hypothesis"]
@@ -190,11 +219,10 @@ def score(fields: Fields, answer: Any) -> float | None:
 
 # ------------------------------------------------------------ tables
 
-_HEADS = {"all": "All", "us": "US", "in": "IN"}
 _MEASURES = {"entailment": "F1", "alternatives": "accuracy"}
 _MEASURED = (
     "Entailment: macro F1 of entail and not entail. Alternatives: accuracy. Labels are majorities "
-    "over all ratings, those of the US, those of India."
+    "over all ratings, and over those of each group."
 )
 _PAPERS_PAIRS = (
     "Of pairs on which one group at least agrees by 75 %, and both have a majority (3.6). All: "
@@ -202,46 +230,91 @@ _PAPERS_PAIRS = (
 )
 
 
-def tables(results: Sequence[Result]) -> list[Table]:
-    """Table 2, on the paper's pairs."""
+_MATRIX_NOTE = (
+    "Pairs that the paper keeps, by the majority label of either group; diverge: it has none "
+    "(figure 3 leaves those out)."
+)
+
+
+def conditions_of(groups: Groups) -> tuple[str, ...]:
+    """Each task without and with the culture indicator of either group."""
+    return tuple(f"{task}{more}" for task in CLASSES for more in ("", *(f"+{g}" for g in groups)))
+
+
+def tables(results: Sequence[Result], *, groups: Groups) -> list[Table]:
+    """Table 2, on the paper's pairs, and the matrix of the groups' labels (figure 3)."""
     title = "Entailment and plausible alternatives against three sets of labels (CALI, table 2)"
-    by = {"condition": ("condition", CONDITIONS)}
-    return [results_table("cali-labels", title, results, by, _cells, (_MEASURED, _PAPERS_PAIRS))]
+    by = {"condition": ("condition", conditions_of(groups))}
+    cells = partial(_cells, groups=groups)
+    return [
+        results_table("cali-labels", title, results, by, cells, (_MEASURED, _PAPERS_PAIRS)),
+        _matrix(results, groups),
+    ]
 
 
-def _cells(here: Sequence[Result]) -> dict[str, Cell]:
+def _matrix(results: Sequence[Result], groups: Groups) -> Table:
+    """How many pairs have which label in one group and in the other."""
+    first, second = groups
+    labels = {one.fields["pair"]: one.fields for one in results if "labels" in one.fields}
+    kept = [fields["labels"] for fields in labels.values() if fields["kept"]]
+    counts = Counter((own[first] or DIVERGE, own[second] or DIVERGE) for own in kept)
+    names = (*_RANK, DIVERGE)
+    rows = [
+        Row((name,), {f"{_head(second)}: {other}": counts[name, other] for other in names})
+        for name in names
+    ]
+    title = f"Labels of {_head(first)} (rows) and {_head(second)} (columns), pairs (CALI, figure 3)"
+    return Table("cali-matrix", title, (_head(first),), rows if kept else (), (_MATRIX_NOTE,))
+
+
+def _head(group: str) -> str:
+    """`US` for `us`, `South Korea` for `south_korea`."""
+    return group.upper() if len(group) <= 3 and group != "all" else country_name(group)
+
+
+def _cells(here: Sequence[Result], *, groups: Groups) -> dict[str, Cell]:
     sample, measure = Sample(here), _MEASURES[here[0].condition.partition("+")[0]]
     cells: dict[str, Cell] = {**sample.counts(), "premises": sample.rows(), "measure": measure}
-    return cells | {head: _measured(here, labels, measure) for labels, head in _HEADS.items()}
+    return cells | {
+        _head(labels): _measured(here, labels, measure, groups) for labels in ("all", *groups)
+    }
 
 
-def _gold(result: Result, labels: str) -> str | None:
+def _gold(result: Result, labels: str, groups: Groups) -> str | None:
     """The gold of these labels; None for what section 3.6 leaves out, and without a majority."""
-    golds: dict[str, str | None] = {name: result.fields[f"gold_{name}"] for name in LABEL_SETS}
-    if not result.fields["kept"] or any(golds[group] is None for group in GROUPS):
+    fields = result.fields
+    if not fields["kept"] or any(fields[f"gold_{group}"] is None for group in groups):
         return None
-    return golds[labels]
+    gold: str | None = fields[f"gold_{labels}"]
+    return gold
 
 
-def _measured(results: Sequence[Result], labels: str, measure: str) -> Cell:
+def _measured(results: Sequence[Result], labels: str, measure: str, groups: Groups) -> Cell:
     """The task's measure over the results that have a gold of these labels, out of all."""
     held = [
         replace(result, fields={**result.fields, "gold": gold}, score=float(result.answer == gold))
         for result in results
-        if (gold := _gold(result, labels)) is not None
+        if (gold := _gold(result, labels, groups)) is not None
     ]
     cell = class_scores(held)[measure]
     return replace(cell, of=len(results)) if isinstance(cell, Estimate) else None
 
 
-benchmark = Benchmark(
-    name="cali",
-    title="Culturally aware inference: the United States and India",
-    source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
-    conditions=CONDITIONS,
-    tasks=("cali_entailment", "cali_alternatives"),
-    items=items,
-    ask=ask,
-    score=score,
-    tables=tables,
-)
+def of_groups(groups: Groups) -> Benchmark:
+    """The benchmark for pairs that these groups rated."""
+    first, second = (_COUNTRIES.get(group) or country_name(group) for group in groups)
+    return Benchmark(
+        name="cali",
+        title=f"Culturally aware inference: {first} and {second}",
+        source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
+        conditions=conditions_of(groups),
+        tasks=("cali_entailment", "cali_alternatives"),
+        items=partial(items, groups=groups),
+        ask=ask,
+        score=score,
+        tables=partial(tables, groups=groups),
+        of_sources=lambda sources: of_groups(groups_of(sources)),
+    )
+
+
+benchmark = of_groups(GROUPS)

@@ -12,7 +12,14 @@ from judge.evidence import locate
 from judge.judging.client import Client
 from judge.judging.logprobs import TOP_TOKENS, Chances, Reader, mean_of, word_chances
 from judge.prompts import DEFENDED, Framing, messages
-from judge.replies import JUDGING_REPLIES, About, Answer, JudgingReply, one_answer
+from judge.replies import (
+    JUDGING_REPLIES,
+    About,
+    Answer,
+    JudgingReply,
+    answers_together,
+    one_answer,
+)
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
@@ -117,6 +124,7 @@ class Judge:
 
     def _call(self, subject: Subject, vote: int, round: int, drawn: Sampling) -> Call:
         """The call without its question."""
+        name = self.rubric.name if self.probabilistic else self.rubric.file
         return Call(
             messages=(),
             temperature=0.0 if self.probabilistic else drawn.temperature,
@@ -124,7 +132,7 @@ class Judge:
             max_tokens=self.rubric.methods.structured.max_tokens,
             vote=vote,
             role=self.role,
-            origin=Origin(self.rubric.name, subject.id, round, vote, subject.as_mapping),
+            origin=Origin(name, subject.id, round, vote, subject.as_mapping),
         )
 
     def _question(
@@ -163,12 +171,14 @@ class Judge:
         )
         ask = replace(call, messages=self._question(subject, numbers, swapped=swapped))
         model = one_answer(rubric.words) if rubric.own else JUDGING_REPLIES[rubric.reply]
+        if rubric.together:
+            model = answers_together(tuple(rubric.together.items()))
         result = await self.client.ask(ask, model.sized(len(numbers)), record)
         if not isinstance(result.reply, JudgingReply):
             reason = f"{result.trouble}: {result.detail}"
             return _lost(subject, asked, Verdict.UNREADABLE, reason, result.usage)
         passing = rubric.passing(subject.label)
-        answers = result.reply.answers()
+        answers = result.reply.about(rubric.name).answers()
         if rubric.comparing:
             names = rubric.answers[::-1] if swapped else rubric.answers
             said = dict(zip(rubric.words, names, strict=True))
@@ -181,7 +191,8 @@ class Judge:
         found = [_findings(subject.about(n), answers[n], passing) for n in asked]
         score = float(answers[0].answer) if rubric.scale else None
         evidence_found = tuple(one for findings in found for one in findings)
-        return Part(evidence_found, result.usage, score=score)
+        usage = Usage() if rubric.paid_elsewhere else result.usage
+        return Part(evidence_found, usage, score=score)
 
     # ------------------------------------------------------------ log-probabilities
 

@@ -61,8 +61,9 @@ class Panel:
 
     @property
     def exhaustive(self) -> bool:
-        """Whether every vote is asked: also of scores, because each one counts in their mean."""
-        return self.all_votes or self.rubric.scale is not None
+        """Whether every vote is asked: also of scores, because each one counts in their mean, and
+        of questions that are asked together, because they share each reply."""
+        return self.all_votes or self.rubric.scale is not None or bool(self.rubric.together)
 
     @property
     def counted(self) -> tuple[str, ...]:

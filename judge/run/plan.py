@@ -211,8 +211,14 @@ class _StandIn(Client):
         self._count(call)
         quote = " ".join(record.texts.get("story", "").split()[:8])
         if issubclass(reply_model, JudgingReply):
-            answer = Answer(self._rehearsal.answers[call.origin.rubric], ((None, quote),))
-            return Asked(_Same.model_construct(answer=answer, numbers=record.numbers), Usage(1))
+            known = {
+                name: Answer(answer, ((None, quote),))
+                for name, answer in self._rehearsal.answers.items()
+            }
+            same = _Same.model_construct(
+                known=known, rubric=call.origin.rubric, numbers=record.numbers
+            )
+            return Asked(same, Usage(1))
         words = f"Other words, of round {call.vote}."
         fields: dict[str, Any] = {
             "insertions": [
@@ -254,13 +260,17 @@ class _StandIn(Client):
 
 
 class _Same(JudgingReply):
-    """One answer about every value, or about the record."""
+    """One answer to a rubric, about every value or about the record."""
 
-    answer: Any
+    known: Any
+    rubric: str
     numbers: tuple[int, ...]
 
+    def about(self, rubric: str) -> JudgingReply:
+        return self.model_copy(update={"rubric": rubric})
+
     def answers(self) -> dict[int, Answer]:
-        return dict.fromkeys(self.numbers or (0,), self.answer)
+        return dict.fromkeys(self.numbers or (0,), self.known[self.rubric])
 
 
 @dataclass(frozen=True, slots=True)

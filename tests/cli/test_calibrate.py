@@ -280,3 +280,54 @@ def test_a_model_that_goes_away_is_exit_code_4(typed: Typed, error: str) -> None
     judge = typed.script("gone.yaml", replies, method="logprobs")
     typed.write("labels.jsonl", seeming(10))
     assert typed.text(*RUN, "-m", judge) == (4, "", f"judge: scripted {error}\n")
+
+
+TONE = """
+name: tone
+question: How kind is the text, from 1 to 5?
+fields: [text]
+answers: [1, 2, 3, 4, 5]
+pass: ">= 4"
+"""
+
+
+def test_scores_of_a_rubric_of_ones_own_on_records_of_ones_own(typed: Typed) -> None:
+    """Labels 1 to 5 four times each; the judge is one off on every fifth, upwards from 1 to 4."""
+    (typed.folder / "tone.yaml").write_text(TONE)
+    gold = [1 + n % 5 for n in range(20)]
+    said = [g + 1 if n in (0, 6, 12, 18) else g for n, g in enumerate(gold)]
+    rows = [{"id": str(n), "text": f"Text {n}.", "labels": {"tone": g}} for n, g in enumerate(gold)]
+    typed.write("labels.jsonl", rows)
+    replies = [
+        {
+            "when": {"contains": f"Text {n}."},
+            "reply": {"quote": None, "reason": "", "answer": str(s)},
+        }
+        for n, s in enumerate(said)
+    ]
+    words = (
+        "calibrate",
+        "labels.jsonl",
+        "--rubric",
+        "tone.yaml",
+        "-q",
+        "-m",
+        typed.script("m.yaml", replies),
+    )
+    code, out, told = typed.text(*words, "-o", "out")
+    assert code == 0, told
+    assert "weighted κ" in out and "Spearman ρ" in out
+    (check,) = json.loads(typed.read("out/report.json"))["checks"]
+    found = check["judges"][0]["stands"]
+    # Four squared distances of 1, 0.2 on average; by chance the mean over all pairs is
+    # var + var + the squared difference of the means: 2 + 1.76 + 0.04, of 3.2 less 3.
+    spread = 2 + sum((s - 3.2) ** 2 for s in said) / 20 + 0.04
+    assert found["weighted_kappa"]["value"] == pytest.approx(1 - 0.2 / spread, abs=1e-6)
+    assert (
+        0.9 < found["spearman"]["low"] < found["spearman"]["value"] < found["spearman"]["high"] < 1
+    )
+    (judge,) = json.loads(typed.read("out/profile.json"))["judges"]
+    # 4 and 5 pass: 8 of 20. The one 3 that is called 4 is the one verdict that is wrong.
+    assert (judge["rates"]["passed"], judge["rates"]["passes"]) == (8, 8)
+    assert (judge["rates"]["failed"], judge["rates"]["fails"]) == (11, 12)
+    assert judge["measures"]["spearman"]["value"] == found["spearman"]["value"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,31 @@ def test_all_mistakes_of_a_question_are_told_at_once(typed: Typed) -> None:
         "bad.yaml:5: evidence: 'text' is not among the fields",
         "bad.yaml:7: max_tokens: Input should be greater than or equal to 16",
     ]
+
+
+def test_mistakes_of_several_questions_are_told_at_once_with_their_lines(typed: Typed) -> None:
+    typed.write("mails.jsonl", MAILS)
+    Path("bad.yaml").write_text(
+        "name: mail\nquestions:\n  polite: Is {{ it }} so?\n  tone:\n    question: Which?\n"
+        "    answers: [a, b]\n    pass: c\n    feilds: [x]\n  json: Is it JSON?\n"
+    )
+    code, _, told = typed.text("validate", "mails.jsonl", "--rubric", "bad.yaml", "-m", "openai:x")
+    assert code == 2
+    assert told.removeprefix("judge: ").splitlines() == [
+        "bad.yaml:3: questions.polite.question: unknown variable 'it'; known are label",
+        "bad.yaml:7: questions.tone.pass: 'c' is none of the answers a, b",
+        "bad.yaml:8: questions.tone.feilds: there is no such key; did you mean 'fields'?",
+    ]
+
+
+def test_a_plan_of_several_questions_counts_one_call(typed: Typed) -> None:
+    typed.write("mails.jsonl", MAILS)
+    Path("m.yaml").write_text("name: m\nquestions: {copy: Is it so?, json: Is it JSON?}\n")
+    model = ("-m", "scripted:judge.yaml")
+    Path("judge.yaml").write_text("replies: []")
+    code, told, _ = typed.text("plan", "mails.jsonl", "--rubric", "m.yaml", *model)
+    assert code == 0
+    assert re.search(r"^m \(final\) +1 +1$", told, re.MULTILINE), told
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
+from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
-from judge.stats.intervals import Estimate, lower_bound, wilson
+from judge.stats.intervals import Estimate, lower_bound, mean_of_sums, wilson
 
 Counted = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -44,3 +45,20 @@ def test_against_other_libraries(counted: tuple[int, int], level: float) -> None
 )
 def test_an_estimate_as_it_is_printed(estimate: Estimate, told: str) -> None:
     assert str(estimate) == told
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 7, 8, 20, 1000])
+def test_the_interval_of_a_mean_against_scipy(n: int) -> None:
+    numbers = [float(k * k % 7) for k in range(n)]
+    found = mean_of_sums(n, sum(numbers), sum(one * one for one in numbers), of=n + 1)
+    mean = sum(numbers) / n
+    deviation = (sum((one - mean) ** 2 for one in numbers) / (n - 1)) ** 0.5
+    low, high = student.interval(0.95, n - 1, loc=mean, scale=deviation / n**0.5)
+    assert found.value == pytest.approx(mean) and (found.n, found.of) == (n, n + 1)
+    assert (mean - low) * 0.9993 < mean - (found.low or 0.0) < (mean - low) * 1.0007
+    assert (found.high or 0.0) - mean == pytest.approx(high - mean, rel=7e-4)
+
+
+def test_a_mean_of_too_few_numbers() -> None:
+    assert mean_of_sums(0, 0.0, 0.0, of=3) == Estimate(None, of=3)
+    assert mean_of_sums(1, 2.0, 4.0, of=3) == Estimate(2.0, n=1, of=3)
