@@ -111,6 +111,17 @@ def test_the_step_summary_counts_and_quotes_and_renders_no_markup(judge: Typed) 
     assert "| It is rude. |" in text
 
 
+def test_a_repaired_record_is_told_from_one_that_came_so(judge: Typed) -> None:
+    edit = {"round": 1, "check": "relevance", "before": "a", "after": "b", "model": "m"}
+    repaired = record(original_verdict="fail", edits=[edit], original={"story": "a"})
+    judge.write("repaired.jsonl", [record(id="a"), repaired])
+    text = export(judge, "r.md", "repaired.jsonl").decode()
+    assert text.startswith("### judge: 1 of 2 records pass (50.0%) as they came in\n")
+    assert "\n2 of 2 records pass (100.0%) after repair.\n" in text
+    rows = list(csv.DictReader(io.StringIO(export(judge, "r.csv", "repaired.jsonl").decode())))
+    assert [row["original_verdict"] for row in rows] == ["", "fail"]
+
+
 def test_what_is_refused_and_which_lines_are_left_out(judge: Typed) -> None:
     judge.write("records.jsonl", [{"email": "Hi"}])
     (judge.folder / "mine.csv").write_text("mine")

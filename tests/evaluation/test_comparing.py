@@ -171,6 +171,15 @@ def test_records_and_checks(compared: Any) -> None:
     assert "check leakage: 2 of 4 pairs are left out: 1 abstain in A, 1 skipped in A" in found.notes
 
 
+def test_a_repaired_record_is_compared_as_it_came_and_as_it_was_written(compared: Any) -> None:
+    repaired = record("pass", id="x", judge={"original_verdict": "fail"})
+    found = compared([record("fail", id="x")], [repaired])
+    assert labels(found) == [("record",), ("record after repair",)]
+    assert values(row(found, "record")) == (0, 0, 0)
+    assert values(row(found, "record after repair")) == (0, 1, 1)
+    assert "Holm p" not in row(found, "record after repair"), "no test of its own"
+
+
 def test_records_are_known_by_id_else_by_content_before_edits(compared: Any) -> None:
     edited = record("pass", story="New.", judge={"original": {"story": "Old."}})
     plain = record("fail", story="Old.")
