@@ -19,7 +19,7 @@ NO_PROFILE = "none"
 
 
 class Errors(NamedTuple):
-    """How a check's verdicts err on records that were not edited.
+    """How a check's verdicts err on records as they came in.
 
     `labels` has, by `item_key`, whether a labelled item should pass.
     """

@@ -1,14 +1,14 @@
 """Pass rates by check, as the judge has them and corrected for its errors.
 
-What a profile knows about errors it knows of records as they came. Records that were edited were
-rewritten until the judge passed them, so they are left out here.
+What a profile knows about errors it knows of records as they came in. A repaired record was
+rewritten until the judge passed it, so its checks count as they were before.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -62,7 +62,7 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedRate:
-    """One check's pass rate over records that were not edited.
+    """One check's pass rate over records as they came in.
 
     `corrected` is Rogan and Gladen's estimate from the profile's error rates, or says why it is
     refused; `powered` the prediction-powered one from labels on these very records, None where
@@ -99,10 +99,9 @@ class Corrections:
     ) -> None:
         """Count one output line that a workflow with these errors brought, of a record with these
         columns."""
-        if judgement.get("edits"):
-            return
         subject: Subject | None = None
-        for check in {check["check"]: check for check in judgement.get("checks", ())}.values():
+        checks = _as_it_came(judgement.get("checks", ()))
+        for check in {check["check"]: check for check in checks}.values():
             errors = bound.errors.get((check["check"], check["by"]))
             if errors is None or check["verdict"] in (Verdict.SKIPPED, Verdict.ERROR):
                 continue
@@ -126,6 +125,16 @@ class Corrections:
         """One for each check, in the order of their names."""
         for name, tally in sorted(self._tallies.items()):
             yield tally.rate(name)
+
+
+def _as_it_came(checks: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The checks of the record as it came in: a rewrite makes one that was made before again."""
+    made: set[tuple[str, str]] = set()
+    for check in checks:
+        if (key := (check["check"], check["by"])) in made:
+            return
+        made.add(key)
+        yield check
 
 
 def _subject(text: bytes, bound: Bound, columns: Mapping[str, str]) -> Subject | None:

@@ -91,6 +91,19 @@ def test_a_judge_that_may_be_no_better_than_chance_is_not_corrected() -> None:
     assert told["corrected"]["value"] is None and told["corrected"]["reason"]
 
 
+def test_a_repaired_record_counts_as_it_came() -> None:
+    made, plain, repaired = bound("norm", "relevance"), Corrections(), Corrections()
+    relevance(plain, made, 8, 2)
+    relevance(repaired, made, 8, 0)
+    rewritten = [check("relevance", "pass"), check("relevance", "pass", by="final")]
+    for number in (8, 9):
+        came = check("relevance", "fail")
+        edited = {**norm(number), "story": "New."}
+        add(repaired, made, edited, came, *rewritten, original={"story": norm(number)["story"]})
+    assert only(repaired) == only(plain)
+    assert only(repaired).corrected.raw.n == 10
+
+
 # ---------------------------------------------------------------- by value
 
 
