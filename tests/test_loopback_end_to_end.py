@@ -265,7 +265,7 @@ def test_a_rewriter_and_a_check_have_their_own_model_and_temperature(
     with (tmp_path / "config" / "judge" / "judge.toml").open("a") as more:
         more.write('[models]\ninsertion = {model = "openai:other", temperature = 0.25}\n')
         more.write('consistency = "openai:third"\nincorporation = {temperature = 0.5}\n')
-    flags = ("--model-for", "insertion=groq:writer")
+    flags = ("--repair", "--model-for", "insertion=groq:writer")
     ran = judge(server.url, *flags, records=[STORY])
     assert ran.code == 0, ran.err
     assert [(c.model, c.body["temperature"]) for c in groq.asked] == [("writer", 0.25)]

@@ -41,7 +41,7 @@ def replies(settled: str) -> list[dict[str, Any]]:
 def judged(typed: Typed, row: dict[str, Any], *flags: str, settled: str = "neutral") -> Any:
     typed.write("n.jsonl", [row])
     model = typed.script("m.yaml", replies(settled))
-    done = typed("validate", "n.jsonl", "-m", model, "-q", "--no-cache", "--rounds", "0", *flags)
+    done = typed("validate", "n.jsonl", "-m", model, "-q", "--no-cache", *flags)
     (line,) = lines(done.stdout)
     found = {check["check"]: check["verdict"] for check in line["judge"]["checks"]}
     return line["judge"], found
