@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,6 +19,7 @@ from judge.records import RESERVED, BadValueError, Item, Problem, Value, build, 
 from judge.records.base import clip, kind_of
 from judge.records.fields import LabelError, refused, text_of
 from judge.records.kinds import normalise, normalised
+from judge.stats.text import distinct_share
 from judge.verdict import Judgement, Verdict
 
 CONDITIONS = (
@@ -37,6 +39,12 @@ TOPICS = (
 
 CATEGORIES = frozenset({"social", "religious", "ethical", "political"})
 """The category-specific settings (CQ-Bench, section 2.1)."""
+
+REWRITTEN: Mapping[str, Callable[[Sequence[str]], float | None]] = {
+    "word count": lambda words: float(len(words)),
+    **{f"distinct-{n}": partial(distinct_share, n=n) for n in (3, 4, 5)},
+}
+"""What table 3 measures of the words of an explicit speech; its similarity takes a model."""
 
 _NUMBER = re.compile(r"(?:^|(?<=\s))-?\d+[.):](?!\d)")
 
@@ -172,7 +180,8 @@ def selection(
 class Story:
     """A story with the values that it carries, and those that a speaker in it contradicts.
 
-    `multiple`: each value is one character's (CQ-Bench's multiple attitude setting).
+    `multiple`: each value is one character's (CQ-Bench's multiple attitude setting). `rewritten` is
+    what `REWRITTEN` measures of each explicit speech, before and after it was rewritten.
     """
 
     text: str
@@ -180,6 +189,7 @@ class Story:
     values: tuple[Value, ...]
     contradicted: tuple[Value, ...]
     multiple: bool
+    rewritten: Mapping[str, Sequence[Sequence[float | None]]]
 
 
 def story_of(row: Row) -> Story:
@@ -209,7 +219,22 @@ def story_of(row: Row) -> Story:
     # Characters of the multiple setting differ on purpose: no contradiction is sought there.
     multiple = any(value.character is not None for value in values)
     kept = () if multiple else contradicted
-    return Story(record.typed["story"], record.typed.get("setting"), values, kept, multiple)
+    rewritten = _rewritten(row.fields.get(RESERVED))
+    setting = record.typed.get("setting")
+    return Story(record.typed["story"], setting, values, kept, multiple, rewritten)
+
+
+def _rewritten(judged: object) -> dict[str, list[list[float | None]]]:
+    """Of each speech that was rewritten as it was too explicit: the measures before and after."""
+    if not isinstance(judged, dict):
+        return {}
+    edits = Judgement.model_validate(judged).edits
+    speeches = [(edit.before, edit.after) for edit in edits if edit.check == "implicitness"]
+    return {
+        name: [[measure(text.split()) for text in sides] for sides in speeches]
+        for name, measure in REWRITTEN.items()
+        if speeches
+    }
 
 
 def _contradicted(judged: object) -> list[str]:
@@ -277,7 +302,9 @@ def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Ite
     category = _category(story, known)
     setting = "multiple" if story.multiple else "single"
     wanted = set(map(task_of, choices.conditions))
-    shared = {"setting": setting, "category": category, "story": story.text}
+    shared: dict[str, Any] = {"setting": setting, "category": category, "story": story.text}
+    if story.rewritten:
+        shared["rewritten"] = story.rewritten
 
     def put(task: str, key: str, fields: Mapping[str, Any]) -> Iterator[Item]:
         for condition in choices.conditions:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from judge.stats.text import (
+    distinct_share,
     lexical_variance,
     top_words,
     word_edit_distances,
@@ -64,3 +65,12 @@ def test_lexical_variance_by_hand() -> None:
 def test_undefined_below_two_texts() -> None:
     assert lexical_variance(np.zeros((1, 1))) is None
     assert lexical_variance(np.zeros((0, 0))) is None
+
+
+def test_distinct_runs_by_the_words() -> None:
+    # a b c, b c a, c a b, a b c: three different runs of six words.
+    assert distinct_share("abcabc", 3) == 3 / 6
+    assert distinct_share("ab", 3) == 0.0
+    assert distinct_share("", 3) is None
+    # 18 runs of 20 different words: below 0.9 whatever is said, as in CQ-Bench's table 3.
+    assert distinct_share(range(20), 3) == 0.9
