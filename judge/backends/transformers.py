@@ -186,12 +186,17 @@ class TransformersBackend:
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         # Code of the model's own is never run; a .bin beside the safetensors is a pickle.
-        safe: Any = {"local_files_only": True, "trust_remote_code": False}
         dtype = "auto" if self._device.type == "cuda" else torch.float32
         try:
-            tokenizer = AutoTokenizer.from_pretrained(self._folder, **safe)
+            tokenizer = AutoTokenizer.from_pretrained(
+                self._folder, local_files_only=True, trust_remote_code=False
+            )
             model: Any = AutoModelForCausalLM.from_pretrained(
-                self._folder, use_safetensors=True, dtype=dtype, **safe
+                self._folder,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                dtype=dtype,
             )
             model = model.to(self._device).eval()
         except Exception as error:

@@ -38,8 +38,9 @@ from judge.verdict import Usage
 CHUNK, GATHER_SECONDS = 8, 0.01
 """Most records of a chunk, and how long it waits for them; they are judged again after a death."""
 
-JOIN_SECONDS, END_SECONDS = 10.0, 20.0
-"""How long a cluster is tried to be reached, and a stream that was told to end is waited for."""
+JOIN_SECONDS, END_SECONDS = 10.0, 2.0
+"""How long a cluster is tried to be reached, and a stream that was told to end is waited for; the
+latter well below what a second interrupt leaves (`LAST_SECONDS`)."""
 
 STORE_BYTES = 256 * 1024 * 1024
 

@@ -36,7 +36,7 @@ def test_of_several_inputs_the_file_at_fault_is_named(typed: Typed) -> None:
         (("-m", "scripted:no"), b"", "scripted:no: cannot be read: No such file or directory\n"),
         (("--profile", "bad"), b"\xff", "--profile bad: cannot be read: not UTF-8: byte 0xff at"),
         (("--rubric", "bad"), b"\xff", "bad: cannot be read: not UTF-8: byte 0xff at byte 1\n"),
-        (("--rubric", "bad"), b"name: x y", "bad:1: name: "),
+        (("--rubric", "bad"), b"name: x y\nquestion: Is it?", "bad:1: name: "),
         (("--rubric", "taste"), b"", "taste: neither a file, a folder nor a built-in rubric"),
         (("--workflow", "tale"), b"", "no workflow is called 'tale'; there are extraction, norm,"),
         (("--check", "taste"), b"", "--check taste: there is no such check. There are extraction"),

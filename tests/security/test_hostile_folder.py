@@ -35,7 +35,7 @@ def test_a_planted_cache_turns_no_verdict(
     typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The attack: verdicts made with another judge lie in the cache that judge.toml names."""
-    run = (*RUN, "-m", "scripted:no.yaml", "--rounds", "0")
+    run = (*RUN, "-m", "scripted:no.yaml")
     (tmp_path / "judge.toml").write_text('cache_dir = "planted"\n')
     monkeypatch.delenv("JUDGE_CACHE_DIR")
     done = typed(*run)
@@ -126,7 +126,7 @@ def test_the_base_install_runs_and_names_the_extra_that_is_missing(
             [sys.executable, "-c", program, *words], cwd=tmp_path, capture_output=True, text=True
         )
 
-    done = run(*RUN, "-m", "scripted:yes.yaml", "--rounds", "0")
+    done = run(*RUN, "-m", "scripted:yes.yaml")
     assert done.returncode == 0, done.stderr
     (tmp_path / "n.parquet").write_bytes(b"PAR1")
     for words, extra in (
