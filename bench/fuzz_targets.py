@@ -25,6 +25,7 @@ from judge.backends.base import Call, Completion, Mode
 from judge.backends.openai import OpenAIBackend
 from judge.backends.scripted import ScriptedBackend
 from judge.backends.wire import Answered, Wire
+from judge.configuration import resolve
 from judge.errors import ServerFault, UsageError
 from judge.evidence import locate
 from judge.judging.client import Client
@@ -47,7 +48,7 @@ from judge.replies import (
 from judge.rubric import Rubric
 from judge.rubric import parse as parse_rubric
 from judge.run.lines import bad_input, earlier
-from judge.settings import Settings, resolve
+from judge.settings import Settings
 from judge.task import Task, parse_task
 from judge.templates import fault, template
 
