@@ -22,9 +22,9 @@ from pathlib import Path
 
 from judge.calibration.calibration import Job, acalibrate
 from judge.calibration.report import Calibration, CheckReport
+from judge.configuration import resolve
 from judge.profiles import JudgeProfile, Profile, shipped
 from judge.run.setup import DEFAULT_MODEL, Setup
-from judge.settings import resolve
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "calibration.md"

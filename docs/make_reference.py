@@ -13,6 +13,7 @@ import typer
 
 from judge import settings as declared
 from judge.cli import EXIT_CODES, app
+from judge.configuration import MACHINE
 from judge.evaluation.benchmark import benchmark_names, load_benchmark
 from judge.rubric import builtin
 from judge.run.workflows import load_workflow, workflow_names
@@ -42,7 +43,7 @@ def settings() -> str:
         flag = f"`{declared.flag(name)}{value}`" if declared.has_flag(name) else ""
         marks = ("yes" if option.harmless else "", "yes" if option.decides else "")
         variable = f"`{declared.variable(name)}`" if declared.has_flag(name) else ""
-        return (f"`{name}`", flag, variable, declared.described(name), *marks)
+        return (f"`{declared.key(name)}`", flag, variable, declared.described(name), *marks)
 
     heads = ("judge.toml", "flag", "variable", "meaning", "untrusted file", "fingerprint")
     return "\n\n".join(
@@ -54,7 +55,7 @@ def settings() -> str:
             "separated by commas.",
             table(heads, *map(row, declared.Settings.model_fields)),
             "Variables of a machine, which no file sets:",
-            table(("variable", "meaning"), *((f"`{n}`", m) for n, m in declared.MACHINE.items())),
+            table(("variable", "meaning"), *((f"`{n}`", m) for n, m in MACHINE.items())),
         )
     )
 

@@ -1,4 +1,4 @@
-"""Checks culturally grounded text written by language models, with judges that can be trusted.
+"""Checks text that language models wrote, by language-model judges.
 
     import judge
 
@@ -8,6 +8,7 @@
 The names below are loaded when they are first used (docs/python.md).
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from judge.rubric import Rubric
 
 __version__ = "0.1.0"
+
+_HERE = Path(__file__).parent
+if not (_HERE / "rubrics").is_dir():
+    # A checkout, where graphs/ and rubrics/ lie at the top (docs/decisions/0001).
+    __path__.append(str(_HERE.parent))
+
 __all__ = ["Judgement", "Rubric", "avalidate", "calibrate", "load_profile", "validate"]
 
 

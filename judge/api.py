@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from judge import verdict
+from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.records import RESERVED, Item, SeenIds, from_memory
 from judge.rubric import Rubric
@@ -32,7 +33,7 @@ from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Watcher, run
 from judge.run.validate import Validation
-from judge.settings import Settings, resolve
+from judge.settings import Settings
 
 if TYPE_CHECKING:
     from judge.calibration.report import Calibration

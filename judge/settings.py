@@ -1,53 +1,24 @@
-"""Every setting, declared once: type, default, bounds, help, and where it may come from.
+"""Every setting, declared once: type, default, bounds, help, and how it is called.
 
 The flags of all commands, the JUDGE_* variables, judge.toml, docs/reference.md and the parameters
-in the fingerprint are made from `Settings`. The first of these sources that has a setting decides:
-
-1. the flag
-2. the variable, JUDGE_ and the setting's name
-3. judge.toml in the working directory; without --trust-config only harmless settings
-4. judge.toml in the user's configuration folder
-5. the default
+in the fingerprint are made from `Settings`.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
-from pydantic_core import PydanticCustomError
-
-from judge.errors import UsageError, why_unread
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 TOML = "judge.toml"
 PREFIX = "JUDGE_"
-
-MACHINE = {
-    "JUDGE_BATCH_POLL": "seconds between two looks at a batch",
-    "JUDGE_BATCH_QUIET": "seconds without a new call after which a batch is sent",
-    "JUDGE_BATCH_REQUESTS": "requests in a batch, at most",
-    "JUDGE_DEBUG": "1: show the traceback of an unexpected error",
-    "JUDGE_LANGGRAPH_RUNTIME": "1: run workflows by LangGraph's own runtime",
-    "JUDGE_LOCAL_CTX": "context window of local: models, in tokens",
-    "JUDGE_MODELS_DIR": "folder of the weights",
-    "JUDGE_SERVER_OPTIONS": "options for the vLLM server that judge starts",
-    "JUDGE_TORCH_DEVICE": "device of transformers: models, such as cpu or cuda:1",
-    "JUDGE_TRACING": "1: leave LangSmith's tracing, which uploads record texts, as it is set",
-}
-"""Variables that describe a machine, not a run; read where they are used."""
-
 MODELS, JUDGING, ENGINE = "Models", "Judging", "Engine"
 LIMITS, CACHE, TRUST = "Speed and money", "Cache", "Trust"
 """Groups of settings: a command asks for some of them, and its help shows each under its name."""
-
-_SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +78,12 @@ class StepModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
     model: str | None = None
     temperature: Annotated[float | None, Warmth] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_short(cls, given: object) -> object:
+        """`insertion = "openai:gpt-4o"` for `insertion = {model = "openai:gpt-4o"}`."""
+        return {"model": given} if isinstance(given, str) else given
 
 
 class Settings(BaseModel):
@@ -176,6 +153,7 @@ class Settings(BaseModel):
     ] = ()
     pass_: Annotated[
         str | None,
+        Field(alias="pass"),
         Choosing(
             "Which answers to --ask pass: labels, or a bound such as '>= 4'.",
             "yes",
@@ -331,24 +309,13 @@ class Settings(BaseModel):
         columns: dict[str, str] = {}
         for pair in pairs:
             name, _, column = (part.strip() for part in pair.partition("="))
-            told = ""
             if not name or not column:
-                told = f"{pair!r} is not NAME=COLUMN"
-            elif name == "judge":
-                told = f"{pair}: the name judge is reserved for the verdict"
-            elif columns.setdefault(name, column) != column:
-                told = f"{name} is named twice: {columns[name]} and {column}"
-            if told:
-                raise PydanticCustomError("map", "{told}", {"told": told})
+                raise ValueError(f"{pair!r} is not NAME=COLUMN")
+            if name == "judge":
+                raise ValueError(f"{pair}: the name judge is reserved for the verdict")
+            if columns.setdefault(name, column) != column:
+                raise ValueError(f"{name} is named twice: {columns[name]} and {column}")
         return tuple(f"{name}={column}" for name, column in columns.items())
-
-    @field_validator("models", mode="before")
-    @classmethod
-    def _named(cls, value: object) -> object:
-        """`insertion = "openai:gpt-4o"` for `insertion = {model = "openai:gpt-4o"}`."""
-        if not isinstance(value, Mapping):
-            return value
-        return {n: {"model": one} if isinstance(one, str) else one for n, one in value.items()}
 
     @field_validator("model_for")
     @classmethod
@@ -356,13 +323,10 @@ class Settings(BaseModel):
         """STEP=PROVIDER:MODEL, each step once."""
         steps = [pair.partition("=")[0] for pair in pairs]
         for step, pair in zip(steps, pairs, strict=True):
-            told = ""
             if not all(pair.partition("=")):
-                told = f"{pair!r} is not STEP=PROVIDER:MODEL"
-            elif steps.count(step) > 1:
-                told = f"{step} is named twice; a step has one model"
-            if told:
-                raise PydanticCustomError("model_for", "{told}", {"told": told})
+                raise ValueError(f"{pair!r} is not STEP=PROVIDER:MODEL")
+            if steps.count(step) > 1:
+                raise ValueError(f"{step} is named twice; a step has one model")
         return pairs
 
     @field_validator("model", "final_model", "model_for", "check", "rubric", "on", mode="before")
@@ -388,14 +352,19 @@ def option(name: str) -> Option:
     return next(one for one in Settings.model_fields[name].metadata if isinstance(one, Option))
 
 
+def key(name: str) -> str:
+    """A setting's name in judge.toml: `pass` for pass_, which Python does not let us name so."""
+    return Settings.model_fields[name].alias or name
+
+
 def flag(name: str) -> str:
     """`--min-words` for min_words."""
-    return f"--{name.strip('_').replace('_', '-')}"
+    return f"--{key(name).replace('_', '-')}"
 
 
 def variable(name: str) -> str:
     """`JUDGE_MIN_WORDS` for min_words."""
-    return f"{PREFIX}{name.strip('_')}".upper()
+    return f"{PREFIX}{key(name)}".upper()
 
 
 def has_flag(name: str) -> bool:
@@ -427,92 +396,3 @@ def described(name: str) -> str:
     if not told and isinstance(default, int | float | str) and not is_switch(name):
         told = str(default).removesuffix(".0")
     return f"{declared.help} [default: {told}]" if told else declared.help
-
-
-# ---------------------------------------------------------------- where values come from
-
-
-def resolve(flags: Mapping[str, Any], called: Callable[[str], str] = flag) -> Settings:
-    """Settings from all sources; flags that are None or empty count as not given.
-
-    Args:
-        called: what a message calls the flag of a setting.
-
-    Raises:
-        UsageError: a value that does not fit, naming the flag, variable or key; or judge.toml in
-            the working directory sets what only the user may set, and is not trusted.
-    """
-    chosen: dict[str, tuple[str, Any]] = {}
-    mine, here = user_file(), Path(TOML)
-    files = [str(mine)] if mine.is_file() else []
-    if here.is_file() and not (files and here.samefile(mine)):
-        files.append(TOML)
-    for file in files:
-        chosen |= {name: (file, value) for name, value in _read(Path(file)).items()}
-    for name in Settings.model_fields:
-        if has_flag(name) and (text := os.environ.get(variable(name), "")).strip():
-            chosen[name] = variable(name), text
-        if flags.get(name) not in (None, (), []):
-            chosen[name] = called(name), flags[name]
-    try:
-        made = Settings.model_validate({name: value for name, (_, value) in chosen.items()})
-    except ValidationError as error:
-        first = error.errors()[0]
-        names = [str(part) for part in first["loc"]]
-        place, _ = chosen[names[0]]
-        told = f"{place} ({'.'.join(names)})" if place in files else place
-        raise UsageError(f"{told}: {_why(first)}") from error
-    for file in files:
-        if names := sorted(name for name, (place, _) in chosen.items() if place == file):
-            made._from_files[file] = tuple(names)
-    loose = [name for name in made.from_files.get(TOML, ()) if not option(name).harmless]
-    if loose and not made.trust_config:
-        raise UsageError(
-            f"{Path(TOML).absolute()} sets {', '.join(loose)}, which can change verdicts, choose "
-            "models and hosts, or run code. If you wrote that file or have read it, add "
-            f"{flag('trust_config')} (or {variable('trust_config')}=1), or move the settings to "
-            f"{user_file()}"
-        )
-    return made
-
-
-def strays() -> list[str]:
-    """Variables that look like ours and that nothing reads."""
-    known = {*MACHINE, *map(variable, Settings.model_fields)}
-    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
-
-
-def user_file() -> Path:
-    """judge.toml in the user's configuration folder, which is always trusted."""
-    from platformdirs import user_config_path
-
-    return user_config_path("judge") / TOML
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except (UnicodeDecodeError, OSError) as error:
-        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}") from error
-    except RecursionError:
-        raise UsageError(f"{path}: nested too deep to be read") from None
-    if "trust_config" in values:
-        raise UsageError(
-            f"{path} (trust_config): a file cannot make itself trusted; use {flag('trust_config')} "
-            f"or {variable('trust_config')}=1"
-        )
-    return values
-
-
-def _why(error: Any) -> str:
-    if error["type"] != "extra_forbidden":
-        return str(error["msg"])
-    if _SECRET.search(str(error["loc"][-1])):
-        return (
-            "keys and passwords are read from the environment alone (OPENAI_API_KEY, "
-            "VLLM_API_KEY, ...), never from a file: take it out, and if others may have seen "
-            "the file, replace it"
-        )
-    return f"there is no such setting; there are {', '.join(sorted(Settings.model_fields))}"

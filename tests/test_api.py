@@ -259,3 +259,22 @@ def test_import_judge_loads_nothing_heavy() -> None:
     assert done.stdout.split() == []
     with pytest.raises(AttributeError):
         judge.nothing  # noqa: B018
+
+
+def test_a_script_in_the_checkout_takes_the_checkout(tmp_path: Path) -> None:
+    """Its folder `judge` comes before what is installed; rubrics and graphs lie beside it."""
+    (tmp_path / "yes.yaml").write_text("method: logprobs\nreplies: [{p_yes: 0.9}]\n")
+    script = f"""
+import sys
+sys.meta_path[:] = [one for one in sys.meta_path if "editable" not in repr(one).lower()]
+import judge
+(one,) = judge.validate(
+    [{{"text": "Thanks!"}}], ask="Polite?", model="scripted:{tmp_path}/yes.yaml", cache=False
+)
+print(one.verdict)
+"""
+    root = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "pass\n"), done.stderr

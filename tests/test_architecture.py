@@ -25,7 +25,7 @@ LAYERS = (
     "task",
     "prompts",
     "rubric backends",
-    "ask",
+    "ask configuration",
     "questions",
     "subject replies reasons cache settings records weights serving stats",
     "verdict",

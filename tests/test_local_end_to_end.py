@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from judge.configuration import resolve
 from judge.run.job import Job
 from judge.run.summary import Report
 from judge.run.task import Watcher
 from judge.run.validate import validate
-from judge.settings import resolve
 from judge.weights import store
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -263,7 +263,9 @@ class TorchModel:
         )
 
     def prepare(self, job: Job) -> None:
-        """Set a job's tokens and room, and see that its reply can be held to its schema."""
+        """Set a job's tokens, room and grammar; raises ValueError for a schema without one."""
+        from llguidance import LLMatcher
+
         text = self.tokenizer.apply_chat_template(
             [dict(message) for message in job.call.messages],
             add_generation_prompt=True,
@@ -276,16 +278,24 @@ class TorchModel:
         if job.room < 1:
             told = f"the prompt has {len(job.tokens)} tokens, the model's context {self._context}"
             raise errors.ContextExceeded(told)
-        self._begin(job)
-        if job.matcher is not None and job.matcher.is_error():
-            raise ValueError(job.matcher.get_error())
+        if job.call.schema is not None:
+            schema = json.dumps(job.call.schema)
+            grammar = LLMatcher.grammar_from_json_schema(schema, defaults=_SPACING)
+            job.matcher = LLMatcher(self._guide, grammar)
+            if job.matcher.is_error():
+                raise ValueError(job.matcher.get_error())
 
     def answer(self, jobs: Sequence[Job]) -> None:
         """Evaluate a batch: write its replies, and keep the states that were asked for."""
         import torch
 
         for job in jobs:
-            self._begin(job)
+            # Memory may have run out in a larger batch, with replies half written.
+            job.written, job.whole = [], False
+            if job.matcher is not None:
+                job.matcher.reset()
+            # Without a seed of its own, no two runs would agree.
+            job.random.seed(job.call.vote if job.call.seed is None else job.call.seed)
 
         def choose(_: Any, scores: Tensor) -> Tensor:
             """Rule out all tokens but the one that each reply goes on by."""
@@ -360,18 +370,6 @@ class TorchModel:
             pairs = list(zip(stacked[::2], stacked[1::2], strict=True))
             inputs["past_key_values"] = DynamicCache(pairs)
         return inputs
-
-    def _begin(self, job: Job) -> None:
-        """Go to the beginning of the reply."""
-        from llguidance import LLMatcher
-
-        job.written, job.whole, job.matcher = [], False, None
-        if job.call.schema is not None:
-            schema = json.dumps(job.call.schema)
-            grammar = LLMatcher.grammar_from_json_schema(schema, defaults=_SPACING)
-            job.matcher = LLMatcher(self._guide, grammar)
-        # Without a seed of its own, no two runs would agree.
-        job.random.seed(job.call.vote if job.call.seed is None else job.call.seed)
 
     def _next(self, job: Job, scores: Tensor) -> int:
         """The token that a reply goes on by: the likeliest, or one drawn at the temperature.

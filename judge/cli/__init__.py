@@ -133,7 +133,7 @@ def _root(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Check culturally grounded text written by language models."""
+    """Check text that language models wrote."""
 
 
 def main() -> None:

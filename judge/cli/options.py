@@ -14,8 +14,9 @@ import typer
 
 from judge import settings as declared
 from judge.cli.printing import tell
+from judge.configuration import resolve, strays
 from judge.errors import Exit, UsageError, missing_extra
-from judge.settings import Settings, resolve, strays
+from judge.settings import Settings
 
 _INPUT = "Input"
 _STATISTICS = ("matplotlib", "numpy", "scipy", "sklearn")

@@ -67,7 +67,8 @@ def command(
     """Judge records and write each back with its verdict and evidence.
 
     Stories must carry their values (CQ-Bench), norms must hold together (NormAd), predicted values
-    are graded against gold ones (CQ-Bench); the kind is seen from the fields.
+    are graded against gold ones (CQ-Bench); the kind is seen from the fields. Any other record
+    needs a question: --ask or --rubric.
     Data goes to standard output or OUT, everything else to standard error.
     """
     opt.refuse_both(resume, overwrite)

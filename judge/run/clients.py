@@ -9,10 +9,11 @@ from typing import Any
 from judge.backends import build, providers
 from judge.backends.base import Backend, parse_model
 from judge.cache import ReplyCache
+from judge.configuration import user_file
 from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget, Price
-from judge.settings import Settings, user_file
+from judge.settings import Settings
 
 try:
     import resource

@@ -66,6 +66,11 @@ class Feed:
             )
             return None if self._closed else self._chunks.get(number, b"")
 
+    async def ended(self) -> None:
+        """Comes back once the run is over."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._closed)
+
     async def begin(self, work: Work) -> int:
         """A worker has a chunk, or a record alone, in hand; gives how often one had it."""
         self._tries[work] += 1
@@ -90,14 +95,33 @@ class Worker:
         self._task: Validation | None = None
         self._starting, self._turn = asyncio.Lock(), asyncio.Lock()
         self._slots = asyncio.Semaphore(1)
+        self._ending: asyncio.Future[None] | None = None
+        self._judging: set[asyncio.Future[list[Done]]] = set()
 
     async def __call__(self, batch: dict[str, Any]) -> Any:
-        """One chunk's lines, and what was counted since the last: a row of pickled bytes."""
+        """One chunk's lines, and what was counted since the last: a row of pickled bytes.
+
+        None are left once the run is over, for then the chunk is dropped.
+        """
         number, chunk = int(batch["number"][0]), batch["chunk"][0]
-        done = await self._done(number, pickle.loads(chunk)) if chunk else []
+        self._ending = self._ending or asyncio.ensure_future(self._drop_at_the_end())
+        judging = asyncio.ensure_future(self._done(number, pickle.loads(chunk) if chunk else []))
+        self._judging.add(judging)
+        await asyncio.wait((judging, self._ending), return_when=asyncio.FIRST_COMPLETED)
+        self._judging.discard(judging)
+        if self._ending.done():
+            self._ending.result()  # Raises where the run cannot be reached any more.
+        done = judging.result() if judging.done() and not judging.cancelled() else []
         yield {"number": batch["number"], "done": [pickle.dumps((done, *self._new()))]}
 
+    async def _drop_at_the_end(self) -> None:
+        await self._feed.ended.remote()
+        for judging in self._judging:
+            judging.cancel()
+
     async def _done(self, number: int, items: Sequence[Item]) -> list[Done]:
+        if not items:
+            return []
         tries = await self._feed.begin.remote(number)
         if tries > ATTEMPTS + len(items):
             return [None for _ in items]

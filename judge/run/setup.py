@@ -229,6 +229,12 @@ class Setup:
         """The judging rubrics of the user's own, which every workflow asks besides its checks."""
         return tuple(name for name in self._added if self._rubrics[name].role == "judge")
 
+    @property
+    def scales(self) -> dict[str, tuple[float, float]]:
+        """The lowest and the highest answer of each rubric whose answers are scores."""
+        found = ((name, rubric.scale) for name, rubric in self._rubrics.items())
+        return {name: (scale[0], scale[-1]) for name, scale in found if scale}
+
     def _known(self, workflow: Workflow) -> tuple[str, ...]:
         return (*workflow.checks, *workflow.counted, *self.own)
 

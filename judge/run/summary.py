@@ -31,9 +31,10 @@ _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 @dataclass(slots=True)
 class Summary:
     """Counts over output lines. `came` has the verdicts on records as they came in, `slices` these
-    for each value of the field `by`."""
+    for each value of the field `by`; `scales` the lowest and highest score, by check."""
 
     by: str | None = None
+    scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     slices: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
@@ -107,7 +108,7 @@ class Summary:
         """The mean score of a check, out of the records that it was made on."""
         made = self.checks[name].total() - self.checks[name][Verdict.SKIPPED]
         n, total, squares = self.scores[name]
-        return mean_of_sums(int(n), total, squares, of=made)
+        return mean_of_sums(int(n), total, squares, of=made, scale=self.scales[name])
 
     @property
     def incomplete(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from math import sqrt
+from math import inf, sqrt
 from statistics import NormalDist
 from typing import Any
 
@@ -45,13 +45,16 @@ def plain(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def mean_of_sums(n: int, total: float, squares: float, *, of: int) -> Estimate:
+def mean_of_sums(
+    n: int, total: float, squares: float, *, of: int, scale: tuple[float, float] = (-inf, inf)
+) -> Estimate:
     """The mean of n numbers with its 95 % interval, from their sum and the sum of their squares.
 
     With s the sample's standard deviation: mean -+ t s / sqrt(n), t the quantile of Student's
     distribution with n - 1 degrees of freedom (by table up to 5, beyond that by the first four
     terms of Fisher's expansion around the normal quantile: within 0.06 %). No interval for fewer
-    than two numbers.
+    than two numbers. It is cut to `scale`, the least and greatest of the numbers that there can be:
+    the mean lies within, so the cut takes nothing from the interval's confidence.
     """
     if not n:
         return Estimate(None, of=of)
@@ -60,7 +63,8 @@ def mean_of_sums(n: int, total: float, squares: float, *, of: int) -> Estimate:
         return Estimate(mean, n=n, of=of)
     deviation = sqrt(max(0.0, squares - n * mean * mean) / (n - 1))
     half = _student_95(n - 1) * deviation / sqrt(n)
-    return Estimate(mean, mean - half, mean + half, n=n, of=of)
+    least, most = scale
+    return Estimate(mean, max(least, mean - half), min(most, mean + half), n=n, of=of)
 
 
 def _student_95(freedom: int) -> float:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import judge as package
-from judge.settings import MACHINE, Settings, variable
+from judge.configuration import MACHINE
+from judge.settings import Settings, variable
 
 from .conftest import norm
 from .typed import Typed

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from made_profiles import GOOD, judge_profile, profile
 
+from judge.configuration import resolve
 from judge.judging.logprobs import Isotonic
 from judge.profiles import Guarantee, JudgeProfile, Rates, item_key
 from judge.records import Item, Record, build
 from judge.run.calibrated import binding_of
 from judge.run.setup import Setup
-from judge.settings import resolve
 from judge.subject import Subject
 
 from .conftest import lines, norm

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from judge.configuration import resolve
 from judge.evaluation.benchmark import Benchmark, choices_of
 from judge.evaluation.evaluating import evaluate
 from judge.evaluation.tables import tables_of
 from judge.run.job import Job
 from judge.run.task import Watcher
-from judge.settings import resolve
 
 from .examinee import rows, value, written
 

@@ -14,9 +14,9 @@ import pytest
 
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.scripted import ScriptedBackend
+from judge.configuration import resolve
 from judge.records import Item, Record, build
 from judge.run.setup import Setup
-from judge.settings import resolve
 from judge.subject import Subject
 from judge.verdict import Check, Judgement
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from judge.configuration import resolve
 from judge.run.job import Job
 from judge.run.task import Watcher
 from judge.run.validate import validate
-from judge.settings import resolve
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 Row = dict[str, Any]

@@ -15,10 +15,11 @@ import pytest
 from judge import errors
 from judge.backends.base import Call, Completion, Message, Method, Mode
 from judge.cache import ReplyCache
+from judge.grounds import About
 from judge.judging.calls import MAX_TRIES, MAX_TRIES_UNREACHABLE
 from judge.judging.client import Asked, Client
 from judge.judging.limits import Budget, BudgetReached, Price
-from judge.replies import About, YesNo
+from judge.replies import YesNo
 from judge.verdict import Usage
 
 STORY = "Ann bowed first. Then she poured the tea."

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from made_profiles import GOOD, binding, judge_profile, profile
 
+from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.judging.logprobs import Logistic, Reader
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
 from judge.run.calibrated import binding_of, profiled_models
 from judge.run.setup import Setup
-from judge.settings import Settings, resolve
+from judge.settings import Settings
 
 CHEAP, STRONG, WARM = "scripted:cheap.yaml", "scripted:strong.yaml", "scripted:warm.yaml"
 PLATT = Logistic(

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from made_profiles import judge_profile, profile
 
+from judge.configuration import resolve
 from judge.profiles import Rates, item_key
 from judge.records import Item, Record, build
 from judge.run.calibrated import binding_of
 from judge.run.corrected import CorrectedRate, Corrections
 from judge.run.setup import Bound, Setup
-from judge.settings import resolve
 from judge.subject import Subject
 
 SPEC = "scripted:judge.yaml"

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from judge.configuration import resolve
 from judge.run.job import Job
 from judge.run.plan import Plan, plan
 from judge.run.task import Watcher
 from judge.run.validate import validate
-from judge.settings import resolve
 
 NORM = {"rule_of_thumb": "Greet.", "story": "Ann greets Bo.", "label": "yes"}
 STORY = {"story": "Ann saves a coin. " * 5, "values": ["Thrift--Agree", "Care--Agree"]}

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.run.job import Job
 from judge.run.lines import earlier
@@ -21,7 +22,6 @@ from judge.run.resume import unmatched_file
 from judge.run.summary import Report
 from judge.run.task import Watcher
 from judge.run.validate import validate
-from judge.settings import resolve
 
 POOL = [
     {

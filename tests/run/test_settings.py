@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from judge.configuration import MACHINE, resolve, strays
 from judge.errors import UsageError
 from judge.run.setup import Setup
-from judge.settings import MACHINE, Settings, option, resolve, strays, variable
+from judge.settings import Settings, option, variable
 
 
 @pytest.fixture(autouse=True)
@@ -139,6 +140,24 @@ def test_an_error_names_its_place(
         monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match=told):
         resolve(flags)
+
+
+def test_pass_is_called_pass_wherever_python_allows_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = own(folder, 'pass = ">= 4"\n')
+    found = resolve({})
+    assert (found.pass_, found.from_files) == (">= 4", {str(mine): ("pass",)})
+    monkeypatch.setenv("JUDGE_PASS", ">= 3")
+    assert resolve({}).pass_ == ">= 3" and resolve({"pass_": "> 1"}).pass_ == "> 1"
+    (folder / "judge.toml").write_text('pass = "> 0"\n')
+    monkeypatch.delenv("JUDGE_PASS")
+    with pytest.raises(UsageError, match="sets pass, which can change verdicts"):
+        resolve({})
+    mine.write_text('pass_ = ">= 4"\n')
+    (folder / "judge.toml").unlink()
+    with pytest.raises(UsageError, match=r"\(pass_\): there is no such setting; .*, pass, "):
+        resolve({})
 
 
 def test_variables_that_nothing_reads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from judge.configuration import resolve
 from judge.errors import Exit
 from judge.run import task
 from judge.run.job import Job
@@ -14,7 +15,6 @@ from judge.run.setup import Setup
 from judge.run.summary import Summary
 from judge.run.task import Watcher
 from judge.run.validate import validate
-from judge.settings import resolve
 
 
 class Deleting(Watcher):

@@ -59,6 +59,13 @@ def test_the_interval_of_a_mean_against_scipy(n: int) -> None:
     assert (found.high or 0.0) - mean == pytest.approx(high - mean, rel=7e-4)
 
 
+def test_the_interval_of_a_mean_stays_on_its_scale() -> None:
+    # 4 and 5, 4 and 5, on 1 to 5: by Student's distribution 3.58 to 5.42.
+    found = mean_of_sums(4, 18.0, 82.0, of=4, scale=(1.0, 5.0))
+    assert found == Estimate(4.5, pytest.approx(3.58, abs=0.01), 5.0, n=4, of=4)
+    assert mean_of_sums(4, 6.0, 10.0, of=4, scale=(1.0, 5.0)).low == 1.0
+
+
 def test_a_mean_of_too_few_numbers() -> None:
     assert mean_of_sums(0, 0.0, 0.0, of=3) == Estimate(None, of=3)
     assert mean_of_sums(1, 2.0, 4.0, of=3) == Estimate(2.0, n=1, of=3)

@@ -1,0 +1,127 @@
+"""Where settings come from: the first of these sources that has one decides.
+
+1. the flag
+2. the variable, JUDGE_ and the setting's name
+3. judge.toml in the working directory; without --trust-config only harmless settings
+4. judge.toml in the user's configuration folder
+5. the default
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from judge.errors import UsageError, why_unread
+from judge.settings import PREFIX, TOML, Settings, flag, has_flag, key, option, variable
+
+MACHINE = {
+    "JUDGE_BATCH_POLL": "seconds between two looks at a batch",
+    "JUDGE_BATCH_QUIET": "seconds without a new call after which a batch is sent",
+    "JUDGE_BATCH_REQUESTS": "requests in a batch, at most",
+    "JUDGE_DEBUG": "1: show the traceback of an unexpected error",
+    "JUDGE_LANGGRAPH_RUNTIME": "1: run workflows by LangGraph's own runtime",
+    "JUDGE_LOCAL_CTX": "context window of local: models, in tokens",
+    "JUDGE_MODELS_DIR": "folder of the weights",
+    "JUDGE_SERVER_OPTIONS": "options for the vLLM server that judge starts",
+    "JUDGE_TORCH_DEVICE": "device of transformers: models, such as cpu or cuda:1",
+    "JUDGE_TRACING": "1: leave LangSmith's tracing, which uploads record texts, as it is set",
+}
+"""Variables that describe a machine, not a run; read where they are used."""
+
+_SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
+
+
+def resolve(flags: Mapping[str, Any], called: Callable[[str], str] = flag) -> Settings:
+    """Settings from all sources; flags that are None or empty count as not given.
+
+    Args:
+        called: what a message calls the flag of a setting.
+
+    Raises:
+        UsageError: a value that does not fit, naming the flag, variable or key; or judge.toml in
+            the working directory sets what only the user may set, and is not trusted.
+    """
+    chosen: dict[str, tuple[str, Any]] = {}
+    mine, here = user_file(), Path(TOML)
+    files = [str(mine)] if mine.is_file() else []
+    if here.is_file() and not (files and here.samefile(mine)):
+        files.append(TOML)
+    for file in files:
+        chosen |= {name: (file, value) for name, value in _read(Path(file)).items()}
+    for name in Settings.model_fields:
+        if has_flag(name) and (text := os.environ.get(variable(name), "")).strip():
+            chosen[key(name)] = variable(name), text
+        if flags.get(name) not in (None, (), []):
+            chosen[key(name)] = called(name), flags[name]
+    try:
+        made = Settings.model_validate({name: value for name, (_, value) in chosen.items()})
+    except ValidationError as error:
+        first = error.errors()[0]
+        names = [str(part) for part in first["loc"]]
+        place, _ = chosen[names[0]]
+        told = f"{place} ({'.'.join(names)})" if place in files else place
+        raise UsageError(f"{told}: {_why(first)}") from error
+    for file in files:
+        if names := sorted(name for name, (place, _) in chosen.items() if place == file):
+            made._from_files[file] = tuple(names)
+    harmless = {key(name) for name in Settings.model_fields if option(name).harmless}
+    loose = [name for name in made.from_files.get(TOML, ()) if name not in harmless]
+    if loose and not made.trust_config:
+        raise UsageError(
+            f"{Path(TOML).absolute()} sets {', '.join(loose)}, which can change verdicts, choose "
+            "models and hosts, or run code. If you wrote that file or have read it, add "
+            f"{flag('trust_config')} (or {variable('trust_config')}=1), or move the settings to "
+            f"{user_file()}"
+        )
+    return made
+
+
+def strays() -> list[str]:
+    """Variables that look like ours and that nothing reads."""
+    known = {*MACHINE, *map(variable, Settings.model_fields)}
+    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
+
+
+def user_file() -> Path:
+    """judge.toml in the user's configuration folder, which is always trusted."""
+    from platformdirs import user_config_path
+
+    return user_config_path("judge") / TOML
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except (UnicodeDecodeError, OSError) as error:
+        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
+    except RecursionError:
+        raise UsageError(f"{path}: nested too deep to be read") from None
+    if "trust_config" in values:
+        raise UsageError(
+            f"{path} (trust_config): a file cannot make itself trusted; use {flag('trust_config')} "
+            f"or {variable('trust_config')}=1"
+        )
+    return values
+
+
+def _why(error: Any) -> str:
+    if error["type"] != "extra_forbidden":
+        return str(error["msg"]).removeprefix("Value error, ")
+    if _SECRET.search(str(error["loc"][-1])):
+        return (
+            "keys and passwords are read from the environment alone (OPENAI_API_KEY, "
+            "VLLM_API_KEY, ...), never from a file: take it out, and if others may have seen "
+            "the file, replace it"
+        )
+    return (
+        f"there is no such setting; there are {', '.join(sorted(map(key, Settings.model_fields)))}"
+    )
