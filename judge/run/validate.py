@@ -83,13 +83,13 @@ class Validation(Task):
     def kind_of(self, item: Item) -> Kind | None:
         """The workflow's kind, or that of any record where only the user's questions suit it."""
         sound = item.fields is not None and item.problem is None
-        any_record = self.setup.own and sound and not recognise(item.shown)
+        any_record = self.setup.checks.own and sound and not recognise(item.shown)
         return self.kind or ("record" if any_record else None)
 
     def _misfit(self, record: Record) -> str | None:
         """Why none of the chosen checks is asked of such a record; None where one is."""
         if record.kind not in self._misfits:
-            self._misfits[record.kind] = self.setup.misfit(record.kind)
+            self._misfits[record.kind] = self.setup.checks.misfit(record.kind)
         return self._misfits[record.kind]
 
     async def step(self, record: Record) -> Line:
