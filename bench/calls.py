@@ -48,7 +48,8 @@ from judge.judging.judge import Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import take_votes
 from judge.records import Item, Record, build, read
-from judge.rubric import collect
+from judge.rubric import builtin
+from judge.run.checks import Checks
 from judge.run.setup import Bound, Setup
 from judge.settings import Settings
 from judge.subject import Subject
@@ -187,8 +188,7 @@ def _setup(backends: Mapping[str, Simulated], given: Mapping[str, Any]) -> Setup
         spec: Client(spec, backend, cache=None, budget=budget, limit=16)
         for spec, backend in backends.items()
     }
-    rubrics, added = collect(())
-    return Setup(settings, budget, None, clients=clients, _rubrics=rubrics, _added=added)
+    return Setup(Checks(settings, builtin()), budget, None, clients=clients)
 
 
 def stories(number: int, seed: int, fixtures: int | None = None) -> list[Planted]:

@@ -28,6 +28,7 @@ from judge.backends.wire import Answered, Wire
 from judge.configuration import resolve
 from judge.errors import ServerFault, UsageError
 from judge.evidence import locate
+from judge.grounds import About
 from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.judging.logprobs import word_chances
@@ -36,15 +37,7 @@ from judge.profiles import named
 from judge.records import Item, Problem, build, read
 from judge.records.jsonfiles import dump
 from judge.records.labels import SETS, LabelledItem, read_labels
-from judge.replies import (
-    JUDGING_REPLIES,
-    About,
-    Insertions,
-    JudgingReply,
-    Regeneration,
-    Reply,
-    Rewrites,
-)
+from judge.replies import JUDGING_REPLIES, Insertions, JudgingReply, Regeneration, Reply, Rewrites
 from judge.rubric import Rubric
 from judge.rubric import parse as parse_rubric
 from judge.run.lines import bad_input, earlier

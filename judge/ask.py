@@ -11,8 +11,9 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from judge.errors import UsageError
 from judge.questions import (
     MOST_ANSWERS,
     YES_NO,
@@ -47,8 +48,13 @@ class Asked(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _nothing_passes(cls, given: Any) -> Any:
-        """Answers of one's own without a word on what passes: `pass` is empty, not left out."""
+    def _in_full(cls, given: object) -> object:
+        """A text alone is the question; with answers and no word on what passes, `pass` is empty,
+        not left out."""
+        if isinstance(given, str):
+            return {"question": given}
+        if not isinstance(given, Mapping):
+            raise ValueError("write the question's text, or a mapping of its keys")
         return {"pass": "", **given} if given.get("answers") else given
 
     @field_validator("question")
@@ -195,14 +201,6 @@ class AskTogether(Section):
     questions: Annotated[Mapping[Name, Asked], Field(min_length=1, max_length=12)]
     max_tokens: Length = 2048
 
-    @field_validator("questions", mode="before")
-    @classmethod
-    def _in_short(cls, given: Any) -> Any:
-        """A question may be its text alone."""
-        if not isinstance(given, Mapping):
-            return given
-        return {k: {"question": one} if isinstance(one, str) else one for k, one in given.items()}
-
     @field_validator("questions")
     @classmethod
     def _one_order(cls, questions: Mapping[str, Asked]) -> Mapping[str, Asked]:
@@ -230,6 +228,31 @@ class AskTogether(Section):
             }
             for name, one in self.questions.items()
         ]
+
+
+_FLAGS = {"question": "--ask", "fields": "--on", "answers": "--answers", "pass": "--pass"}
+
+
+def typed(
+    question: str, fields: Sequence[str], answers: Sequence[str] = (), passes: str | None = None
+) -> Ask:
+    """A question on the command line.
+
+    Raises UsageError with every mistake, each with its flag.
+    """
+    given: dict[str, Any] = {"name": "question", "question": question.strip(), "fields": fields}
+    given |= {"answers": answers} if answers else {}
+    if passes:
+        # One label, several with commas between them, or a bound.
+        given["pass"] = tuple(map(str.strip, passes.split(","))) if "," in passes else passes
+    try:
+        return Ask.model_validate(given)
+    except ValidationError as error:
+        told = [
+            f"{_FLAGS[str(one['loc'][0])]}: {one['msg'].removeprefix('Value error, ')}"
+            for one in error.errors(include_url=False)
+        ]
+        raise UsageError("\n".join(told)) from error
 
 
 def _common(asked: Ask | AskTogether) -> dict[str, Any]:

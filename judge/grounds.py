@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from judge.evidence import fold, locate
-
-if TYPE_CHECKING:
-    from judge.replies import About
 
 EVIDENCE_WORDS = 3
 """Least words of a quote that counts as evidence, unless it is the whole field."""
@@ -21,6 +19,27 @@ EVIDENCE_WORDS = 3
 _MARKS = "\"' .,;:!?"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a reply is held against.
+
+    `texts` are the record's fields by name; `numbers` the values asked about (from 1);
+    `characters` the names known to act in the story (empty: any name that stands in it);
+    `evidence` names the field that a `yes` must quote, with the answers that need a quote;
+    `passages` is how many numbered passages a rewriter was given, `predicted` how many predicted
+    values a judge was shown; `mark` is the fence around the record in prompts, which new text must
+    not hold ("": none).
+    """
+
+    texts: Mapping[str, str]
+    numbers: tuple[int, ...] = ()
+    characters: tuple[str, ...] = ()
+    evidence: tuple[str, frozenset[str]] | None = None
+    passages: int = 0
+    predicted: int = 0
+    mark: str = ""
 
 
 def quote_problem(

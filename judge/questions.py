@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_validator
 
@@ -180,3 +180,32 @@ class Example(Section):
 
     text: Text
     reply: Text
+
+
+class ReplyForm(NamedTuple):
+    """What a reply model answers (a rewriter's: None); the models take long to import.
+
+    `shown` is the field that its quotes or numbers are held against.
+    """
+
+    answers: tuple[str, ...] | None = None
+    per_value: bool = False
+    shown: str | None = "story"
+
+
+REPLIES: Mapping[str, ReplyForm] = {
+    "ValuesReflected": ReplyForm(YES_NO, per_value=True),
+    "SpeechesFound": ReplyForm(YES_NO, per_value=True),
+    "ValuesExtracted": ReplyForm(
+        ("fully", "partially", "absent"), per_value=True, shown="predicted"
+    ),
+    "YesNo": ReplyForm(YES_NO, shown=None),
+    "LabelAnswer": ReplyForm(get_args(Label), shown=None),
+    "LeaksFound": ReplyForm(YES_NO),
+    "EntailmentAnswer": ReplyForm(("entailment", "neutral", "contradiction"), shown=None),
+    "ChoiceAnswer": ReplyForm(("1", "2"), shown=None),
+    "OwnAnswer": ReplyForm((), shown=None),
+    "Insertions": ReplyForm(),
+    "Rewrites": ReplyForm(),
+    "Regeneration": ReplyForm(),
+}

@@ -43,7 +43,15 @@ def _short(check: Check) -> str:
     if check.verdict is Verdict.ABSTAIN and len(cast) > 1:
         return f"undecided ({', '.join(f'{n} {verdict}' for verdict, n in cast.items())})"
     answer = check.answer if check.score is None else f"score {check.score:.4g}"
-    return f"{check.verdict} ({answer})" if answer else str(check.verdict)
+    if answer:
+        return f"{check.verdict} ({answer})"
+    found = check.bearing()
+    if check.probability is None or any(one.quote or one.reason for one in found):
+        return str(check.verdict)
+    # First tokens give neither quote nor reason: their answer and P(pass) tell what was read.
+    said = next((one.answer for one in found if one.answer), None) or check.verdict
+    undecided = check.verdict is Verdict.ABSTAIN
+    return f"{'undecided' if undecided else said} (P(pass) {check.probability:.2f})"
 
 
 def _evidence(check: Check) -> str:

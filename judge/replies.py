@@ -19,29 +19,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from annotated_types import Len
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
-from judge.grounds import new_text_problems, numbered_problems, passage_problems, quote_problem
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a reply is held against.
-
-    `texts` are the record's fields by name; `numbers` the values asked about (from 1);
-    `characters` the names known to act in the story (empty: any name that stands in it);
-    `evidence` names the field that a `yes` must quote, with the answers that need a quote;
-    `passages` is how many numbered passages a rewriter was given, `predicted` how many predicted
-    values a judge was shown; `mark` is the fence around the record in prompts, which new text must
-    not hold ("": none).
-    """
-
-    texts: Mapping[str, str]
-    numbers: tuple[int, ...] = ()
-    characters: tuple[str, ...] = ()
-    evidence: tuple[str, frozenset[str]] | None = None
-    passages: int = 0
-    predicted: int = 0
-    mark: str = ""
-
+from judge.grounds import (
+    About,
+    new_text_problems,
+    numbered_problems,
+    passage_problems,
+    quote_problem,
+)
 
 _about: ContextVar[About | None] = ContextVar("judge_reply_about", default=None)
 

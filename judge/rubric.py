@@ -13,15 +13,15 @@ from functools import cached_property, lru_cache
 from importlib import resources
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from judge.ask import Ask, Asked, AskTogether
+from judge.ask import Ask, Asked, AskTogether, typed
 from judge.errors import UsageError, why_unread
 from judge.questions import (
     MOST_ANSWERS,
-    YES_NO,
+    REPLIES,
     Bound,
     Evidence,
     Example,
@@ -44,33 +44,6 @@ TEXT_FIELDS = (
     "predicted",
 )
 """The known kinds' fields, in the order in which a prompt shows them; a record's others follow."""
-
-
-class _Reply(NamedTuple):
-    """What a reply model answers (a rewriter's: None); the models take long to import.
-
-    `shown` is the field that its quotes or numbers are held against.
-    """
-
-    answers: tuple[str, ...] | None = None
-    per_value: bool = False
-    shown: str | None = "story"
-
-
-_REPLIES: Mapping[str, _Reply] = {
-    "ValuesReflected": _Reply(YES_NO, per_value=True),
-    "SpeechesFound": _Reply(YES_NO, per_value=True),
-    "ValuesExtracted": _Reply(("fully", "partially", "absent"), per_value=True, shown="predicted"),
-    "YesNo": _Reply(YES_NO, shown=None),
-    "LabelAnswer": _Reply(get_args(Label), shown=None),
-    "LeaksFound": _Reply(YES_NO),
-    "EntailmentAnswer": _Reply(("entailment", "neutral", "contradiction"), shown=None),
-    "ChoiceAnswer": _Reply(("1", "2"), shown=None),
-    "OwnAnswer": _Reply((), shown=None),
-    "Insertions": _Reply(),
-    "Rewrites": _Reply(),
-    "Regeneration": _Reply(),
-}
 
 
 class Rubric(Section):
@@ -110,15 +83,15 @@ class Rubric(Section):
 
     @model_validator(mode="after")
     def _coherent(self) -> Rubric:
-        if self.reply not in _REPLIES:
-            raise ValueError(f"reply: {self.reply!r} is not one of {', '.join(_REPLIES)}")
+        if self.reply not in REPLIES:
+            raise ValueError(f"reply: {self.reply!r} is not one of {', '.join(REPLIES)}")
         if problems := [*self._misfits(), *self._unknown_answers()]:
             raise ValueError("\n".join(problems))
         return self
 
     def _misfits(self) -> Iterator[str]:
         """What does not go together, each as `key: problem`."""
-        reply, judging = _REPLIES[self.reply], self.role == "judge"
+        reply, judging = REPLIES[self.reply], self.role == "judge"
         probability = self.methods.logprobs
         if (reply.answers is not None) != judging:
             yield f"reply: {self.reply} does not suit a rubric with role {self.role}"
@@ -193,7 +166,7 @@ class Rubric(Section):
     @property
     def answers(self) -> tuple[str, ...]:
         """What a judging rubric can be answered with."""
-        return self.own or _REPLIES[self.reply].answers or ()
+        return self.own or REPLIES[self.reply].answers or ()
 
     @property
     def scale(self) -> tuple[float, ...] | None:
@@ -321,29 +294,11 @@ def parse_all(text: str, name: str) -> list[Rubric]:
     return [rubric]
 
 
-_FLAGS = {"question": "--ask", "fields": "--on", "answers": "--answers", "pass": "--pass"}
-
-
 def asked_once(
     question: str, fields: Sequence[str], answers: Sequence[str] = (), passes: str | None = None
 ) -> Rubric:
-    """The rubric of a question on the command line.
-
-    Raises UsageError with every mistake, each with its flag.
-    """
-    given: dict[str, Any] = {"name": "question", "question": question.strip(), "fields": fields}
-    given |= {"answers": answers} if answers else {}
-    if passes:
-        # One label, several with commas between them, or a bound.
-        given["pass"] = tuple(map(str.strip, passes.split(","))) if "," in passes else passes
-    try:
-        return Rubric.model_validate(Ask.model_validate(given).long_form())
-    except ValidationError as error:
-        told = [
-            f"{_FLAGS[str(one['loc'][0])]}: {one['msg'].removeprefix('Value error, ')}"
-            for one in error.errors(include_url=False)
-        ]
-        raise UsageError("\n".join(told)) from error
+    """The rubric of a question on the command line; raises UsageError as `typed`."""
+    return Rubric.model_validate(typed(question, fields, answers, passes).long_form())
 
 
 def _template_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:

@@ -53,9 +53,13 @@ class Price(BaseModel):
     input: float = Field(ge=0)
     output: float = Field(ge=0)
 
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
 
 Words = tuple[str, ...]
 Warmth = Field(ge=0, le=2)
+_METAVARS = {int: "N", float: "X", Path: "PATH"}
 
 
 class Server(BaseModel):
@@ -384,9 +388,6 @@ def metavar(name: str) -> str:
     choices = [get_args(one) for one in kinds if get_origin(one) is Literal]
     usual = (word for one, word in _METAVARS.items() if one in kinds)
     return option(name).metavar or next(("|".join(words) for words in choices), next(usual, "TEXT"))
-
-
-_METAVARS = {int: "N", float: "X", Path: "PATH"}
 
 
 def described(name: str) -> str:

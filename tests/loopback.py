@@ -35,7 +35,12 @@ class Asked:
 
     @property
     def prompt(self) -> str:
-        return "\n".join(message["content"] or "" for message in self.body["messages"])
+        """The texts of all messages, also of those that come as a list of parts."""
+        contents = (message["content"] or "" for message in self.body["messages"])
+        return "\n".join(
+            content if isinstance(content, str) else " ".join(part["text"] for part in content)
+            for content in contents
+        )
 
     @property
     def model(self) -> str:

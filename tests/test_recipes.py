@@ -76,6 +76,10 @@ class Models(BaseHTTPRequestHandler):
         said = reply(
             json.dumps(asked, ensure_ascii=False).replace("\\n", "\n"), asked.get("model", "")
         )
+        if self.path == "/shout":
+            assert "JSON schema" in asked["prompt"], (
+                "a server that takes no schema is told in words"
+            )
         text, usage = json.dumps(said), {"input_tokens": 9, "output_tokens": 9}
         answer: dict[str, Any] = {"text": text}
         if self.path.endswith("/messages"):
@@ -176,7 +180,7 @@ def recipes() -> dict[str, str]:
 def cooked(recipe: str, folder: Path, url: str) -> str:
     """The recipe, with what its commands print now."""
     shutil.copytree(ROOT / "docs" / "examples", folder, dirs_exist_ok=True)
-    for file in (ROOT / "fixtures").glob("*.jsonl"):
+    for file in (*(ROOT / "fixtures").glob("*.jsonl"), ROOT / "fixtures" / "judge.yaml"):
         shutil.copy(file, folder)
     printed = ""
 
@@ -193,7 +197,7 @@ def cooked(recipe: str, folder: Path, url: str) -> str:
         elif first.startswith("# "):
             file = folder / first.removeprefix("# ")
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(rest, "utf-8")
+            file.write_text(rest.replace("http://127.0.0.1:8000", url), "utf-8")
         return found[0]
 
     return BLOCK.sub(block, recipe)

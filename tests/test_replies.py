@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from judge.grounds import About
 from judge.replies import (
     JUDGING_REPLIES,
-    About,
     Insertions,
     LeaksFound,
     Regeneration,

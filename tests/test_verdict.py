@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -164,6 +165,24 @@ def test_the_reason_names_the_deciding_check_with_value_quote_and_why() -> None:
     assert reason_of([PASSED]) is None
     skipped = Check(name="consistency", verdict=Verdict.SKIPPED)
     assert reason_of([skipped]) == "no check could be made"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "answer", "told"),
+    [
+        ("fail", "no", "question: no (P(pass) 0.10)"),
+        ("fail", "yes", "question: yes (P(pass) 0.10)"),  # of a rubric that no passes
+        ("abstain", "no", "question: undecided (P(pass) 0.10)"),
+    ],
+)
+def test_where_first_tokens_decide_the_reason_has_answer_and_probability(
+    verdict: Verdict, answer: str, told: str
+) -> None:
+    found = Finding(verdict=Verdict(verdict), answer=answer, probability=0.1)
+    vote = Vote(model="m:x", method="logprobs", verdict=found.verdict, evidence=(found,))
+    check = Check(name="question", verdict=found.verdict, probability=0.1, votes=(vote,))
+    assert reason_of([check]) == told
+    assert reason_of([check.model_copy(update={"answer": "rude"})]) == f"question: {verdict} (rude)"
 
 
 def test_a_reason_is_one_line_of_at_most_300_characters() -> None:

@@ -31,11 +31,9 @@ Exit code 3: some lines could not be read, and are named.
 
 Labels = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[LABELS]...",
-        help="Labelled records, FILE or SET:PATH; what several files say of one record goes "
-        "together. - reads stdin.",
-        show_default=False,
+    opt.files(
+        "LABELS",
+        "Labelled records, FILE or SET:PATH; what several files say of one record goes together.",
     ),
 ]
 Check = Annotated[

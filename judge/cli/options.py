@@ -21,13 +21,15 @@ from judge.settings import Settings
 _INPUT = "Input"
 _STATISTICS = ("matplotlib", "numpy", "scipy", "sklearn")
 
+
+def files(name: str, what: str) -> Any:
+    """The argument of files, or of standard input: what they are called, and what they hold."""
+    return typer.Argument(metavar=f"[{name}]...", help=f"{what} - reads stdin.", show_default=False)
+
+
 Inputs = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[INPUT]...",
-        help="JSON lines, a JSON list, CSV, TSV or Parquet, also .gz and .zst; - reads stdin.",
-        show_default=False,
-    ),
+    files("INPUT", "JSON lines, a JSON list, CSV, TSV or Parquet, also .gz and .zst;"),
 ]
 Format = Annotated[
     str | None,

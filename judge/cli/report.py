@@ -26,12 +26,7 @@ Exit code 3: some lines were not written by judge validate, and count for nothin
 """
 
 Judged = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[OUT]...",
-        help="What `judge validate` wrote, also .gz and .zst; - reads stdin.",
-        show_default=False,
-    ),
+    list[str] | None, opt.files("OUT", "What `judge validate` wrote, also .gz and .zst;")
 ]
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import typer
 
 from judge.cli.printing import counted, nothing, print_lines, print_table, shortened, tell
 from judge.errors import Exit, UsageError, install_hint
-from judge.verdict import Judgement, Verdict
+from judge.reasons import LONGEST
+from judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
@@ -93,9 +94,10 @@ def print_summary(report: Report, out: Path | None, gates: Iterable[Gate], *, re
         )
     told = [*_rates(summary, repair), *_answered(summary)]
     empty = "" if summary.records else " (there is no record)"
-    for name, least, holds in ((gate.name, gate.least, gate.holds) for gate in gates):
-        if holds is not None:
-            told.append(f"{name} {least}: {'holds' if holds else 'does not hold'}{empty}")
+    for gate in gates:
+        if gate.holds is not None:
+            holds = "holds" if gate.holds else "does not hold"
+            told.append(f"{gate.name} {gate.least}: {holds}{empty}")
     told += [*_failures(summary), *troubles(summary)]
     told += [_corrected(rate) for rate in report.corrections.rates()]
     told += _effort(report)
@@ -187,22 +189,12 @@ def _answered(summary: Summary) -> Iterator[str]:
 
 
 def _failures(summary: Summary) -> Iterator[str]:
-    """The first records that failed: id, check, quote and the judge's reason."""
+    """The first records that failed, with the reasons that stand in their lines."""
     if summary.failures:
         count, shown = summary.verdicts[Verdict.FAIL], len(summary.failures)
         yield f"failed: {count}" + (f", the first {shown}:" if count > shown else "")
-    for name, judgement in summary.failures:
-        yield f"  {shortened(name, 40)}  {shortened(_why(judgement), _MOST_SHOWN)}"
-
-
-def _why(judgement: Mapping[str, Any]) -> str:
-    """The check that a record failed, with the quote and the reason that stand against it."""
-    read = Judgement.model_validate(judgement)
-    check, finding = read.deciding
-    if check is None or finding is None:
-        return read.reason or ""
-    quote = f"“{finding.quote}”" if finding.quote else None
-    return f"{check.name}: " + " – ".join(filter(None, (quote, finding.reason)))
+    for name, reason in summary.failures:
+        yield f"  {shortened(name, 40)}  {shortened(reason, LONGEST)}"
 
 
 def troubles(summary: Summary) -> list[str]:

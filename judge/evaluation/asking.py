@@ -11,10 +11,11 @@ from pydantic import Field, create_model
 
 from judge.backends.base import Call, Method, Origin, Prompt
 from judge.evaluation.benchmark import Fields, NoAnswer
+from judge.grounds import About
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.logprobs import TOP_TOKENS, word_chances
-from judge.replies import About, Reply
+from judge.replies import Reply
 from judge.task import Task, load_task
 from judge.verdict import Usage
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from judge.backends.base import Backend, Call, Completion, Mode, Starting
 from judge.errors import BackendError, BadRequest, GivenUp, ServerFault
-from judge.judging.limits import AdaptiveLimit, Budget, Outages, Price, pause
+from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
+from judge.settings import Price
 from judge.tracing import guard_tracing
 from judge.verdict import Usage
 
@@ -92,7 +93,7 @@ class Calls:
         self._timeout = timeout if backend.slots is None else None
         # A `vllm:` server at an address may be anyone's.
         ours = not self.remote or (spec.startswith("vllm:") and "server" not in self.identity)
-        self._price = Price(0.0, 0.0) if ours else price
+        self._price = Price(input=0.0, output=0.0) if ours else price
         self._free = self._price is not None and self._price.of(1, 1) == 0
         server = self._timeout is not None and self.remote
         self._outages = Outages(self._canary if server else None, backoff)

@@ -22,8 +22,9 @@ from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
 from judge.errors import BadRequest, ContextExceeded, JudgeError, UsageError
+from judge.grounds import About
 from judge.judging.calls import PROBE, Calls
-from judge.replies import About, Reply, about, schema_of
+from judge.replies import Reply, about, schema_of
 from judge.verdict import Usage
 
 Trouble = Literal["truncated", "refused", "invalid"]

@@ -9,17 +9,11 @@ from dataclasses import dataclass, field, replace
 from judge.backends.base import Call, Method, Origin, Prompt
 from judge.errors import BackendError, NotHere
 from judge.evidence import locate
+from judge.grounds import About
 from judge.judging.client import Client
 from judge.judging.logprobs import TOP_TOKENS, Chances, Reader, mean_of, word_chances
 from judge.prompts import DEFENDED, Framing, messages
-from judge.replies import (
-    JUDGING_REPLIES,
-    About,
-    Answer,
-    JudgingReply,
-    answers_together,
-    one_answer,
-)
+from judge.replies import JUDGING_REPLIES, Answer, JudgingReply, answers_together, one_answer
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple
 
 from judge.errors import BackendError, BadRequest, Exit, GivenUp
 from judge.verdict import Usage
@@ -34,16 +33,6 @@ class BudgetReached(BackendError):
 
     kind = "budget"
     exit_code = Exit.UNAVAILABLE
-
-
-class Price(NamedTuple):
-    """US dollars for a million input and output tokens."""
-
-    input: float
-    output: float
-
-    def of(self, input_tokens: int, output_tokens: int) -> float:
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
 
 @dataclass(slots=True)

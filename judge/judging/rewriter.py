@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 from judge.backends.base import Call, Origin
 from judge.evidence import SPEECH_MARKS, locate
+from judge.grounds import About
 from judge.judging.client import Asked, Client
 from judge.judging.judge import Sampling
 from judge.prompts import messages
-from judge.replies import About, Insertions, Reply, Rewrites
+from judge.replies import Insertions, Reply, Rewrites
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Edit, Finding

@@ -227,16 +227,19 @@ def load(path: Path) -> Profile:
     try:
         return Profile.model_validate_json(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--profile {path}: cannot be read: {why_unread(error)}") from error
+        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the file"
-        raise UsageError(f"--profile {path}: {place}: {first['msg']}") from error
+        raise UsageError(f"{path}: {place}: {first['msg']}") from error
 
 
 def named(path: Path) -> Profiles:
-    """The profiles in a file; raises as `load`."""
-    return Profiles.of(load(path), str(path))
+    """The profiles that `--profile` names; raises as `load`."""
+    try:
+        return Profiles.of(load(path), str(path))
+    except UsageError as error:
+        raise UsageError(f"--profile {error}") from error
 
 
 @lru_cache(maxsize=1)

@@ -1,15 +1,14 @@
 """Records, and their readers and writers."""
 
-from judge.records.base import RESERVED, Item, Problem, SeenIds, clip, content_hash, kind_of
+from judge.records.base import RESERVED, Item, Problem, SeenIds, clip, content_hash
 from judge.records.columns import mapped, renamed
 from judge.records.jsonfiles import dump, dump_judged
 from judge.records.kinds import Kind, Record, build, recognise
 from judge.records.memory import from_memory
-from judge.records.read import FORMATS, MAX_LINE, read
+from judge.records.read import MAX_LINE, read
 from judge.records.values import BadValueError, Value
 
 __all__ = [
-    "FORMATS",
     "MAX_LINE",
     "RESERVED",
     "BadValueError",
@@ -25,7 +24,6 @@ __all__ = [
     "dump",
     "dump_judged",
     "from_memory",
-    "kind_of",
     "mapped",
     "read",
     "recognise",

@@ -64,11 +64,14 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~$@-])")
 def row(item: Item, judged: Judgement) -> dict[str, Any]:
     """One line, flat: a cell for each of `COLUMNS`, None where there is nothing to say.
 
-    `check`, `quote` and `reason` tell why the record has its verdict, `checks` the last verdict of
-    each check as JSON, `record` the record's own fields as JSON.
+    `check`, `quote` and `reason` tell why the record has its verdict. In JSON, `checks` has the
+    last verdict, answer and score of each check, `record` the record's own fields.
     """
     fields = {name: one for name, one in (item.fields or {}).items() if name != RESERVED}
-    last = {check.name: check.verdict for check in judged.checks}
+    last = {
+        one.name: {"verdict": one.verdict, "answer": one.answer, "score": one.score}
+        for one in judged.checks
+    }
     check, finding = judged.deciding
     models = dict.fromkeys(vote.model for one in judged.checks for vote in one.votes)
     return {
@@ -103,8 +106,8 @@ def name_of(item: Item) -> str:
     return str(own) if isinstance(own, str | int | float) and own != "" else f"line {item.line}"
 
 
-def _named(last: Mapping[str, Verdict], verdicts: Iterable[Verdict]) -> str | None:
-    return ", ".join(name for name, verdict in last.items() if verdict in verdicts) or None
+def _named(last: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Verdict]) -> str | None:
+    return ", ".join(name for name, one in last.items() if one["verdict"] in verdicts) or None
 
 
 def _rows(lines: Judged) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from judge.cache import ReplyCache
 from judge.configuration import user_file
 from judge.errors import UsageError
 from judge.judging.client import Client
-from judge.judging.limits import Budget, Price
+from judge.judging.limits import Budget
 from judge.settings import Settings
 
 try:
@@ -42,7 +42,7 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
     Raises:
         UsageError: the model cannot be used as named.
     """
-    price, reasks = price_of(spec, settings), settings.reasks
+    price, reasks = settings.prices.get(spec), settings.reasks
     common: dict[str, Any] = {"cache": cache, "budget": budget, "price": price, "reasks": reasks}
     if batched(spec, settings):
         from judge.backends.batch import BatchBackend
@@ -74,12 +74,6 @@ def backend_of(spec: str, settings: Settings) -> Backend:
     if server.key_env and not key:
         raise UsageError(f"{spec}: {variable} is not set, which {table} takes the key from")
     return OpenAIBackend(name, wire=named_wire(server.url, key, f"{table} url", variable))
-
-
-def price_of(spec: str, settings: Settings) -> Price | None:
-    """What a model's tokens cost, as the settings have it; None where they do not say."""
-    price = settings.prices.get(spec)
-    return Price(price.input, price.output) if price else None
 
 
 def calls_at_once(settings: Settings, slots: int | None) -> int:

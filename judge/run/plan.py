@@ -21,15 +21,16 @@ from judge.backends import factory
 from judge.backends.base import Backend, Call, Completion, Mode, parse_model
 from judge.cache import ReplyCache
 from judge.errors import UsageError
+from judge.grounds import About
 from judge.judging.client import Asked, Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.logprobs import Chances, Decision, Reader
 from judge.judging.panel import Panel
 from judge.records import Record, SeenIds
-from judge.replies import About, Answer, Insertion, JudgingReply, Reply, Rewrite
+from judge.replies import Answer, Insertion, JudgingReply, Reply, Rewrite
 from judge.rubric import Rubric
-from judge.run.clients import backend_of, calls_at_once, price_of
+from judge.run.clients import backend_of, calls_at_once
 from judge.run.job import Job, select
 from judge.run.setup import Bound, Setup
 from judge.run.summary import Summary
@@ -202,7 +203,7 @@ class _StandIn(Client):
     def __init__(
         self, rehearsal: Rehearsal, spec: str, backend: Backend, settings: Settings
     ) -> None:
-        limit, price = calls_at_once(settings, backend.slots), price_of(spec, settings)
+        limit, price = calls_at_once(settings, backend.slots), settings.prices.get(spec)
         super().__init__(spec, backend, cache=None, budget=Budget(), limit=limit, price=price)
         self._rehearsal = rehearsal
 

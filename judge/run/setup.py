@@ -16,7 +16,7 @@ from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.profiles import JudgeProfile, Profiles
-from judge.rubric import Rubric, asked_once, collect, corrected_normad
+from judge.rubric import Rubric
 from judge.run.calibrated import (
     Errors,
     binding_of,
@@ -26,6 +26,7 @@ from judge.run.calibrated import (
     reading_by,
     refuse_misfit,
 )
+from judge.run.checks import Checks
 from judge.run.clients import (
     ClientBuilder,
     build_client,
@@ -34,7 +35,7 @@ from judge.run.clients import (
     refuse_unfit,
 )
 from judge.run.fingerprint import Mark, fingerprint
-from judge.run.workflows import load_workflow, refuse_unknown_steps, workflow_names
+from judge.run.workflows import load_workflow
 from judge.settings import Settings, StepModel
 from judge.weights import catalog
 from judge.workflow import By, Context, Workflow
@@ -62,7 +63,7 @@ class Setup:
     `build` makes a client.
     """
 
-    settings: Settings
+    checks: Checks
     budget: Budget
     cache: ReplyCache | None
     profiles: Profiles = field(default_factory=Profiles)
@@ -70,8 +71,6 @@ class Setup:
     clients: dict[str, Client] = field(default_factory=dict)
     _profiled: dict[str, dict[str, JudgeProfile]] = field(default_factory=dict)
     _bound: dict[str, Bound] = field(default_factory=dict)
-    _rubrics: dict[str, Rubric] = field(default_factory=dict)
-    _added: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -93,21 +92,9 @@ class Setup:
         """
         profiles = profiles_of(settings)
         settings = profiled_models(settings, profiles)
+        checks = Checks.of(settings, rubrics)
         budget = budget or Budget(settings.max_calls, settings.max_cost)
-        corrected = corrected_normad() if settings.neutral == "corrected" else ()
-        known, added = collect((*corrected, *settings.rubric, *rubrics))
-        if settings.ask is not None:
-            question = asked_once(settings.ask, settings.on, settings.answers, settings.pass_)
-            known, added = {**known, question.name: question}, (*added, question.name)
-            settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
-        elif settings.on:
-            raise UsageError("--on names the fields that --ask shows; there is no --ask")
-        elif settings.answers or settings.pass_:
-            raise UsageError("--answers and --pass are about --ask; there is no --ask")
-        setup = cls(settings, budget, None, profiles, build, _rubrics=known, _added=added)
-        setup._refuse_unknown_checks()
-        setup._refuse_idle_repair()
-        refuse_unknown_steps(settings, setup._workflows(), setup.own)
+        setup = cls(checks, budget, None, profiles, build)
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
         asked = setup.models if models is None else models
@@ -117,6 +104,10 @@ class Setup:
         refuse_unfit(settings, setup.clients.values())
         setup._refuse_other_profile()
         return setup
+
+    @property
+    def settings(self) -> Settings:
+        return self.checks.settings
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -167,7 +158,7 @@ class Setup:
         Raises:
             UsageError: no judging rubric has this name.
         """
-        judge = self._bare(self._judging(check), spec, "loop")
+        judge = self._bare(self.checks.judging(check), spec, "loop")
         return reading_by(judge, None, self.settings.margin)
 
     def panel(self, check: str) -> Panel:
@@ -176,23 +167,34 @@ class Setup:
         Raises:
             UsageError: no judging rubric has this name.
         """
-        return self._panel(self._judging(check), self.judges, "final", self.settings.votes or 1)
-
-    def _judging(self, check: str) -> Rubric:
-        rubric = self._rubrics.get(check)
-        if rubric is None or rubric.role != "judge":
-            known = ", ".join(name for name, r in self._rubrics.items() if r.role == "judge")
-            raise UsageError(f"no rubric is called {check!r}; there are {known}")
-        return rubric
+        return self._panel(
+            self.checks.judging(check), self.judges, "final", self.settings.votes or 1
+        )
 
     def bound(self, kind: str) -> Bound:
         """The workflow for records of this kind, else the run's one, bound to this run's models."""
         name = self.settings.workflow or kind
         if name not in self._bound:
-            if (misfit := self.misfit(kind)) is not None:
+            if (misfit := self.checks.misfit(kind)) is not None:
                 raise UsageError(misfit)
             self._bound[name] = self._bind(load_workflow(name))
         return self._bound[name]
+
+    def _refuse_other_profile(self) -> None:
+        """Refuse, before anything is asked or written, a profile of other judges than the run's."""
+        if self.profiles.source is None:
+            return
+        judged = self.profiles.judges.keys()
+        found = [
+            workflow
+            for workflow in self.checks.workflows()
+            if self.checks.wanted(workflow) & judged
+        ]
+        if not found:
+            told = f"{self.profiles.told} speaks of {', '.join(sorted(judged))}"
+            raise UsageError(f"{told}; nothing of that is asked here")
+        for workflow in found:
+            self.bound(workflow.name)
 
     async def prepare(self) -> None:
         """Reach every model before the first record; raises as `prepare_judges`."""
@@ -222,80 +224,11 @@ class Setup:
         if self.cache is not None:
             self.cache.close()
 
-    # ------------------------------------------------------------ which checks are made
-
-    @property
-    def own(self) -> tuple[str, ...]:
-        """The judging rubrics of the user's own, which every workflow asks besides its checks."""
-        return tuple(name for name in self._added if self._rubrics[name].role == "judge")
-
-    @property
-    def scales(self) -> dict[str, tuple[float, float]]:
-        """The lowest and the highest answer of each rubric whose answers are scores."""
-        found = ((name, rubric.scale) for name, rubric in self._rubrics.items())
-        return {name: (scale[0], scale[-1]) for name, scale in found if scale}
-
-    def _known(self, workflow: Workflow) -> tuple[str, ...]:
-        return (*workflow.checks, *workflow.counted, *self.own)
-
-    def _wanted(self, workflow: Workflow) -> frozenset[str]:
-        """The checks that are made; none where nothing that was chosen suits this workflow."""
-        known, chosen = self._known(workflow), self.settings.check
-        return frozenset((*(n for n in chosen if n in known), *self.own) if chosen else known)
-
-    def misfit(self, kind: str) -> str | None:
-        """Why none of the chosen checks is asked of records of this kind; None where one is."""
-        workflow = load_workflow(self.settings.workflow or kind)
-        if self._wanted(workflow):
-            return None
-        if not self.settings.check:
-            return f"the {workflow.name} workflow asks your own questions: add --ask or --rubric"
-        known, named = ", ".join(self._known(workflow)), ", ".join(self.settings.check)
-        told = f"--check {named}: the {workflow.name} workflow has {known}"
-        return f"{told}; add others with --rubric"
-
-    def _workflows(self) -> list[Workflow]:
-        """Those that records of this run may go through."""
-        chosen = self.settings.workflow
-        return [load_workflow(name) for name in ((chosen,) if chosen else workflow_names())]
-
-    def _refuse_unknown_checks(self) -> None:
-        known = {workflow.name: self._known(workflow) for workflow in self._workflows()}
-        for check in self.settings.check:
-            if not any(check in names for names in known.values()):
-                told = "; ".join(
-                    f"{name}: {', '.join(names)}" for name, names in known.items() if names
-                )
-                what = f"--check {check}: there is no such check. There are {told}"
-                raise UsageError(f"{what}. Add others with --rubric")
-
-    def _refuse_idle_repair(self) -> None:
-        """Refuse --rounds, as typed, where nothing is rewritten, and --repair where none can be."""
-        settings = self.settings
-        from_file = any("rounds" in names for names in settings.from_files.values())
-        if "rounds" in settings.model_fields_set and not (settings.repair or from_file):
-            raise UsageError("--rounds bounds rewriting, and nothing is rewritten: add --repair")
-        workflows = self._workflows()
-        if settings.repair and not any(workflow.rewrites for workflow in workflows):
-            raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
-
-    def _refuse_other_profile(self) -> None:
-        """Refuse, before anything is asked or written, a profile of other judges than the run's."""
-        if self.profiles.source is None:
-            return
-        judged = self.profiles.judges.keys()
-        found = [workflow for workflow in self._workflows() if self._wanted(workflow) & judged]
-        if not found:
-            told = f"{self.profiles.told} speaks of {', '.join(sorted(judged))}"
-            raise UsageError(f"{told}; nothing of that is asked here")
-        for workflow in found:
-            self.bound(workflow.name)
-
     # ------------------------------------------------------------ binding
 
     def _bind(self, workflow: Workflow) -> Bound:
-        wanted, settings = self._wanted(workflow), self.settings
-        own = tuple(n for n in self.own if n not in workflow.checks)
+        wanted, settings = self.checks.wanted(workflow), self.settings
+        own = tuple(n for n in self.checks.own if n not in workflow.checks)
         asked = (*(n for n in workflow.checks if n in wanted), *own)
         accepted = (*(n for n in workflow.accepted if n in wanted), *own)
         context = Context(
@@ -367,13 +300,13 @@ class Setup:
         specs = self.judges if by == "loop" else self.final_models
         specs = (own.model,) if own.model else specs
         decides = by == "final" or name not in workflow.accepted
-        return self._panel(self._rubrics[name], specs, by, votes, decides, own.temperature)
+        return self._panel(self.checks.rubrics[name], specs, by, votes, decides, own.temperature)
 
     def _rewriter(self, name: str) -> Rewriter:
         settings, own = self.settings, self.settings.steps.get(name, StepModel())
         warm = settings.rewrite_temperature if own.temperature is None else own.temperature
         client = self.client(own.model or self.rewriter)
-        return Rewriter(self._rubrics[name], client, Sampling(warm, settings.seed))
+        return Rewriter(self.checks.rubrics[name], client, Sampling(warm, settings.seed))
 
     def _panel(
         self,

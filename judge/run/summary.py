@@ -48,13 +48,13 @@ class Summary:
     dropped: int = 0
     usage: Counter[str] = field(default_factory=Counter)
     kept: int = 0
-    failures: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, judgement: Mapping[str, Any], *, text: bytes = b"", kept: bool = False) -> None:
         """Count one line's `"judge"`; `kept` if it stands from an earlier run.
 
         Args:
-            text: the whole line, of which a failed one is kept to be shown, by its id or number.
+            text: the whole line; a failed one is shown by its id or number, and its reason.
         """
         self.records += 1
         self.kept += kept
@@ -71,7 +71,7 @@ class Summary:
             self.examples.setdefault(kind, message)
         if text and verdict == Verdict.FAIL and len(self.failures) < FAILURES_SHOWN:
             name = json.loads(text).get("id") or f"line {self.records}"
-            self.failures.append((str(name), judgement))
+            self.failures.append((str(name), judgement.get("reason") or ""))
         self.edits += len(judgement.get("edits", ()))
         self.dropped += len(judgement.get("dropped", ()))
         last = {check["check"]: check for check in judgement.get("checks", ())}

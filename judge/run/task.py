@@ -163,7 +163,7 @@ class _Run:
     def __init__(self, job: Job, task: Task, watcher: Watcher) -> None:
         self.job, self.task, self.watcher = job, task, watcher
         self.setup = task.setup
-        self.report = Report(Summary(job.by, task.setup.scales))
+        self.report = Report(Summary(job.by, task.setup.checks.scales))
         self.stop = Stop()
         self.sink: Sink | None = None
         self.review: Sink | None = None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from typing import Self
 
 from judge.errors import UsageError
-from judge.records import Item, Kind, Problem, Record, SeenIds, build, mapped, recognise
+from judge.records import Item, Kind, Problem, Record, SeenIds, build, clip, mapped, recognise
 from judge.run import lines
 from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
@@ -33,7 +34,11 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
 
         task_of = RayValidation.of
     with SeenIds() as ids:
-        return run(job, task_of(settings, ids, select(job)), watcher)
+        task = task_of(settings, ids, select(job))
+        report = run(job, task, watcher)
+        for told in task.missing() if report.finished else ():
+            watcher.say(told)
+        return report
 
 
 class Validation(Task):
@@ -47,6 +52,8 @@ class Validation(Task):
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
         self._misfits: dict[Kind, str | None] = {}
         self._suited = False
+        self._unseen: tuple[str, ...] = setup.settings.on
+        self._first: Subject | None = None
 
     @classmethod
     def of(cls, settings: Settings, ids: SeenIds, items: Iterator[Item]) -> Self:
@@ -78,18 +85,32 @@ class Validation(Task):
                 raise UsageError(f"line {item.line} of {item.source}: {misfit}")
             return lines.bad_input(item, Problem(misfit))
         self._suited = True
+        if self._unseen:
+            subject = Subject.of(record)
+            self._unseen = subject.lacks(self._unseen)
+            self._first = self._first or subject
         return record
+
+    def missing(self) -> Iterator[str]:
+        """The fields of `--on` that no record had, each with the nearest of the first record's."""
+        if self._first is None:
+            return
+        there = [*self._first.texts]
+        for name in self._unseen:
+            near = get_close_matches(name, there, 1)
+            known = f"did you mean {near[0]}?" if near else f"the first has {clip(there, 300)}"
+            yield f"--on {name}: no record has such a field; {known}"
 
     def kind_of(self, item: Item) -> Kind | None:
         """The workflow's kind, or that of any record where only the user's questions suit it."""
         sound = item.fields is not None and item.problem is None
-        any_record = self.setup.own and sound and not recognise(item.shown)
+        any_record = self.setup.checks.own and sound and not recognise(item.shown)
         return self.kind or ("record" if any_record else None)
 
     def _misfit(self, record: Record) -> str | None:
         """Why none of the chosen checks is asked of such a record; None where one is."""
         if record.kind not in self._misfits:
-            self._misfits[record.kind] = self.setup.misfit(record.kind)
+            self._misfits[record.kind] = self.setup.checks.misfit(record.kind)
         return self._misfits[record.kind]
 
     async def step(self, record: Record) -> Line:

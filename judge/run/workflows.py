@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import runpy
-from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 
 from judge import plugins
 from judge.errors import UsageError, why_unread
-from judge.settings import Settings
 from judge.workflow import Workflow
 
 _WORKFLOWS = "judge.workflows"
@@ -36,28 +33,6 @@ def load_workflow(name: str) -> Workflow:
     if found is None:
         raise UsageError(f"no workflow is called {name!r}; there are {', '.join(workflow_names())}")
     return found
-
-
-def refuse_unknown_steps(
-    settings: Settings, workflows: Sequence[Workflow], own: Sequence[str]
-) -> None:
-    """See that every step with a model of its own is one of the run's.
-
-    Args:
-        own: the judging rubrics that every workflow asks besides.
-
-    Raises:
-        UsageError: a step that no workflow has; with the nearest, and all.
-    """
-    known = {w.name: (*w.checks, *w.rewrites, *own) for w in workflows}
-    steps = sorted({step for names in known.values() for step in names})
-    for step in settings.steps:
-        if step not in steps:
-            near = get_close_matches(step, steps, 1)
-            meant = f"; did you mean {near[0]}?" if near else "."
-            where = "[models]" if step in settings.models else "--model-for"
-            listed = "; ".join(f"{name}: {', '.join(n)}" for name, n in known.items() if n)
-            raise UsageError(f"{where} {step}: there is no such step{meant} There are {listed}")
 
 
 @lru_cache(maxsize=8)

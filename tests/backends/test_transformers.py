@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from judge.backends import transformers as backends
 from judge.backends.base import Call, Completion, HiddenStates, Mode, Origin
-from judge.backends.transformers import TorchModel, TransformersBackend
+from judge.backends.torch_model import TorchModel
+from judge.backends.transformers import TransformersBackend
 from judge.errors import BackendError, BadRequest, ContextExceeded, UsageError
 
 from . import tiny

@@ -14,7 +14,8 @@ from serving.made_vllm import alive, put, starts, wait_for
 from judge.backends.base import Call, Mode
 from judge.backends.vllm import VLLMBackend
 from judge.judging.client import Client
-from judge.judging.limits import Budget, Price
+from judge.judging.limits import Budget
+from judge.settings import Price
 
 QUESTION = Call([{"role": "user", "content": "Is it?"}], max_tokens=1, logprobs=20)
 NAMES = ("BASE_URL", "API_KEY")
@@ -61,11 +62,14 @@ async def test_a_server_at_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_a_server_at_an_address_may_cost(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
-    own = client(VLLMBackend("m"), price=Price(1.0, 1.0))
+    own = client(VLLMBackend("m"), price=Price(input=1.0, output=1.0))
     assert own.priced and own.estimate(10**6, 0).cost_usd == 0.0
     monkeypatch.setenv("VLLM_BASE_URL", "http://127.0.0.1:1/v1")
     assert not client(VLLMBackend("m")).priced
-    assert client(VLLMBackend("m"), price=Price(1.0, 1.0)).estimate(10**6, 0).cost_usd == 1.0
+    assert (
+        client(VLLMBackend("m"), price=Price(input=1.0, output=1.0)).estimate(10**6, 0).cost_usd
+        == 1.0
+    )
 
 
 # ---------------------------------------------------------------- a server of judge's own

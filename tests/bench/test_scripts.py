@@ -93,3 +93,12 @@ def test_the_whole_path_runs_against_canned_replies(
     repaired = [line for line in done.stdout.splitlines() if INSERTED.encode() in line]
     assert len(repaired) == 20
     assert server.cpu_seconds > 0
+
+
+def test_side_by_side_runs_the_jobs_as_a_user_types_them() -> None:
+    told = printed("side_by_side.py", "--tools=judge", "--jobs=5-gate,6-resume,9-bad-lines")
+    gate, resume, bad = ([c.strip() for c in row.split("|")] for row in told.splitlines())
+    assert gate[2:5] == ["judge", "1", "1"] and gate[6] == "100"
+    assert gate[7].startswith("exit 1;") and bad[7].startswith("exit 3;")
+    # At most the calls that were under way at the kill are asked again.
+    assert 100 <= int(resume[6]) <= 100 + 16 and resume[7].startswith("exit 0;")

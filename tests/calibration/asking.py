@@ -20,6 +20,7 @@ from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, builtin, parse
+from judge.run.checks import Checks
 from judge.run.setup import Setup
 from judge.settings import Settings
 
@@ -122,11 +123,13 @@ def setup_of(*clients: Client, **settings: Any) -> Setup:
     """Judges in the order of a cascade; the built-in rubrics, PLAIN and MANY."""
     specs = tuple(client.spec for client in clients)
     return Setup(
-        Settings(model=specs, cache=False, **settings),
+        Checks(
+            Settings(model=specs, cache=False, **settings),
+            {**builtin(), PLAIN.name: PLAIN, MANY.name: MANY},
+        ),
         Budget(),
         None,
         clients={client.spec: client for client in clients},
-        _rubrics={**builtin(), PLAIN.name: PLAIN, MANY.name: MANY},
     )
 
 

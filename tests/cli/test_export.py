@@ -32,7 +32,10 @@ def judge(typed: Typed) -> Typed:
         [
             record(id="a"),
             {"id": "b", "email": HOSTILE, "judge": failed},
-            {"id": 3, "judge": judged("abstain", check("polite", "abstain"))},
+            {
+                "id": 3,
+                "judge": judged("abstain", check("polite", "abstain", answer="curt", score=2.5)),
+            },
             {"judge": judged("unreadable", check("polite", "unreadable"))},
             {"id": "e", "judge": lost},
         ],
@@ -62,7 +65,12 @@ def test_csv_has_a_row_a_record_and_runs_in_no_spreadsheet(judge: Typed) -> None
         "It is rude.",
         "polite",
     )
-    assert json.loads(failed["checks"]) == {"polite": "fail"}
+    assert json.loads(failed["checks"]) == {
+        "polite": {"verdict": "fail", "answer": None, "score": None}
+    }
+    assert json.loads(rows[2]["checks"]) == {
+        "polite": {"verdict": "abstain", "answer": "curt", "score": 2.5}
+    }
     assert rows[2]["undecided"] == "polite" and rows[4]["error"] == "denied: no key"
 
 

@@ -165,7 +165,7 @@ def test_mistakes_of_several_questions_are_told_at_once_with_their_lines(typed: 
     typed.write("mails.jsonl", MAILS)
     Path("bad.yaml").write_text(
         "name: mail\nquestions:\n  polite: Is {{ it }} so?\n  tone:\n    question: Which?\n"
-        "    answers: [a, b]\n    pass: c\n    feilds: [x]\n  json: Is it JSON?\n"
+        "    answers: [a, b]\n    pass: c\n    feilds: [x]\n  json: Is it JSON?\n  list: [x]\n"
     )
     code, _, told = typed.text("validate", "mails.jsonl", "--rubric", "bad.yaml", "-m", "openai:x")
     assert code == 2
@@ -173,6 +173,7 @@ def test_mistakes_of_several_questions_are_told_at_once_with_their_lines(typed: 
         "bad.yaml:3: questions.polite.question: unknown variable 'it'; known are label",
         "bad.yaml:7: questions.tone.pass: 'c' is none of the answers a, b",
         "bad.yaml:8: questions.tone.feilds: there is no such key; did you mean 'fields'?",
+        "bad.yaml:10: questions.list: write the question's text, or a mapping of its keys",
     ]
 
 

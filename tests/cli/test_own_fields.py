@@ -44,6 +44,18 @@ def test_a_question_about_a_field_needs_no_file(typed: Typed, mails: str) -> Non
     assert found[2]["checks"][0]["reason"] == "the record has no email"
 
 
+def test_a_field_that_no_record_has_is_told_once(typed: Typed, mails: str) -> None:
+    ask = ("--ask", "Polite?", "-m", "scripted:judge.yaml", "--quiet")
+    for on, told in (
+        (["emial"], "judge: --on emial: no record has such a field; did you mean email?\n"),
+        (["subject", "zz"], "judge: --on zz: no record has such a field; the first has ['email', "),
+        (["subject"], ""),
+    ):
+        code, out, said = typed.text("validate", mails, *(f"--on={one}" for one in on), *ask)
+        assert code == 0 and said.startswith(told) and said.count("\n") == bool(told)
+        assert out.count('"abstain"') == (3 if told else 2)
+
+
 def test_nothing_else_is_asked_of_a_record_of_a_known_kind(typed: Typed, mails: str) -> None:
     typed.write("norms.jsonl", [{"rule_of_thumb": "Greet.", "story": "He greets.", "mood": "calm"}])
     (found,) = judged(typed, "norms.jsonl", "--ask", "Is it calm?", "--on", "mood")

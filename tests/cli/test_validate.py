@@ -319,7 +319,7 @@ def test_the_summary_ends_with_what_a_person_does_next(typed: Typed) -> None:
     at = told.index("failed: 6, the first 5:")
     assert told[at - 1] == "0 of 6 records pass (0.0%)"
     assert told[at + 1 : at + 6] == [
-        f"  n{number}  relevance: “greets Bo” – No rule." for number in range(5)
+        f'  n{number}  relevance: fail: "greets Bo" (No rule.)' for number in range(5)
     ]
     assert told[-2:] == [
         "output: my out.jsonl",

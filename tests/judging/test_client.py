@@ -15,10 +15,12 @@ import pytest
 from judge import errors
 from judge.backends.base import Call, Completion, Message, Method, Mode
 from judge.cache import ReplyCache
+from judge.grounds import About
 from judge.judging.calls import MAX_TRIES, MAX_TRIES_UNREACHABLE
 from judge.judging.client import Asked, Client
-from judge.judging.limits import Budget, BudgetReached, Price
-from judge.replies import About, YesNo
+from judge.judging.limits import Budget, BudgetReached
+from judge.replies import YesNo
+from judge.settings import Price
 from judge.verdict import Usage
 
 STORY = "Ann bowed first. Then she poured the tea."
@@ -80,7 +82,7 @@ def client(script: Script, **settings: Any) -> tuple[Client, Fake]:
         "budget": Budget(),
         "limit": 8,
         "backoff": 0.001,
-        "price": Price(1.0, 10.0),
+        "price": Price(input=1.0, output=10.0),
     }
     return Client("fake:m", backend, **(defaults | settings)), backend
 

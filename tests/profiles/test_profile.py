@@ -10,6 +10,7 @@ import pytest
 from made_profiles import GOOD, binding, data, judge_profile, profile
 from pydantic import ValidationError
 
+import judge
 from judge.errors import UsageError
 from judge.judging.logprobs import Logistic, Reader
 from judge.profiles import (
@@ -155,9 +156,10 @@ def test_what_is_no_profile_is_refused_with_file_and_key(
 ) -> None:
     path = tmp_path / "p.json"
     path.write_bytes(content)
-    with pytest.raises(UsageError) as refused:
-        named(path)
-    assert str(refused.value).startswith(f"--profile {path}: {message}")
+    for read, told in ((judge.load_profile, f"{path}: "), (named, f"--profile {path}: ")):
+        with pytest.raises(UsageError) as refused:
+            read(path)
+        assert str(refused.value).startswith(f"{told}{message}")
 
 
 # ---------------------------------------------------------------- those that come with the package

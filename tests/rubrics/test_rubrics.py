@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
+from judge.grounds import About
 from judge.prompts import messages
 from judge.records import Item, Record, build
-from judge.replies import JUDGING_REPLIES, About, Insertions, Regeneration, Rewrites, about
+from judge.replies import JUDGING_REPLIES, Insertions, Regeneration, Rewrites, about
 from judge.rubric import (
     TEXT_FIELDS,
     Rubric,

