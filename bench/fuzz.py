@@ -38,6 +38,7 @@ NAMES = (
     "reply",
     "answer",
     "evidence",
+    "screening",
     "resume",
 )
 MEMORY_MB = 2048

@@ -87,8 +87,9 @@ def test_the_whole_path_runs_against_canned_replies(
     sums = json.loads((tmp_path / "sums.json").read_text())
     assert sums["verdicts"] == {"pass": 20}
     assert (sums["pass_rate"]["passed"], sums["repaired_pass_rate"]["passed"]) == (18, 20)
-    # Three loop asks and twice two final votes; with an insertion, that, and another such round.
-    assert sums["usage"]["replies"] == 18 * 7 + 2 * (7 + 1 + 7)
+    # Implicitness and twice two final votes; with an insertion, those, the loop's ask and the
+    # rewriting, and of the new text three loop asks and twice two final votes.
+    assert sums["usage"]["replies"] == 18 * 5 + 2 * (5 + 1 + 1 + 7)
     assert sums["models"]["openai:canned"]["reasks"] == 0, "every canned reply holds at once"
     repaired = [line for line in done.stdout.splitlines() if INSERTED.encode() in line]
     assert len(repaired) == 20

@@ -73,7 +73,8 @@ def grown(seeds: tuple[bytes, ...]) -> st.SearchStrategy[bytes]:
 
 NAMES = (
     "jsonl", "json", "csv", "tsv", "gz and zst", "parquet", "labelled", "rubric", "task",
-    "template", "script", "profile", "judge.toml", "reply", "answer", "evidence", "resume",
+    "template", "script", "profile", "judge.toml", "reply", "answer", "evidence",
+    "screening", "resume",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from judge.run.setup import Setup
 from judge.run.summary import Summary
 from judge.run.task import Watcher
 from judge.run.validate import validate
+from judge.settings import Settings
 
 
 class Deleting(Watcher):
@@ -25,16 +27,21 @@ class Deleting(Watcher):
             Path("review").unlink()
 
 
-def test_a_review_that_is_deleted_under_the_run_ends_it_and_is_written_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def twenty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """The settings of a run over in.jsonl, twenty norms that the judge is not sure of."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(task, "TICK_SECONDS", 0.0)
     Path("unsure.yaml").write_text("method: logprobs\nreplies: [{p_yes: 0.55}]")
     norm = '{"rule_of_thumb": "Greet.", "story": "He greets %d."}\n'
     Path("in.jsonl").write_text("".join(norm % number for number in range(20)))
     flags = {"check": ("relevance",), "margin": 0.2, "cache": False, "concurrency": 1}
-    given = resolve({"model": ("scripted:unsure.yaml",), **flags})
+    return resolve({"model": ("scripted:unsure.yaml",), **flags})
+
+
+def test_a_review_that_is_deleted_under_the_run_ends_it_and_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = twenty(tmp_path, monkeypatch)
     job = Job(["in.jsonl"], Path("out"), review=Path("review"))
     report = validate(job, given, Deleting())
     assert report.exit_code == Exit.UNAVAILABLE
@@ -43,3 +50,17 @@ def test_a_review_that_is_deleted_under_the_run_ends_it_and_is_written_anew(
     assert again.exit_code == 0
     assert Path("review").read_bytes() == Path("out").read_bytes()
     assert len(Path("review").read_bytes().splitlines()) == 20
+
+
+@pytest.mark.parametrize("seconds", [0.0, 3600.0])
+def test_out_and_its_folder_reach_the_disk_at_intervals_and_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    given, synced, at_end = twenty(tmp_path, monkeypatch), [], 2
+    monkeypatch.setattr(task, "SYNC_SECONDS", seconds)
+    monkeypatch.setattr("os.fsync", lambda file: synced.append(os.fstat(file).st_ino))
+    assert validate(Job(["in.jsonl"], Path("out")), given, Watcher()).exit_code == 0
+    pair = [Path("out").stat().st_ino, tmp_path.stat().st_ino]
+    assert synced[-at_end:] == pair
+    earlier = [*zip(synced[:-at_end:2], synced[1:-at_end:2], strict=False)]
+    assert (tuple(pair) in earlier) is (seconds == 0.0)
