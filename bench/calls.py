@@ -109,6 +109,7 @@ class Protocol:
 
 CASCADE = {"cheap_model": CHEAP}
 OURS = (
+    Protocol("without --repair", {"repair": False}),
     Protocol("sequential"),
     Protocol("+ cascade 0.3", CASCADE),
     Protocol("+ cascade 0.45", {**CASCADE, "cheap_margin": 0.45}),

@@ -4,15 +4,15 @@ After CQ-Bench (sections 2.1, A.2, A.3). First the length, which costs nothing; 
 checks, each with its rewrite loop; then the final judge in fresh context:
 
     length
-    incorporation <-> insertion
-    consistency   <-> contradiction rewriting      (not in the multiple setting)
+    incorporation <-> insertion                    (only to repair)
+    consistency   <-> contradiction rewriting      (only to repair, not in the multiple setting)
     implicitness  <-> explicit-speech rewriting
-    acceptance: incorporation and consistency again, voted per value
+    acceptance: incorporation and consistency, voted per value
 
-A story is judged as it came in, without the rewriting; only with `--repair`, and if it does not
-pass, it goes through the loops. Then values that the acceptance finds missing are dropped from the
-record; contradicted ones stay and are documented with characters and speeches. A story that is too
-short is not put to any model.
+A story is judged as it came in, by what decides: length, implicitness and acceptance. Only with
+`--repair`, and if it does not pass, it goes through the loops. Then values that the acceptance
+finds missing are dropped from the record; contradicted ones stay and are documented with characters
+and speeches. A story that is too short is not put to any model.
 """
 
 from __future__ import annotations
@@ -58,11 +58,8 @@ async def insertion(state: State) -> None:
 
 async def consistency(state: State) -> None:
     """Which character contradicts which value, in which speech?"""
-    work = state["work"]
-    if work.subject.multiple:
-        _skip(work, "consistency", MULTIPLE)
-    else:
-        await _steer(work, "consistency")
+    if not state["work"].subject.multiple:
+        await _steer(state["work"], "consistency")
 
 
 async def contradiction_rewriting(state: State) -> None:
@@ -89,9 +86,11 @@ async def acceptance(state: State) -> None:
         _skip_acceptance(work)
         return
     work.round = 1
-    for name in ACCEPTED[:1] if work.subject.multiple else ACCEPTED:
-        if await work.check(name, by="final") is not None and name == "consistency":
-            await work.locate()
+    await work.check("incorporation", by="final")
+    if work.subject.multiple:
+        _skip(work, "consistency", MULTIPLE, "final")
+    elif await work.check("consistency", by="final") is not None:
+        await work.locate()
     await work.additional()
 
 
@@ -137,7 +136,9 @@ async def _rewrite(work: Work, rubric: str, how: str) -> None:
 
 
 def _after_length(state: State) -> str:
-    return END if state["work"].failed("length") else "incorporation"
+    if state["work"].failed("length"):
+        return END
+    return "incorporation" if state["work"].rounds else "implicitness"
 
 
 def _after_check(check: str, rewriting: str, after: str) -> Callable[[State], str]:
@@ -161,8 +162,7 @@ def _after_rewriting(check: str, after: str) -> Callable[[State], str]:
 def finish(work: Work) -> Outcome:
     """The judgement, and the story and values as they now stand."""
     subject = work.subject
-    deciding = [c for c in work.checks if c.by != "loop" or c.name == "implicitness"]
-    decided = last_of_each(deciding) or last_of_each(work.checks)
+    decided = last_of_each(c for c in work.checks if c.by != "loop" or c.name == "implicitness")
     accepted = {c.name: c for c in decided if c.by == "final"}
     asked = accepted.get("incorporation")
     missing = work.flagged(asked) if work.rounds else ()
@@ -200,7 +200,7 @@ for _node in (
 ):
     _builder.add_node(_node.__name__, _node)
 _builder.add_edge(START, "length")
-_builder.add_conditional_edges("length", _after_length, ["incorporation", END])
+_builder.add_conditional_edges("length", _after_length, ["incorporation", "implicitness", END])
 for _check, _rewriting, _next in (
     ("incorporation", "insertion", "consistency"),
     ("consistency", "contradiction_rewriting", "implicitness"),

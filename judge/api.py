@@ -198,9 +198,8 @@ class _Plan:
             records = records.to_dict("records")
         if isinstance(records, Mapping):
             raise UsageError("records: this is one record; put it into a list")
-        if isinstance(records, list | tuple) and records and not _is_path(records[0]):
-            return cls(Job((), silent=True), records, settings, rubrics)
-        if not (_is_path(records) or isinstance(records, list | tuple)):
+        listed = isinstance(records, list | tuple)
+        if not _is_path(records[0] if listed and records else records):
             return cls(Job((), silent=True), records, settings, rubrics)
         job = Job(_paths(records), silent=True)
         refuse_unusable(job)

@@ -94,9 +94,10 @@ def print_summary(report: Report, out: Path | None, gates: Iterable[Gate], *, re
         )
     told = [*_rates(summary, repair), *_answered(summary)]
     empty = "" if summary.records else " (there is no record)"
-    for name, least, holds in ((gate.name, gate.least, gate.holds) for gate in gates):
-        if holds is not None:
-            told.append(f"{name} {least}: {'holds' if holds else 'does not hold'}{empty}")
+    for gate in gates:
+        if gate.holds is not None:
+            holds = "holds" if gate.holds else "does not hold"
+            told.append(f"{gate.name} {gate.least}: {holds}{empty}")
     told += [*_failures(summary), *troubles(summary)]
     told += [_corrected(rate) for rate in report.corrections.rates()]
     told += _effort(report)

@@ -29,7 +29,6 @@ from judge.verdict import Judgement, Verdict
 
 _FOLDER = Path(__file__).parent
 
-
 MEANINGS: Mapping[Verdict, str] = {
     Verdict.FAIL: "at least one check failed, and none was lost",
     Verdict.ERROR: "no reply, or no readable record; judge validate --resume asks again",

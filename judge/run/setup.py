@@ -329,7 +329,7 @@ class Setup:
         return Panel(
             judges=judges,
             votes=votes,
-            all_votes=settings.all_votes or votes * len(judges) == 1,
+            all_votes=settings.all_votes,
             sampling=Sampling(warm, settings.seed),
             cheap=cheap,
             quoting=quoting,
