@@ -253,6 +253,9 @@ def main() -> None:
     chosen = parser.parse_args()
     raise_file_limit()
     wanted = chosen.contenders.split(",")
+    known = (OURS[0], *BARE, *PEERS)
+    if unknown := [name for name in wanted if name not in known]:
+        parser.error(f"no contender is called {unknown[0]!r}: {', '.join(known)}")
     if OURS[0] in wanted:
         wanted.insert(wanted.index(OURS[0]) + 1, OURS[1])
     names = [name for name in wanted if installed(name, chosen.venvs)]

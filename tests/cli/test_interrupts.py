@@ -93,3 +93,17 @@ def test_an_idle_standard_input_does_not_hold_the_process(
     assert process.stderr is not None
     told = process.stderr.read()
     assert b"Fatal" not in told and b"Traceback" not in told, told
+
+
+@pytest.mark.parametrize("chosen", ["--resume", "--overwrite"])
+def test_of_two_runs_on_one_out_the_second_is_refused(judge: Shell, chosen: str) -> None:
+    judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.3}])
+    judge.write("n.jsonl", map(norm, range(24)))
+    run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", *CHECK, "-o", "o", "-q")
+    first = judge.start(*run, "--concurrency", "2")
+    wait_for_lines(judge, "o", 2)
+    second = judge(*run, chosen)
+    _, told = first.communicate(timeout=60)
+    assert second.returncode == 2 and b"another run is writing to" in second.stderr
+    assert first.returncode == 0, told
+    assert [line["id"] for line in lines(judge.read("o"))] == [f"n{i}" for i in range(24)]

@@ -70,6 +70,7 @@ FAULTS: dict[str, Deed] = {
     **FROM_START,
     "a web page": does.body(b"<html>It works!</html>", content_type="text/html"),
     "1 GB in 1 MB of gzip": does.bomb(),
+    "15 MB of legal JSON": does.body(b"[" + b"0," * 7_500_000 + b"0]"),
     "JSON 100,000 deep": does.body(b"[" * 100_000 + b"]" * 100_000),
     "an error under HTTP 200": does.told({"error": {"message": "no room", "code": 502}}),
     "choices that are null": does.told({"choices": None}),
