@@ -56,11 +56,11 @@ def test_a_review_that_is_deleted_under_the_run_ends_it_and_is_written_anew(
 def test_out_and_its_folder_reach_the_disk_at_intervals_and_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    given, synced, at_end = twenty(tmp_path, monkeypatch), [], 2
+    given, synced = twenty(tmp_path, monkeypatch), []
     monkeypatch.setattr(task, "SYNC_SECONDS", seconds)
     monkeypatch.setattr("os.fsync", lambda file: synced.append(os.fstat(file).st_ino))
     assert validate(Job(["in.jsonl"], Path("out")), given, Watcher()).exit_code == 0
-    pair = [Path("out").stat().st_ino, tmp_path.stat().st_ino]
-    assert synced[-at_end:] == pair
-    earlier = [*zip(synced[:-at_end:2], synced[1:-at_end:2], strict=False)]
-    assert (tuple(pair) in earlier) is (seconds == 0.0)
+    out, folder = Path("out").stat().st_ino, tmp_path.stat().st_ino
+    # A thread that was still at an interval's sync may come between the last two.
+    assert folder in synced[len(synced) - synced[::-1].index(out) :]
+    assert (synced.count(out) > 1) is (seconds == 0.0)
