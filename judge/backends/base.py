@@ -166,7 +166,13 @@ class Starting(Protocol):
 
 @runtime_checkable
 class HiddenStates(Protocol):
-    """A backend that gives a prompt's hidden state, which a probe learns from."""
+    """A backend that gives a prompt's hidden state, which a probe learns from.
+
+    `states_beside_replies` says that the engine that replies gives states as well; of a server that
+    is told by its start.
+    """
+
+    states_beside_replies: bool
 
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER

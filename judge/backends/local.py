@@ -64,6 +64,7 @@ class LocalBackend:
     slots: int | None = 1
     seeded: bool = True
     method: Method = "logprobs"
+    states_beside_replies = True
 
     def __init__(self, name: str) -> None:
         self._path = store.resolve(name)

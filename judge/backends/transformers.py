@@ -48,6 +48,7 @@ class TransformersBackend:
     slots: int | None
     seeded: bool = True
     method: Method = "logprobs"
+    states_beside_replies = True
 
     def __init__(self, name: str) -> None:
         self._spec = f"transformers:{name}"

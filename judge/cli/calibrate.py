@@ -76,7 +76,8 @@ def command(
     on the others. Several --model are compared; with --agree they make a cascade, cheap one first.
     """
     opt.need_calibrate("judge calibrate")
-    from judge.calibration.calibration import Job, calibrate
+    from judge.calibration.calibration import calibrate
+    from judge.calibration.trials import Job
     from judge.cli.progress import steps
     from judge.cli.summary import announce
     from judge.cli.tables import print_calibration, refuse_folder

@@ -74,7 +74,7 @@ def binding_of(judge: Judge, votes: int, temperature: float) -> Binding:
         rubric=judge.rubric.digest,
         model=judge.client.spec,
         identity=judge.client.backend.identity(),
-        method="structured" if drawn else "logprobs",
+        method="structured" if drawn else judge.method,
         temperature=temperature if drawn else 0.0,
         votes=votes if drawn else 1,
         per_value=judge.one_by_one,

@@ -10,7 +10,8 @@ from made_profiles import GOOD, binding, judge_profile, profile
 
 from judge.configuration import resolve
 from judge.errors import UsageError
-from judge.judging.logprobs import Logistic, Reader
+from judge.judging.combinations import Logistic
+from judge.judging.logprobs import Reader
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
 from judge.run.calibrated import binding_of, profiled_models
 from judge.run.setup import Setup
