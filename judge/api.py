@@ -109,6 +109,10 @@ def calibrate(
     by: Sequence[str] = (),
     agree: float | None = None,
     sample: int | None = None,
+    group: str | None = None,
+    contrast: str | None = None,
+    also: Sequence[str] = (),
+    controls: bool = True,
     out: Pathlike | None = None,
     **settings: Any,
 ) -> Calibration:
@@ -120,6 +124,10 @@ def calibrate(
         by: fields to tell results apart by.
         agree: the agreement to guarantee, from 0.5 to below 1.
         sample: so many records of each check.
+        group: a field whose values are never on both sides, of fitting and of reporting.
+        contrast: labels of a set whose deciding field is turned round.
+        also: further sets to report on, to which nothing is fitted.
+        controls: whether judges are asked without the deciding field, and with another's.
         out: a new folder for report.json, profile.json and the plots.
         settings: `check`, `model`, `method`, `votes`, `seed`, ...
 
@@ -137,6 +145,10 @@ def calibrate(
         checks=chosen.check,
         records=sample,
         by=tuple(by),
+        group=group,
+        contrast=contrast,
+        also=tuple(also),
+        controls=controls,
         agreement=agree,
         seed=chosen.seed,
     )

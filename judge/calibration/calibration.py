@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from judge import __version__
 from judge.calibration import controls
@@ -56,6 +57,9 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
         judges_of[check] = [setup.judge(check, spec) for spec in setup.judges]
         return judges_of[check][0].rubric
 
+    own = setup.checks.own
+    if not job.checks and len(own) == 1:
+        job = replace(job, checks=own)
     found, problems = gather(
         job.sources,
         rubric_of,
@@ -85,7 +89,10 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
         refused.append("no item got an answer")
     profile = None
     if not refused:
-        profile = Profile(made_by=f"judge {__version__}", cascades=cascades, judges=judges)
+        rubrics = tuple(setup.checks.rubrics[name] for name in own if name in found)
+        profile = Profile(
+            made_by=f"judge {__version__}", cascades=cascades, rubrics=rubrics, judges=judges
+        )
     return Calibration(tuple(job.sources), checks, profile, problems, "; ".join(refused) or None)
 
 

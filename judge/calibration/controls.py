@@ -7,7 +7,7 @@ contrast sets (Gardner et al. 2020): *blind*, the same questions with the decidi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from judge.calibration.labels import drawn, subject_of
@@ -176,8 +176,3 @@ def share_of(
         for one, wanted in zip(judged, expected, strict=True)
     ]
     return share_estimate(hits, resamples)
-
-
-def looked(controls: Mapping[str, object]) -> bool:
-    """Whether the controls that a profile keeps show that the judge looks; so where it has none."""
-    return not controls or bool(controls.get("looks"))

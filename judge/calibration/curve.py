@@ -13,6 +13,8 @@ _DRAWS = 5
 """Draws of each size; the curve has their mean."""
 
 _GROWTH = 2
+_LEAST_POINTS = 3
+"""Fewest sizes from which more labels are guessed at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def curve(
         points.append(Point(len(train), whole, 1))
     if len(points) < 2:
         return Curve(tuple(points)) if points else None
-    return Curve(tuple(points), _next(points))
+    return Curve(tuple(points), _next(points) if len(points) >= _LEAST_POINTS else None)
 
 
 def _point(

@@ -150,9 +150,13 @@ async def tried(trials: Trials, judge: Judge, items: Sequence[LabelledItem], par
         return seen
     wanted = sorted({*parts.fitted, *parts.kept})
     without = controls.blinded([items[place] for place in wanted], rubric, deciding)
-    found = dict(
-        zip(wanted, await trials.observe(judge, without, f"without {deciding}"), strict=True)
-    )
+    if rubric.fields == (deciding,):
+        # Nothing else is shown, so that one answer stands for all.
+        said = await trials.observe(judge, without[:1], f"without {deciding}")
+        said = [replace(said[0], item=item) for item in without]
+    else:
+        said = await trials.observe(judge, without, f"without {deciding}")
+    found = dict(zip(wanted, said, strict=True))
     everything = [found.get(place, Judged(item, "skipped")) for place, item in enumerate(items)]
     return replace(
         seen, blind=_fitted(trials, judge, everything, parts.fitted, {}), swapped=swapped

@@ -18,6 +18,7 @@ from judge.backends.base import Method
 from judge.digest import digest
 from judge.errors import UsageError, why_unread
 from judge.judging.combinations import Combination
+from judge.rubric import Rubric
 from judge.subject import Subject
 
 _UNBOUND = frozenset({"engine"})
@@ -144,12 +145,14 @@ class Profile(_Part):
     """A profile file: judges in the order of their cascade, check by check.
 
     `cascades` names the checks whose first judge decides what it is sure of and leaves the rest to
-    the next, with the error rates of the whole.
+    the next, with the error rates of the whole. `rubrics` has the user's own, as their files would
+    have them, so that the profile alone tells what to ask.
     """
 
     format: Literal[1] = 1
     made_by: str
     cascades: Mapping[str, Rates] = {}
+    rubrics: tuple[Rubric, ...] = ()
     judges: Annotated[tuple[JudgeProfile, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -182,6 +185,7 @@ class Profiles:
     judges: Mapping[str, Sequence[JudgeProfile]] = field(default_factory=dict)
     cascades: Mapping[str, Rates] = field(default_factory=dict)
     source: str | None = None
+    rubrics: Sequence[Rubric] = ()
 
     @property
     def told(self) -> str:
@@ -192,7 +196,7 @@ class Profiles:
         judges: dict[str, list[JudgeProfile]] = {}
         for judge in profile.judges:
             judges.setdefault(judge.binding.check, []).append(judge)
-        return cls(judges, profile.cascades, source)
+        return cls(judges, profile.cascades, source, profile.rubrics)
 
     def find(self, *bindings: Binding) -> JudgeProfile | None:
         """What is known of a judge in one of these ways, the first known one; None if the profiles

@@ -92,14 +92,15 @@ class Setup:
         """
         profiles = profiles_of(settings)
         settings = profiled_models(settings, profiles)
-        checks = Checks.of(settings, rubrics)
+        asked = settings.ask is not None or settings.rubric
+        checks = Checks.of(settings, (*rubrics, *(() if asked else profiles.rubrics)))
         budget = budget or Budget(settings.max_calls, settings.max_cost)
         setup = cls(checks, budget, None, profiles, build)
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
-        asked = setup.models if models is None else models
-        refuse_unbatched(settings, asked)
-        for spec in asked:
+        specs = setup.models if models is None else models
+        refuse_unbatched(settings, specs)
+        for spec in specs:
             setup.client(spec)
         refuse_unfit(settings, setup.clients.values())
         setup._refuse_other_profile()

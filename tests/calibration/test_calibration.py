@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration import calibration, fitting, trials
+from judge.calibration import fitting, trials
 from judge.calibration.calibration import acalibrate
 from judge.calibration.report import Calibration
 from judge.calibration.trials import Job
