@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
@@ -35,7 +35,10 @@ class Asked:
 
     @property
     def prompt(self) -> str:
-        """The texts of all messages, also of those that come as a list of parts."""
+        """The texts of all messages, also of those that come as a list of parts; or what is to be
+        embedded."""
+        if "input" in self.body:
+            return str(self.body["input"])
         contents = (message["content"] or "" for message in self.body["messages"])
         return "\n".join(
             content if isinstance(content, str) else " ".join(part["text"] for part in content)
@@ -173,6 +176,7 @@ class Loopback:
         self._ending = asyncio.Event()
         app = web.Application(client_max_size=1 << 28)
         app.router.add_post("/v1/chat/completions", self._handle)
+        app.router.add_post("/v1/embeddings", self._handle)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
@@ -218,6 +222,12 @@ class Loopback:
             headers=answer.headers,
             content_type=answer.content_type,
         )
+
+
+def embeds(state: Sequence[float]) -> Answer:
+    """An embedding, as OpenAI's servers send one."""
+    told = {"data": [{"embedding": list(state)}], "usage": {"prompt_tokens": 7}}
+    return Answer(body=json.dumps(told).encode())
 
 
 def completion(asked: Asked, answer: Answer) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from judge.subject import Subject
 LEFT_OUT = "(left out)"
 """What stands where the deciding field is left out."""
 
+_ENOUGH = 20
 _NO_AGREEMENT = 0.05
 """Kappa below which there is no agreement of which a share could be told."""
 
@@ -52,8 +53,8 @@ class Controls:
     @property
     def looks(self) -> bool:
         """Whether the judge is clearly better than blind, and no worse than chance turned round."""
-        turned = self.contrast is None or (self.contrast.kappa.low or 0.0) > 0
-        return turned and self.above.low is not None and self.above.low > 0
+        turned = self.contrast is None or _least(self.contrast.kappa) > 0
+        return turned and _least(self.above) > 0
 
     def told(self) -> str:
         """What follows, in one sentence."""
@@ -85,6 +86,14 @@ class Controls:
             "contrast": self.contrast.kappa.value if self.contrast else None,
             "told": self.told(),
         }
+
+
+def _least(found: Estimate) -> float:
+    """The lower end of an estimate; where no resample differs there is none, and it is the value
+    if it is over enough items."""
+    if found.low is not None:
+        return found.low
+    return found.value if found.value is not None and found.n >= _ENOUGH else 0.0
 
 
 # ---------------------------------------------------------------- without the field

@@ -163,6 +163,8 @@ def fit(rubric: Rubric, reader: Reader, train: Sequence[Read], *, seed: int = 0)
         best = min((tried for _, tried in found), key=lambda one: one.log_loss, default=None)
         for questions in dict.fromkeys(((), best.questions if best else ())):
             found += _of_states(train, answers, folds, questions)
+    if not found:
+        return Fit(items=len(train), reason="nothing was read that differs between items")
     way, taken = min(found, key=lambda pair: pair[1].log_loss)
     combination = None if way is None else way.fitted(train, answers)
     return Fit(combination, taken.name, tuple(score for _, score in found), len(train), way=way)

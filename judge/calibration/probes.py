@@ -86,7 +86,7 @@ class _Space:
         scale = beside.std(axis=0)
         scale[scale < 1e-6] = 1.0
         stretch = _BESIDE * math.sqrt(states.shape[1]) / scale
-        return cls(center, spread, axes[sizes > 1e-4 * sizes[0]], stretch)
+        return cls(center, spread, axes[sizes > max(1e-4 * sizes[0], 1e-9)], stretch)
 
     def scaled(self, states: NDArray[Any]) -> NDArray[Any]:
         scaled: NDArray[Any] = (states - self.center) / self.spread
@@ -114,7 +114,7 @@ def choices(examples: Examples, folds: Sequence[Fold]) -> Iterator[tuple[Choice,
     """Every way to fit, with the probabilities that it gives the items of the folds it did not see.
 
     Returns pairs of a choice and an array of shape (items, answers), rows in the order of the
-    items; a row that no fold tried is 0.
+    items; a row that no fold tried is 0. There is none where all states are the same.
     """
     import numpy as np
 
@@ -129,10 +129,12 @@ def choices(examples: Examples, folds: Sequence[Fold]) -> Iterator[tuple[Choice,
         fitted, tried = space.points(seen, beside[inside]), space.points(new, beside[outside])
         for way in ways:
             kept = _kept(way[0], beside.shape[1], fitted.shape[1])
-            if kept is None:
+            if not kept:
                 continue
             weights, intercepts = _regression(fitted[:, :kept], truth[inside], count, way[1])
             scores[way][outside] = tried[:, :kept] @ weights.T + intercepts
+    if not near.any():
+        return
     far = float(np.quantile(near[near > 0], _FAR))
     for (components, strength), found in scores.items():
         used = ~np.isnan(found[:, 0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -148,19 +149,26 @@ async def tried(trials: Trials, judge: Judge, items: Sequence[LabelledItem], par
     seen = _fitted(trials, judge, observed, parts.fitted, swapped)
     if deciding is None or not trials.job.controls:
         return seen
+    if rubric.fields == (deciding,):
+        # Nothing else is shown: the best that can be said is one answer for all.
+        constant = replace(seen, observed=_most_frequent(items, parts))
+        return replace(seen, blind=constant, swapped=swapped)
     wanted = sorted({*parts.fitted, *parts.kept})
     without = controls.blinded([items[place] for place in wanted], rubric, deciding)
-    if rubric.fields == (deciding,):
-        # Nothing else is shown, so that one answer stands for all.
-        said = await trials.observe(judge, without[:1], f"without {deciding}")
-        said = [replace(said[0], item=item) for item in without]
-    else:
-        said = await trials.observe(judge, without, f"without {deciding}")
+    said = await trials.observe(judge, without, f"without {deciding}")
     found = dict(zip(wanted, said, strict=True))
     everything = [found.get(place, Judged(item, "skipped")) for place, item in enumerate(items)]
     return replace(
         seen, blind=_fitted(trials, judge, everything, parts.fitted, {}), swapped=swapped
     )
+
+
+def _most_frequent(items: Sequence[LabelledItem], parts: Parts) -> list[Judged]:
+    """The most frequent label of what is fitted to, or of all, as the answer to every item."""
+    known = [items[place].reference for place in parts.fitted or parts.kept]
+    counts = Counter(answer for answer in known if answer is not None)
+    most = max(counts, key=lambda answer: counts[answer], default=None)
+    return [Judged(item, "answered" if most else "skipped", most) for item in items]
 
 
 async def _swapped(
