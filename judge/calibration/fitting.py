@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from judge.backends.states import State
 from judge.calibration import probes
 from judge.judging.combinations import (
     LEAST_CHANCE,
@@ -26,7 +27,6 @@ from judge.judging.combinations import (
 )
 from judge.judging.logprobs import Reader
 from judge.rubric import Rubric
-from judge.states import State
 
 LEAST_ITEMS = 30
 """Fewest training items that anything is fitted to."""

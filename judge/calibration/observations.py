@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from judge.backends.states import State
 from judge.calibration.labels import subject_of
 from judge.errors import BackendError
 from judge.judging.combinations import Chances, Reading
@@ -13,7 +14,6 @@ from judge.judging.judge import NOTHING_READ, Judge, Sampling
 from judge.judging.logprobs import Reader
 from judge.records.labels import LabelledItem
 from judge.run.runner import run
-from judge.states import State
 from judge.subject import Subject
 from judge.verdict import Verdict, Vote
 

@@ -22,7 +22,7 @@ EPILOG = """\b
 Examples:
   judge calibrate labels.jsonl --check relevance -o calibrated
   judge calibrate moral-stories:dev.jsonl --check adherence -m openai:gpt-4o
-  judge calibrate labels.csv --ask "Is this e-mail polite?" --on email -o calibrated
+  judge calibrate mails.csv --ask "Is it polite?" --on mail -o calibrated
   judge calibrate labels.jsonl --agree 0.9 -m local:NAME -m openai:gpt-4o
   judge validate stories.jsonl --profile calibrated/profile.json
 

@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass, replace
 
 from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting
+from judge.backends.states import packed
 from judge.errors import BackendError, BadRequest, GivenUp, ServerFault, UsageError
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
 from judge.settings import Price
-from judge.states import packed
 from judge.tracing import guard_tracing
 from judge.verdict import Usage
 

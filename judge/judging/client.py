@@ -19,13 +19,13 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt
+from judge.backends.states import State, unpacked
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
 from judge.errors import BadRequest, ContextExceeded, JudgeError, UsageError
 from judge.grounds import About
 from judge.judging.calls import PROBE, Calls
 from judge.replies import Reply, about, schema_of
-from judge.states import State, unpacked
 from judge.verdict import Usage
 
 Trouble = Literal["truncated", "refused", "invalid"]

@@ -26,8 +26,8 @@ from pydantic import (
     model_validator,
 )
 
+from judge.backends.states import State
 from judge.errors import UsageError
-from judge.states import State
 
 LEAST_CHANCE = 1e-6
 """Probabilities are held off 0 and 1 by this much before their logarithm is taken."""

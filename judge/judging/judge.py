@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from judge.backends.base import LAST_LAYER, Call, Method, Origin, Prompt
+from judge.backends.states import State
 from judge.errors import BackendError, NotHere
 from judge.evidence import locate
 from judge.grounds import About
@@ -16,7 +17,6 @@ from judge.judging.logprobs import TOP_TOKENS, Reader, mean_of, word_chances
 from judge.prompts import DEFENDED, Framing, messages
 from judge.replies import JUDGING_REPLIES, Answer, JudgingReply, answers_together, one_answer
 from judge.rubric import Rubric
-from judge.states import State
 from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
 

@@ -145,7 +145,7 @@ def test_too_few_items() -> None:
 def test_records_that_cannot_be_told_apart(records: int) -> None:
     """A handful of long stories: fewer than there are folds."""
     train = [
-        replace(one, answer="yes" if n < 150 else "no", record=f"r{n * records // 300}")
+        replace(one, answer="yes" if n < 150 else "no", group=f"r{n * records // 300}")
         for n, one in enumerate(BOTH)
     ]
     found = fitted(train)
