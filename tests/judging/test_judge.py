@@ -117,6 +117,16 @@ async def test_near_a_threshold_it_abstains(
     assert vote.evidence[0].probability == pytest.approx(chances[0] * chances[1])
 
 
+@pytest.mark.parametrize(("margin", "verdict"), [(0.09, "pass"), (0.11, "abstain")])
+async def test_a_score_near_its_bound_abstains(client: Any, margin: float, verdict: str) -> None:
+    text = "name: own\nquestion: How kind?\nanswers: [1, 2, 3]\npass: '>= 2'\nfields: [story]\n"
+    # It passes with a probability of 0.6: 0.2 more than it fails with.
+    asked = client({"words": {"1": 0.4, "2": 0.1, "3": 0.5}})
+    judge = Judge(parse(text, "own.yaml"), asked, "logprobs", reader=Reader(margin))
+    vote = await judge.vote(norm(None))
+    assert (vote.verdict, vote.evidence[0].probability) == (verdict, pytest.approx(0.6))
+
+
 async def test_neither_yes_nor_no_is_unreadable_never_a_no(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
