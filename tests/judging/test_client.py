@@ -151,8 +151,6 @@ async def test_re_asking_is_bounded(reasks: int) -> None:
     assert asked.usage.replies == reasks + 1
     assert asked.usage.output_tokens == 3 * (reasks + 1)
     assert asker.counters.reasks == reasks
-    asked = await ask(client(one_by_one("Yes, she does."), reasks=reasks)[0])
-    assert asked.detail is not None and "JSON" in asked.detail
 
 
 async def test_a_truncated_reply_is_told_apart_and_not_asked_again() -> None:
