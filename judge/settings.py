@@ -201,6 +201,13 @@ class Settings(BaseModel):
     rounds: Annotated[
         int, Field(ge=1, le=20), Judging("With --repair: most rewrites in each loop.")
     ] = 3
+    keep_dropped: Annotated[
+        bool,
+        Judging(
+            "With --repair: a story passes without the values that were dropped, as in CQ-Bench, "
+            "if what is left passes."
+        ),
+    ] = False
     temperature: Annotated[float, Warmth, Judging("Temperature of a single vote.")] = 0.0
     vote_temperature: Annotated[float, Warmth, Judging("Temperature of several votes.")] = 0.7
     rewrite_temperature: Annotated[float, Warmth, Judging("Temperature of rewrites.")] = 0.7

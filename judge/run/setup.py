@@ -240,6 +240,7 @@ class Setup:
             rounds=settings.rounds if settings.repair else 0,
             min_words=settings.min_words,
             neutral=settings.neutral,
+            keep_dropped=settings.keep_dropped,
         )
         described = self._described(context)
         cheap = (settings.cheap_model,) if settings.cheap_model else ()
