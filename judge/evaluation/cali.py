@@ -109,7 +109,8 @@ def groups_of(sources: Sequence[str]) -> Groups:
     return (found[0], found[1]) if len(found) == 2 else GROUPS
 
 
-def _pair(row: Line, groups: Groups) -> Pair:
+def pair_of(row: Line, groups: Groups) -> Pair:
+    """The pair of a row. Raises LabelError for a row that holds none."""
     folded = {key.strip().casefold(): content for key, content in row.fields.items()}
     columns = {group: group + RATINGS for group in groups}
     ratings = {}
@@ -138,7 +139,7 @@ def items(sources: Sequence[str], choices: Choices, *, groups: Groups) -> Iterat
         UsageError: a source that cannot be read.
     """
     earlier: dict[str, list[Pair]] = defaultdict(list)
-    for pair in each_row(sources, lambda row: [_pair(row, groups)]):
+    for pair in each_row(sources, lambda row: [pair_of(row, groups)]):
         if isinstance(pair, Item):
             yield pair
             continue
