@@ -181,4 +181,4 @@ def test_a_field_of_10_mb_is_refused_before_it_is_paid_for(typed: Typed) -> None
     assert (error["line"], error["field"], error["message"]) == (1, "mail.body", told)
     planned = typed("plan", *asked)
     assert told in planned.stderr.decode()
-    assert b"least: 0 calls" in planned.stdout
+    assert b"least:  0 calls" in planned.stdout
