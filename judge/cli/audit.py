@@ -31,6 +31,7 @@ def command(
     out: opt.Out = None,
     tables: Folder = None,
     as_json: opt.Json = False,
+    every: opt.All = False,
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
     quiet: opt.Quiet = False,
@@ -70,7 +71,7 @@ def command(
     if report.finished and results:
         judges = ", ".join(settings.model)
         drawn = made(results, seed=settings.seed)
-        hand_over(drawn, tables, as_json=as_json, benchmark="audit", model=judges)
+        hand_over(drawn, tables, as_json=as_json, every=every, benchmark="audit", model=judges)
     if not quiet:
         print_short(report, "cases")
     if not report.finished:

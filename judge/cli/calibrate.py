@@ -65,6 +65,7 @@ def command(
     out: Folder = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
+    every: opt.All = False,
     by: By = None,
     agree: Agree = None,
     sample: Sample = None,
@@ -110,7 +111,7 @@ def command(
     if as_json:
         say(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
     else:
-        print_calibration(found)
+        print_calibration(found, every=every)
     for line in _troubles(found):
         tell(line)
     if out is not None and not found.refused:

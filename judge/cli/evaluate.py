@@ -67,6 +67,7 @@ def command(
     out: opt.Out = None,
     tables: Folder = None,
     as_json: opt.Json = False,
+    every: opt.All = False,
     condition: Condition = None,
     judge_model: JudgeModel = None,
     task: TaskFile = None,
@@ -124,7 +125,8 @@ def command(
     if report.finished and results:
         drawn, model = tables_of(benchmark, results), settings.model[0]
         beside = out is None
-        hand_over(drawn, tables, as_json=as_json, benchmark=name, model=model, beside=beside)
+        shown = {"as_json": as_json, "every": every, "beside": beside}
+        hand_over(drawn, tables, benchmark=name, model=model, **shown)
     if not quiet:
         print_short(report, "items")
     if not (report.finished or report.broken_pipe):

@@ -12,6 +12,7 @@ import typer
 from judge.cli.printing import counted, nothing, print_lines, print_table, shortened, tell
 from judge.errors import Exit, UsageError, install_hint
 from judge.reasons import LONGEST
+from judge.run.summary import SLICES
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -75,23 +76,31 @@ class Gate(NamedTuple):
         return None if self.least is None else self.rate is not None and self.rate >= self.least
 
 
-def print_summary(report: Report, out: Path | None, gates: Iterable[Gate], *, repair: bool) -> None:
-    """Verdicts by check, the pass rate, the first failures, what it took, where the output is."""
+def print_summary(
+    report: Report, out: Path | None, gates: Iterable[Gate], *, repair: bool, every: bool
+) -> None:
+    """Verdicts by check, the pass rate, the first failures, what it took, where the output is.
+
+    `every`: the verdicts of every value of the field --by, not of the most frequent ones alone.
+    """
     summary = report.summary
+    slices = summary.largest_slices(len(summary.slices) if every else SLICES)
     counts = [*sorted(summary.checks.items()), ("record", summary.verdicts)]
     columns = [str(v) for v in Verdict if any(row.get(v) for _, row in counts)]
     if summary.records:
         rows = [[name, *(str(row.get(c) or "") for c in columns)] for name, row in counts]
         print_table(["check", *columns], rows, err=True)
-    if summary.slices:
+    if slices:
         print_table(
             [f"{summary.by} as it came in" if repair else summary.by or "", *columns, "of"],
             [
                 [name, *(str(row.get(c) or "") for c in columns), str(row.total())]
-                for name, row in summary.largest_slices()
+                for name, row in slices
             ],
             err=True,
         )
+        if len(slices) < len(summary.slices):
+            print_lines([f"--all shows more: all {len(summary.slices)} values"], err=True)
     told = [*_rates(summary, repair), *_answered(summary)]
     empty = "" if summary.records else " (there is no record)"
     for gate in gates:

@@ -96,13 +96,13 @@ class Summary:
         known = name in self.slices or len(self.slices) < _MOST_VALUES
         return self.slices[name if known else OTHERS]
 
-    def largest_slices(self) -> list[tuple[str, Counter[str]]]:
-        """The verdicts by value, most records first; what comes after `SLICES` values in one."""
+    def largest_slices(self, most: int = SLICES) -> list[tuple[str, Counter[str]]]:
+        """The verdicts by value, most records first; what comes after `most` values in one."""
         others = self.slices.get(OTHERS, Counter())
         named = [pair for pair in self.slices.items() if pair[0] != OTHERS]
         named.sort(key=lambda pair: -pair[1].total())
-        rest = sum((counts for _, counts in named[SLICES:]), others)
-        return [*named[:SLICES], *([(OTHERS, rest)] if rest else [])]
+        rest = sum((counts for _, counts in named[most:]), others)
+        return [*named[:most], *([(OTHERS, rest)] if rest else [])]
 
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check, out of the records that it was made on."""

@@ -270,7 +270,7 @@ def test_a_plan_needs_neither_key_nor_server_nor_card(
     code, _, refused = typed.text("validate", *run, "-q")
     assert code in (2, 4), "a run that asks needs it"
     code, out, _ = typed.text("plan", *run)
-    assert code == 0 and "\nleast: 6 calls, " in out
+    assert code == 0 and "\nleast:  6 calls, " in out
     told = f"judge: planned with {spec}, which is not set up here: {refused[7:]}"
     assert caplog.messages == [told.rstrip()]
 
