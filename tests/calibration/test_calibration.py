@@ -249,8 +249,8 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
 
 # ---------------------------------------------------------------- over many data sets
 
-CASCADES = 60
-"""Fewer, because each fits a judge: half a second."""
+CASCADES = 20
+"""Each fits a judge: a third of a second."""
 
 
 def confident(rng: random.Random, count: int) -> tuple[dict[str, str], dict[str, float]]:
@@ -267,7 +267,7 @@ def confident(rng: random.Random, count: int) -> tuple[dict[str, str], dict[str,
 
 @pytest.mark.slow
 def test_a_cascade_keeps_its_guarantee(labels: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agreement of 0.85 promised at 95 %: over 60 sets of 400 items it is broken in 5 % at most.
+    """Agreement of 0.85 promised at 95 %: over 20 sets of 400 items it is broken in 5 % at most.
 
     The strong judge is right on 99 %. What the cheap one decides is told on 2,000 fresh items. It
     is broken where that agrees too seldom, or both together. The promise has to be worth something:
