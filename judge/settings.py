@@ -127,7 +127,8 @@ class Settings(BaseModel):
     workflow: Annotated[
         str | None,
         Choosing(
-            "extraction, norm, record, story, or file.py:variable for one of your own.",
+            "extraction, norm, record, story, or file.py:variable for one of your own, which is a "
+            "Workflow or a LangGraph graph.",
             "by the record's fields",
         ),
     ] = None
