@@ -139,16 +139,17 @@ async def _check(
 ) -> tuple[CheckReport, Rates | None, str | None]:
     """The report of one check, the rates of its cascade, and why it has no profile."""
     job = trials.job
+    if not any(judge.probabilistic for judge in judges):
+        # There is nothing to fit.
+        job = replace(job, held_out=1.0)
     parts = Parts.of(job, items, len(judges))
-    if job.agreement is None and not any(judge.probabilistic for judge in judges):
-        parts = Parts([], [], list(range(len(items))))
     seen = [await tried(trials, judge, items, parts) for judge in judges]
     if job.agreement is None and all(one.fit.combination is None for one in seen):
         parts = Parts([], [], list(range(len(items))))
     policy = None
     if job.agreement is not None:
         policy = policy_of(
-            [one.answers(parts.fitted) for one in seen],
+            [one.answers(parts.kept) for one in seen],
             [[one.answers(part) for one in seen[: n + 1]] for n, part in enumerate(parts.stages)],
             job.agreement,
             seed=job.seed,
