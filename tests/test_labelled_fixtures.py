@@ -56,6 +56,7 @@ def test_passages_have_their_form_and_keep_off_the_statements_of_the_stories() -
     turned = {"shows": "opposes", "opposes": "shows", "states": "opposes", "other": "other"}
     first: dict[str, Counter[str]] = defaultdict(Counter)
     seen: dict[str, dict[str, Any]] = {}
+    again = 0
     for row in passages:
         assert row["value"] == f"{row['statement']}--{row['attitude']}"
         assert row["labels"] == {"passage": row["label"]}
@@ -64,12 +65,14 @@ def test_passages_have_their_form_and_keep_off_the_statements_of_the_stories() -
         earlier = seen.setdefault(row["passage"], row)
         if earlier is row:
             first[row["value"]][row["label"]] += 1
-        else:  # the same speech under the opposite attitude
-            assert row["statement"] == earlier["statement"]
+        elif row["statement"] == earlier["statement"]:
             assert row["attitude"] != earlier["attitude"]
             assert row["label"] == turned[earlier["label"]]
+            again += 1
+        else:
+            assert (row["topic"], row["label"]) == (earlier["topic"], "other")
     assert len({row["id"] for row in passages}) == len(passages)
-    assert len(passages) - len(seen) >= len(seen) / 3
+    assert again >= len(seen) / 3 >= 360 / 3
     for counts in first.values():
         assert counts == {"shows": 2, "opposes": 2, "states": 1, "other": 1}
     asked = {

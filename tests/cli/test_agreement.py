@@ -86,22 +86,3 @@ def test_bad_usage(typed: Typed, words: list[str], says: str) -> None:
     code, out, told = typed.text("agreement", *words)
     assert (code, out) == (2, "")
     assert says in told
-
-
-def test_scores_have_a_weighted_kappa_and_a_rank_correlation(typed: Typed) -> None:
-    given = [("1", "1"), ("2", "3"), ("3", "3"), ("5", "4")]
-    typed.write(
-        "scores.jsonl",
-        [
-            {"id": str(n), "text": f"Text {n}.", "labels": {"tone": {"ann": a, "bo": b}}}
-            for n, (a, b) in enumerate(given)
-        ],
-    )
-    code, out, told = typed.text("agreement", "scores.jsonl", "--all")
-    assert code == 0, told
-    assert "weighted κ" in out and "Spearman ρ" in out
-    code, out, _ = typed.text("agreement", "scores.jsonl", "--json")
-    (check,) = json.loads(out)["checks"]
-    assert check["overall"]["measures"]["weighted"]["value"] == pytest.approx(
-        1 - 2 / 13.5, abs=1e-6
-    )

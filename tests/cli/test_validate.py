@@ -182,17 +182,6 @@ def test_nothing_in_the_output_depends_on_where_it_was_made(typed: Typed) -> Non
 # ---------------------------------------------------------------- what cannot be judged
 
 
-def test_what_the_model_never_answers_is_told_apart(typed: Typed) -> None:
-    run = first_token(
-        typed, "some.yaml", {"when": {"id": "n1"}, "error": "bad-request"}, {"p_yes": 0.9}
-    )
-    done = typed(*run, "--limit", "3")
-    assert (done.returncode, verdicts(done.stdout)) == (3, ["pass", "error", "pass"])
-    never = typed.script("never.yaml", [{"text": "not json"}])
-    done = typed("validate", "n.jsonl", "-m", never, "--check", "relevance", "-q", "--limit", "1")
-    assert (done.returncode, verdicts(done.stdout)) == (3, ["unreadable"])
-
-
 def test_a_record_that_no_chosen_check_is_asked_of_has_an_error_line(typed: Typed) -> None:
     story = {"id": "s0", "values": ["Thrift--Agree"], "story": "Ann mends her coats."}
     typed.write("mixed.jsonl", [norm(0), story, norm(1)])
