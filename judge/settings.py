@@ -127,7 +127,8 @@ class Settings(BaseModel):
     workflow: Annotated[
         str | None,
         Choosing(
-            "extraction, norm, record, story, or file.py:variable for one of your own.",
+            "extraction, norm, record, story, or file.py:variable for one of your own, which is a "
+            "Workflow or a LangGraph graph.",
             "by the record's fields",
         ),
     ] = None
@@ -172,9 +173,10 @@ class Settings(BaseModel):
         ),
     ] = ()
     method: Annotated[
-        Literal["structured", "logprobs"] | None,
+        Literal["structured", "logprobs", "probe"] | None,
         Judging(
-            "structured (typed reply with evidence) or logprobs (first token).",
+            "structured (typed reply with evidence), logprobs (first token) or probe (hidden "
+            "state, as a profile learnt it).",
             "what suits the model",
         ),
     ] = None

@@ -11,6 +11,7 @@ import typer
 from judge.cli import options as opt
 from judge.cli.printing import Tables, counted, say, tell
 from judge.errors import Exit, UsageError
+from judge.settings import Settings
 
 if TYPE_CHECKING:
     from judge.calibration.agreement import Agreement, Figures
@@ -51,7 +52,9 @@ Majority = Annotated[
 ]
 
 
+@opt.with_settings("map", map="Read this column of LABELS as NAME, as in label=answer.")
 def command(
+    settings: Settings,
     context: typer.Context,
     labels: Labels = None,
     check: Check = None,
@@ -75,7 +78,7 @@ def command(
     def items() -> Iterator[LabelledItem]:
         nonlocal unreadable, labelled
         for source in sources:
-            for item in read_labels(source, check):
+            for item in read_labels(source, check, settings.columns):
                 if isinstance(item, LabelledItem):
                     labelled += 1
                     yield item

@@ -20,10 +20,11 @@ it, by judge's prompt alone, and with an undefended one. The suite: docs/hostile
 
 
 @opt.with_settings(
-    *("model", "cheap_model", "cheap_margin", "method", "votes", "rubric"),
+    *("model", "cheap_model", "cheap_margin", "method", "votes", "rubric", "map"),
     *("temperature", "vote_temperature", "seed", "margin", "profile", LIMITS, CACHE),
     rubric="Only this rubric, or one of your own in the place of the built-in one of its name; "
     "may be repeated.",
+    map="For a rubric about fields of your own: NAME is this field of the suite's records.",
 )
 def command(
     settings: Settings,
@@ -52,7 +53,7 @@ def command(
     from judge.run.job import Job
 
     rubrics = wanted(settings.rubric)
-    picked = cases(rubrics)[:limit]
+    picked = cases(rubrics, columns=settings.columns)[:limit]
     refuse_folder("--tables", tables, overwrite or resume)
     job = Job(
         inputs=(),

@@ -55,7 +55,9 @@ DryRun = Annotated[
 
 
 @opt.with_settings(
-    "model", "method", "votes", "temperature", "vote_temperature", "seed", LIMITS, CACHE
+    *("model", "method", "votes", "temperature", "vote_temperature", "seed", "map"),
+    *(LIMITS, CACHE),
+    map="Read this column of the sources as NAME; a.b is b within a.",
 )
 def command(
     settings: Settings,
@@ -95,7 +97,7 @@ def command(
     from judge.run.job import Job
 
     opt.refuse_both(resume, overwrite)
-    benchmark = load_benchmark(name, sources or ())
+    benchmark = load_benchmark(name, sources or (), settings.columns)
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
     refuse_folder("--tables", tables, overwrite or resume)
@@ -108,7 +110,7 @@ def command(
         sample=sample,
         sample_seed=settings.seed,
     )
-    choices = choices_of(benchmark, condition or (), settings.seed, task or ())
+    choices = choices_of(benchmark, condition or (), settings.seed, task or (), settings.columns)
     judges = tuple(judge_model or ())
     if dry_run:
         from judge.cli.plan import show_plan

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -23,7 +24,7 @@ from judge.evaluation.cqbench_values import (
     value_list,
 )
 from judge.evaluation.rows import Row, asked, each_row
-from judge.records import RESERVED, BadValueError, Item, Problem, Value, build, read
+from judge.records import RESERVED, BadValueError, Item, Problem, Value, build, read, renamed
 from judge.records.base import kind_of
 from judge.records.fields import LabelError, refused
 from judge.records.kinds import normalised
@@ -174,14 +175,17 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
         UsageError: see `values_and_stories`.
     """
     needed = {"attitude", "selection"} & set(map(task_of, choices.conditions))
-    known, rows = values_and_stories(sources, needed=bool(needed))
-    return each_row(rows, lambda row: _of_row(row, known, choices))
+    known, rows, columns = values_and_stories(sources, choices.columns, needed=bool(needed))
+    return each_row(rows, lambda row: _of_row(row, known, choices), columns=columns)
 
 
 def values_and_stories(
-    sources: Sequence[str], *, needed: bool = True
-) -> tuple[ValueList | None, list[str]]:
-    """The value file among the sources, and the others.
+    sources: Sequence[str],
+    columns: Mapping[str, str] = MappingProxyType({}),
+    *,
+    needed: bool = True,
+) -> tuple[ValueList | None, list[str], Mapping[str, str]]:
+    """The value file among the sources, the others, and those `columns` that are not the former's.
 
     A source is known by its first record: the value file (`q_content`, `option`), or lines that are
     each a story, as `judge validate` wrote it or as released.
@@ -194,9 +198,15 @@ def values_and_stories(
         raise UsageError("standard input cannot be read twice, as stories are here: name a file")
     lists: list[str] = []
     rows: list[str] = []
+    own: dict[str, str] = {}
     for source in sources:
         head = next((item.fields for item in read(source) if item.fields is not None), {})
-        (lists if {"qcontent", "option"} <= normalised(head) else rows).append(source)
+        here = {name: column for name, column in columns.items() if column in head}
+        if {"qcontent", "option"} <= normalised([*head, *here]):
+            lists.append(source)
+            own = here
+        else:
+            rows.append(source)
     if not rows:
         raise UsageError("the sources are value files only: name stories, too")
     if len(lists) > 1:
@@ -206,7 +216,8 @@ def values_and_stories(
             "questions about stories need the attitudes that each statement has: name a value "
             "file (topic, q_id, q_content, option) among the sources"
         )
-    return value_list(lists[0], read(lists[0])) if lists else None, rows
+    known = value_list(lists[0], renamed(read(lists[0]), own)) if lists else None
+    return known, rows, {name: c for name, c in columns.items() if name not in own}
 
 
 def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Item]:

@@ -168,7 +168,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
         for condition in choices.conditions:
             yield asked(row.item, condition, {**forms[condition], **slices}, row=row.id)
 
-    return each_row(sources, of_row, "question_idx")
+    return each_row(sources, of_row, "question_idx", choices.columns)
 
 
 # ------------------------------------------------------------ asking

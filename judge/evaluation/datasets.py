@@ -88,7 +88,7 @@ class DataSet:
 def _stories(
     of_story: Callable[[Row, Story, ValueList, int], Made], sources: Sequence[str], seed: int
 ) -> tuple[Sequence[str], Callable[[Row], Made]]:
-    known, rows = values_and_stories(sources)
+    known, rows, _ = values_and_stories(sources)
     assert known is not None, "a value file is needed"
     values = known
 

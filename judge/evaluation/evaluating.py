@@ -234,6 +234,7 @@ class _Evaluation(Task):
                 "temperature": self._sampling.temperature,
                 "seed": self.settings.seed,
                 "reasks": self.settings.reasks,
+                **({"map": list(self.settings.map)} if self.settings.map else {}),
             },
             "tasks": {
                 task.name: self.choices.tasks.get(task.name, task).digest

@@ -104,6 +104,32 @@ def test_the_map_is_part_of_the_fingerprint_and_may_stand_in_a_file(typed: Typed
     assert typed("validate", "a.jsonl", *NORM).returncode == 2, "not without --trust-config"
 
 
+def test_benchmarks_people_and_the_suite_are_read_under_the_new_names(typed: Typed) -> None:
+    model = ("-m", typed.script("yes.yaml", [{"p_yes": 0.9}], method="logprobs"), "--no-cache")
+    pair = {"Text": "p", "hypothesis": "h", "peru_ratings": ["E"], "Chad": ["N"]}
+    typed.write("pairs.jsonl", [pair])
+    run = ("evaluate", "cali", "pairs.jsonl", *model, "--condition", "entailment+chad", "-o", "o")
+    code, _, told = typed.text(*run, "--map", "premise=Text,chad_ratings=Chad")
+    assert code == 0, told
+    (line,) = lines(typed.read("o"))
+    assert (line["premise"], line["gold_chad"]) == ("p", "not entail")
+
+    rows = [{"thing": n, "who": who, "said": "yes"} for n in range(2) for who in "ab"]
+    typed.write("people.jsonl", rows)
+    named = ("--map", "item=thing,annotator=who", "--map", "label=said")
+    code, shown, told = typed.text("agreement", "people.jsonl", "--check", "polite", *named)
+    assert code == 0 and cells(shown, "polite")[0][:3] == ["polite", "all", "4"], told
+
+    (typed.folder / "relevance.yaml").write_text(
+        "name: relevance\nquestion: Does the talk turn on the norm?\nfields: [Talk, Norm]\n"
+    )
+    audit = ("audit", "--rubric", "relevance.yaml", *model, "--limit", "1", "-o", "a")
+    code, _, told = typed.text(*audit)
+    assert code == 2 and "asks about 'Talk'; the suite's records for it have" in told
+    code, _, told = typed.text(*audit, "--map", "Talk=story,Norm=rule_of_thumb")
+    assert code == 0 and lines(typed.read("a"))[0]["judge"]["verdict"] != "error", told
+
+
 # ---------------------------------------------------------------- samples
 
 
