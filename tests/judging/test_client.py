@@ -160,6 +160,8 @@ async def test_a_truncated_reply_is_told_apart_and_not_asked_again() -> None:
     assert (asked.reply, asked.trouble) == (None, "truncated")
     assert asked.detail == "the reply was cut off at 50 tokens"
     assert asked.usage.output_tokens == 50 and len(backend.calls) == 1
+    asked = await ask(client(one_by_one(INVENTED, cut))[0])
+    assert (asked.trouble, asked.usage.replies) == ("truncated", 2)
 
 
 async def test_a_refusal_is_told_apart_and_not_asked_again() -> None:
@@ -270,6 +272,8 @@ async def test_the_same_words_are_asked_once_whichever_judge_asks(
     assert len(backend.calls) == 2
     drawn = [replace(CALL, **other) for other in others]
     assert len({asker._key(call, Mode.JSON_SCHEMA) for call in [CALL, *drawn]}) == 3
+    layers = [replace(CALL, layer=layer) for layer in (None, 1, 2)]
+    assert len({asker._key(call, Mode.JSON_SCHEMA) for call in layers}) == 3
     read = [replace(call, logprobs=20) for call in drawn]
     assert len({asker._key(call, Mode.JSON_SCHEMA) for call in read}) == 1
 
