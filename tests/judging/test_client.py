@@ -160,15 +160,15 @@ async def test_a_truncated_reply_is_told_apart_and_not_asked_again() -> None:
     assert (asked.reply, asked.trouble) == (None, "truncated")
     assert asked.detail == "the reply was cut off at 50 tokens"
     assert asked.usage.output_tokens == 50 and len(backend.calls) == 1
-    asked = await ask(client(one_by_one(INVENTED, cut))[0])
-    assert (asked.trouble, asked.usage.replies) == ("truncated", 2)
 
 
 async def test_a_refusal_is_told_apart_and_not_asked_again() -> None:
-    asker, backend = client(one_by_one(Completion("I will not.", "refusal", 10, 4)))
-    asked = await ask(asker)
-    assert (asked.reply, asked.trouble, asked.detail) == (None, "refused", "I will not.")
-    assert asked.usage.replies == 1 and len(backend.calls) == 1
+    for said in ((), (INVENTED,)):
+        refusal = Completion("I will not.", "refusal", 10, 4)
+        asker, backend = client(one_by_one(*said, refusal))
+        asked = await ask(asker)
+        assert (asked.reply, asked.trouble, asked.detail) == (None, "refused", "I will not.")
+        assert asked.usage.replies == len(backend.calls) == len(said) + 1
 
 
 # ---------------------------------------------------------------- retries
