@@ -77,6 +77,8 @@ def setup_of(
         raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
     if len(settings.model) != 1:
         raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
+    if settings.method == "probe":
+        raise UsageError("--method probe is a judge's; measured models answer by the other two")
     grading = settings.without_steps().model_copy(
         update={"model": tuple(judges), "check": (), "workflow": None}
     )
