@@ -55,6 +55,40 @@ def test_the_checks_of_one_story_evaluate_its_tokens_once(tmp_path: Path) -> Non
     assert evaluated < 0.25 * traffic["input_tokens"]
 
 
+@needs_small
+def test_sixty_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
+    """Its own first token cannot tell these mails apart; its hidden state can."""
+    import judge
+
+    polite = ("Thank you so much for your help.", "Would you please look at this?")
+    curt = ("Do it over, and do it now.", "Stop wasting my time with this.")
+    rows = []
+    for number in range(64):
+        kind = number % 2
+        text = f"{(curt, polite)[kind][number // 2 % 2]} It is about invoice {number}."
+        rows.append({"mail": text, "labels": {"question": ("no", "yes")[kind]}})
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    setting = {"cache_dir": tmp_path / "cache", "ask": "Is this mail polite?", "on": ("mail",)}
+    found = judge.calibrate(
+        str(labels),
+        out=tmp_path / "taught",
+        controls=False,
+        model=(f"local:{SMALL}",),
+        method="probe",
+        **setting,
+    )
+    kappa = found.checks[0].judges[0].final.kappa
+    assert kappa.value is not None and kappa.value > 0.9, kappa
+    new = [{"mail": f"{text} It is about invoice 99."} for text in (polite[0], curt[0])]
+    new.append({"mail": "Rain."})
+    profile = tmp_path / "taught" / "profile.json"
+    taught = judge.validate(new, profile=profile, cache_dir=tmp_path / "cache")
+    assert [one.verdict for one in taught] == ["pass", "fail", "abstain"], (
+        "the last is like none of them"
+    )
+
+
 @pytest.mark.model
 @pytest.mark.skipif(store.path(DEFAULT) is None, reason="the 1.1 GB model is not here")
 def test_the_default_model_tells_following_from_breaking(tmp_path: Path) -> None:

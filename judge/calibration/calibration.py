@@ -138,6 +138,16 @@ async def _check(
     trials: Trials, judges: Sequence[Judge], items: Sequence[LabelledItem]
 ) -> tuple[CheckReport, Rates | None, str | None]:
     """The report of one check, the rates of its cascade, and why it has no profile."""
+    from threadpoolctl import threadpool_limits
+
+    # Matrices of some hundred rows are done before a second thread has begun.
+    with threadpool_limits(1, user_api="blas"):
+        return await _checked(trials, judges, items)
+
+
+async def _checked(
+    trials: Trials, judges: Sequence[Judge], items: Sequence[LabelledItem]
+) -> tuple[CheckReport, Rates | None, str | None]:
     job = trials.job
     if not any(judge.probabilistic for judge in judges):
         # There is nothing to fit.
