@@ -138,6 +138,7 @@ async def _check(
     trials: Trials, judges: Sequence[Judge], items: Sequence[LabelledItem]
 ) -> tuple[CheckReport, Rates | None, str | None]:
     """The report of one check, the rates of its cascade, and why it has no profile."""
+    import sklearn.linear_model  # noqa: F401 - only libraries that are loaded are limited
     from threadpoolctl import threadpool_limits
 
     # Matrices of some hundred rows are done before a second thread has begun.
