@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from judge.judging.combinations import Combination
 _DRAWS = 5
 """Draws of each size; the curve has their mean."""
 
-_GROWTH = 2
 _LEAST_POINTS = 3
 """Fewest sizes from which more labels are guessed at."""
 
@@ -28,10 +28,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Kappa by number of labels, rising; `next` is what `_GROWTH` times as many would bring.
-
-    That is read off the line through the points over 1 / sqrt(labels), so it is a guess.
-    """
+    """Kappa by number of labels, rising; `next` is what twice as many would bring: a guess, of half
+    of what the last doubling brought."""
 
     points: tuple[Point, ...]
     next: Point | None = None
@@ -59,16 +57,16 @@ def curve(
         train: what was fitted to; a smaller size takes whole groups of it.
         kappa: a combination's agreement on items that nothing was fitted to.
     """
+    whole = sum(one.natural for one in train)
     sizes, size = [], LEAST_ITEMS
-    while size < len(train) / 1.2:
+    while size < whole / 1.2:
         sizes.append(size)
-        size *= _GROWTH
+        size *= 2
     if fit.combination is None or not sizes:
         return None
     points = [one for size in sizes if (one := _point(fit, train, size, kappa, seed))]
-    whole = kappa(fit.combination)
-    if whole is not None:
-        points.append(Point(len(train), whole, 1))
+    if (best := kappa(fit.combination)) is not None:
+        points.append(Point(whole, best, 1))
     if len(points) < 2:
         return Curve(tuple(points)) if points else None
     return Curve(tuple(points), _next(points) if len(points) >= _LEAST_POINTS else None)
@@ -90,7 +88,7 @@ def _point(
         random.Random(f"{seed}\n{size}\n{draw}").shuffle(names)
         part: list[Read] = []
         for name in names:
-            if len(part) < size:
+            if sum(one.natural for one in part) < size:
                 part += groups[name]
         made = fit.again(part)
         if made is not None and (agreed := kappa(made)) is not None:
@@ -99,11 +97,7 @@ def _point(
 
 
 def _next(points: Sequence[Point]) -> Point:
-    import numpy as np
-
-    x = np.array([one.labels**-0.5 for one in points])
-    y = np.array([one.kappa for one in points])
-    slope, level = np.polyfit(x, y, 1)
-    wanted = points[-1].labels * _GROWTH
-    guess = float(level + slope * wanted**-0.5)
-    return Point(wanted, max(points[-1].kappa, min(1.0, guess)), 0)
+    before, last = points[-2:]
+    doublings = math.log2(last.labels / before.labels)
+    gain = max(0.0, last.kappa - before.kappa) / doublings
+    return Point(2 * last.labels, min(1.0, last.kappa + gain / 2), 0)

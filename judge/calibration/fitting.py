@@ -43,13 +43,15 @@ STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 class Read:
     """A training item: what was read off it, its reference answer, and its group.
 
-    Items of a group, such as all about one record, are never on both sides of a fold.
+    Items of a group, such as all about one record, are never on both sides of a fold. `natural` is
+    false of a record with another's field: probes are fitted to it, and no choice is made by it.
     """
 
     chances: Mapping[int, Chances]
     answer: str
     group: str
     state: State | None = None
+    natural: bool = True
 
     @property
     def reading(self) -> Reading:
@@ -109,6 +111,7 @@ class _Candidate:
     strength: float = 1.0
 
     def fitted(self, part: Sequence[Read], answers: Sequence[str]) -> Logistic | Isotonic:
+        part = [one for one in part if one.natural]
         if self.name == "isotonic":
             return _isotonic(part, self.questions[0], answers)
         return _logistic(part, self, answers)
@@ -130,7 +133,8 @@ def _examples(
     part: Sequence[Read], answers: Sequence[str], questions: tuple[int, ...]
 ) -> probes.Examples:
     truth = [answers.index(one.answer) for one in part]
-    return probes.Examples([one.reading for one in part], truth, answers, questions)
+    natural = [one.natural for one in part]
+    return probes.Examples([one.reading for one in part], truth, natural, answers, questions)
 
 
 def fit(rubric: Rubric, reader: Reader, train: Sequence[Read], *, seed: int = 0) -> Fit:
@@ -183,13 +187,15 @@ def _of_first_tokens(
         pairs = []
         for inside, outside in folds:
             made = candidate.fitted([train[place] for place in inside], answers)
-            pairs += [(made.probabilities(train[n].reading), train[n].answer) for n in outside]
+            tried_on = (train[n] for n in outside if train[n].natural)
+            pairs += [(made.probabilities(one.reading), one.answer) for one in tried_on]
         return _score(candidate.name, candidate.questions, pairs)
 
     decisions = [
         (reader.decide(rubric, train[place].reading).probabilities, train[place].answer)
         for _, outside in folds
         for place in outside
+        if train[place].natural
     ]
     yield None, _score("as it stands", reader.wanted(rubric), decisions)
     yield from _candidates(train, answers, tried)
@@ -202,7 +208,7 @@ def _of_states(
     questions: tuple[int, ...],
 ) -> Iterator[tuple[Way, Tried]]:
     """Every probe, with the features of these questions beside the state."""
-    places = [place for _, outside in folds for place in outside]
+    places = [place for _, outside in folds for place in outside if train[place].natural]
     for choice, shares in probes.choices(_examples(train, answers, questions), folds):
         rows = ((dict(zip(answers, shares[n], strict=True)), train[n].answer) for n in places)
         yield _Probing(choice), _score(choice.name, questions, list(rows))

@@ -3,7 +3,9 @@
 The state is standardised, turned into its principal components (all that the items span, or the
 first few), and put through a logistic regression with a strong ridge penalty; components and
 penalty are chosen in cross-validation, and the probabilities brought to the right sharpness by one
-temperature on the scores of the folds that a fit did not see (Guo et al. 2017). Fitted for good,
+temperature on the scores of the folds that a fit did not see (Guo et al. 2017). Where swapped
+records are fitted to as well, their answer would seem more frequent than it is: then a shift for
+each answer is fitted beside the temperature, both to records as they are. Fitted for good,
 all of it is one row of weights for each answer (`judge.judging.combinations.Probe`).
 """
 
@@ -42,23 +44,26 @@ Fold = tuple[Sequence[int], Sequence[int]]
 class Examples:
     """What is fitted to: readings with a state each, and their answers by number of `answers`.
 
-    `questions`: the first-token questions whose features stand beside the state, if any.
+    `natural` says which are records as they are, and not swapped ones. `questions`: the first-token
+    questions whose features stand beside the state, if any.
     """
 
     readings: Sequence[Reading]
     truth: Sequence[int]
+    natural: Sequence[bool]
     answers: Sequence[str]
     questions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One way to fit a probe; `temperature` divides the scores, from 0 on."""
+    """One way to fit a probe; `temperature` divides the scores, to which `shift` is then added."""
 
     components: int | None
     strength: float
     questions: tuple[int, ...] = ()
     temperature: float = 1.0
+    shift: tuple[float, ...] = ()
     far: float = math.inf
 
     @property
@@ -140,10 +145,13 @@ def choices(examples: Examples, folds: Sequence[Fold]) -> Iterator[tuple[Choice,
         used = ~np.isnan(found[:, 0])
         if not used.any():
             continue
-        temperature = _temperature(found[used], truth[used])
+        told = used & np.array(examples.natural)
+        temperature, shift = _sharpness(
+            found[told], truth[told], shifted=bool((used & ~told).any())
+        )
         shares = np.zeros_like(found)
-        shares[used] = _shares(found[used] / temperature)
-        yield Choice(components, strength, examples.questions, temperature, far), shares
+        shares[used] = _shares(found[used] / temperature + shift)
+        yield Choice(components, strength, examples.questions, temperature, shift, far), shares
 
 
 def _kept(components: int | None, beside: int, columns: int) -> int | None:
@@ -178,23 +186,32 @@ def _shares(scores: NDArray[Any]) -> NDArray[Any]:
     return softmax(scores, axis=1)
 
 
-def _temperature(scores: NDArray[Any], truth: NDArray[Any]) -> float:
-    """What to divide scores by, between 1/50 and 50, for the least log loss."""
+def _sharpness(
+    scores: NDArray[Any], truth: NDArray[Any], *, shifted: bool
+) -> tuple[float, tuple[float, ...]]:
+    """What to divide scores by, 1/50 to 50, and what to add then, for the least log loss."""
     import numpy as np
-    from scipy.optimize import minimize_scalar
+    from scipy.optimize import minimize
 
-    rows = np.arange(len(truth))
+    rows, answers = np.arange(len(truth)), scores.shape[1]
 
-    def loss(power: float) -> float:
-        given = _shares(scores / math.exp(power))[rows, truth]
+    def read(x: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+        return math.exp(x[0]), np.pad(x[1:], (1, answers - len(x)))
+
+    def loss(x: NDArray[Any]) -> float:
+        temperature, shift = read(x)
+        given = _shares(scores / temperature + shift)[rows, truth]
         return float(-np.log(np.maximum(given, LEAST_CHANCE)).mean())
 
-    best = minimize_scalar(loss, bounds=(-math.log(50), math.log(50)), method="bounded")
-    return math.exp(best.x)
+    bounds = [(-math.log(50), math.log(50)), *[(-20.0, 20.0)] * (answers - 1 if shifted else 0)]
+    temperature, shift = read(minimize(loss, np.zeros(len(bounds)), bounds=bounds).x)
+    return temperature, tuple(map(float, shift))
 
 
 def fitted(examples: Examples, choice: Choice, layer: int = LAST_LAYER) -> Probe:
     """The probe of this choice, fitted to all the examples."""
+    import numpy as np
+
     states, beside, truth = _arrays(examples)
     space = _Space.of(states, beside)
     points = space.points(space.scaled(states), beside)
@@ -202,7 +219,8 @@ def fitted(examples: Examples, choice: Choice, layer: int = LAST_LAYER) -> Probe
     kept = _kept(choice.components, wide, points.shape[1]) or points.shape[1]
     answers = len(examples.answers)
     weights, intercepts = _regression(points[:, :kept], truth, answers, choice.strength)
-    weights, intercepts = weights / choice.temperature, intercepts / choice.temperature
+    weights = weights / choice.temperature
+    intercepts = intercepts / choice.temperature + np.array(choice.shift or [0.0])
     of_state = (weights[:, wide:] @ space.axes[: kept - wide])[1:] - (
         weights[:1, wide:] @ space.axes[: kept - wide]
     )

@@ -208,12 +208,12 @@ def _fitted(
     """The judge with what was fitted to the items at these places, and to their swapped ones."""
     votes, warm = trials.drawn
     answer = judge.rubric.control.swapped if judge.rubric.control else None
-    told = [(observed[place], observed[place].item.reference) for place in fitted]
-    told += [(swapped[place], answer) for place in fitted if place in swapped]
-    questions = {question for one, _ in told for question in one.chances or ()}
+    told = [(observed[place], observed[place].item.reference, True) for place in fitted]
+    told += [(swapped[place], answer, False) for place in fitted if place in swapped]
+    questions = {question for one, *_ in told for question in one.chances or ()}
     train = [
-        Read(one.chances, true, one.item.cluster, one.state)
-        for one, true in told
+        Read(one.chances, true, one.item.cluster, one.state, natural)
+        for one, true, natural in told
         if one.chances is not None and set(one.chances) == questions
         if one.chances or one.state is not None
         if true in judge.rubric.answers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -94,6 +95,20 @@ def test_few_of_the_same_kind_are_far_and_all_of_another() -> None:
     assert all(probe.is_far(one) for one in others)
     decided = Reader(combination=probe).decide(PLAIN, others[0])
     assert decided.far and not decided.sure
+
+
+def test_swapped_records_do_not_make_their_answer_seem_frequent() -> None:
+    """As many of them as of the others, all `no`: of new records still half are."""
+    train, rng = reads(100), random.Random(6)
+    swapped = [replace(one, answer="no", state=state(rng, -0.5), natural=False) for one in train]
+    probe, fresh = fitted([*train, *swapped]), reads(1000, seed=8)
+    shares = [probe.probabilities(one.reading)["no"] for one in fresh]
+    came = sum(one.answer == "no" for one in fresh) / len(fresh)
+    assert abs(sum(shares) / len(shares) - came) < 0.08
+    right = [
+        (share > 0.5) == (one.answer == "no") for share, one in zip(shares, fresh, strict=True)
+    ]
+    assert sum(right) / len(right) > 0.9
 
 
 def test_more_labels_are_worth_more() -> None:
