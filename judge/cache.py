@@ -245,19 +245,6 @@ class ReplyCache:
         old = self._insist(lambda: self._cache._sql(select, (cutoff,)).fetchall())
         return sum(self._insist(partial(self._cache.delete, key)) for (key,) in old)
 
-    def verify(self) -> tuple[int, int]:
-        """(entries that are sound, entries that are damaged, and asked again when needed)."""
-        sound = self._insist(self._sound)
-        return sum(sound), len(sound) - sum(sound)
-
-    def _sound(self) -> list[bool]:
-        with closing(sqlite3.connect(self.folder / "cache.db", timeout=_STEP)) as opened:
-            opened.text_factory = lambda raw: raw.decode("utf-8", "replace")
-            return [
-                mode == MODE_RAW and isinstance(key, str) and _opened_entry(key, value) is not None
-                for key, mode, value in opened.execute("SELECT key, mode, value FROM Cache")
-            ]
-
     def close(self) -> None:
         self._cache.close()
 

@@ -13,7 +13,7 @@ import typer
 
 from judge.cli.options import Json, with_settings
 from judge.cli.printing import counted
-from judge.errors import Exit, UsageError
+from judge.errors import UsageError
 from judge.settings import Settings
 
 if TYPE_CHECKING:
@@ -96,19 +96,3 @@ def prune(
     """
     with _opened(settings, context) as cache:
         typer.echo(f"removed {_entries(cache.prune(older_than * 86400))}")
-
-
-@app.command()
-@with_settings("cache_dir")
-def verify(context: typer.Context, settings: Settings) -> None:
-    """Compare the checksums of all replies; exit 3 where one is wrong.
-
-    Damaged replies are not used: a run asks for them anew.
-
-    Example: judge cache verify --cache-dir old-replies
-    """
-    with _opened(settings, context) as cache:
-        sound, damaged = cache.verify()
-    typer.echo(f"{_entries(sound)} sound, {damaged} damaged")
-    if damaged:
-        raise typer.Exit(int(Exit.INCOMPLETE))
