@@ -26,7 +26,10 @@ from typing import Any
 CHECKOUT = Path(__file__).parents[1]
 
 ROOMS = {
-    "judging": ("judge/judging", "tests/judging tests/graphs tests/test_cache.py"),
+    "judging": (
+        "judge/judging",
+        "tests/judging tests/graphs tests/test_cache.py tests/cli/test_own_answers.py",
+    ),
     "graphs": ("graphs", "tests/graphs"),
     "run": ("judge/run", "tests/run tests/cli/test_validate.py"),
     "records": ("judge/records", "tests/records"),

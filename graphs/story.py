@@ -12,19 +12,20 @@ checks, each with its rewrite loop; then the final judge in fresh context:
 A story is judged as it came in, by what decides: length, implicitness and acceptance. Only with
 `--repair`, and if it does not pass, it goes through the loops. Then values that the acceptance
 finds missing are dropped from the record; contradicted ones stay and are documented with characters
-and speeches. A story that is too short is not put to any model.
+and speeches. A story with dropped values fails, with `--keep-dropped` it is judged by those left.
+A story that is too short is not put to any model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
 from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
 from judge.replies import Insertions, Rewrites
-from judge.verdict import Check, Finding, Verdict
+from judge.verdict import Check, Finding, Verdict, gravest
 from judge.workflow import By, Outcome, State, Work, Workflow, last_of_each
 
 ACCEPTED = ("incorporation", "consistency")
@@ -166,6 +167,9 @@ def finish(work: Work) -> Outcome:
     accepted = {c.name: c for c in decided if c.by == "final"}
     asked = accepted.get("incorporation")
     missing = work.flagged(asked) if work.rounds else ()
+    dropped = tuple(subject.value(n) for n in missing)
+    if work.context.keep_dropped and len(missing) < len(subject.values):
+        decided = [_without(dropped, check) for check in decided]
     changes: dict[str, Any] = {}
     if subject.story != work.original.story:
         changes["story"] = subject.story
@@ -173,11 +177,20 @@ def finish(work: Work) -> Outcome:
         changes["values"] = [v for n, v in enumerate(subject.values, 1) if n not in missing]
     judgement = work.judgement("story", decided).model_copy(
         update={
-            "dropped": tuple(subject.value(n) for n in missing),
+            "dropped": dropped,
             "contradictions": _contradictions(accepted.get("consistency")),
         }
     )
     return Outcome(judgement, changes)
+
+
+def _without(dropped: Sequence[str], check: Check) -> Check:
+    """The check as it decides on the values that are left."""
+    found = check.verdicts()
+    left = [verdict for value, verdict in found.items() if value not in dropped]
+    if len(left) == len(found):
+        return check
+    return check.model_copy(update={"verdict": gravest(left)})
 
 
 def _contradictions(check: Check | None) -> tuple[Finding, ...]:

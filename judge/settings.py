@@ -127,7 +127,8 @@ class Settings(BaseModel):
     workflow: Annotated[
         str | None,
         Choosing(
-            "extraction, norm, record, story, or file.py:variable for one of your own.",
+            "extraction, norm, record, story, or file.py:variable for one of your own, which is a "
+            "Workflow or a LangGraph graph.",
             "by the record's fields",
         ),
     ] = None
@@ -172,9 +173,10 @@ class Settings(BaseModel):
         ),
     ] = ()
     method: Annotated[
-        Literal["structured", "logprobs"] | None,
+        Literal["structured", "logprobs", "probe"] | None,
         Judging(
-            "structured (typed reply with evidence) or logprobs (first token).",
+            "structured (typed reply with evidence), logprobs (first token) or probe (hidden "
+            "state, as a profile learnt it).",
             "what suits the model",
         ),
     ] = None
@@ -201,6 +203,13 @@ class Settings(BaseModel):
     rounds: Annotated[
         int, Field(ge=1, le=20), Judging("With --repair: most rewrites in each loop.")
     ] = 3
+    keep_dropped: Annotated[
+        bool,
+        Judging(
+            "With --repair: a story passes without the values that were dropped, as in CQ-Bench, "
+            "if what is left passes."
+        ),
+    ] = False
     temperature: Annotated[float, Warmth, Judging("Temperature of a single vote.")] = 0.0
     vote_temperature: Annotated[float, Warmth, Judging("Temperature of several votes.")] = 0.7
     rewrite_temperature: Annotated[float, Warmth, Judging("Temperature of rewrites.")] = 0.7

@@ -44,7 +44,7 @@ class Context:
     `wanted` names the checks to run (those left out are not mentioned in the output); `additional`
     the user's own rubrics, asked at the end; `rounds` bounds each rewrite loop, 0 for none;
     `min_words` is the length under which a story is rejected; `neutral` is the rule for neutral
-    norms, None where the user named none.
+    norms, None where the user named none; `keep_dropped` passes a story without its dropped values.
     """
 
     loop_panels: Mapping[str, Panel]
@@ -55,6 +55,7 @@ class Context:
     rounds: int = 0
     min_words: int = 400
     neutral: str | None = None
+    keep_dropped: bool = False
 
     def panel(self, name: str, by: By) -> Panel:
         return (self.loop_panels if by == "loop" else self.final_panels)[name]
@@ -269,7 +270,7 @@ class Workflow:
         except BackendError as error:
             error.unfinished = Unfinished(tuple(work.checks), work.usage)
             raise
-        if not work.edits:
+        if not work.edits and outcome.judgement.verdict is came:
             return outcome
         judgement = outcome.judgement.model_copy(update={"original_verdict": came})
         return replace(outcome, judgement=judgement)

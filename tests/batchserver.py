@@ -21,15 +21,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
-from loopback import Answer, Asked, chances, completion, says
+from loopback import Answer, Asked, OnThread, chances, completion, says
 
 KEY = "sk-batch-0123456789abcdef"
 
@@ -48,19 +46,17 @@ def agreeable(asked: Asked) -> Answer:
     return says({"quote": quote, "reason": "it does", "answer": "yes"})
 
 
-class BatchServer:
+class BatchServer(OnThread):
     """The server; `batches` are oldest first, `away` drops every connection."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.batches: list[dict[str, Any]] = []
         self.away = False
         self._files: dict[str, bytes] = {}
         self._paid, self._requests = list[str](), Counter[str]()
         self._happened, self._tried = Counter[str](), Counter[str]()
         self._planned: dict[str, Any] = {}
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self.url = ""
 
     def plan(self, **planned: Any) -> None:
         """Faults and times, from now on."""
@@ -87,23 +83,7 @@ class BatchServer:
             assert time.monotonic() < until, what
             time.sleep(0.02)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(60)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(60)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    async def _start(self) -> None:
+    async def _start(self) -> int:
         app = web.Application(middlewares=[self._guard], client_max_size=1 << 28)
         app.router.add_post("/v1/files", self._upload)
         app.router.add_get("/v1/files/{id}/content", self._content)
@@ -114,7 +94,8 @@ class BatchServer:
         self._runner = web.AppRunner(app, shutdown_timeout=0)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+        port: int = self._runner.addresses[0][1]
+        return port
 
     async def _stop(self) -> None:
         # Creations that hang would be waited for.

@@ -4,7 +4,8 @@
         ...  # OPENAI_BASE_URL=server.url
         assert server.count == 2
 
-It runs on a thread with a loop of its own, so subprocesses and tests of any kind can call it.
+It runs on a thread with a loop of its own, so subprocesses and tests of any kind can call it. HTTP
+is written by hand, so that a server of the tests can misbehave (faults/server.py).
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
-
-from aiohttp import web
 
 PROBE = '{"ready": "yes"}'
 MODES = frozenset({"json_schema", "tools", "json"})
@@ -35,7 +35,10 @@ class Asked:
 
     @property
     def prompt(self) -> str:
-        """The texts of all messages, also of those that come as a list of parts."""
+        """The texts of all messages, also of those that come as a list of parts; or what is to be
+        embedded."""
+        if "input" in self.body:
+            return str(self.body["input"])
         contents = (message["content"] or "" for message in self.body["messages"])
         return "\n".join(
             content if isinstance(content, str) else " ".join(part["text"] for part in content)
@@ -105,6 +108,12 @@ def chances(**logprobs: float) -> Answer:
     return Answer(max(logprobs, key=lambda token: logprobs[token]), logprobs=logprobs)
 
 
+def embeds(state: Sequence[float]) -> Answer:
+    """An embedding, as OpenAI's servers send one."""
+    told = {"data": [{"embedding": list(state)}], "usage": {"prompt_tokens": 7}}
+    return Answer(body=json.dumps(told).encode())
+
+
 def fails(
     status: int, message: str = "scripted", *, code: str | None = None, **headers: str
 ) -> Answer:
@@ -114,8 +123,166 @@ def fails(
     return Answer(status=status, body=json.dumps(error).encode(), headers=named)
 
 
-class Loopback:
-    """The server. Used as a context manager; `url` goes into OPENAI_BASE_URL.
+# ---------------------------------------------------------------- HTTP by hand
+
+JSON = "application/json"
+
+
+def response(
+    code: int, data: bytes, content_type: str = JSON, headers: Mapping[str, str] | None = None
+) -> bytes:
+    """A whole answer, with its length."""
+    named = {"Content-Length": str(len(data)), **(headers or {})}
+    return head(code, content_type, named) + b"\r\n" + data
+
+
+def head(code: int, content_type: str, headers: Mapping[str, str]) -> bytes:
+    """Its first lines, without the empty one that ends them."""
+    named = {"Content-Type": content_type, **headers}
+    lines = [f"HTTP/1.1 {code} Scripted", *(f"{name}: {value}" for name, value in named.items())]
+    return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
+
+
+class Exchange:
+    """One call and the connection that it came by; `keep` the connection for another one."""
+
+    def __init__(
+        self, asked: Asked, writer: asyncio.StreamWriter, ending: asyncio.Event, url: str
+    ) -> None:
+        self.asked, self.url = asked, url
+        self.keep = False
+        self._writer, self._ending = writer, ending
+
+    async def send(self, data: bytes) -> None:
+        """Raises ConnectionError where the client has gone."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def wait(self, seconds: float) -> None:
+        """Wait, or as long as the server stands."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ending.wait(), seconds)
+
+    @property
+    def ending(self) -> bool:
+        return self._ending.is_set()
+
+    def reset(self) -> None:
+        """Cut the connection hard (RST), with whatever was sent before still on its way."""
+        self._writer.transport.abort()
+
+
+Deed = Callable[[Exchange], Awaitable[None]]
+"""What the server does with one call."""
+
+Schedule = Callable[[Asked], Deed]
+"""Which deed a call gets."""
+
+
+# ---------------------------------------------------------------- servers
+
+
+class OnThread:
+    """A server on a thread with a loop of its own. Used as a context manager."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    @abstractmethod
+    async def _start(self) -> int:
+        """Listen on 127.0.0.1; gives the port."""
+
+    @abstractmethod
+    async def _stop(self) -> None:
+        """Listen no more, and cut what is left."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        port = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(60)
+        self.url = f"http://127.0.0.1:{port}/v1"
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(60)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(60)
+        self._loop.close()
+
+
+class Scheduled(OnThread):
+    """Does with each call what its schedule says. `url` goes into OPENAI_BASE_URL.
+
+    Args:
+        schedule: what each call gets; asked once for each, in the order in which they come.
+        keep: whether calls are kept in `calls` (else only counted), for runs of many calls.
+    """
+
+    def __init__(self, schedule: Schedule, *, keep: bool = True) -> None:
+        super().__init__()
+        self.schedule = schedule
+        self.calls: list[Asked] = []
+        self.count = 0
+        self._keep = keep
+        self._server: asyncio.Server | None = None
+        self._ending: asyncio.Event | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def _start(self) -> int:
+        self._ending = asyncio.Event()
+        return await self._listen(0)
+
+    async def _listen(self, port: int) -> int:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", port, backlog=4096)
+        taken: int = self._server.sockets[0].getsockname()[1]
+        return taken
+
+    async def _stop(self) -> None:
+        assert self._server is not None and self._ending is not None
+        self._ending.set()
+        self._server.close()
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Whether the connection is good for another call."""
+        assert self._ending is not None
+        lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        named = [line.split(":", 1) for line in lines[1:] if ":" in line]
+        headers = {name.strip().title(): value.strip() for name, value in named}
+        sizes = (v for n, v in headers.items() if n == "Content-Length")
+        sent = await reader.readexactly(int(next(sizes, "0")))
+        self.count += 1
+        asked = Asked(self.count, json.loads(sent) if sent else {"messages": []}, headers)
+        if self._keep:
+            self.calls.append(asked)
+        exchange = Exchange(asked, writer, self._ending, self.url)
+        await self.schedule(asked)(exchange)
+        return exchange.keep
+
+
+class Loopback(Scheduled):
+    """A server that works.
 
     Args:
         script: what it says to each call that gets through; probes are answered without it.
@@ -131,68 +298,29 @@ class Loopback:
         modes: frozenset[str] = MODES,
         scripted_probe: bool = False,
     ) -> None:
+        super().__init__(lambda asked: self._deed)
         self.script, self.key, self.modes = script, key, modes
-        self.calls: list[Asked] = []
         self.most_at_once = 0
-        self.url = ""
         self._scripted_probe = scripted_probe
         self._at_once = 0
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._runner: web.AppRunner | None = None
-        self._ending: asyncio.Event | None = None
-
-    @property
-    def count(self) -> int:
-        """All calls so far, probes included."""
-        return len(self.calls)
 
     @property
     def asked(self) -> list[Asked]:
         """The calls that were no probes."""
         return [call for call in self.calls if not call.probe]
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        port = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
-        self.url = f"http://127.0.0.1:{port}/v1"
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
-        self._loop.close()
-
-    async def _start(self) -> int:
-        self._ending = asyncio.Event()
-        app = web.Application(client_max_size=1 << 28)
-        app.router.add_post("/v1/chat/completions", self._handle)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        port: int = self._runner.addresses[0][1]
-        return port
-
-    async def _stop(self) -> None:
-        assert self._runner is not None and self._ending is not None
-        self._ending.set()
-        await self._runner.cleanup()
-
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
-        asked = Asked(self.count + 1, await request.json(), dict(request.headers))
-        self.calls.append(asked)
+    async def _deed(self, exchange: Exchange) -> None:
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
-            return await self._send(asked, self._answer(asked))
+            answer = self._answer(exchange.asked)
+            if answer.delay:
+                await exchange.wait(answer.delay)
+            body = body_of(exchange.asked, answer)
         finally:
             self._at_once -= 1
+        exchange.keep = True
+        await exchange.send(response(answer.status, body, answer.content_type, answer.headers))
 
     def _answer(self, asked: Asked) -> Answer:
         given = asked.headers.get("Authorization", "")
@@ -204,20 +332,12 @@ class Loopback:
             return says(PROBE)
         return self.script(asked)
 
-    async def _send(self, asked: Asked, answer: Answer) -> web.StreamResponse:
-        assert self._ending is not None
-        if answer.delay:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ending.wait(), answer.delay)
-        body = answer.body
-        if body is None:
-            body = json.dumps(completion(asked, answer), ensure_ascii=True).encode()
-        return web.Response(
-            body=body,
-            status=answer.status,
-            headers=answer.headers,
-            content_type=answer.content_type,
-        )
+
+def body_of(asked: Asked, answer: Answer) -> bytes:
+    """The bytes of an answer: a completion, where it does not have its own."""
+    if answer.body is not None:
+        return answer.body
+    return json.dumps(completion(asked, answer)).encode()
 
 
 def completion(asked: Asked, answer: Answer) -> dict[str, Any]:

@@ -14,15 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Loopback, says
 
 import judge
 from judge.cache import ReplyCache
 from judge.errors import JudgeError, Undecided, UsageError
 from judge.testing import assert_judged
-from judge.weights import store
 
-SMALL = "smollm2-135m"
 SCRIPT = """
 replies:
   - when: {contains: slow}
@@ -221,31 +218,6 @@ def test_an_assertion_says_why(asked: dict[str, Any]) -> None:
 
 
 # ---------------------------------------------------------------- real parts
-
-
-def test_a_server_is_asked_and_its_end_is_told(
-    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reply = {"quote": None, "reason": "so", "answer": "yes"}
-    with Loopback(lambda call: says(reply), key="sk-loopback-0123456789") as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789")
-        settings = {**asked, "model": "openai:m"}
-        found = list(judge.validate(mails(*map(str, range(20))), **settings))
-        assert [str(one.verdict) for one in found] == ["pass"] * 20
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0123456789")
-        with pytest.raises(JudgeError, match="refuses the key") as caught:
-            list(judge.validate(mails("other"), **settings))
-    assert "sk-wrong" not in str(caught.value)
-
-
-@pytest.mark.skipif(store.path(SMALL) is None, reason=f"judge models pull {SMALL} was not run")
-def test_the_local_engine_answers(asked: dict[str, Any]) -> None:
-    settings = {**asked, "model": f"local:{SMALL}"}
-    (found,) = judge.validate(mails("Thank you very much for the flowers."), **settings)
-    assert str(found.verdict) in ("pass", "fail")
-    assert found.checks[0].votes[0].method == "logprobs"
-    assert 0 < (found.checks[0].probability or 0) < 1
 
 
 def test_import_judge_loads_nothing_heavy() -> None:

@@ -105,7 +105,7 @@ def test_a_damaged_database_gives_what_was_stored_or_nothing(tmp_path: Path) -> 
         whole.set(key, value)
     whole.close()
     body, lost, refused = (tmp_path / "whole" / "cache.db").read_bytes(), 0, 0
-    for seed in range(100):
+    for seed in range(40):
         drawn = random.Random(seed)
         damaged = bytearray(body)
         for _ in range(1 + seed % 20):
@@ -123,7 +123,7 @@ def test_a_damaged_database_gives_what_was_stored_or_nothing(tmp_path: Path) -> 
         assert all(got in (None, value) for got, value in found), seed
         missing = sum(got is None for got, _ in found)
         lost += bool(missing)
-    assert lost > 20 and refused < 60
+    assert lost > 8 and refused < 24
 
 
 # ---------------------------------------------------------------- looking after it
@@ -195,7 +195,7 @@ def test_a_second_interrupt_ends_a_run_whose_cache_is_locked(cache: ReplyCache) 
         process.stdin.write(b"\n")
         process.stdin.flush()
         for _ in range(2):
-            time.sleep(1)
+            time.sleep(0.5)
             assert process.poll() is None, "it waits for the lock"
             process.send_signal(signal.SIGINT)
         begun = time.monotonic()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judge.errors import UsageError
-from judge.run.workflows import load_workflow
+from judge.run.workflows import _of_graph, load_workflow
 
 QUESTIONS = Path(__file__).parent.parent / "docs" / "examples" / "questions"
 
@@ -52,8 +53,25 @@ def test_several_questions_are_asked_in_one_reply_each_a_check() -> None:
     assert "mail.clear: mean score 3.00" in summary
 
 
+def test_a_compiled_graph_is_the_workflow_that_it_is_uncompiled() -> None:
+    path = QUESTIONS.parent / "graph.py"
+    bare = load_workflow(f"{path}:graph")
+    assert bare.kind == "norm" and bare.rewrites == ("story_regeneration",)
+    compiled = _of_graph(bare.graph, path, "graph")
+    assert replace(compiled, name="", graph=None) == replace(bare, name="", graph=None)
+
+
 def test_a_workflow_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("")
-    for name, told in (("empty.py:workflow", "is called 'workflow'"), ("no.py:x", "be read")):
+    (tmp_path / "own.py").write_text(
+        "from langgraph.graph import StateGraph\nfrom judge.workflow import State\n"
+        "loose, other = StateGraph(State), StateGraph(dict)\n"
+    )
+    for name, told in (
+        ("empty.py:workflow", "is called 'workflow'"),
+        ("no.py:x", "be read"),
+        ("own.py:loose", "entrypoint"),
+        ("own.py:other", r"over judge\.workflow\.State"),
+    ):
         with pytest.raises(UsageError, match=told):
             load_workflow(str(tmp_path / name))

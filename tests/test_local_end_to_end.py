@@ -45,6 +45,7 @@ def test_the_checks_of_one_story_evaluate_its_tokens_once(tmp_path: Path) -> Non
     report, lines = run(tmp_path, SMALL, source, 1)
     traffic = report.traffic[f"local:{SMALL}"]
     asked = [c for c in lines[0]["judge"]["checks"] if c["votes"]]
+    assert all(0 <= check["probability"] <= 1 for check in asked)
     assert [c["check"] for c in asked] == ["implicitness", "incorporation", "consistency"]
     assert traffic["calls"] == 6, "at temperature 0 three votes are one call"
     one_prompt = traffic["input_tokens"] / traffic["calls"]
@@ -52,24 +53,6 @@ def test_the_checks_of_one_story_evaluate_its_tokens_once(tmp_path: Path) -> Non
     assert one_prompt > 900
     assert evaluated < one_prompt + traffic["calls"] * QUESTION_TOKENS
     assert evaluated < 0.25 * traffic["input_tokens"]
-
-
-@needs_small
-def test_verdicts_come_with_probabilities_and_a_second_run_is_the_same_bytes(
-    tmp_path: Path,
-) -> None:
-    source = ROOT / "fixtures" / "norms.jsonl"
-    first, lines = run(tmp_path, SMALL, source, 2)
-    again, same = run(tmp_path, SMALL, source, 2)
-    assert lines == same
-    assert first.traffic[f"local:{SMALL}"]["calls"] > 0
-    assert again.traffic[f"local:{SMALL}"]["calls"] == 0
-    for line in lines:
-        assert line["judge"]["verdict"] in ("pass", "fail")
-        for check in line["judge"]["checks"]:
-            if check["verdict"] != "skipped":
-                assert 0 <= check["probability"] <= 1
-                assert check["votes"][0]["model"] == f"local:{SMALL}"
 
 
 @pytest.mark.model

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from cli.typed import Typed
-from loopback import Answer, Asked, Loopback, chances, fails, refuses, says, truncated
+from loopback import Answer, Asked, Loopback, chances, says
 
 from judge.judging.client import Client
 
@@ -151,44 +151,7 @@ def test_a_second_run_makes_no_call_and_writes_the_same_bytes(
     assert third.out == first.out and server.count == 2 * made
 
 
-def test_templates_and_orders_in_a_record_are_data(server: Loopback, judge: Runner) -> None:
-    odd = "{{ 7*7 }} {% raw %} {0} ${x}"
-    ran = judge(server.url, *RELEVANCE, records=[NORMS[0] | {"story": NORMS[0]["story"] + odd}])
-    assert ran.code == 0, ran.err
-    assert odd in server.asked[0].prompt and "49" not in server.asked[0].prompt
-
-
 # ---------------------------------------------------------------- exit codes
-
-
-@pytest.mark.parametrize(
-    ("answer", "verdict", "told", "calls"),
-    [
-        (truncated(), "unreadable", "truncated", 1),
-        (refuses("I will not."), "unreadable", "refused: I will not.", 1),
-        (Answer("x", finish_reason="content_filter"), "unreadable", "refused", 1),
-        (says("not json"), "unreadable", "invalid", 3),
-        (says({"quote": "made up", "reason": "", "answer": "yes"}), "unreadable", "invalid", 3),
-        (fails(400, "no such parameter"), "error", "bad-request: HTTP 400", 1),
-        (fails(400, "maximum context length is 9"), "error", "context-exceeded", 1),
-    ],
-    ids=["length", "refusal", "filter", "no json", "false quote", "400", "context"],
-)
-def test_records_without_a_verdict(
-    judge: Runner, answer: Answer, verdict: str, told: str, calls: int
-) -> None:
-    def script(asked: Asked) -> Answer:
-        return answer if "Guest number 1" in asked.prompt else agreeable(asked)
-
-    with Loopback(script, key=KEY) as server:
-        ran = judge(server.url, *RELEVANCE)
-        assert ran.code == 3, ran.err
-        assert ran.verdicts == ["pass", verdict, "pass", "pass"]
-        shown = json.dumps(ran.lines[1]["judge"])
-        assert told in shown
-        spent = ran.lines[1]["judge"]["usage"]["replies"]
-        assert spent == (0 if verdict == "error" else calls)
-        assert len(server.asked) == LINES - 1 + calls
 
 
 # ---------------------------------------------------------------- faults that pass
@@ -203,16 +166,6 @@ def test_no_more_calls_at_once_than_wanted(judge: Runner) -> None:
         ran = judge(server.url, *RELEVANCE, "--concurrency", "3", records=many)
         assert ran.code == 0, ran.err
         assert server.most_at_once == 3
-
-
-@pytest.mark.parametrize("most", [0, 3])
-def test_a_budget_of_calls(server: Loopback, judge: Runner, most: int) -> None:
-    ran = judge(server.url, *RELEVANCE, "--max-calls", str(most))
-    assert server.count == most
-    assert "--max-calls" in ran.err
-    assert ran.code == 4 and ran.verdicts == ["pass"] * max(0, most - 1), "the probe is a call"
-    full = judge(server.url, *RELEVANCE)
-    assert (full.code, server.count) == (0, 1 + LINES), "what was paid for is kept"
 
 
 # ---------------------------------------------------------------- named servers, models of steps
@@ -311,18 +264,3 @@ def test_a_folder_may_not_say_which_host_gets_a_key(
     ran = judge(server.url, *RELEVANCE, models=("groq:llama-3",))
     assert ran.code == 2 and "sets servers, which can" in ran.err
     assert not server.calls and not groq.calls
-
-
-def test_a_temperature_that_is_typed_is_sent_by_a_benchmark(
-    server: Loopback, judge: Runner, tmp_path: Path
-) -> None:
-    from evaluation.eecc_folder import write_folder
-
-    server.script = lambda asked: says("Once upon a time.")
-    write_folder(tmp_path / "eecc")
-    judge(server.url, "--limit", "0")  # Sets the address and the key.
-    for flags, wanted in (((), 0.3), (("--temperature", "0.45"), 0.45)):
-        before = len(server.asked)
-        words = ("evaluate", "eecc", "eecc", "-m", "openai:m", "--limit", "1", "-q", "--no-cache")
-        assert judge.typed.text(*words, *flags)[0] == 0
-        assert {call.body["temperature"] for call in server.asked[before:]} == {wanted}

@@ -25,7 +25,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
         for condition in choices.conditions:
             yield asked(row.item, condition, row.fields, row=row.id)
 
-    return each_row(sources, of_row)
+    return each_row(sources, of_row, columns=choices.columns)
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:

@@ -121,7 +121,8 @@ class _Audit(Task):
         self.results.append(Result.of(json.loads(line.text)))
 
     async def _check(self, case: Case, record: Mapping[str, Any], prompting: Prompting) -> Check:
-        subject = subject_of(case, self.rubrics[case.check], record)
+        columns = self.setup.settings.columns
+        subject = subject_of(case, self.rubrics[case.check], record, columns)
         panel = _asking(self.setup.panel(case.check), prompting)
         return await take_votes(panel, subject, by="final")
 

@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from judge.errors import UsageError
 from judge.prompts import Framing
 from judge.questions import Section, Text
-from judge.records import Item, Problem, build
-from judge.rubric import TEXT_FIELDS, Rubric
+from judge.records import Item, Record, build
+from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.yamlfile import read_mapping
 
@@ -147,7 +149,11 @@ def _read(path: Path) -> Any:
     return read_mapping(path.read_text("utf-8"), str(path)).data
 
 
-def cases(rubrics: Mapping[str, Rubric], attacks: Mapping[str, Family] | None = None) -> list[Case]:
+def cases(
+    rubrics: Mapping[str, Rubric],
+    attacks: Mapping[str, Family] | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> list[Case]:
     """Every case on these rubrics, in a fixed order: the same files give the same cases.
 
     On each rubric the families take the carriers in turn, and begin with another carrier and
@@ -157,6 +163,10 @@ def cases(rubrics: Mapping[str, Rubric], attacks: Mapping[str, Family] | None = 
     Args:
         rubrics: judging rubrics by name, each a name that `carriers` knows.
         attacks: other families than those of the suite.
+        columns: fields of the suite's records by the names that judges see them under.
+
+    Raises:
+        UsageError: a rubric asks about fields that its records have not.
     """
     found = []
     for place, (name, own) in enumerate(carriers().items()):
@@ -167,24 +177,52 @@ def cases(rubrics: Mapping[str, Rubric], attacks: Mapping[str, Family] | None = 
                 carrier = fitting[turn % len(fitting)]
                 attack = kind.texts[(place * kind.each + made) % len(kind.texts)]
                 id = f"{name}-{family}-{made + 1}"
-                found.append(_case(id, rubrics[name], family, own, carrier, attack))
+                found.append(_case(id, rubrics[name], family, own, carrier, attack, columns))
                 turn += 1
     return found
 
 
-def subject_of(case: Case, rubric: Rubric, record: Mapping[str, Any]) -> Subject:
-    """The case's `twin` or `injected` record as the rubric's judges see it."""
-    kind = rubric.kinds[0]
+def subject_of(
+    case: Case,
+    rubric: Rubric,
+    record: Mapping[str, Any],
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> Subject:
+    """The case's `twin` or `injected` record as the rubric's judges see it, columns renamed.
+
+    Raises:
+        UsageError: the rubric asks about fields that it has not.
+    """
     id = case.carrier if record is case.twin else case.id
-    if kind in ("story", "norm", "extraction"):
-        made = build(Item("judge audit", 1, {"id": id, **record}), kind)
-        assert not isinstance(made, Problem), f"{case.id}: {made}"
-        return Subject.of(made)
-    texts = {name: record[name] for name in TEXT_FIELDS if isinstance(record.get(name), str)}
-    return Subject.of_texts(id, kind, texts, record.get("label"))
+    known = {name: column for name, column in columns.items() if column in record}
+    shown = Item("judge audit", 1, {"id": id, **record}, columns=known).shown
+    kinds = [kind for kind in rubric.kinds if kind in ("story", "norm", "extraction")]
+    records = (build(Item("judge audit", 1, shown), kind) for kind in kinds)
+    made = next((one for one in records if isinstance(one, Record)), None)
+    texts = {name: text for name, text in shown.items() if isinstance(text, str) and name != "id"}
+    subject = (
+        Subject.of_texts(id, rubric.kinds[0], texts, record.get("label"))
+        if made is None
+        else Subject.of(made)
+    )
+    if lacking := subject.lacks(rubric.required):
+        there = ", ".join(name for name in shown if name not in ("id", "label"))
+        raise UsageError(
+            f"--rubric {rubric.name}: asks about {lacking[0]!r}; the suite's records for it have "
+            f"{there}, which --map {lacking[0]}=FIELD renames"
+        )
+    return subject
 
 
-def _case(id: str, rubric: Rubric, family: str, own: Carriers, number: int, attack: Attack) -> Case:
+def _case(
+    id: str,
+    rubric: Rubric,
+    family: str,
+    own: Carriers,
+    number: int,
+    attack: Attack,
+    columns: Mapping[str, str],
+) -> Case:
     carrier = own.carriers[number]
     twin = {k: list(v) if isinstance(v, tuple) else v for k, v in carrier.record.items()}
     wanted: Side = "fail" if carrier.right == "pass" else "pass"
@@ -197,7 +235,7 @@ def _case(id: str, rubric: Rubric, family: str, own: Carriers, number: int, atta
         question=rubric.title,
         reply=_reply(rubric, answer),
         planted=carrier.planted,
-        mark=subject_of(case, rubric, twin).mark,
+        mark=subject_of(case, rubric, twin, columns).mark,
     )
     if attack.encode is not None:
         injection = ENCODINGS[attack.encode](injection)

@@ -28,6 +28,7 @@ COMMANDS = {
     "evaluate": "Put a model through a paper's benchmark.",
     "score": "Score answers that are at hand.",
     "compare": "Say how two runs differ on the same items.",
+    "build": "Build a data set from records, without a model.",
     "report": "Make a page of judged records, for people.",
     "export": "Write judged records as CSV, Parquet, JUnit XML or Markdown.",
     "audit": "Say how often hostile text turns a judge's verdict.",

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import print_table, say, tell
+from judge.cli.printing import Tables, counted, say, tell
 from judge.errors import Exit, UsageError
+from judge.settings import Settings
 
 if TYPE_CHECKING:
     from judge.calibration.agreement import Agreement, Figures
@@ -51,13 +52,16 @@ Majority = Annotated[
 ]
 
 
+@opt.with_settings("map", map="Read this column of LABELS as NAME, as in label=answer.")
 def command(
+    settings: Settings,
     context: typer.Context,
     labels: Labels = None,
     check: Check = None,
     majority: Majority = "half",
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
+    every: opt.All = False,
 ) -> None:
     """Measure agreement among people: kappas, alpha and majorities, of all and by group.
 
@@ -74,7 +78,7 @@ def command(
     def items() -> Iterator[LabelledItem]:
         nonlocal unreadable, labelled
         for source in sources:
-            for item in read_labels(source, check):
+            for item in read_labels(source, check, settings.columns):
                 if isinstance(item, LabelledItem):
                     labelled += 1
                     yield item
@@ -84,15 +88,16 @@ def command(
                 tell(f"{item.source}, line {item.line}: {message}")
 
     report = agreement(items(), majority=Threshold.parse(majority), seed=seed)
+    unread = f"{counted(unreadable, 'line')} could not be read"
     if not report.checks:
-        lines = f"; {unreadable} line(s) could not be read" if unreadable else ""
+        lines = f"; {unread}" if unreadable else ""
         if not labelled:
             raise UsageError(f"{', '.join(sources)}: no labels at all{lines}")
         raise UsageError(f"{_UNSIGNED}{lines}")
     if as_json:
         say(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
-        _show(report)
+        _show(report, every=every)
     if report.repeated:
         tell(
             f"{report.repeated} answers were left out: their annotator had answered the question "
@@ -101,40 +106,45 @@ def command(
     if report.conflicting:
         tell(f"{report.conflicting} times a second gold answer differed; the first one holds")
     if unreadable:
-        tell(f"{unreadable} line(s) could not be read")
+        tell(unread)
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
-def _show(report: Agreement) -> None:
-    """Print the tables of each check."""
+def _show(report: Agreement, *, every: bool) -> None:
+    """Print how far people agree, and with `every` what their majorities are."""
     kappas = {
+        "weighted κ": "weighted",
         "Fleiss κ": "fleiss",
         "pairwise": "pairwise",
         "α": "alpha",
         "Cohen κ": "cohen",
-        "weighted κ": "weighted",
         "Spearman ρ": "spearman",
     }
-    for check in report.checks:
-        rows = {"all": check.overall, **check.groups}
-        shown = {
-            head: name
-            for head, name in kappas.items()
-            if any(name in one.measures for one in rows.values())
-        }
-        title = f"{check.check}: agreement of {check.overall.labels} labels by "
-        title += f"{check.overall.annotators} annotators (95 % intervals)"
-        table = [
-            [who, *(str(one.measures.get(name, "–")) for name in shown.values())]
-            for who, one in rows.items()
-        ]
-        print_table(["who", *shown], table, title=title)
-        heads = ["who", "questions", *check.overall.outcomes, "accuracy"]
-        counts = [
-            [who, str(one.questions), *map(str, one.outcomes.values()), _accuracy(one)]
-            for who, one in rows.items()
-        ]
-        print_table(heads, counts, title=f"{check.check}: majority of each question")
+    rows = [
+        (check.check, who, one)
+        for check in report.checks
+        for who, one in {"all": check.overall, **check.groups}.items()
+    ]
+    shown = {
+        head: name for head, name in kappas.items() if any(name in one.measures for *_, one in rows)
+    }
+    agree = [
+        [check, who, str(one.labels)]
+        + [str(one.measures.get(name, "–")) for name in shown.values()]
+        + [str(one.annotators)]
+        for check, who, one in rows
+    ]
+    counts = [
+        [check, who, str(one.questions), *map(str, one.outcomes.values()), _accuracy(one)]
+        for check, who, one in rows
+    ]
+    heads = ["check", "who", "questions", *rows[0][-1].outcomes, "accuracy"]
+    tables = Tables(every=every)
+    title = "Agreement among annotators (95 % intervals)"
+    heads_of_all = ["check", "who", "labels", *shown, "annotators"]
+    tables.add(heads_of_all, agree, headline=True, title=title, labels=2)
+    tables.add(heads, counts, headline=False, title="Majority of each question", labels=2)
+    tables.end()
 
 
 def _accuracy(figures: Figures) -> str:

@@ -20,16 +20,18 @@ it, by judge's prompt alone, and with an undefended one. The suite: docs/hostile
 
 
 @opt.with_settings(
-    *("model", "cheap_model", "cheap_margin", "method", "votes", "rubric"),
+    *("model", "cheap_model", "cheap_margin", "method", "votes", "rubric", "map"),
     *("temperature", "vote_temperature", "seed", "margin", "profile", LIMITS, CACHE),
     rubric="Only this rubric, or one of your own in the place of the built-in one of its name; "
     "may be repeated.",
+    map="For a rubric about fields of your own: NAME is this field of the suite's records.",
 )
 def command(
     settings: Settings,
     out: opt.Out = None,
     tables: Folder = None,
     as_json: opt.Json = False,
+    every: opt.All = False,
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
     quiet: opt.Quiet = False,
@@ -51,7 +53,7 @@ def command(
     from judge.run.job import Job
 
     rubrics = wanted(settings.rubric)
-    picked = cases(rubrics)[:limit]
+    picked = cases(rubrics, columns=settings.columns)[:limit]
     refuse_folder("--tables", tables, overwrite or resume)
     job = Job(
         inputs=(),
@@ -69,7 +71,7 @@ def command(
     if report.finished and results:
         judges = ", ".join(settings.model)
         drawn = made(results, seed=settings.seed)
-        hand_over(drawn, tables, as_json=as_json, benchmark="audit", model=judges)
+        hand_over(drawn, tables, as_json=as_json, every=every, benchmark="audit", model=judges)
     if not quiet:
         print_short(report, "cases")
     if not report.finished:

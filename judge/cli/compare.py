@@ -32,7 +32,7 @@ Runs = Annotated[
 ]
 
 
-def command(runs: Runs, as_json: opt.Json = False) -> None:
+def command(runs: Runs, as_json: opt.Json = False, every: opt.All = False) -> None:
     """Say how much better runs are than the first, on the items that they share.
 
     Of three runs or more each is a column of scores, over the items that all have. Differences come
@@ -61,6 +61,6 @@ def command(runs: Runs, as_json: opt.Json = False) -> None:
         else:
             each = ", ".join(f"{found.items[name]} in {name}" for name in found.runs)
             say(f"{found.items['all']} items in all runs; {each}\n")
-        print_results(found.tables)
+        print_results(found.tables, every=every)
     for note in found.notes:
         tell(note)

@@ -55,7 +55,9 @@ DryRun = Annotated[
 
 
 @opt.with_settings(
-    "model", "method", "votes", "temperature", "vote_temperature", "seed", LIMITS, CACHE
+    *("model", "method", "votes", "temperature", "vote_temperature", "seed", "map"),
+    *(LIMITS, CACHE),
+    map="Read this column of the sources as NAME; a.b is b within a.",
 )
 def command(
     settings: Settings,
@@ -65,6 +67,7 @@ def command(
     out: opt.Out = None,
     tables: Folder = None,
     as_json: opt.Json = False,
+    every: opt.All = False,
     condition: Condition = None,
     judge_model: JudgeModel = None,
     task: TaskFile = None,
@@ -94,7 +97,7 @@ def command(
     from judge.run.job import Job
 
     opt.refuse_both(resume, overwrite)
-    benchmark = load_benchmark(name, sources or ())
+    benchmark = load_benchmark(name, sources or (), settings.columns)
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
     refuse_folder("--tables", tables, overwrite or resume)
@@ -107,7 +110,7 @@ def command(
         sample=sample,
         sample_seed=settings.seed,
     )
-    choices = choices_of(benchmark, condition or (), settings.seed, task or ())
+    choices = choices_of(benchmark, condition or (), settings.seed, task or (), settings.columns)
     judges = tuple(judge_model or ())
     if dry_run:
         from judge.cli.plan import show_plan
@@ -122,7 +125,8 @@ def command(
     if report.finished and results:
         drawn, model = tables_of(benchmark, results), settings.model[0]
         beside = out is None
-        hand_over(drawn, tables, as_json=as_json, benchmark=name, model=model, beside=beside)
+        shown = {"as_json": as_json, "every": every, "beside": beside}
+        hand_over(drawn, tables, benchmark=name, model=model, **shown)
     if not quiet:
         print_short(report, "items")
     if not (report.finished or report.broken_pipe):

@@ -58,6 +58,9 @@ Resume = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed for the intervals.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+All = Annotated[
+    bool, typer.Option("--all", help="Print every table, column and value, not the headline alone.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
 
 

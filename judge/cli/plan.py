@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import print_table, say, tell
+from judge.cli.printing import print_lines, print_table, say, tell
 from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def show_plan(made: Plan, by: str, what: str) -> None:
         what: what is judged or asked (records, items).
     """
     from judge.cli.summary import troubles
-    from judge.run.plan import CHARACTERS_PER_TOKEN
+    from judge.run.plan import CHARACTERS_PER_TOKEN, UNSURE
 
     for line in troubles(made.bad):
         tell(line)
@@ -58,10 +58,15 @@ def show_plan(made: Plan, by: str, what: str) -> None:
     print_table((by, "least calls", "most calls"), rows)
     bad = f", {made.bad.records} that cannot be asked about" if made.bad.records else ""
     say(f"{made.records} {what}{bad}")
-    say(f"least: {_told(made.least)}\nmost:  {_told(made.most)}")
-    say(
-        f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and\n"
-        "re-asked replies are not counted."
+    ends = {"least": made.least, "likely": made.likely, "most": made.most}
+    say("\n".join(f"{name + ':':7} {_told(usage)}" for name, usage in ends.items()))
+    print_lines(
+        [
+            f"Likely: of {1 / UNSURE:g} {what} one takes every call and vote of a first pass, the "
+            "others the least; nothing is repaired, and replies take a quarter of what they may.",
+            f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and "
+            "re-asked replies are not counted.",
+        ]
     )
 
 

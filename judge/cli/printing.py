@@ -9,14 +9,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import zip_longest
 from shutil import get_terminal_size
+from typing import Any
 
 import typer
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from judge.redact import printable, redacted
 
 _COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "magenta"}
 _GAP = 2
+_LONGEST = 40
+"""Columns of a word in a table; of a longer one, such as an address, the beginning is shown."""
 
 
 class _Errors(io.TextIOWrapper):
@@ -126,24 +129,31 @@ def print_table(
     title: str = "",
     labels: int = 1,
     text: Sequence[str] = (),
-    notes: Sequence[str] = (),
+    every: bool = True,
     err: bool = False,
-) -> None:
+) -> int:
     """Print a table in the columns there are; words and numbers are never broken.
 
-    A table that is too wide comes in pieces below one another, each with the label columns.
+    A table that is too wide comes in pieces below one another, each with the label columns. A
+    column that counts nothing but zeros is left out.
 
     Args:
         heads: a name for each column.
         rows: a cell for each column.
         labels: so many columns, from the left, say what a row is about.
         text: heads of further columns with words instead of numbers.
-        notes: lines below the table.
+        every: print every piece; otherwise the first one alone.
         err: print on standard error.
+
+    Returns:
+        How many columns stand in pieces that were not printed.
     """
     by_column = [
-        [" ".join(printable(c).split()) for c in one] for one in zip(heads, *rows, strict=True)
+        [" ".join(_short(word) for word in printable(c).split()) for c in one]
+        for n, one in enumerate(zip(heads, *rows, strict=True))
+        if n < labels or not rows or not {"", "0"}.issuperset(one[1:])
     ]
+    heads = [head for head, *_ in by_column]
     worded = {*range(labels), *(heads.index(name) for name in text)}
     least = []
     for n, (head, *below) in enumerate(by_column):
@@ -152,7 +162,8 @@ def print_table(
         least.append(max(map(cell_len, (*head.split(), *whole)), default=0))
     print_lines([title] if title else [], err=err)
     wide = columns(err=err)
-    for shown in _pieces(least, labels, wide):
+    pieces = list(_pieces(least, labels, wide))
+    for shown in pieces if every else pieces[:1]:
         most = [max(map(cell_len, by_column[n])) for n in shown]
         widths = _widths([least[n] for n in shown], most, wide)
         for number, row in enumerate(zip(*(by_column[n] for n in shown), strict=True)):
@@ -165,7 +176,46 @@ def print_table(
                 typer.echo((" " * _GAP).join(padded).rstrip(), err=err)
             if not number:
                 typer.echo("─" * (sum(widths) + _GAP * (len(widths) - 1)), err=err)
-    print_lines(notes, err=err)
+    return 0 if every else sum(len(shown) - labels for shown in pieces[1:])
+
+
+class Tables:
+    """The tables of a command: the headline in the columns there are, all else with `--all`."""
+
+    def __init__(self, *, every: bool, err: bool = False) -> None:
+        self._every, self._err = every, err
+        self._notes: dict[str, None] = {}
+        self._printed = self._tables = self._columns = 0
+
+    def add(
+        self,
+        heads: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        headline: bool,
+        notes: Sequence[str] = (),
+        **more: Any,
+    ) -> None:
+        """Print a table (`more` as `print_table`), where it is no headline only with `--all`."""
+        if not (headline or self._every):
+            self._tables += 1
+            return
+        if self._printed and more.get("title"):
+            typer.echo(err=self._err)
+        self._printed += 1
+        self._columns += print_table(heads, rows, every=self._every, err=self._err, **more)
+        self._notes |= dict.fromkeys(notes)
+
+    def end(self, *more: str) -> None:
+        """Print each note once, and what `--all` adds: tables, columns, and `more`."""
+        hidden = {"table": self._tables, "column": self._columns}
+        told = [*(counted(number, what) for what, number in hidden.items() if number), *more]
+        adds = [f"--all shows more: {', '.join(told)}"] if told else []
+        print_lines([*self._notes, *adds], err=self._err)
+
+
+def _short(word: str) -> str:
+    return word if cell_len(word) <= _LONGEST else set_cell_size(word, _LONGEST - 1) + "…"
 
 
 def _padded(text: str, size: int, *, right: bool, coloured: bool) -> str:

@@ -43,6 +43,7 @@ def command(
     answers: Answers,
     gold: Gold = None,
     as_json: opt.Json = False,
+    every: opt.All = False,
     out: Out = None,
     tables: Folder = None,
     condition: Condition = None,
@@ -63,7 +64,7 @@ def command(
     if out is not None:
         write_scored(out, benchmark, found.results)
     made = tables_of(benchmark, found.results)
-    hand_over(made, tables, as_json=as_json, benchmark=name, model=Path(answers).name)
+    hand_over(made, tables, as_json=as_json, every=every, benchmark=name, model=Path(answers).name)
     for ids, what in (
         (found.missing, "gold items have no answer and count as unreadable"),
         (found.extra, "answers are to no gold item and are left out"),

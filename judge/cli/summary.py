@@ -11,7 +11,9 @@ import typer
 
 from judge.cli.printing import counted, nothing, print_lines, print_table, shortened, tell
 from judge.errors import Exit, UsageError, install_hint
+from judge.judging.judge import FAR
 from judge.reasons import LONGEST
+from judge.run.summary import SLICES
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -75,30 +77,38 @@ class Gate(NamedTuple):
         return None if self.least is None else self.rate is not None and self.rate >= self.least
 
 
-def print_summary(report: Report, out: Path | None, gates: Iterable[Gate], *, repair: bool) -> None:
-    """Verdicts by check, the pass rate, the first failures, what it took, where the output is."""
+def print_summary(
+    report: Report, out: Path | None, gates: Iterable[Gate], *, repair: bool, every: bool
+) -> None:
+    """Verdicts by check, the pass rate, the first failures, what it took, where the output is.
+
+    `every`: the verdicts of every value of the field --by, not of the most frequent ones alone.
+    """
     summary = report.summary
+    slices = summary.largest_slices(len(summary.slices) if every else SLICES)
     counts = [*sorted(summary.checks.items()), ("record", summary.verdicts)]
     columns = [str(v) for v in Verdict if any(row.get(v) for _, row in counts)]
     if summary.records:
         rows = [[name, *(str(row.get(c) or "") for c in columns)] for name, row in counts]
         print_table(["check", *columns], rows, err=True)
-    if summary.slices:
+    if slices:
         print_table(
             [f"{summary.by} as it came in" if repair else summary.by or "", *columns, "of"],
             [
                 [name, *(str(row.get(c) or "") for c in columns), str(row.total())]
-                for name, row in summary.largest_slices()
+                for name, row in slices
             ],
             err=True,
         )
+        if len(slices) < len(summary.slices):
+            print_lines([f"--all shows more: all {len(summary.slices)} values"], err=True)
     told = [*_rates(summary, repair), *_answered(summary)]
     empty = "" if summary.records else " (there is no record)"
     for gate in gates:
         if gate.holds is not None:
             holds = "holds" if gate.holds else "does not hold"
             told.append(f"{gate.name} {gate.least}: {holds}{empty}")
-    told += [*_failures(summary), *troubles(summary)]
+    told += [*_failures(summary), *troubles(summary), *_far(summary)]
     told += [_corrected(rate) for rate in report.corrections.rates()]
     told += _effort(report)
     if out is not None and summary.records:
@@ -188,6 +198,13 @@ def _answered(summary: Summary) -> Iterator[str]:
         yield f"{name}: {told} ({counts.total()} of {made} answered)"
 
 
+def _far(summary: Summary) -> Iterator[str]:
+    for name, count in summary.far.items():
+        if count:
+            made = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]
+            yield f"{name}: {count} of {made} records are {FAR}; they abstain"
+
+
 def _failures(summary: Summary) -> Iterator[str]:
     """The first records that failed, with the reasons that stand in their lines."""
     if summary.failures:
@@ -217,6 +234,8 @@ def _corrected(rate: CorrectedRate) -> str:
         told += f"; not corrected: {rate.corrected.reason}"
     else:
         told += f"; corrected for its errors {estimate}, by {estimate.n} labels"
+    if rate.unseen is not None:
+        told += f"; not shown to look at {rate.unseen}"
     if rate.powered is not None:
         told += f"; by {rate.powered.n} labels on these very records {rate.powered}"
     return told

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge.cli.printing import print_lines, print_table, say, shortened
+from judge.cli.printing import Tables, counted, print_lines, say, shortened
 from judge.errors import UsageError
 from judge.stats.intervals import Estimate
 
@@ -41,11 +42,12 @@ def hand_over(
     folder: Path | None,
     *,
     as_json: bool,
+    every: bool,
     benchmark: str,
     model: str,
     beside: bool = False,
 ) -> None:
-    """Write tables to the folder, if one is named, and print them.
+    """Write tables to the folder, if one is named, and print the headline, or every one.
 
     They go to standard output, or where answers go there (`beside`) to standard error. Files come
     first, as a reader that leaves ends the process; what a full disk keeps from them is printed.
@@ -63,55 +65,79 @@ def hand_over(
             told = [table.as_json() for table in made]
             say(json.dumps(told, ensure_ascii=False, indent=1), err=beside)
         else:
-            print_results(made, err=beside)
+            print_results(made, every=every, err=beside)
 
 
-def print_results(tables: Sequence[Table], *, err: bool = False) -> None:
-    """Print every table that has rows, each under its title, with its notes behind it.
+def print_results(tables: Sequence[Table], *, every: bool, err: bool = False) -> None:
+    """Print the first table that has rows, or every one, each under its title, then the notes.
 
-    An estimate is shown with its interval, and over how many items it is where these are not all
-    that were asked, or where the table does not say how many those are.
+    What is measured stands before the other counts. An estimate is shown with its interval, and
+    over how many items it is where these are not all that were asked, or where the table does not
+    say how many those are.
     """
-    for table in tables:
-        counted = not {"asked", "pairs"}.isdisjoint(table.columns)
+    shown, cut = Tables(every=every, err=err), []
+    for number, table in enumerate(table for table in tables if table.rows):
+        counted = not _ASKED.isdisjoint(table.columns)
+        brief = () if every or number else table.brief
+        cut += [f"the intervals of {', '.join(brief)}"] if brief else []
+        columns = sorted(table.columns, key=lambda name: _place(table, name))
         rows = [
-            [*row.labels, *(_told(row.cells.get(c), counted=counted) for c in table.columns)]
+            [*row.labels, *(_told(row.cells.get(c), counted, c in brief) for c in columns)]
             for row in table.rows
         ]
-        if rows:
-            heads, labels = (*table.heads, *table.columns), len(table.heads)
-            text = [head for head in table.columns if head == "words"]
-            print_table(
-                heads, rows, title=table.title, labels=labels, text=text, notes=table.notes, err=err
-            )
+        shown.add(
+            (*table.heads, *columns),
+            rows,
+            headline=number == 0,
+            notes=table.notes,
+            title=table.title,
+            labels=len(table.heads),
+            text=[name for name in columns if name == "words"],
+        )
+    shown.end(*cut)
 
 
-def _told(cell: Cell, *, counted: bool) -> str:
+_ASKED = frozenset(("asked", "pairs"))
+
+
+def _place(table: Table, column: str) -> int:
+    """0 for how many there are, 1 for what is measured, 2 for other counts."""
+    if column in (*_ASKED, "of"):
+        return 0
+    return 2 if all(isinstance(row.cells.get(column), int) for row in table.rows) else 1
+
+
+def _told(cell: Cell, counted: bool, brief: bool) -> str:
     if not isinstance(cell, Estimate):
         return "–" if cell is None else str(cell)
+    if brief:
+        return str(replace(cell, low=None))
     over = "" if counted and cell.n == cell.of else f", {cell.n} of {cell.of}"
     return f"{cell}{over}"
 
 
-def print_calibration(found: Calibration) -> None:
-    """Every check: disagreements first, then measures, confusion, slices, people, policy."""
+def print_calibration(found: Calibration, *, every: bool) -> None:
+    """Every check: disagreements, measures, confusion (with `every`), slices, people, policy."""
+    tables = Tables(every=every)
     for check in found.checks:
         print_lines(["", check.check, *_labels(check), *_disagreements(check)])
         shown = [(name, _row(one)) for judge in check.judges for name, one in _methods(judge)]
-        print_table(["judge", *shown[0][1]], [[name, *row.values()] for name, row in shown])
+        measures = [[name, *row.values()] for name, row in shown]
+        tables.add(["judge", *shown[0][1]], measures, headline=True)
         for judge in check.judges:
             rows = judge.final.confusion
             counts = [[name, *map(str, row.values())] for name, row in rows.items()]
             heads = ["label", *next(iter(rows.values()))]
-            print_table(heads, counts, title=f"answers of {_final(judge)}")
+            tables.add(heads, counts, headline=False, title=f"answers of {_final(judge)}")
             for name, parts in judge.by.items():
                 heads = [name, "items", "answered", "accuracy", "kappa"]
                 slices = [
                     [value, *map(str, (m.items, m.accuracy.n, m.accuracy, m.kappa))]
                     for value, m in sorted(parts.items(), key=lambda pair: -pair[1].items)
                 ]
-                print_table(heads, slices, title=f"{_final(judge)} by {name}")
-        print_lines([*_people(check), *_policy(check)])
+                tables.add(heads, slices, headline=True, title=f"{_final(judge)} by {name}")
+        print_lines([*_looked(check), *_people(check), *_policy(check)])
+    tables.end()
 
 
 def _labels(check: CheckReport) -> Iterator[str]:
@@ -120,7 +146,7 @@ def _labels(check: CheckReport) -> Iterator[str]:
         f"reference; {check.fitted_on} fitted to, {check.held_out} kept apart and reported on"
     )
     for judge in check.judges:
-        asked = f", {len(judge.questions)} questions" if judge.questions else ""
+        asked = f", {counted(len(judge.questions), 'question')}" if judge.questions else ""
         told = f"  {judge.model}: {judge.method}{asked}, {judge.fit.how}"
         yield f"{told} ({judge.fit.reason})" if judge.fit.reason else told
         for reason, count in judge.skipped.items():
@@ -152,7 +178,7 @@ def _disagreement(one: Disagreement) -> Iterator[str]:
 
 
 def _methods(judge: JudgeReport) -> Iterator[tuple[str, Measures]]:
-    if judge.calibrated is not None:
+    if judge.calibrated is not None and judge.stands.accuracy.n:
         yield f"{judge.model}, as it stands", judge.stands
     yield _final(judge), judge.final
 
@@ -175,6 +201,26 @@ def _row(measures: Measures) -> dict[str, str]:
         shown |= {"weighted κ": measures.weighted_kappa, "Spearman ρ": measures.spearman}
     answered = {"answered": f"{measures.accuracy.n} of {measures.items}"}
     return answered | {name: str(one) for name, one in shown.items()}
+
+
+def _looked(check: CheckReport) -> Iterator[str]:
+    """What is left of each judge's agreement without the deciding field; with fewer labels."""
+    for judge in check.judges:
+        if (controls := judge.controls) is not None:
+            field = controls.field
+            told = f"{_final(judge)}: kappa {controls.kappa}; without {field} "
+            yield f"{told}{controls.blind.kappa}; difference {controls.above}"
+            right = controls.as_swapped
+            told = f"  with another {field} {controls.stays} of the answers stay"
+            yield told if right is None else f"{told}, {right} are as they must be"
+            if controls.contrast is not None and controls.together is not None:
+                told = f"  with {field} turned round: kappa {controls.contrast.kappa}"
+                yield f"{told}; both sets together {controls.together.kappa}"
+            yield f"  {controls.told()}"
+        for source, one in judge.also.items():
+            yield f"{_final(judge)}: {source}: kappa {one.kappa}, {one.items} items"
+        if judge.curve is not None:
+            yield f"{_final(judge)}: {judge.curve.told()}"
 
 
 def _people(check: CheckReport) -> Iterator[str]:

@@ -58,6 +58,7 @@ def command(
         Path | None,
         typer.Option(help="Write the records that need people (abstain, unreadable) here, too."),
     ] = None,
+    every: opt.All = False,
     quiet: opt.Quiet = False,
     format: opt.Format = None,
     limit: opt.Limit = None,
@@ -124,5 +125,5 @@ def command(
         except OSError as error:
             tell(f"--summary {summary} was not written: {error.strerror}")
     if not (report.broken_pipe or quiet):
-        print_summary(report, out, gates, repair=settings.repair)
+        print_summary(report, out, gates, repair=settings.repair, every=every)
     end(report, job, settings, quiet=quiet, code=code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -79,13 +80,15 @@ class Choices:
     """What the user chose of a benchmark.
 
     `conditions` are those that are run, in the benchmark's order; `chosen` whether the user named
-    them. `seed` is for what is shuffled or drawn. `tasks` are the user's own, by name.
+    them. `seed` is for what is shuffled or drawn. `tasks` are the user's own, by name. `columns` of
+    the sources are renamed, for `rows.each_row`.
     """
 
     conditions: tuple[str, ...]
     seed: int = 0
     chosen: bool = False
     tasks: Mapping[str, Task] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 def exact(fields: Fields, answer: Any) -> float | None:
@@ -109,7 +112,8 @@ class Benchmark:
       condition, if left out
     - `grade`: scores an answer that takes judges; without judges its score is None
     - `temperature`: the paper's sampling temperature, unless the user says otherwise
-    - `of_sources`: the benchmark as the sources have it, where they decide on its conditions
+    - `of_sources`: the benchmark as the sources, renamed columns considered, have it, where they
+      decide on its conditions
     """
 
     name: str
@@ -123,7 +127,7 @@ class Benchmark:
     tables: Callable[[Sequence[Result]], list[Table]] | None = None
     grade: Callable[[Result, Grader], Awaitable[Result]] | None = None
     temperature: float | None = None
-    of_sources: Callable[[Sequence[str]], Benchmark] | None = None
+    of_sources: Callable[[Sequence[str], Mapping[str, str]], Benchmark] | None = None
 
 
 def benchmark_names() -> tuple[str, ...]:
@@ -131,8 +135,10 @@ def benchmark_names() -> tuple[str, ...]:
     return plugins.names(BENCHMARKS)
 
 
-def load_benchmark(name: str, sources: Sequence[str] = ()) -> Benchmark:
-    """The benchmark with this name, for these sources.
+def load_benchmark(
+    name: str, sources: Sequence[str] = (), columns: Mapping[str, str] = MappingProxyType({})
+) -> Benchmark:
+    """The benchmark with this name, for these sources, `columns` of which are renamed.
 
     Raises:
         UsageError: there is none, or a source that cannot be used.
@@ -141,7 +147,7 @@ def load_benchmark(name: str, sources: Sequence[str] = ()) -> Benchmark:
     if found is None:
         told = ", ".join(benchmark_names())
         raise UsageError(f"no benchmark is called {name!r}; there are {told}")
-    return found.of_sources(sources) if sources and found.of_sources else found
+    return found.of_sources(sources, columns) if sources and found.of_sources else found
 
 
 def choices_of(
@@ -149,6 +155,7 @@ def choices_of(
     conditions: Sequence[str] = (),
     seed: int = 0,
     tasks: Sequence[Path] = (),
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> Choices:
     """What the user chose, checked against what the benchmark has.
 
@@ -159,4 +166,5 @@ def choices_of(
         told = ", ".join(benchmark.conditions)
         raise UsageError(f"--condition {unknown[0]}: {benchmark.name} has {told}")
     taken = tuple(name for name in benchmark.conditions if not conditions or name in conditions)
-    return Choices(taken, seed, bool(conditions), replaced(benchmark.tasks, tasks) if tasks else {})
+    own = replaced(benchmark.tasks, tasks) if tasks else {}
+    return Choices(taken, seed, bool(conditions), own, columns)

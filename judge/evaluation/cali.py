@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 from judge.errors import UsageError
@@ -21,7 +22,7 @@ from judge.evaluation.normad import country_name
 from judge.evaluation.rows import Row as Line
 from judge.evaluation.rows import asked, each_row
 from judge.evaluation.tables import Cell, Row, Sample, Table, class_scores, results_table
-from judge.records import RESERVED, Item, read
+from judge.records import RESERVED, Item, read, renamed
 from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of
 from judge.stats.intervals import Estimate
 from judge.stats.votes import Threshold, majority
@@ -91,7 +92,7 @@ def label_of(rating: object, column: str) -> str:
     return one_of(rating, ENTAILMENT, column)
 
 
-def groups_of(sources: Sequence[str]) -> Groups:
+def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyType({})) -> Groups:
     """The two groups whose ratings the first source's first record has; those of the paper where it
     has not two, or is standard input.
 
@@ -100,7 +101,8 @@ def groups_of(sources: Sequence[str]) -> Groups:
     """
     if not sources or sources[0] == "-":
         return GROUPS
-    head = next((item.fields for item in read(sources[0]) if item.fields is not None), {})
+    items = renamed(read(sources[0]), columns)
+    head = next((item.fields for item in items if item.fields is not None), {})
     names = [key.strip().casefold() for key in head]
     found = [name.removesuffix(RATINGS) for name in names if name.endswith(RATINGS)]
     if len(found) > 2:
@@ -109,7 +111,8 @@ def groups_of(sources: Sequence[str]) -> Groups:
     return (found[0], found[1]) if len(found) == 2 else GROUPS
 
 
-def _pair(row: Line, groups: Groups) -> Pair:
+def pair_of(row: Line, groups: Groups) -> Pair:
+    """The pair of a row. Raises LabelError for a row that holds none."""
     folded = {key.strip().casefold(): content for key, content in row.fields.items()}
     columns = {group: group + RATINGS for group in groups}
     ratings = {}
@@ -138,7 +141,7 @@ def items(sources: Sequence[str], choices: Choices, *, groups: Groups) -> Iterat
         UsageError: a source that cannot be read.
     """
     earlier: dict[str, list[Pair]] = defaultdict(list)
-    for pair in each_row(sources, lambda row: [_pair(row, groups)]):
+    for pair in each_row(sources, lambda row: [pair_of(row, groups)], columns=choices.columns):
         if isinstance(pair, Item):
             yield pair
             continue
@@ -313,7 +316,7 @@ def of_groups(groups: Groups) -> Benchmark:
         ask=ask,
         score=score,
         tables=partial(tables, groups=groups),
-        of_sources=lambda sources: of_groups(groups_of(sources)),
+        of_sources=lambda sources, columns: of_groups(groups_of(sources, columns)),
     )
 
 

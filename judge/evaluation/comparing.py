@@ -124,7 +124,7 @@ def compare(sources: Sequence[str]) -> Comparison:
         }
         cells = [Row((row.series,), row.cells) for row in rows]
         title = "A and B on the same items (95 % intervals)"
-        tables = [Table("comparison", title, (head,), cells, (_NOTE,))]
+        tables = [Table("comparison", title, (head,), cells, (_NOTE,), tuple(runs))]
     else:
         items = {"all": len(shared)} | {name: len(run.entries) for name, run in runs.items()}
         tables = [_scores(runs, shared, head), _differences(beside, head)]
@@ -176,7 +176,8 @@ def _scores(runs: Mapping[str, Run], shared: Sequence[tuple[str, int]], head: st
             numbers = [one for one in scores if isinstance(one, float)]
             cells[run] = replace(share_estimate(numbers, resamples), of=of)
         rows.append(Row((name,), cells))
-    return Table("scores", "Mean scores on the items that all have (95 % intervals)", (head,), rows)
+    title = "Mean scores on the items that all have (95 % intervals)"
+    return Table("scores", title, (head,), rows, brief=tuple(runs))
 
 
 def _differences(beside: Mapping[str, Sequence[_Compared]], head: str) -> Table:

@@ -14,7 +14,8 @@ from typing import Any
 
 from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import Benchmark, Fields, Grader, NoAnswer, Result
-from judge.evaluation.cqbench_items import CONDITIONS, REWRITTEN, folded, items, task_of
+from judge.evaluation.cqbench_items import CONDITIONS, REWRITTEN, items, task_of
+from judge.evaluation.cqbench_values import folded
 from judge.evaluation.tables import (
     FEWEST,
     Cell,

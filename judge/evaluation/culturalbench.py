@@ -127,6 +127,16 @@ def _numerals(option: str) -> frozenset[str] | None:
     return None if None in found else frozenset(one[1] for one in found if one is not None)
 
 
+def question_of(fields: Fields) -> Question:
+    """The question of a row of the released Easy file. Raises LabelError for any other row."""
+    if "prompt_option" in fields:
+        message = "a row of the Hard file: name the Easy file, of which Hard is made"
+        raise LabelError(message, "prompt_option")
+    text = text_of(fields, "prompt_question")
+    options = tuple(text_of(fields, key) for key in _OPTIONS)
+    return Question(text, options, one_of(fields.get("answer"), _BY_LETTER, "answer"))
+
+
 # ------------------------------------------------------------ items
 
 
@@ -147,12 +157,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     """
 
     def of_row(row: Row) -> Iterator[Item]:
-        if "prompt_option" in row.fields:
-            message = "a row of the Hard file: name the Easy file, of which Hard is made"
-            raise LabelError(message, "prompt_option")
-        text = text_of(row.fields, "prompt_question")
-        options = tuple(text_of(row.fields, key) for key in _OPTIONS)
-        question = Question(text, options, one_of(row.fields.get("answer"), _BY_LETTER, "answer"))
+        question = question_of(row.fields)
         forms = {EASY: question.easy(f"{choices.seed}/{row.id}"), HARD: question.hard()}
         slices = {"mode": "multi" if question.multi else "single"}
         country = row.fields.get("country")
@@ -163,7 +168,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
         for condition in choices.conditions:
             yield asked(row.item, condition, {**forms[condition], **slices}, row=row.id)
 
-    return each_row(sources, of_row, "question_idx")
+    return each_row(sources, of_row, "question_idx", choices.columns)
 
 
 # ------------------------------------------------------------ asking

@@ -46,10 +46,12 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     of the 347 lines).
 
     Raises:
-        UsageError: not one source, or it is no folder, or a file of it is not there, is no UTF-8 or
-            has a faulty line, or a condition has not just one template that names {concept} and
-            {identity}.
+        UsageError: columns to be renamed, not one source, or it is no folder, or a file of it is
+            not there, is no UTF-8 or has a faulty line, or a condition has not just one template
+            that names {concept} and {identity}.
     """
+    if choices.columns:
+        raise UsageError("--map: eecc's files have no columns with names")
     folder = _folder(sources)
     kinds = _groups(folder / "identities.tsv", "kind", "identity")
     settings = [

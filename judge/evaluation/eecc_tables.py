@@ -325,7 +325,6 @@ def tables(results: Sequence[Result]) -> list[Table]:
     ]
     about_culture = [note for study in studies for note in study.culture_notes()]
     return [
-        Table("eecc-replies", "EECC: outputs that were asked for", _HEADS, replies, (_LEFT_OUT,)),
         Table(
             "eecc-variance",
             "EECC: lexical variance across and within nationalities (figure 1)",
@@ -333,6 +332,7 @@ def tables(results: Sequence[Result]) -> list[Table]:
             variance,
             (_RULE, _OVER_CONCEPTS),
         ),
+        Table("eecc-replies", "EECC: outputs that were asked for", _HEADS, replies, (_LEFT_OUT,)),
         Table(
             "eecc-anova",
             "EECC: variance within against across nationalities, one-way ANOVA (table 3)",

@@ -121,8 +121,9 @@ def plan_evaluation(
 ) -> Plan:
     """What an evaluation will ask, by task and by grading check, with stand-ins for its models.
 
-    Once with replies as short as they come (a quarter of a task's `max_tokens`, lists empty), once
-    with replies as long as they may be. Re-asking of invalid replies is left out.
+    With replies as short as they come (a quarter of a task's `max_tokens`, lists empty), with full
+    lists and all votes, and with replies as long as they may be as well. Re-asking of invalid
+    replies is left out.
 
     Raises:
         UsageError: a source, model or setting that cannot be used.
@@ -131,8 +132,8 @@ def plan_evaluation(
     setup = setup_of(planned(settings), benchmark, judges, build=rehearsal.client)
     sampling = sampling_of(settings, benchmark)
 
-    async def rehearsed(fields: Fields, *, full: bool) -> dict[str, Usage]:
-        rehearsal.begin(thorough=full)
+    async def rehearsed(fields: Fields, *, full: bool, long: bool) -> dict[str, Usage]:
+        rehearsal.begin(thorough=full, long=long)
         client = setup.client(settings.model[0])
         method = settings.method or client.backend.method
         model = MeasuredModel(client, method, sampling, fields, choices.tasks)
@@ -149,8 +150,8 @@ def plan_evaluation(
                 found.bad.add(lines.bad_input(item, problem).judgement)
                 continue
             found.records += 1
-            low = await rehearsed(item.fields, full=False)
-            found.add(low, await rehearsed(item.fields, full=True))
+            ways = ((False, False), (True, False), (True, True))
+            found.add(*[await rehearsed(item.fields, full=one, long=two) for one, two in ways])
 
     asyncio.run(all_items())
     return found
@@ -233,6 +234,7 @@ class _Evaluation(Task):
                 "temperature": self._sampling.temperature,
                 "seed": self.settings.seed,
                 "reasks": self.settings.reasks,
+                **({"map": list(self.settings.map)} if self.settings.map else {}),
             },
             "tasks": {
                 task.name: self.choices.tasks.get(task.name, task).digest

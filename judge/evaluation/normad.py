@@ -130,7 +130,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
                 message = f"field {lacking[0]!r}, which condition {condition!r} shows, is missing"
                 raise LabelError(message, lacking[0])
 
-    return each_row(sources, of_row)
+    return each_row(sources, of_row, columns=choices.columns)
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:

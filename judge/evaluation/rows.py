@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from judge.errors import UsageError
-from judge.records import Item, read
+from judge.records import Item, read, renamed
 from judge.records.base import clip
 from judge.records.fields import LabelError, id_text, refused
 from judge.records.kinds import normalise
@@ -28,7 +29,10 @@ class Row:
 
 
 def each_row(
-    sources: Sequence[str], convert: Callable[[Row], Iterable[T]], id_field: str = "id"
+    sources: Sequence[str],
+    convert: Callable[[Row], Iterable[T]],
+    id_field: str = "id",
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[T | Item]:
     """What `convert` makes of each row; lines that cannot be used come as items with a problem.
 
@@ -38,6 +42,7 @@ def each_row(
     Args:
         convert: raises LabelError for a row that it cannot use; nothing of such a row is given.
         id_field: the field that names rows, however it is written.
+        columns: those of the sources that are renamed (`Choices.columns`).
 
     Raises:
         UsageError: a source cannot be read, or is named twice.
@@ -48,7 +53,7 @@ def each_row(
     seen: dict[str, Item] = {}
     wanted = normalise(id_field)
     for source in sources:
-        for read_item in read(source):
+        for read_item in renamed(read(source), columns):
             alone = names[Path(source).name] == 1
             item = read_item if alone else replace(read_item, source=source)
             if item.fields is None:

@@ -41,6 +41,7 @@ class Table:
         heads: names of the label columns.
         rows: in the order in which they are shown.
         notes: what a reader must know to read it.
+        brief: columns whose intervals a headline leaves out, so that it fits.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Table:
     heads: tuple[str, ...]
     rows: Sequence[Row] = ()
     notes: tuple[str, ...] = ()
+    brief: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:

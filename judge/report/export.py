@@ -192,7 +192,7 @@ def write_markdown(lines: Judged, file: IO[bytes]) -> None:
             failed.append(row(item, judged))
     rate, repaired, of = summary.pass_rate, summary.repaired_rate, summary.records
     told = [f"### judge: {_passing(summary.came, of, rate)}", ""]
-    if summary.edits:
+    if summary.edits or summary.dropped:
         told = [f"### judge: {_passing(summary.came, of, rate)} as they came in", ""]
         told += [f"{_passing(summary.verdicts, of, repaired)} after repair.", ""]
     counts = [("**record**", summary.verdicts)]

@@ -75,7 +75,7 @@ class Overview:
         """Count one line."""
         self.summary.add(judged.model_dump())
         self.split += any(map(differ, judged.checks))
-        self.edited += bool(judged.edits)
+        self.edited += bool(judged.edits or judged.dropped)
         # A record that could not be read was judged by no run.
         if (key := (judged.fingerprint, judged.workflow)) != (None, None):
             self.runs[key][judged.verdict] += 1

@@ -10,7 +10,7 @@ from typing import Self
 from judge.errors import UsageError
 from judge.rubric import Rubric, asked_once, collect, corrected_normad
 from judge.run.workflows import load_workflow, workflow_names
-from judge.settings import Settings
+from judge.settings import Settings, flag
 from judge.workflow import Workflow
 
 
@@ -110,11 +110,15 @@ class Checks:
                 raise UsageError(f"{told} There are {_listed(known)}")
 
     def _refuse_idle_repair(self) -> None:
-        """Refuse --rounds, as typed, where nothing is rewritten, and --repair where none can be."""
+        """Refuse, as typed, what speaks of repairs without one, and --repair where none can be."""
         settings = self.settings
-        from_file = any("rounds" in names for names in settings.from_files.values())
-        if "rounds" in settings.model_fields_set and not (settings.repair or from_file):
-            raise UsageError("--rounds bounds rewriting, and nothing is rewritten: add --repair")
+        for name, does in (("rounds", "bounds"), ("keep_dropped", "speaks of")):
+            from_file = any(name in names for names in settings.from_files.values())
+            typed = name in settings.model_fields_set and not from_file
+            if typed and getattr(settings, name) and not settings.repair:
+                raise UsageError(
+                    f"{flag(name)} {does} rewriting, and nothing is rewritten: add --repair"
+                )
         workflows = self.workflows()
         if settings.repair and not any(workflow.rewrites for workflow in workflows):
             raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")

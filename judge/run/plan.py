@@ -1,8 +1,9 @@
 """What a run will ask, estimated without asking: the same run with stand-ins for its models.
 
-Each record is taken through its workflow twice: every question passes; and every question fails,
-every vote is asked and a cascade's cheap judge is sure of nothing. A question that is put in
-identical words is counted once. Re-asking of invalid replies is left out.
+Each record is taken through its workflow three times: every question passes; every question fails,
+every vote is asked and a cascade's cheap judge is sure of nothing, without repair; and the same
+with repair and with replies as long as they may be. What is likely lies between the first two. A
+question that is put in identical words is counted once. Re-asking of invalid replies is left out.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from judge.cache import ReplyCache
 from judge.errors import UsageError
 from judge.grounds import About
 from judge.judging.client import Asked, Client
+from judge.judging.combinations import Reading
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.logprobs import Chances, Decision, Reader
+from judge.judging.logprobs import Decision, Reader
 from judge.judging.panel import Panel
 from judge.records import Record, SeenIds
 from judge.replies import Answer, Insertion, JudgingReply, Reply, Rewrite
@@ -46,30 +48,64 @@ CHARACTERS_PER_TOKEN = 4.0
 REPLY_SHARE = 0.25
 """Share of a question's `max_tokens` that a reply is taken to need at least."""
 
+UNSURE = 0.2
+"""Share of records that fail, or divide the votes, in a likely run; the others pass at once."""
+
 _ELSEWHERE = ("langchain", "openai", "transformers", "vllm")
 """Providers whose models may need a key, a library or a card that this machine lacks."""
 
 _log = logging.getLogger(__name__)
 
+Asking = Mapping[str, Usage]
+"""What was asked, by check or task."""
+
 
 @dataclass(slots=True)
 class Plan:
-    """Estimates by check, and in total as (least, most); `bad`: what cannot be asked about."""
+    """Estimates by check, and in total; `bad`: what cannot be asked about.
+
+    `passing` and `unsure`: as if all records were, in a first pass with short replies.
+    """
 
     records: int = 0
     bad: Summary = field(default_factory=Summary)
     least: Usage = field(default_factory=Usage)
+    passing: Usage = field(default_factory=Usage)
+    unsure: Usage = field(default_factory=Usage)
     most: Usage = field(default_factory=Usage)
     by_check: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def add(self, least: Mapping[str, Usage], most: Mapping[str, Usage]) -> None:
-        """Add what was asked by check, where it is least and where it is most."""
-        self.least = sum(least.values(), self.least)
-        self.most = sum(most.values(), self.most)
+    def add(self, passing: Asking, unsure: Asking, thorough: Asking) -> None:
+        """Add what a record asks that passes, one that is unsure, and one at its most thorough."""
+        least, most = sorted((passing, thorough), key=lambda one: _sum(one).replies)
+        self.least += _sum(least)
+        self.most += _sum(most)
+        self.passing += _sum(passing)
+        self.unsure += _sum(unsure)
         for name in dict.fromkeys((*most, *least)):
             counts = self.by_check.setdefault(name, Counter())
             counts["least"] += least[name].replies if name in least else 0
             counts["most"] += most[name].replies if name in most else 0
+
+    @property
+    def likely(self) -> Usage:
+        """What is asked if a share of `UNSURE` is unsure, and the others pass."""
+        low, high = self.passing, self.unsure
+        known = low.cost_usd is not None and high.cost_usd is not None
+
+        def between(a: float | None, b: float | None) -> float:
+            return (1 - UNSURE) * (a or 0.0) + UNSURE * (b or 0.0)
+
+        return Usage(
+            round(between(low.replies, high.replies)),
+            round(between(low.input_tokens, high.input_tokens)),
+            round(between(low.output_tokens, high.output_tokens)),
+            between(low.cost_usd, high.cost_usd) if known else None,
+        )
+
+
+def _sum(asked: Asking) -> Usage:
+    return sum(asked.values(), Usage())
 
 
 def plan(job: Job, settings: Settings) -> Plan:
@@ -86,7 +122,7 @@ def plan(job: Job, settings: Settings) -> Plan:
                     made.bad.add(record.judgement)
                     continue
                 made.records += 1
-                made.add(*await _extremes(rehearsal, Subject.of(record), setup.bound(record.kind)))
+                made.add(*await _ways(rehearsal, Subject.of(record), setup.bound(record.kind)))
 
     asyncio.run(all_records())
     return made
@@ -97,31 +133,33 @@ def planned(settings: Settings) -> Settings:
     return settings.model_copy(update={"cache": False, "max_cost": None})
 
 
-async def _extremes(
-    rehearsal: Rehearsal, subject: Subject, bound: Bound
-) -> tuple[dict[str, Usage], dict[str, Usage]]:
-    """The cheapest and the dearest way through a record's workflow."""
-    runs = []
-    for thorough in (False, True):
-        rehearsal.begin(thorough=thorough)
-        await bound.workflow.run(subject, rehearsal.context(bound.context, subject.label))
+async def _ways(rehearsal: Rehearsal, subject: Subject, bound: Bound) -> list[Asking]:
+    """What is asked where all passes, in a first pass where nothing does, and with repair."""
+    runs: list[Asking] = []
+    once = replace(bound.context, rounds=0)
+    for thorough, long, context in (
+        (False, False, bound.context),
+        (True, False, once),
+        (True, True, bound.context),
+    ):
+        rehearsal.begin(thorough=thorough, long=long)
+        await bound.workflow.run(subject, rehearsal.context(context, subject.label))
         runs.append(rehearsal.asked)
-    runs.sort(key=lambda run: sum(usage.replies for usage in run.values()))
-    return runs[0], runs[1]
+    return runs
 
 
 class Rehearsal:
     """What stand-ins answer now, and what they were asked since the last `begin`, by check or task.
 
-    `thorough`: every question fails, every vote is asked, the cheap judge is unsure, and replies
-    are as long as they may.
+    `thorough`: every question fails, every vote is asked, and the cheap judge is unsure; `long`:
+    replies take as many tokens as they may.
     """
 
     def __init__(self) -> None:
-        self.begin(thorough=False)
+        self.begin(thorough=False, long=False)
 
-    def begin(self, *, thorough: bool) -> None:
-        self.thorough = thorough
+    def begin(self, *, thorough: bool, long: bool) -> None:
+        self.thorough, self.long = thorough, long
         self.asked: dict[str, Usage] = {}
         self.answers: dict[str, str] = {}
         self._known: set[str] = set()
@@ -185,7 +223,7 @@ class Rehearsal:
     def count(self, client: Client, key: str, call: Call) -> int:
         """Note a call, and give the tokens of its reply; one in words already put costs nothing."""
         tokens = call.max_tokens
-        if not self.thorough:
+        if not self.long:
             tokens = max(1, int(tokens * REPLY_SHARE))
         if key not in self._known:
             self._known.add(key)
@@ -281,7 +319,7 @@ class _Settled(Reader):
     answer: str = ""
     sure: bool = True
 
-    def decide(self, rubric: Rubric, read: Mapping[int, Chances]) -> Decision:
+    def decide(self, rubric: Rubric, read: Reading) -> Decision:
         return Decision(self.answer, self.sure, {self.answer: 0.5})
 
 

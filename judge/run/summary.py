@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judge.errors import Exit, JudgeError, RateLimited, ServerFault
+from judge.judging.judge import FAR
 from judge.records.base import at
 from judge.run.corrected import Corrections
 from judge.stats.intervals import Estimate, mean_of_sums, plain
@@ -31,7 +32,8 @@ _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 @dataclass(slots=True)
 class Summary:
     """Counts over output lines. `came` has the verdicts on records as they came in, `slices` these
-    for each value of the field `by`; `scales` the lowest and highest score, by check."""
+    for each value of the field `by`; `scales` the lowest and highest score, and `far` how many
+    records a probe has seen no like of, by check."""
 
     by: str | None = None
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -47,6 +49,7 @@ class Summary:
     edits: int = 0
     dropped: int = 0
     usage: Counter[str] = field(default_factory=Counter)
+    far: Counter[str] = field(default_factory=Counter)
     kept: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
 
@@ -82,6 +85,7 @@ class Summary:
                 self.scores[name] = [n + 1, total + score, squares + score * score]
             if answer := check.get("answer"):
                 self.answers[name][answer] += 1
+            self.far[name] += any(vote.get("reason") == FAR for vote in check.get("votes", ()))
         usage = judgement.get("usage") or {}
         for name in ("replies", "input_tokens", "output_tokens"):
             self.usage[name] += usage.get(name, 0)
@@ -96,13 +100,13 @@ class Summary:
         known = name in self.slices or len(self.slices) < _MOST_VALUES
         return self.slices[name if known else OTHERS]
 
-    def largest_slices(self) -> list[tuple[str, Counter[str]]]:
-        """The verdicts by value, most records first; what comes after `SLICES` values in one."""
+    def largest_slices(self, most: int = SLICES) -> list[tuple[str, Counter[str]]]:
+        """The verdicts by value, most records first; what comes after `most` values in one."""
         others = self.slices.get(OTHERS, Counter())
         named = [pair for pair in self.slices.items() if pair[0] != OTHERS]
         named.sort(key=lambda pair: -pair[1].total())
-        rest = sum((counts for _, counts in named[SLICES:]), others)
-        return [*named[:SLICES], *([(OTHERS, rest)] if rest else [])]
+        rest = sum((counts for _, counts in named[most:]), others)
+        return [*named[:most], *([(OTHERS, rest)] if rest else [])]
 
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check, out of the records that it was made on."""

@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration import calibration, fitting
-from judge.calibration.calibration import Job, acalibrate
+from judge.calibration import fitting, trials
+from judge.calibration.calibration import acalibrate
 from judge.calibration.report import Calibration
+from judge.calibration.trials import Job
 from judge.errors import BadRequest
 from judge.judging.client import Client
+from judge.judging.combinations import Reading
 from judge.judging.logprobs import Reader
 from judge.profiles import JudgeProfile
 from judge.stats.intervals import plain
@@ -156,7 +158,7 @@ def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels
 
 def _said(profile: JudgeProfile, chance: float) -> str | None:
     reader = Reader(combination=profile.combination, sure_at=profile.sure_at)
-    decided = reader.decide(PLAIN, {0: (chance, 1 - chance)})
+    decided = reader.decide(PLAIN, Reading({0: (chance, 1 - chance)}))
     return decided.answer if decided.sure else None
 
 
@@ -168,7 +170,7 @@ def test_the_fit_never_sees_the_held_out_part(
     def by_number(items: Sequence[Any], shares: Sequence[float], seed: int) -> list[list[int]]:
         return [[n for n in range(len(items)) if n % 2 == part] for part in range(2)]
 
-    monkeypatch.setattr(calibration, "split", by_number)
+    monkeypatch.setattr(trials, "split", by_number)
     rows, chances = biased(160)
     before = run(Job([labels(rows)], draws=10), reads(chances))
     turned = [
@@ -249,8 +251,8 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
 
 # ---------------------------------------------------------------- over many data sets
 
-CASCADES = 60
-"""Fewer, because each fits a judge: half a second."""
+CASCADES = 20
+"""Each fits a judge: a third of a second."""
 
 
 def confident(rng: random.Random, count: int) -> tuple[dict[str, str], dict[str, float]]:
@@ -267,7 +269,7 @@ def confident(rng: random.Random, count: int) -> tuple[dict[str, str], dict[str,
 
 @pytest.mark.slow
 def test_a_cascade_keeps_its_guarantee(labels: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agreement of 0.85 promised at 95 %: over 60 sets of 400 items it is broken in 5 % at most.
+    """Agreement of 0.85 promised at 95 %: over 20 sets of 400 items it is broken in 5 % at most.
 
     The strong judge is right on 99 %. What the cheap one decides is told on 2,000 fresh items. It
     is broken where that agrees too seldom, or both together. The promise has to be worth something:

@@ -314,7 +314,7 @@ def test_scores_of_a_rubric_of_ones_own_on_records_of_ones_own(typed: Typed) -> 
         "-m",
         typed.script("m.yaml", replies),
     )
-    code, out, told = typed.text(*words, "-o", "out")
+    code, out, told = typed.text(*words, "-o", "out", "--all")
     assert code == 0, told
     assert "weighted κ" in out and "Spearman ρ" in out
     (check,) = json.loads(typed.read("out/report.json"))["checks"]

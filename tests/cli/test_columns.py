@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Shell, cells, jsonl, lines
+from .conftest import cells, lines
 from .typed import Typed
 
 ROW = {"id": 1, "Labeled_Dialogue": "Ann waited.", "American_Norm": "One waits.", "n": 0.5}
@@ -16,67 +16,62 @@ MAP = ("--map", "story=Labeled_Dialogue,rule_of_thumb=American_Norm")
 NORM = ("-m", "scripted:yes.yaml", "--check", "relevance")
 
 
-def test_judges_see_the_new_names_and_the_line_keeps_its_own(judge: Shell) -> None:
+def test_judges_see_the_new_names_and_the_line_keeps_its_own(typed: Typed) -> None:
     source = json.dumps(ROW).replace("0.5", "0.50") + "\n"
-    (judge.folder / "a.jsonl").write_text(source)
-    done = judge("validate", "a.jsonl", *NORM, *MAP, "--no-cache")
+    (typed.folder / "a.jsonl").write_text(source)
+    done = typed("validate", "a.jsonl", *NORM, *MAP, "--no-cache")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(source.encode()[:-2] + b',"judge":')
     (line,) = lines(done.stdout)
     assert (line["judge"]["verdict"], line["judge"]["workflow"]) == ("pass", "norm")
-    planned = judge("plan", "a.jsonl", *NORM, *MAP)
+    planned = typed("plan", "a.jsonl", *NORM, *MAP)
     assert b"1 records" in planned.stdout and b"cannot be asked" not in planned.stdout
 
 
-def test_the_text_of_the_column_is_what_is_asked_about(judge: Shell) -> None:
+def test_the_text_of_the_column_is_what_is_asked_about(typed: Typed) -> None:
     # The stand-in says yes only to a prompt that shows this text.
     shown = {"contains": "]\nDear Ann\n[end "}
-    judge.script("shown.yaml", [{"when": shown, "p_yes": 0.9}, {"p_yes": 0.1}])
+    replies = [{"when": shown, "p_yes": 0.9}, {"p_yes": 0.1}]
+    typed.script("shown.yaml", replies, method="logprobs")
     record = {"id": 1, "meta": {"parts": {"body": "Dear Ann"}}, "mail.to": "Bo"}
-    judge.write("a.jsonl", [record])
+    typed.write("a.jsonl", [record])
     asked = ("--ask", "Is it polite?", "--on", "mail", "--on", "to", "-m", "scripted:shown.yaml")
-    done = judge(
+    done = typed(
         "validate", "a.jsonl", *asked, "--map", "mail=meta.parts.body", "--map", "to=mail.to"
     )
     (line,) = lines(done.stdout)
     assert {key: line[key] for key in record} == record
     assert line["judge"]["verdict"] == "pass", line
-    without = judge("validate", "a.jsonl", *asked, "--map", "mail=meta.parts.body")
+    without = typed("validate", "a.jsonl", *asked, "--map", "mail=meta.parts.body")
     assert lines(without.stdout)[0]["judge"]["verdict"] != "pass"
 
 
-@pytest.mark.parametrize(
-    ("record", "told", "field"),
-    [
-        (
-            {"Labeled_Dialog": "x", "American_Norm": "y"},
-            "--map story=Labeled_Dialogue: the record has no field 'Labeled_Dialogue', "
-            "its fields are ['Labeled_Dialog', 'American_Norm']",
-            "Labeled_Dialogue",
-        ),
-        (
-            {**ROW, "story": "Another."},
-            "--map story=Labeled_Dialogue: the record has a field 'story' already: "
-            "choose another name",
-            "story",
-        ),
-        (
-            {**ROW, "Situation": "Another."},
-            "fields 'story' and 'Situation' both stand for story and differ",
-            "Situation",
-        ),
-    ],
-)
-def test_a_record_that_does_not_fit_is_an_error_line(
-    judge: Shell, record: dict[str, Any], told: str, field: str
-) -> None:
-    judge.write("a.jsonl", [record, {**ROW, "id": 2}])
-    done = judge("validate", "a.jsonl", *NORM, *MAP)
+BAD = {
+    "--map story=Labeled_Dialogue: the record has no field 'Labeled_Dialogue', "
+    "its fields are ['Labeled_Dialog', 'American_Norm']": (
+        {"Labeled_Dialog": "x", "American_Norm": "y"},
+        "Labeled_Dialogue",
+    ),
+    "--map story=Labeled_Dialogue: the record has a field 'story' already: choose another name": (
+        {**ROW, "story": "Another."},
+        "story",
+    ),
+    "fields 'story' and 'Situation' both stand for story and differ": (
+        {**ROW, "id": 2, "Situation": "Another."},
+        "Situation",
+    ),
+}
+
+
+def test_a_record_that_does_not_fit_is_an_error_line(typed: Typed) -> None:
+    typed.write("a.jsonl", [*(record for record, _ in BAD.values()), {**ROW, "id": 3}])
+    done = typed("validate", "a.jsonl", *NORM, *MAP)
     assert done.returncode == 3
-    bad, good = lines(done.stdout)
-    assert {key: bad[key] for key in record} == record
-    error = {"type": "bad-input", "line": 1, "message": told, "field": field}
-    assert bad["judge"]["error"] == error
+    *bad, good = lines(done.stdout)
+    for number, (line, (told, (record, field))) in enumerate(zip(bad, BAD.items(), strict=True), 1):
+        assert {key: line[key] for key in record} == record
+        error = {"type": "bad-input", "line": number, "message": told, "field": field}
+        assert line["judge"]["error"] == error
     assert good["judge"]["verdict"] == "pass"
 
 
@@ -89,60 +84,86 @@ def test_a_record_that_does_not_fit_is_an_error_line(
         ("judge=a", "--map: judge=a: the name judge is reserved for the verdict"),
     ],
 )
-def test_a_map_that_is_none_is_refused(judge: Shell, given: str, told: str) -> None:
-    judge.write("a.jsonl", [ROW])
-    done = judge("validate", "a.jsonl", *NORM, "--map", given)
+def test_a_map_that_is_none_is_refused(typed: Typed, given: str, told: str) -> None:
+    typed.write("a.jsonl", [ROW])
+    done = typed("validate", "a.jsonl", *NORM, "--map", given)
     assert (done.returncode, done.stdout) == (2, b"")
     assert told in done.stderr.decode()
 
 
-def test_the_map_is_part_of_the_fingerprint_and_may_stand_in_a_file(judge: Shell) -> None:
-    judge.write("a.jsonl", [{**ROW, "Other": "Ann left."}])
+def test_the_map_is_part_of_the_fingerprint_and_may_stand_in_a_file(typed: Typed) -> None:
+    typed.write("a.jsonl", [{**ROW, "Other": "Ann left."}])
     prints = []
     for named in ("Labeled_Dialogue", "Other"):
         text = f'[map]\nstory = "{named}"\nrule_of_thumb = "American_Norm"\n'
-        (judge.folder / "judge.toml").write_text(text)
-        done = judge("validate", "a.jsonl", *NORM, "--trust-config")
+        (typed.folder / "judge.toml").write_text(text)
+        done = typed("validate", "a.jsonl", *NORM, "--trust-config")
         prints.append(lines(done.stdout)[0]["judge"]["fingerprint"])
         assert b"from judge.toml: map" in done.stderr
     assert None not in prints and prints[0] != prints[1]
-    assert judge("validate", "a.jsonl", *NORM).returncode == 2, "not without --trust-config"
+    assert typed("validate", "a.jsonl", *NORM).returncode == 2, "not without --trust-config"
+
+
+def test_benchmarks_people_and_the_suite_are_read_under_the_new_names(typed: Typed) -> None:
+    model = ("-m", typed.script("yes.yaml", [{"p_yes": 0.9}], method="logprobs"), "--no-cache")
+    pair = {"Text": "p", "hypothesis": "h", "peru_ratings": ["E"], "Chad": ["N"]}
+    typed.write("pairs.jsonl", [pair])
+    run = ("evaluate", "cali", "pairs.jsonl", *model, "--condition", "entailment+chad", "-o", "o")
+    code, _, told = typed.text(*run, "--map", "premise=Text,chad_ratings=Chad")
+    assert code == 0, told
+    (line,) = lines(typed.read("o"))
+    assert (line["premise"], line["gold_chad"]) == ("p", "not entail")
+
+    rows = [{"thing": n, "who": who, "said": "yes"} for n in range(2) for who in "ab"]
+    typed.write("people.jsonl", rows)
+    named = ("--map", "item=thing,annotator=who", "--map", "label=said")
+    code, shown, told = typed.text("agreement", "people.jsonl", "--check", "polite", *named)
+    assert code == 0 and cells(shown, "polite")[0][:3] == ["polite", "all", "4"], told
+
+    (typed.folder / "relevance.yaml").write_text(
+        "name: relevance\nquestion: Does the talk turn on the norm?\nfields: [Talk, Norm]\n"
+    )
+    audit = ("audit", "--rubric", "relevance.yaml", *model, "--limit", "1", "-o", "a")
+    code, _, told = typed.text(*audit)
+    assert code == 2 and "asks about 'Talk'; the suite's records for it have" in told
+    code, _, told = typed.text(*audit, "--map", "Talk=story,Norm=rule_of_thumb")
+    assert code == 0 and lines(typed.read("a"))[0]["judge"]["verdict"] != "error", told
 
 
 # ---------------------------------------------------------------- samples
 
 
-def countries(judge: Shell, *more: str) -> list[dict[str, Any]]:
-    done = judge("validate", "many.jsonl", *NORM, "-q", *more)
+def countries(typed: Typed, *more: str) -> list[dict[str, Any]]:
+    done = typed("validate", "many.jsonl", *NORM, "-q", *more)
     assert done.returncode == 0, done.stderr
     return lines(done.stdout)
 
 
-def test_a_sample_is_spread_over_a_field(judge: Shell) -> None:
+def test_a_sample_is_spread_over_a_field(typed: Typed) -> None:
     sizes = {"egypt": 60, "iran": 30, "peru": 2, "japan": 8}
     rows = [
         {"id": f"{name}{n}", "at": {"country": name}, "story": "x", "rule_of_thumb": "y"}
         for name, size in sizes.items()
         for n in range(size)
     ]
-    judge.write("many.jsonl", rows)
-    drawn = countries(judge, "--sample", "12", "--by", "at.country")
+    typed.write("many.jsonl", rows)
+    drawn = countries(typed, "--sample", "12", "--by", "at.country")
     found = Counter(line["at"]["country"] for line in drawn)
     assert found["peru"] == 2 and sum(found.values()) == 12
     assert sorted(found.values()) == [2, 3, 3, 4]
     order = [row["id"] for row in rows]
     assert sorted(drawn, key=lambda line: order.index(line["id"])) == drawn, "in input order"
-    assert countries(judge, "--sample", "12", "--by", "at.country") == drawn
-    other = countries(judge, "--sample", "12", "--by", "at.country", "--seed", "1")
+    assert countries(typed, "--sample", "12", "--by", "at.country") == drawn
+    other = countries(typed, "--sample", "12", "--by", "at.country", "--seed", "1")
     assert [line["id"] for line in other] != [line["id"] for line in drawn]
-    assert len(countries(judge, "--sample", "3", "--by", "id")) == 3
-    planned = judge("plan", "many.jsonl", *NORM, "--sample", "12", "--by", "at.country")
+    assert len(countries(typed, "--sample", "3", "--by", "id")) == 3
+    planned = typed("plan", "many.jsonl", *NORM, "--sample", "12", "--by", "at.country")
     assert b"12 records" in planned.stdout
 
 
-def test_a_field_that_spreads_nothing_is_refused(judge: Shell) -> None:
-    (judge.folder / "a.jsonl").write_bytes(jsonl([ROW, ROW]))
-    done = judge("validate", "a.jsonl", *NORM, *MAP, "--sample", "1", "--by", "land")
+def test_a_field_that_spreads_nothing_is_refused(typed: Typed) -> None:
+    typed.write("a.jsonl", [ROW, ROW])
+    done = typed("validate", "a.jsonl", *NORM, *MAP, "--sample", "1", "--by", "land")
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"--by land: no record that was drawn has such a field" in done.stderr
 
@@ -167,6 +188,8 @@ def test_verdicts_are_counted_by_the_values_of_a_field(typed: Typed) -> None:
     assert cells(told, "(others)") == [["(others)", "2", "1", "3"]]
     found = json.loads(typed.read("s.json"))["by"]["at.country"]
     assert found["peru"] == {"fail": 1, "pass": 2} and len(found) == 21
+    again = typed.text(*words, "--resume", "--all")[2]
+    assert cells(again, "(others)") == [] and cells(again, "c19") == [["c19", "1", "1"]]
     again = typed.text(*words, "--resume")[2]
     assert cells(again, "(others)") == [["(others)", "2", "1", "3"]]
 
@@ -174,14 +197,14 @@ def test_verdicts_are_counted_by_the_values_of_a_field(typed: Typed) -> None:
 # ---------------------------------------------------------------- large fields
 
 
-def test_a_field_of_10_mb_is_refused_before_it_is_paid_for(judge: Shell) -> None:
-    judge.write("a.jsonl", [{"id": 1, "mail": {"body": "word " * 2_000_001}}])
+def test_a_field_of_10_mb_is_refused_before_it_is_paid_for(typed: Typed) -> None:
+    typed.write("a.jsonl", [{"id": 1, "mail": {"body": "word " * 2_000_001}}])
     asked = ("a.jsonl", "--ask", "Is it polite?", "--on", "mail.body", "-m", "scripted:yes.yaml")
-    done = judge("validate", *asked)
+    done = typed("validate", *asked)
     assert done.returncode == 3
     told = "field 'mail.body' has 10000005 characters, the limit is 4000000"
     error = lines(done.stdout)[0]["judge"]["error"]
     assert (error["line"], error["field"], error["message"]) == (1, "mail.body", told)
-    planned = judge("plan", *asked)
+    planned = typed("plan", *asked)
     assert told in planned.stderr.decode()
-    assert b"least: 0 calls" in planned.stdout
+    assert b"least:  0 calls" in planned.stdout

@@ -43,15 +43,18 @@ def row(out: str, *beginning: str) -> list[str]:
 
 
 def test_the_table_in_pieces_of_80_columns(typed: Typed) -> None:
-    code, out, told = typed.text("compare", "a.jsonl", "b.jsonl")
+    headline = typed.text("compare", "a.jsonl", "b.jsonl")[1]
+    assert row(headline, "country")[1:5] == ["7", "8", "0.14", "0.86"]
+    assert "columns, the intervals of A, B\n" in headline
+    code, out, told = typed.text("compare", "a.jsonl", "b.jsonl", "--all")
     assert code == 0 and "…" not in out and "\x1b[" not in out
     assert "11 items in both, 1 only in A, 0 only in B" in out
     found = row(out, "country")
     assert found[1:3] == ["7", "8"]
     assert found[3].startswith("0.14 (") and found[4].startswith("0.86 (")
     # Six to one: 2 * (1 + 7) / 128, one of two tests.
-    assert found[5].startswith("0.71 (") and found[6:] == ["1", "6", "0.125", "0.25"]
-    assert row(out, "overall")[-1] == "–"
+    assert found[5].startswith("0.71 (") and found[6:] == ["0.125", "0.25", "1", "6"]
+    assert row(out, "overall")[-3] == "–"
     assert "judge: country: 1 of 8 pairs are left out: 1 error in A\n" in told
 
 

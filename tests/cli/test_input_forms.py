@@ -6,12 +6,14 @@ import csv
 import gzip
 import io
 import json
+import os
 from collections.abc import Callable
 
 import pytest
 from backports import zstd
 
-from .conftest import Shell, jsonl, lines, norm
+from .conftest import jsonl, lines, norm
+from .typed import Typed
 
 ROWS = [norm(number) for number in range(3)]
 NORM = ("-m", "scripted:yes.yaml", "--check", "relevance", "-q")
@@ -52,12 +54,18 @@ PACKS: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize(
     ("form", "pack"), [*((form, "") for form in FORMS), ("csv", ".gz"), ("jsonl", ".zst")]
 )
-def test_files_and_standard_input(judge: Shell, form: str, pack: str) -> None:
+def test_files_and_standard_input(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, form: str, pack: str
+) -> None:
     name, data = f"a.{form}{pack}", PACKS[pack](FORMS[form]())
-    (judge.folder / name).write_bytes(data)
-    read = judge("validate", name, *NORM)
+    (typed.folder / name).write_bytes(data)
+    read = typed("validate", name, *NORM)
     assert read.returncode == 0, read.stderr
     own = [{k: v for k, v in line.items() if k != "judge"} for line in lines(read.stdout)]
     assert own == ROWS
-    piped = judge("validate", "-", "--format", form, *NORM, stdin=data)
-    assert piped.stdout == read.stdout
+    reading, writing = os.pipe()
+    os.write(writing, data)
+    os.close(writing)
+    with os.fdopen(reading) as piped:
+        monkeypatch.setattr("sys.stdin", piped)
+        assert typed("validate", "-", "--format", form, *NORM).stdout == read.stdout

@@ -13,6 +13,7 @@ from typing import IO
 import pytest
 
 from .conftest import Shell, lines, norm, wait_until_told
+from .typed import Typed
 
 CHECK = ("--check", "relevance")
 
@@ -40,16 +41,16 @@ def wait_until_read(pipe: IO[bytes]) -> None:
         time.sleep(0.02)
 
 
+# SIGTERM and SIGHUP: tests/faults/test_machine.py.
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_once_finishes_what_is_under_way(judge: Shell, number: signal.Signals) -> None:
+def test_once_finishes_what_is_under_way(judge: Shell) -> None:
     judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.5}])
     # Far more than are done before the signal, however late that comes.
     judge.write("n.jsonl", map(norm, range(800)))
     run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", *CHECK, "-o", "o", "-q")
     process = judge.counting(*run, "--concurrency", "4")
     wait_for_lines(judge, "o", 4)
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told
     begun, ended = judge.calls()
@@ -95,15 +96,15 @@ def test_an_idle_standard_input_does_not_hold_the_process(
     assert b"Fatal" not in told and b"Traceback" not in told, told
 
 
-@pytest.mark.parametrize("chosen", ["--resume", "--overwrite"])
-def test_of_two_runs_on_one_out_the_second_is_refused(judge: Shell, chosen: str) -> None:
-    judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.3}])
-    judge.write("n.jsonl", map(norm, range(24)))
-    run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", *CHECK, "-o", "o", "-q")
-    first = judge.start(*run, "--concurrency", "2")
+def test_of_two_runs_on_one_out_the_second_is_refused(judge: Shell, typed: Typed) -> None:
+    judge.write("n.jsonl", map(norm, range(4)))
+    run = ("validate", "n.jsonl", "-m", "scripted:yes.yaml", *CHECK, "-o", "o", "-q")
+    first = judge.counting(*run, "--concurrency", "1", held="n2")
     wait_for_lines(judge, "o", 2)
-    second = judge(*run, chosen)
+    for chosen in ("--resume", "--overwrite"):
+        second = typed(*run, chosen)
+        assert second.returncode == 2 and b"another run is writing to" in second.stderr
+    judge.release()
     _, told = first.communicate(timeout=60)
-    assert second.returncode == 2 and b"another run is writing to" in second.stderr
     assert first.returncode == 0, told
-    assert [line["id"] for line in lines(judge.read("o"))] == [f"n{i}" for i in range(24)]
+    assert [line["id"] for line in lines(judge.read("o"))] == [f"n{i}" for i in range(4)]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from judge.cli.printing import print_lines, print_table, say, shortened, tell
+from judge.cli.printing import Tables, print_lines, print_table, say, shortened, tell
 
 WORD = st.text("abcdefgh漢", min_size=1, max_size=14)
 WORDS = st.lists(WORD, min_size=1, max_size=12).map(" ".join)
@@ -26,6 +26,8 @@ def test_a_table_of_any_content_fits_and_breaks_no_word(data: st.DataObject, man
         patch.setattr("sys.stdout", printed := io.StringIO())
         print_table(heads, rows, text=("about",))
     lines = printed.getvalue().splitlines()
+    zeros = {n for n, column in enumerate(zip(*rows, strict=True)) if not any(column)}
+    heads = [head for n, head in enumerate(heads) if n not in zeros]
     assert all(cell_len(line.rstrip()) <= 80 for line in lines)
     shown = "\n".join(lines)
     for row in rows:
@@ -39,13 +41,30 @@ def test_columns_that_have_no_room_come_below_with_their_labels(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rows = [("relevance", "x" * 30, "y" * 30, "z" * 30)]
-    print_table(("check", "one", "two", "three"), rows, title="A title", notes=["a note"])
+    print_table(("check", "one", "two", "three"), rows, title="A title")
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines[0] == "A title" and lines[-1] == "a note"
+    assert lines[0] == "A title"
     assert [line for line in lines if line.startswith("relevance")] == [
         f"relevance  {'x' * 30}  {'y' * 30}",
         f"relevance  {'z' * 30}",
     ]
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_the_headline_comes_first_and_all_else_on_demand(
+    capsys: pytest.CaptureFixture[str], every: bool
+) -> None:
+    shown = Tables(every=every)
+    heads, row = ("check", "one", "none", "two", "three"), ("a", "x" * 30, "0", "y" * 30, "z" * 30)
+    shown.add(heads, [row], headline=True, title="First", notes=["said once"])
+    address = "https://example.org/" + "page/" * 20
+    shown.add(("site", "n"), [(address, "1")], headline=False, title="Second", notes=["said once"])
+    shown.end()
+    out = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in out.splitlines()) and "none" not in out
+    assert "First" in out and "x" * 30 in out and out.count("said once") == 1
+    assert ("z" * 30 in out) == ("Second" in out) == (f"{address[:39]}…" in out) == every
+    assert ("--all shows more: 1 table, 1 column" in out) == (not every)
 
 
 def test_text_of_records_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

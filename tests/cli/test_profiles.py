@@ -9,12 +9,10 @@ import pytest
 from made_profiles import GOOD, judge_profile, profile
 
 from judge.configuration import resolve
-from judge.judging.logprobs import Isotonic
-from judge.profiles import Guarantee, JudgeProfile, Rates, item_key
-from judge.records import Item, Record, build
+from judge.judging.combinations import Isotonic
+from judge.profiles import Guarantee, JudgeProfile, Rates
 from judge.run.calibrated import binding_of
 from judge.run.setup import Setup
-from judge.subject import Subject
 
 from .conftest import lines, norm
 from .typed import Typed
@@ -199,23 +197,3 @@ def test_the_corrected_rate_beside_the_raw_one(typed: Typed) -> None:
     _, _, told = typed.text(*RUN)
     assert "; not corrected: TPR + TNR - 1 is 0.10" in " ".join(told.split())
     assert "the judge passes" not in typed.text(*RUN, "--margin", "0.2")[2]
-
-
-def test_the_rate_by_labels_on_the_very_records_that_are_judged(typed: Typed) -> None:
-    typed.write("n.jsonl", map(norm, range(20)))
-    script(typed, "yes.yaml", *(number(n, 0.1) for n in range(11, 20)), {"p_yes": 0.9})
-    assert typed(*RUN[:2], "-m", YES, *CHECK, "--profile", "none", "-o", "o").returncode == 0
-    keys = []
-    for line in lines(typed.read("o")):
-        record = build(Item("", 0, {k: v for k, v in line.items() if k != "judge"}), "norm")
-        assert isinstance(record, Record)
-        keys.append(item_key(Subject.of(record), None))
-    # People pass 4 of the 5 labelled that the judge passed, and 1 of the 4 that it failed.
-    labels = dict(zip((*keys[:5], *keys[11:15]), (1, 1, 1, 1, 0, 1, 0, 0, 0), strict=True))
-    save(typed, known(YES, labels={key: bool(good) for key, good in labels.items()}))
-    code, _, told = typed.text(*RUN, "--summary", "s.json")
-    assert code == 0
-    (rate,) = json.loads(typed.read("s.json"))["corrected_pass_rates"]
-    # 11 of 20 passed: 0.55 * 4/5 + 0.45 * 1/4.
-    assert rate["prediction_powered"]["value"] == pytest.approx(0.5525)
-    assert "; by 9 labels on these very records 0.55 (" in " ".join(told.split())

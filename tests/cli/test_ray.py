@@ -156,26 +156,7 @@ def test_a_node_is_killed_midway_and_nothing_is_lost(
     assert calls >= 40, "what all workers did is summed"
 
 
-def test_a_record_that_kills_its_workers_is_told(
-    judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]], local: bytes
-) -> None:
-    (judge.folder / "deadly").write_text("n7")
-    process = on_ray(*RUN, "-o", "out")
-    _, told = process.communicate(timeout=LIMIT)
-    assert process.returncode == 3, told
-    assert judge.read("deadly") == b"n7..."
-    found, wanted = judge.read("out").splitlines(), local.splitlines()
-    lost = json.loads(found.pop(7))
-    del wanted[7]
-    assert found == wanted
-    assert lost["id"] == "n7" and lost["judge"]["error"] == {
-        "type": "worker-died",
-        "line": 8,
-        "message": "the worker died each of the 3 times it judged this record",
-    }
-
-
-def test_the_driver_is_killed_and_the_run_goes_on(
+def test_the_driver_is_killed_and_the_next_run_tells_of_a_record_that_kills_its_workers(
     judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]], local: bytes
 ) -> None:
     first = on_ray(*RUN, "-o", "out", "--no-cache")
@@ -183,10 +164,20 @@ def test_the_driver_is_killed_and_the_run_goes_on(
     first.kill()
     first.communicate()
     kept = judge.read("out").count(b"\n")
+    (judge.folder / "deadly").write_text("n43")
     again = on_ray(*RUN, "-o", "out", "--resume", "--summary", "sums")
     _, told = again.communicate(timeout=LIMIT)
     assert again.returncode == 3, told
-    assert judge.read("out") == local
+    assert judge.read("deadly") == b"n43..."
+    found, wanted = judge.read("out").splitlines(), local.splitlines()
+    lost = json.loads(found.pop(43))
+    del wanted[43]
+    assert found == wanted
+    assert lost["id"] == "n43" and lost["judge"]["error"] == {
+        "type": "worker-died",
+        "line": 44,
+        "message": "the worker died each of the 3 times it judged this record",
+    }
     sums = json.loads(judge.read("sums"))
     assert sums["kept"] >= kept - 2, "what stood was not judged again"
     assert sums["models"]["killing:slow.yaml"]["calls"] <= 45 - kept + 2

@@ -89,6 +89,7 @@ def test_a_repaired_record_counts_as_what_it_came_as(typed: Typed) -> None:
     ("words", "message"),
     [
         (("--rounds", "2"), "--rounds bounds rewriting, and nothing is rewritten: add --repair"),
+        (("--keep-dropped",), "--keep-dropped speaks of rewriting, and nothing is rewritten"),
         (("--fail-under-repaired", "1"), "gates repaired records: add --repair"),
         (("--repair", "--rounds", "0"), "--rounds: "),
         (("--repair", "--ask", "Polite?"), "--repair: the record workflow rewrites nothing"),
@@ -181,17 +182,6 @@ def test_nothing_in_the_output_depends_on_where_it_was_made(typed: Typed) -> Non
 # ---------------------------------------------------------------- what cannot be judged
 
 
-def test_what_the_model_never_answers_is_told_apart(typed: Typed) -> None:
-    run = first_token(
-        typed, "some.yaml", {"when": {"id": "n1"}, "error": "bad-request"}, {"p_yes": 0.9}
-    )
-    done = typed(*run, "--limit", "3")
-    assert (done.returncode, verdicts(done.stdout)) == (3, ["pass", "error", "pass"])
-    never = typed.script("never.yaml", [{"text": "not json"}])
-    done = typed("validate", "n.jsonl", "-m", never, "--check", "relevance", "-q", "--limit", "1")
-    assert (done.returncode, verdicts(done.stdout)) == (3, ["unreadable"])
-
-
 def test_a_record_that_no_chosen_check_is_asked_of_has_an_error_line(typed: Typed) -> None:
     story = {"id": "s0", "values": ["Thrift--Agree"], "story": "Ann mends her coats."}
     typed.write("mixed.jsonl", [norm(0), story, norm(1)])
@@ -269,7 +259,7 @@ def test_a_plan_needs_neither_key_nor_server_nor_card(
     code, _, refused = typed.text("validate", *run, "-q")
     assert code in (2, 4), "a run that asks needs it"
     code, out, _ = typed.text("plan", *run)
-    assert code == 0 and "\nleast: 6 calls, " in out
+    assert code == 0 and "\nleast:  6 calls, " in out
     told = f"judge: planned with {spec}, which is not set up here: {refused[7:]}"
     assert caplog.messages == [told.rstrip()]
 

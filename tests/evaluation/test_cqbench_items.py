@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from judge.errors import UsageError
 from judge.evaluation.benchmark import choices_of
 from judge.evaluation.cqbench import benchmark
-from judge.evaluation.cqbench_items import (
-    TOPICS,
+from judge.evaluation.cqbench_items import TOPICS
+from judge.evaluation.cqbench_values import (
     Statement,
     ValueList,
     folded,

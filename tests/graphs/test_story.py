@@ -256,6 +256,24 @@ async def test_values_voted_missing_are_dropped_from_the_record(take: Take) -> N
     assert taken.judgement.reason == f"incorporation: 1 of 2 values failed: {RECORD['values'][1]}"
 
 
+@pytest.mark.parametrize(
+    ("missing", "contradicted", "verdict"),
+    [((2,), (), "pass"), ((2,), (2,), "pass"), ((2,), (1,), "fail"), ((1, 2), (), "fail")],
+)
+async def test_with_keep_dropped_a_story_is_judged_by_the_values_left(
+    take: Take, missing: tuple[int, ...], contradicted: tuple[int, ...], verdict: str
+) -> None:
+    script = [
+        entry("incorporation", reflected(*({1, 2} - {*missing})), role="final"),
+        entry("consistency", speeches(*contradicted), role="final"),
+        *SOUND,
+    ]
+    taken = await take(RECORD, script, min_words=5, keep_dropped=True)
+    judged = taken.judgement
+    assert judged.dropped == tuple(VALUES[n - 1] for n in missing)
+    assert judged.verdict == verdict and (judged.original_verdict or "fail") == "fail"
+
+
 async def test_contradicted_values_are_kept_and_documented(take: Take) -> None:
     script = [entry("consistency", speeches(1), role="final"), *SOUND]
     taken = await take(RECORD, script, min_words=5)

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from judge.backends.scripted import ScriptedBackend
-from judge.errors import Denied, Unreachable
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
@@ -117,6 +116,16 @@ async def test_near_a_threshold_it_abstains(
     assert vote.evidence[0].probability == pytest.approx(chances[0] * chances[1])
 
 
+@pytest.mark.parametrize(("margin", "verdict"), [(0.09, "pass"), (0.11, "abstain")])
+async def test_a_score_near_its_bound_abstains(client: Any, margin: float, verdict: str) -> None:
+    text = "name: own\nquestion: How kind?\nanswers: [1, 2, 3]\npass: '>= 2'\nfields: [story]\n"
+    # It passes with a probability of 0.6: 0.2 more than it fails with.
+    asked = client({"words": {"1": 0.4, "2": 0.1, "3": 0.5}})
+    judge = Judge(parse(text, "own.yaml"), asked, "logprobs", reader=Reader(margin))
+    vote = await judge.vote(norm(None))
+    assert (vote.verdict, vote.evidence[0].probability) == (verdict, pytest.approx(0.6))
+
+
 async def test_neither_yes_nor_no_is_unreadable_never_a_no(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,32 +163,3 @@ async def test_a_structured_vote_carries_its_evidence(client: Any) -> None:
         (VALUES[0].text, "Bo", "Bo left her there.", "yes", "r"),
         (VALUES[1].text, None, None, "no", None),
     ]
-
-
-async def test_an_invalid_reply_is_asked_again_and_then_unreadable(client: Any) -> None:
-    wrong = {"reply": {"leaks": [{"quote": "Oslo", "kind": "place"}]}}
-    right = {"reply": {"leaks": []}}
-    judge = Judge(
-        builtin()["leakage"], client({**wrong, "times": 1}, right, reasks=1), "structured"
-    )
-    vote = await judge.vote(STORY_SUBJECT)
-    assert (vote.verdict, vote.usage.replies) == (Verdict.PASS, 2)
-    judge = Judge(builtin()["leakage"], client(wrong, reasks=1), "structured")
-    vote = await judge.vote(STORY_SUBJECT)
-    assert (vote.verdict, vote.usage.replies) == (Verdict.UNREADABLE, 2)
-    assert vote.reason is not None and "does not stand in the story" in vote.reason
-
-
-@pytest.mark.parametrize(
-    ("kind", "raised"), [("unreachable", Unreachable), ("denied", Denied), ("bad-request", None)]
-)
-async def test_only_what_concerns_the_run_is_raised(
-    client: Any, kind: str, raised: type[Exception] | None
-) -> None:
-    judge = Judge(builtin()["consistency"], client({"error": kind}), "structured")
-    if raised is None:
-        vote = await judge.vote(STORY_SUBJECT)
-        assert list(vote.verdicts().values()) == [Verdict.ERROR, Verdict.ERROR]
-    else:
-        with pytest.raises(raised):
-            await judge.vote(STORY_SUBJECT)

@@ -52,6 +52,8 @@ async def test_a_burst_of_refusals_halves_once() -> None:
     assert limit.limit == 8
     await asyncio.gather(*(refused_after(0) for _ in range(8)))
     assert limit.limit == 4
+    limit.succeeded()
+    assert limit.limit == 4 + 1 / 4, "one more for as many successes as there are places"
 
 
 @settings(deadline=None, max_examples=60)

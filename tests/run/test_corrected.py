@@ -11,7 +11,7 @@ import pytest
 from made_profiles import judge_profile, profile
 
 from judge.configuration import resolve
-from judge.profiles import Rates, item_key
+from judge.profiles import item_key
 from judge.records import Item, Record, build
 from judge.run.calibrated import binding_of
 from judge.run.corrected import CorrectedRate, Corrections
@@ -76,19 +76,6 @@ def only(corrections: Corrections) -> CorrectedRate:
 
 
 # ---------------------------------------------------------------- one check, by hand
-
-
-def test_a_judge_that_may_be_no_better_than_chance_is_not_corrected() -> None:
-    corrections = Corrections()
-    coin = Rates(passed=33, passes=60, failed=33, fails=60)
-    relevance(corrections, bound("norm", "relevance", rates=coin), 55, 45)
-    rate = only(corrections)
-    assert rate.corrected.estimate.value is None
-    assert "TPR + TNR - 1 is 0.10" in (rate.corrected.reason or "")
-    assert "not clearly above 0" in (rate.corrected.reason or "")
-    assert rate.corrected.raw.value == pytest.approx(0.55), "the raw rate is told all the same"
-    told = rate.as_json()
-    assert told["corrected"]["value"] is None and told["corrected"]["reason"]
 
 
 def test_a_repaired_record_counts_as_it_came() -> None:

@@ -78,6 +78,7 @@ def test_an_untrusted_file_sets_only_what_is_harmless(
 DECIDING = {
     "all_votes": True,
     "injected": "ask",
+    "keep_dropped": True,
     "map": ("story=Text",),
     "margin": 0.1,
     "method": "structured",
@@ -105,9 +106,11 @@ def fingerprint(**more: Any) -> str:
 def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does() -> None:
     assert {name for name in Settings.model_fields if option(name).decides} == set(DECIDING)
     # A probability is read once, however many votes are wanted.
-    same = {"votes": fingerprint(method="structured"), "rounds": fingerprint(repair=True)}
+    repaired: dict[str, Any] = {"repair": True}
+    needed = {"rounds": repaired, "keep_dropped": repaired, "votes": {"method": "structured"}}
+    same = {name: fingerprint(**more) for name, more in needed.items()}
     for name, value in DECIDING.items():
-        more = {"votes": {"method": "structured"}, "rounds": {"repair": True}}.get(name, {})
+        more = needed.get(name, {})
         assert fingerprint(**more, **{name: value}) != same.get(name, fingerprint()), name
     others = {"concurrency": 2, "timeout": 5, "max_calls": 5, "cache_dir": "x", "workers": 2}
     assert fingerprint(**others) == fingerprint()

@@ -108,10 +108,16 @@ found = PathFinder.find_spec
 def find(name, path=None, target=None):
     return None if name.partition(".")[0] in {absent} else found(name, path, target)
 PathFinder.find_spec = find
+import json, sys
 from judge.cli import main
-main()
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["judge", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        print(f"exit {ended.code or 0}", file=sys.stderr)
 """
-"""The command line in an installation without any extra."""
+"""Commands one after another, in an installation without any extra."""
 
 
 def test_the_base_install_runs_and_names_the_extra_that_is_missing(
@@ -121,21 +127,18 @@ def test_the_base_install_runs_and_names_the_extra_that_is_missing(
     absent |= {"pyarrow", "pydantic_settings", "ray", "scipy", "sklearn", "torch", "xllamacpp"}
     program = BASE.replace("{absent}", repr(absent))
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", program, *words], cwd=tmp_path, capture_output=True, text=True
-        )
-
-    done = run(*RUN, "-m", "scripted:yes.yaml")
-    assert done.returncode == 0, done.stderr
     (tmp_path / "n.parquet").write_bytes(b"PAR1")
-    for words, extra in (
-        (("validate", "n.parquet", "-m", "scripted:yes.yaml"), "parquet"),
-        ((*RUN, "-m", "langchain:openai:gpt-4o"), "langchain"),
-        (RUN, "local"),
-        (("calibrate", "n.jsonl", "-m", "scripted:yes.yaml"), "calibrate"),
-    ):
-        done = run(*words)
-        assert done.returncode == 2, (words, done.stderr)
-        assert "pip install '" in done.stderr and f"[{extra}]'" in done.stderr
-        assert done.stderr.count("\n") == 1, done.stderr
+    typed_words = {
+        "": (*RUN, "-m", "scripted:yes.yaml"),
+        "parquet": ("validate", "n.parquet", "-m", "scripted:yes.yaml"),
+        "langchain": (*RUN, "-m", "langchain:openai:gpt-4o"),
+        "local": RUN,
+        "calibrate": ("calibrate", "n.jsonl", "-m", "scripted:yes.yaml"),
+    }
+    command = [sys.executable, "-c", program, json.dumps(list(typed_words.values()))]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    first, *told = done.stderr.splitlines()
+    assert first == "exit 0", done.stderr
+    for extra, message, ended in zip([*typed_words][1:], told[::2], told[1::2], strict=True):
+        assert ended == "exit 2", done.stderr
+        assert "pip install '" in message and f"[{extra}]'" in message

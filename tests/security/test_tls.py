@@ -137,7 +137,8 @@ async def refused_by_all(folder: Path, why: str = "certificate") -> None:
         fetched(folder)
 
 
-@pytest.mark.parametrize("names", [*([name] for name in OFF), list(OFF)], ids="+".join)
+# Without SSL_CERT_*, too: an empty one of these could be what keeps others from counting.
+@pytest.mark.parametrize("names", [list(OFF), [name for name in OFF if "SSL_CERT" not in name]])
 async def test_nothing_in_the_environment_turns_it_off(
     url: str, had: list[str], tmp_path: Path, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,82 @@
+"""`judge build`: data sets made from records and verdicts, without a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judge.cli import options as opt
+from judge.cli.printing import counted, print_lines, print_table, tell
+from judge.errors import Exit, UsageError
+from judge.settings import Settings
+
+EPILOG = """\b
+Examples:
+  judge build --list
+  judge build attitude-detection judged.jsonl values.jsonl -o detection.jsonl
+  judge build culturalbench-hard easy.csv -o hard.jsonl
+  judge build filtered judged.jsonl -o sound.jsonl
+
+What is left out stands in FILE.discarded.jsonl, with the reason, a line each.
+
+Exit code 3: some lines could not be used as they are.
+"""
+
+_TOLD = 5
+
+
+@opt.with_settings("seed", seed="Seed of what is drawn: the other values of value-selection.")
+def command(
+    settings: Settings,
+    name: Annotated[
+        str, typer.Argument(metavar="SET", help="What to build; --list names it.")
+    ] = "",
+    inputs: opt.Inputs = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Write JSON lines here.", metavar="FILE")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the sets, and end.")] = False,
+    overwrite: opt.Overwrite = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Build a data set from records, by the papers' rules and without a model."""
+    opt.need_calibrate("judge build")
+    from judge.evaluation.datasets import DATASETS, Discard
+    from judge.records import dump
+    from judge.report.files import writing
+
+    if list_:
+        rows = [(set_name, one.title) for set_name, one in DATASETS.items()]
+        print_table(("set", "what it holds, and from what"), rows, labels=2)
+        return
+    if (wanted := DATASETS.get(name)) is None:
+        known = f"there are {', '.join(DATASETS)}"
+        raise UsageError(f"no set is called {name!r}; {known}" if name else f"name a set; {known}")
+    if not inputs or out is None:
+        raise UsageError(f"judge build {name}: name the files to build from, and -o FILE")
+    beside = out.with_name(f"{out.name}.discarded.jsonl")
+    lines = discards = bad = 0
+    first: list[str] = []
+    with (
+        writing(out, inputs, overwrite=overwrite) as file,
+        writing(beside, inputs, overwrite=overwrite) as left_out,
+    ):
+        for made in wanted.build(inputs, settings.seed):
+            if isinstance(made, Discard):
+                left_out.write(dump(made.as_json()))
+                discards, bad = discards + 1, bad + made.bad
+                if len(first) < _TOLD:
+                    where = made.id or f"line {made.item.line}"
+                    parts = (where, made.value, made.reason)
+                    first.append(f"  {': '.join(part for part in parts if part)}")
+            else:
+                file.write(dump(made))
+                lines += 1
+    if not quiet:
+        more = f"; {discards} left out: {beside}" if discards else ""
+        tell(f"wrote {out}: {counted(lines, 'line')}{more}")
+        print_lines([*first, *(["  ..."] if discards > len(first) else [])], err=True)
+    if bad:
+        raise typer.Exit(int(Exit.INCOMPLETE))

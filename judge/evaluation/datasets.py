@@ -1,0 +1,201 @@
+"""Data sets made from records and what is known of them, without a model (`judge build`).
+
+Each is one line a story, answer or record, in the form in which the papers' sets are released. What
+is left out is told with its reason.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from judge.evaluation.cali import Groups, groups_of, pair_of
+from judge.evaluation.cqbench_items import Story, judgement_of, story_of, values_and_stories
+from judge.evaluation.cqbench_values import ValueList, folded, key_of, selection
+from judge.evaluation.culturalbench import question_of
+from judge.evaluation.rows import Row, each_row
+from judge.records import RESERVED, Item, Value
+from judge.records.fields import LabelError
+from judge.verdict import Verdict
+
+BY_VALUE = ("incorporation", "consistency")
+"""Checks of a story that speak about single values: what fails them leaves the values out."""
+
+_SOUND = (Verdict.PASS, Verdict.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """What was left out of a set, and why: a line, or one `value` of a line's story.
+
+    `bad`: the line cannot be used as it is; else a rule of the set leaves it out.
+    """
+
+    item: Item
+    reason: str
+    id: str | None = None
+    value: str | None = None
+    bad: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        told = {"id": self.id, "value": self.value}
+        known = {name: text for name, text in told.items() if text is not None}
+        return {"source": self.item.source, "line": self.item.line, **known, "reason": self.reason}
+
+
+Line = dict[str, Any]
+Made = Iterator[Line | Discard]
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """A set that can be built: `prepare` gives, from sources and a seed, the sources that hold its
+    rows and what is made of a row. Raises UsageError for sources that cannot be used."""
+
+    title: str
+    prepare: Callable[[Sequence[str], int], tuple[Sequence[str], Callable[[Row], Made]]]
+    id_field: str = "id"
+
+    def build(self, sources: Sequence[str], seed: int) -> Made:
+        """The lines of the set, and what is left out, in the order of the rows.
+
+        Raises:
+            UsageError: a source cannot be used.
+        """
+        rows, of_row = self.prepare(sources, seed)
+
+        def told(row: Row) -> Made:
+            try:
+                yield from of_row(row)
+            except LabelError as error:
+                problem = error.problem
+                bad = problem.type != "rejected"
+                yield Discard(row.item, problem.message, row.id, bad=bad)
+
+        for made in each_row(rows, told, self.id_field):
+            if isinstance(made, Item):
+                yield Discard(made, made.problem.message if made.problem else "", bad=True)
+            else:
+                yield made
+
+
+# ------------------------------------------------------------ CQ-Bench
+
+
+def _stories(
+    of_story: Callable[[Row, Story, ValueList, int], Made], sources: Sequence[str], seed: int
+) -> tuple[Sequence[str], Callable[[Row], Made]]:
+    known, rows, _ = values_and_stories(sources)
+    assert known is not None, "a value file is needed"
+    values = known
+
+    def of_row(row: Row) -> Made:
+        story = story_of(row)
+        for check in story.judged.checks if story.judged is not None else ():
+            if check.name not in BY_VALUE and check.verdict not in _SOUND:
+                raise LabelError(f"{check.name}: {check.verdict}", RESERVED, "rejected")
+        made = list(of_story(row, story, values, seed))
+        for value in story.absent:
+            yield Discard(row.item, "the story does not carry it", row.id, value.display)
+        yield from made
+
+    return rows, of_row
+
+
+def _attitude_detection(row: Row, story: Story, known: ValueList, seed: int) -> Made:
+    """A story with a question for each value that nobody in it contradicts (2.2, A.3)."""
+    against = set(map(key_of, story.contradicted))
+    questions: list[Line] = []
+    for value in story.values:
+        if key_of(value) in against:
+            yield Discard(row.item, "a character contradicts it", row.id, value.display)
+            continue
+        try:
+            statement, attitude = known.pair(value)
+        except LabelError as error:
+            yield Discard(row.item, error.problem.message, row.id, value.display, bad=True)
+            continue
+        questions.append(_question(value, statement, attitude, known))
+    if not questions:
+        raise LabelError("no value is left to ask about", "values", "rejected")
+    yield {"id": row.id, "story": story.text, "questions": questions}
+
+
+def _question(value: Value, statement: str, attitude: str, known: ValueList) -> Line:
+    options = list(known.statements[folded(statement)].options)
+    asked = {"value": statement, "options": options, "gold label": attitude}
+    return {"name": value.character, **asked}
+
+
+def _value_selection(row: Row, story: Story, known: ValueList, seed: int) -> Made:
+    """A story with 15 values to choose from, drawn by the seed and the row's name (2.2)."""
+    if story.multiple:
+        message = "in the multiple setting there is attitude detection alone"
+        raise LabelError(message, "values", "rejected")
+    gold = [known.pair(value) for value in story.values]
+    rng = random.Random(f"{seed}/{row.id}")
+    drawn = selection(known, gold, rng, story.contradicted, story.absent)
+    yield {
+        "id": row.id,
+        "story": story.text,
+        "options": drawn["options"],
+        "values": drawn["gold"],
+    }
+
+
+# ------------------------------------------------------------ the others
+
+
+def _hard(row: Row) -> Made:
+    """Each answer of an Easy question as a question of its own, true or false (3.3)."""
+    hard = question_of(row.fields).hard()
+    country = row.fields.get("country")
+    for number, (option, true) in enumerate(zip(hard["options"], hard["gold"], strict=True), 1):
+        yield {
+            "id": f"{row.id}/{number}",
+            "question_idx": row.id,
+            "prompt_question": hard["question"],
+            "prompt_option": option,
+            "answer": true,
+            **({"country": country} if country is not None else {}),
+        }
+
+
+def _filtered(groups: Groups, row: Row) -> Made:
+    """A record that passed, and whose raters, where it has some, agree strongly (CALI, 3.6)."""
+    judged = judgement_of(row.fields)
+    rated = any(key.strip().casefold() == f"{groups[0]}_ratings" for key in row.fields)
+    if judged is None and not rated:
+        raise LabelError("it has neither a verdict (judge validate) nor ratings (CALI)")
+    if judged is not None and judged.verdict is not Verdict.PASS:
+        why = f": {judged.reason}" if judged.reason else ""
+        raise LabelError(f"{judged.verdict}{why}", RESERVED, "rejected")
+    if rated and not pair_of(row, groups).kept:
+        message = "in neither group do 75 % of the raters agree"
+        raise LabelError(message, f"{groups[0]}_ratings", "rejected")
+    yield {name: content for name, content in row.fields.items() if name != RESERVED}
+
+
+DATASETS: Mapping[str, DataSet] = {
+    "attitude-detection": DataSet(
+        "CQ-Bench: a story's questions, each value's attitudes; from stories and a value file",
+        partial(_stories, _attitude_detection),
+    ),
+    "value-selection": DataSet(
+        "CQ-Bench: a story and 15 values to choose from; from stories and a value file",
+        partial(_stories, _value_selection),
+    ),
+    "culturalbench-hard": DataSet(
+        "CulturalBench: each answer alone, true or false; from rows of the Easy file",
+        lambda sources, seed: (sources, _hard),
+        "question_idx",
+    ),
+    "filtered": DataSet(
+        "Records that passed; of rated pairs those on which one group agrees by 75 %, as in CALI",
+        lambda sources, seed: (sources, partial(_filtered, groups_of(sources))),
+    ),
+}
+"""By name, what can be built."""
