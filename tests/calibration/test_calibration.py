@@ -187,31 +187,6 @@ def test_the_fit_never_sees_the_held_out_part(
     assert only(before).rates != only(after).rates
 
 
-# ---------------------------------------------------------------- slices, people, stability
-
-
-def test_slices_and_people(labels: Written) -> None:
-    rows = []
-    for number in range(24):
-        votes = {f"w{n}": "yes" if n or number % 3 else "no" for n in range(3)}
-        country = "China" if number % 2 else "India"
-        rows.append(norm(f"r{number}", votes, country=country))
-    said = {f"r{number}": "no" if number % 2 else "yes" for number in range(24)}
-    found = run(Job([labels(rows)], by=["country"], draws=50), says(said))
-    (judge,) = found.checks[0].judges
-    assert [
-        (name, part.items, part.accuracy.value) for name, part in judge.by["country"].items()
-    ] == [
-        ("China", 12, 0.0),
-        ("India", 12, 1.0),
-    ]
-    assert judge.people is not None
-    assert judge.people.annotators == 3
-    assert judge.people.test is not None
-    first = judge.disagreements[0]
-    assert first.votes in ({"yes": 3}, {"yes": 2, "no": 1})
-
-
 # ---------------------------------------------------------------- edits
 
 
