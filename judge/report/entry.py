@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from judge.evidence import locate
+from judge.evidence import Span, locate
 from judge.records import RESERVED, Item
 from judge.records.kinds import normalise
 from judge.verdict import Check, Extraction, Finding, Judgement
@@ -92,6 +92,10 @@ class Entry:
         return Field(place[1], told, [], False)
 
 
+MOST_WORK = 5_000_000_000
+"""Steps of all inexact searches of one record, counted as `judge.evidence.FUZZY_WORK` is: about a
+second."""
+
 Place = tuple[str, str]
 """A text of the record: `now` or `before` (it was rewritten), and the name of its field."""
 
@@ -115,6 +119,7 @@ class Quotes:
         self._texts = texts
         self._found: dict[str, Mark | str] = {}
         self._marks: dict[tuple[Place, int, int], Mark] = {}
+        self._work = 0
 
     def note(self, finding: Finding) -> tuple[int | None, str | None]:
         """The number of the finding's quote, or why there is none; both None without a quote."""
@@ -152,14 +157,24 @@ class Quotes:
             spans = {
                 place: span
                 for place, text in self._texts.items()
-                if place[0] == when and (span := locate(quote, text))
+                if place[0] == when and (span := self._located(quote, text))
             }
             if spans:
                 place = max(spans, key=lambda place: spans[place].score)
                 start, end = spans[place].start, spans[place].end
                 mark = Mark(place, start, end, len(self._marks) + 1)
                 return self._marks.setdefault((place, start, end), mark)
+        if self._work > MOST_WORK:
+            return "does not stand in the text word for word; no more was looked for"
         return "does not stand in the text, as it is or as it came"
+
+    def _located(self, quote: str, text: str) -> Span | None:
+        # Each search has a bound of its own; a line may ask for thousands of them.
+        if quote not in text:
+            if self._work > MOST_WORK:
+                return None
+            self._work += len(text) * len(quote) * (len(quote) // 64 + 1)
+        return locate(quote, text)
 
 
 def differ(check: Check) -> bool:
