@@ -56,7 +56,10 @@ def command(
     ] = None,
     review: Annotated[
         Path | None,
-        typer.Option(help="Write the records that need people (abstain, unreadable) here, too."),
+        typer.Option(
+            help="Write the records that need people (abstain, unreadable) here, too; at the end "
+            "those nearest to an even chance come first."
+        ),
     ] = None,
     every: opt.All = False,
     quiet: opt.Quiet = False,
