@@ -163,10 +163,12 @@ async def test_a_truncated_reply_is_told_apart_and_not_asked_again() -> None:
 
 
 async def test_a_refusal_is_told_apart_and_not_asked_again() -> None:
-    asker, backend = client(one_by_one(Completion("I will not.", "refusal", 10, 4)))
-    asked = await ask(asker)
-    assert (asked.reply, asked.trouble, asked.detail) == (None, "refused", "I will not.")
-    assert asked.usage.replies == 1 and len(backend.calls) == 1
+    for said in ((), (INVENTED,)):
+        refusal = Completion("I will not.", "refusal", 10, 4)
+        asker, backend = client(one_by_one(*said, refusal))
+        asked = await ask(asker)
+        assert (asked.reply, asked.trouble, asked.detail) == (None, "refused", "I will not.")
+        assert asked.usage.replies == len(backend.calls) == len(said) + 1
 
 
 # ---------------------------------------------------------------- retries
@@ -270,6 +272,8 @@ async def test_the_same_words_are_asked_once_whichever_judge_asks(
     assert len(backend.calls) == 2
     drawn = [replace(CALL, **other) for other in others]
     assert len({asker._key(call, Mode.JSON_SCHEMA) for call in [CALL, *drawn]}) == 3
+    layers = [replace(CALL, layer=layer) for layer in (None, 1, 2)]
+    assert len({asker._key(call, Mode.JSON_SCHEMA) for call in layers}) == 3
     read = [replace(call, logprobs=20) for call in drawn]
     assert len({asker._key(call, Mode.JSON_SCHEMA) for call in read}) == 1
 
