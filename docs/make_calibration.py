@@ -20,8 +20,9 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
-from judge.calibration.calibration import Job, acalibrate
+from judge.calibration.calibration import acalibrate
 from judge.calibration.report import Calibration, CheckReport
+from judge.calibration.trials import Job
 from judge.configuration import resolve
 from judge.profiles import JudgeProfile, Profile, shipped
 from judge.run.setup import DEFAULT_MODEL, Setup

@@ -109,6 +109,10 @@ def calibrate(
     by: Sequence[str] = (),
     agree: float | None = None,
     sample: int | None = None,
+    group: str | None = None,
+    contrast: str | None = None,
+    also: Sequence[str] = (),
+    controls: bool = True,
     out: Pathlike | None = None,
     **settings: Any,
 ) -> Calibration:
@@ -120,6 +124,10 @@ def calibrate(
         by: fields to tell results apart by.
         agree: the agreement to guarantee, from 0.5 to below 1.
         sample: so many records of each check.
+        group: a field whose values are never on both sides, of fitting and of reporting.
+        contrast: labels of a set whose deciding field is turned round.
+        also: further sets to report on, to which nothing is fitted.
+        controls: whether judges are asked without the deciding field, and with another's.
         out: a new folder for report.json, profile.json and the plots.
         settings: `check`, `model`, `method`, `votes`, `seed`, ...
 
@@ -127,16 +135,20 @@ def calibrate(
         UsageError: labels, a setting or a model that cannot be used.
         BackendError: a model is out of reach, or the budget is used up.
     """
-    from judge.calibration import calibration
+    from judge.calibration import calibration, trials
 
     if out is not None and Path(out).exists():
         raise UsageError(f"{out} exists: name a new folder")
     chosen = _settings({**settings, "rubric": _paths(rubric)})
-    job = calibration.Job(
+    job = trials.Job(
         sources=_paths(labels),
         checks=chosen.check,
         records=sample,
         by=tuple(by),
+        group=group,
+        contrast=contrast,
+        also=tuple(also),
+        controls=controls,
         agreement=agree,
         seed=chosen.seed,
     )

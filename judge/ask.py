@@ -18,6 +18,7 @@ from judge.questions import (
     MOST_ANSWERS,
     YES_NO,
     Bound,
+    Control,
     Evidence,
     Example,
     Section,
@@ -163,16 +164,19 @@ class Ask(Asked):
     kinds: tuple[Kind, ...] | None = None
     fields: tuple[Text, ...] = ()
     evidence: Evidence | None = None
+    control: Control | None = None
     max_tokens: Length = 1024
     examples: tuple[Example, ...] = ()
 
-    @field_validator("evidence")
+    @field_validator("evidence", "control")
     @classmethod
-    def _shown(cls, evidence: Evidence | None, info: ValidationInfo) -> Evidence | None:
-        fields = info.data.get("fields", ())
-        if evidence and fields and evidence.field not in fields:
-            raise ValueError(f"{evidence.field!r} is not among the fields")
-        return evidence
+    def _shown(
+        cls, one: Evidence | Control | None, info: ValidationInfo
+    ) -> Evidence | Control | None:
+        fields = (*info.data.get("fields", ()), *(info.data.get("compare") or ()))
+        if one and fields and one.field not in fields:
+            raise ValueError(f"{one.field!r} is not among the fields")
+        return one
 
     def long_form(self) -> dict[str, Any]:
         """The rubric as plain data."""
@@ -186,6 +190,7 @@ class Ask(Asked):
             "fields": tuple(dict.fromkeys((*self.fields, *(self.compare or ())))),
             "order": self.compare,
             "evidence": self.evidence,
+            "control": self.control,
             "examples": self.examples,
             **self.methods(structured, self.max_tokens),
         }

@@ -163,6 +163,23 @@ class VerdictRule(Section):
         return (self.passes,) if isinstance(self.passes, str) else self.passes
 
 
+class Control(Section):
+    """What a judge must look at: the `field` that decides (`value` for a check about values).
+
+    Calibration takes it out, and takes it from another record, to see whether the judge reads it.
+    `swapped` is the answer that a record with another's field must get, where that is certain.
+    """
+
+    field: str
+    swapped: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_full(cls, given: object) -> object:
+        """A text alone is the field."""
+        return {"field": given} if isinstance(given, str) else given
+
+
 class Evidence(Section):
     """The field that a reply must quote, and the answers that need the quote."""
 

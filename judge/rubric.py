@@ -23,6 +23,7 @@ from judge.questions import (
     MOST_ANSWERS,
     REPLIES,
     Bound,
+    Control,
     Evidence,
     Example,
     Label,
@@ -78,6 +79,7 @@ class Rubric(Section):
     ] = {}
     verdict: VerdictRule | None = None
     evidence: Evidence | None = None
+    control: Control | None = None
     methods: Methods
     examples: tuple[Example, ...] = ()
 
@@ -109,6 +111,10 @@ class Rubric(Section):
             yield "a rewriting rubric has neither a verdict nor a logprobs method"
         if self.evidence and self.fields and self.evidence.field not in self.fields:
             yield f"evidence: {self.evidence.field!r} is not among the fields"
+        if self.control and self.deciding != self.control.field:
+            yield f"control: {self.control.field!r} is not among the fields"
+        if self.control and self.control.swapped and self.control.swapped not in self.answers:
+            yield f"control: {self.reply} never answers {self.control.swapped!r}"
         if self.order and not set(self.order) <= set(self.fields):
             yield f"order: {', '.join(self.order)} are not both among the fields"
         if self.order is None and probability and any(q.swapped for q in probability.questions):
@@ -199,6 +205,17 @@ class Rubric(Section):
         return bool(self.together) and self.name.partition(".")[2] != next(iter(self.together))
 
     @property
+    def deciding(self) -> str | None:
+        """The field that the answer turns on: the one that `control` names, else the value, or the
+        only field; None where there are several and none is named."""
+        if self.about == "values":
+            return "value"
+        if self.control is None:
+            return self.fields[0] if len(self.fields) == 1 else None
+        known = not self.fields or self.control.field in self.fields
+        return self.control.field if known else None
+
+    @property
     def graded(self) -> bool:
         """Whether votes are counted by their answers, and not as pass or fail."""
         return self.reply == "ValuesExtracted" or (bool(self.own) and self.scale is None)
@@ -237,7 +254,7 @@ class Rubric(Section):
     @cached_property
     def digest(self) -> str:
         """12 hex digits over everything that can change an answer, the shared system text too."""
-        body = self.model_dump_json(by_alias=True, exclude={"title", "source"})
+        body = self.model_dump_json(by_alias=True, exclude={"title", "source", "control"})
         return hashlib.blake2b(f"{system_text()}\n{body}".encode(), digest_size=6).hexdigest()
 
 

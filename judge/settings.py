@@ -173,9 +173,10 @@ class Settings(BaseModel):
         ),
     ] = ()
     method: Annotated[
-        Literal["structured", "logprobs"] | None,
+        Literal["structured", "logprobs", "probe"] | None,
         Judging(
-            "structured (typed reply with evidence) or logprobs (first token).",
+            "structured (typed reply with evidence), logprobs (first token) or probe (hidden "
+            "state, as a profile learnt it).",
             "what suits the model",
         ),
     ] = None

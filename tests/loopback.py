@@ -15,7 +15,7 @@ import contextlib
 import json
 import threading
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
@@ -35,7 +35,10 @@ class Asked:
 
     @property
     def prompt(self) -> str:
-        """The texts of all messages, also of those that come as a list of parts."""
+        """The texts of all messages, also of those that come as a list of parts; or what is to be
+        embedded."""
+        if "input" in self.body:
+            return str(self.body["input"])
         contents = (message["content"] or "" for message in self.body["messages"])
         return "\n".join(
             content if isinstance(content, str) else " ".join(part["text"] for part in content)
@@ -103,6 +106,12 @@ def refuses(words: str = "I cannot help with that.") -> Answer:
 def chances(**logprobs: float) -> Answer:
     """First-token alternatives with their natural log-probabilities: chances(Yes=-0.1, No=-2.3)."""
     return Answer(max(logprobs, key=lambda token: logprobs[token]), logprobs=logprobs)
+
+
+def embeds(state: Sequence[float]) -> Answer:
+    """An embedding, as OpenAI's servers send one."""
+    told = {"data": [{"embedding": list(state)}], "usage": {"prompt_tokens": 7}}
+    return Answer(body=json.dumps(told).encode())
 
 
 def fails(

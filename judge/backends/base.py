@@ -13,7 +13,9 @@ from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 from judge.digest import digest
 from judge.errors import BadRequest, UsageError
 
-Method = Literal["structured", "logprobs"]
+LAST_LAYER = -1
+
+Method = Literal["structured", "logprobs", "probe"]
 
 
 class Message(TypedDict):
@@ -62,7 +64,8 @@ class Call:
     `schema` is the JSON schema that the reply's text must follow (None: free text); `logprobs` is
     the number of alternatives wanted for the first generated token (None: none); `temperature` None
     leaves it to the server. Above temperature 0 `seed` and `vote` tell calls apart: two such votes
-    never share a reply. `role` is the asking judge's, and never tells calls apart.
+    never share a reply. `role` is the asking judge's, and never tells calls apart. `layer`: no
+    reply is wanted but the hidden state of the prompt's last token (`HiddenStates`).
     """
 
     messages: Sequence[Message]
@@ -72,6 +75,7 @@ class Call:
     seed: int | None = None
     max_tokens: int = 1024
     logprobs: int | None = None
+    layer: int | None = None
     vote: int = 0
     role: str = "judge"
     origin: Origin = field(default_factory=Origin, compare=False)
@@ -162,16 +166,32 @@ class Starting(Protocol):
 
 @runtime_checkable
 class HiddenStates(Protocol):
-    """A backend that gives a prompt's hidden state, which a probe learns from."""
+    """A backend that gives a prompt's hidden state, which a probe learns from.
 
-    async def hidden(self, messages: Sequence[Message], layer: int = -1) -> Sequence[float]:
-        """The state of the prompt's last token after a layer, not normalised.
+    `states_beside_replies` says that the engine that replies gives states as well; of a server that
+    is told by its start.
+    """
+
+    states_beside_replies: bool
+
+    async def hidden(
+        self, messages: Sequence[Message], layer: int = LAST_LAYER
+    ) -> tuple[Sequence[float], int]:
+        """The state of the prompt's last token after a layer, and the tokens read.
+
+        The numbers are those of the engine; a server may normalise them. Raises as `complete`.
 
         Args:
             messages: the very prompt that asks the question.
-            layer: 0 for the embeddings, -1 for the last layer.
+            layer: 0 for the embeddings, -1 for the last layer; some backends give no other.
         """
         ...
+
+
+def refuse_inner_layer(layer: int) -> None:
+    """Raise BadRequest for a layer that an engine without access to its layers is asked for."""
+    if layer != LAST_LAYER:
+        raise BadRequest(f"only the last layer's state is given here, not that of layer {layer}")
 
 
 def refuse_half_pairs(call: Call) -> None:

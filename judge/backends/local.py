@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.request import Request, urlopen
 
 from judge import errors
-from judge.backends.base import Call, Completion, Method, Mode, refuse_half_pairs
+from judge.backends.base import (
+    LAST_LAYER,
+    Call,
+    Completion,
+    Message,
+    Method,
+    Mode,
+    refuse_half_pairs,
+    refuse_inner_layer,
+)
 from judge.backends.openai import openai_arguments
 from judge.weights import store
 
@@ -27,6 +38,13 @@ _PROMPT_CACHE_MIB = 512
 # by up to 0.015). Kept above it, a question has one probability, whatever was asked before it.
 _LEAST_TOKENS = 8
 _REWOUND_CHARACTERS = 80
+
+_TEMPLATE_SECONDS = 30
+
+# The first token of a thinking model's thoughts says neither yes nor no.
+_NO_THINKING: Mapping[str, Any] = {"chat_template_kwargs": {"enable_thinking": False}}
+
+T = TypeVar("T")
 
 
 class LocalBackend:
@@ -46,12 +64,14 @@ class LocalBackend:
     slots: int | None = 1
     seeded: bool = True
     method: Method = "logprobs"
+    states_beside_replies = True
 
     def __init__(self, name: str) -> None:
         self._path = store.resolve(name)
         if find_spec("xllamacpp") is None:
             raise errors.missing_extra("local models need xllamacpp", "local")
         self._context = _context_tokens()
+        self._key = secrets.token_urlsafe(32)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="llama.cpp")
 
     def identity(self) -> Mapping[str, str]:
@@ -67,11 +87,21 @@ class LocalBackend:
         """One reply. Cancelled, it stops the engine within one batch of prompt or one token."""
         if call.schema is not None and mode is not Mode.JSON_SCHEMA:
             raise errors.BadRequest(f"local models take JSON schemas only, not {mode.value}")
+        return await self._on_thread(self._answer, call)
+
+    async def hidden(
+        self, messages: Sequence[Message], layer: int = LAST_LAYER
+    ) -> tuple[Sequence[float], int]:
+        """As `HiddenStates` says. The prompt is evaluated anew, whatever was asked before."""
+        refuse_inner_layer(layer)
+        return await self._on_thread(self._state, Call(messages))
+
+    async def _on_thread(self, work: Callable[[Call, threading.Event], T], call: Call) -> T:
         refuse_half_pairs(call)
         stop = threading.Event()
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._worker, self._answer, call, stop)
+            return await loop.run_in_executor(self._worker, work, call, stop)
         except asyncio.CancelledError:
             stop.set()
             raise
@@ -98,19 +128,42 @@ class LocalBackend:
         params.verbosity = 0
         params.n_parallel = 1
         # The engine also listens on a loopback port, open to every page and user of this machine.
-        params.api_keys = [secrets.token_urlsafe(32)]
+        params.api_keys = [self._key]
+        params.embedding = True
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_LAST
+        params.embd_normalize = -1
         try:
             return xllamacpp.Server(params)
         except RuntimeError as error:
             raise errors.Denied(f"llama.cpp cannot load {self._path}: {error}") from error
+
+    def _state(self, call: Call, stop: threading.Event) -> tuple[Sequence[float], int]:
+        if stop.is_set():
+            raise errors.ServerFault("the call was cancelled")
+        told = self._engine.handle_embeddings({"input": self._templated(call.messages)})
+        if "error" in told:
+            raise _error(told["error"])
+        return told["data"][0]["embedding"], told["usage"]["prompt_tokens"]
+
+    def _templated(self, messages: Sequence[Message]) -> str:
+        """The text that the model's chat template makes of messages; the engine alone knows it."""
+        asked = Request(
+            f"{self._engine.listening_address}/apply-template",
+            json.dumps({"messages": list(messages), **_NO_THINKING}).encode(),
+            {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"},
+        )
+        try:
+            with urlopen(asked, timeout=_TEMPLATE_SECONDS) as answer:
+                return str(json.load(answer)["prompt"])
+        except (OSError, ValueError, KeyError) as error:
+            raise errors.ServerFault(f"llama.cpp gave no prompt: {error}") from error
 
     def _answer(self, call: Call, stop: threading.Event) -> Completion:
         body = openai_arguments(call, Mode.JSON_SCHEMA) | {
             "id_slot": 0,
             # Without one llama.cpp draws its own, and no two runs would agree.
             "seed": call.vote if call.seed is None else call.seed,
-            # The first token of a thinking model's thoughts says neither yes nor no.
-            "chat_template_kwargs": {"enable_thinking": False},
+            **_NO_THINKING,
         }
         events = self._events(body, stop, careful=True)
         if not events and not stop.is_set():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -13,7 +13,16 @@ from typing import Any
 import orjson
 
 from judge import errors
-from judge.backends.base import Call, Completion, Method, Mode, refuse_half_pairs
+from judge.backends.base import (
+    LAST_LAYER,
+    Call,
+    Completion,
+    Message,
+    Method,
+    Mode,
+    refuse_half_pairs,
+    refuse_inner_layer,
+)
 from judge.backends.wire import Answered, Wire, scrubbed, status_error
 from judge.redact import Redactor, reply_redactor, without_secrets
 
@@ -46,6 +55,7 @@ class OpenAIBackend:
     slots: int | None = None
     seeded: bool = True
     method: Method = "structured"
+    states_beside_replies = False
 
     def __init__(self, name: str, *, wire: Wire | None = None) -> None:
         self._name = name
@@ -86,6 +96,29 @@ class OpenAIBackend:
         elif call.logprobs:
             self._gave_first_token = True
         return replace(read, text=strip_fence(read.text)) if mode is Mode.JSON else read
+
+    async def hidden(
+        self, messages: Sequence[Message], layer: int = LAST_LAYER
+    ) -> tuple[Sequence[float], int]:
+        """As `HiddenStates` says: what the server has at /embeddings, of length one where it
+        normalises."""
+        refuse_inner_layer(layer)
+        refuse_half_pairs(Call(messages))
+        asked = {"model": self._name, "encoding_format": "float", **self.embedded(messages)}
+        answered = await self._wire.request("POST", "/embeddings", data=orjson.dumps(asked))
+        if answered.status >= 300:
+            raise unsuccessful(answered, f"{self._name} at {self._wire.server}")
+        try:
+            told = orjson.loads(answered.body)
+            state = [float(number) for number in told["data"][0]["embedding"]]
+        except (LookupError, TypeError, ValueError) as error:
+            what = f"the answer of {self._wire.server}"
+            raise errors.ServerFault(f"{what} is no embedding: {scrubbed(error)}") from error
+        return state, _count(_mapping(told.get("usage")).get("prompt_tokens")) or 0
+
+    def embedded(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """What is embedded: the text of the messages, for servers that know no others."""
+        return {"input": "\n\n".join(message["content"] for message in messages)}
 
     async def _answered(self, body: bytes, call: Call) -> Answered:
         return await self._wire.post(body)

@@ -12,7 +12,15 @@ from importlib.util import find_spec
 from typing import Any
 
 from judge import errors
-from judge.backends.base import Call, Completion, Message, Method, Mode, refuse_half_pairs
+from judge.backends.base import (
+    LAST_LAYER,
+    Call,
+    Completion,
+    Message,
+    Method,
+    Mode,
+    refuse_half_pairs,
+)
 from judge.backends.torch_model import Job, TorchModel
 from judge.weights import store
 
@@ -40,6 +48,7 @@ class TransformersBackend:
     slots: int | None
     seeded: bool = True
     method: Method = "logprobs"
+    states_beside_replies = True
 
     def __init__(self, name: str) -> None:
         self._spec = f"transformers:{name}"
@@ -80,9 +89,12 @@ class TransformersBackend:
             first_token=job.first,
         )
 
-    async def hidden(self, messages: Sequence[Message], layer: int = -1) -> Sequence[float]:
-        """The state of the prompt's last token after a layer (0: the embeddings, -1: the last)."""
-        return (await self._done(Job(Call(messages, max_tokens=1), layer))).hidden
+    async def hidden(
+        self, messages: Sequence[Message], layer: int = LAST_LAYER
+    ) -> tuple[Sequence[float], int]:
+        """As `HiddenStates` says, of any layer. Raises BadRequest for one that is not there."""
+        job = await self._done(Job(Call(messages, max_tokens=1), layer))
+        return job.hidden, len(job.tokens)
 
     async def _done(self, job: Job) -> Job:
         refuse_half_pairs(job.call)

@@ -7,10 +7,10 @@ again once if it dies, and stops it at the end (`judge/serving.py`).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judge.backends.base import Call, Method, Mode
+from judge.backends.base import Call, Message, Method, Mode
 from judge.backends.openai import OpenAIBackend, named_wire, openai_arguments
 from judge.backends.wire import Answered, Wire
 from judge.errors import ServerFault, Unreachable
@@ -48,6 +48,10 @@ class VLLMBackend(OpenAIBackend):
             # The first token of a thinking model's thoughts says neither yes nor no.
             "chat_template_kwargs": {"enable_thinking": False},
         }
+
+    def embedded(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """The chat messages themselves: a pooling runner puts them through the model's template."""
+        return {"messages": list(messages), "add_generation_prompt": True}
 
     async def ready(self) -> None:
         """Come back when the server answers; one of judge's own is started if need be.

@@ -4,92 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from judge import __version__
+from judge.calibration import controls
 from judge.calibration.cascade import CascadePolicy, decided, policy_of, refusal
-from judge.calibration.fitting import Fit, Read, fit
-from judge.calibration.labels import gather, split
+from judge.calibration.controls import Controls
+from judge.calibration.curve import Curve, curve
+from judge.calibration.labels import gather, grouped
 from judge.calibration.measures import Measures, measure, slices
-from judge.calibration.observations import Judged, Unanswered, as_read, observe
+from judge.calibration.observations import Judged, Unanswered
 from judge.calibration.people import against_people
 from judge.calibration.rating import data_of, profile_of, rateable, rates
 from judge.calibration.report import Calibration, CheckReport, JudgeReport, disagreements
+from judge.calibration.trials import Job, Parts, Told, Trial, Trials, tried
 from judge.errors import UsageError
-from judge.judging.judge import Judge, Sampling
+from judge.judging.combinations import Combination
+from judge.judging.judge import Judge
 from judge.judging.logprobs import Reader
-from judge.profiles import Binding, Profile, Rates
+from judge.profiles import Profile, Rates
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
-from judge.run.calibrated import binding_of
 from judge.run.setup import Setup
 from judge.settings import Settings
-
-Told = Callable[[str, str, int, int], None]
-"""Is told check, model, items done, items in all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What to calibrate on, and how.
-
-    - `sources`, `checks`, `records`: the labels, as `gather` takes them
-    - `held_out`: the share of the records (0 to 1) that nothing is fitted to
-    - `by`: fields to tell results apart by
-    - `agreement`: what the judge shall be guaranteed to agree; None for no guarantee
-    - `draws`, `seed`: resamples of each interval, and the seed of all that is drawn
-    """
-
-    sources: Sequence[str]
-    checks: Sequence[str] = ()
-    held_out: float = 0.5
-    records: int | Mapping[str, int | None] | None = None
-    by: Sequence[str] = ()
-    agreement: float | None = None
-    draws: int = 1000
-    seed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """The places of the items that are fitted to, of each stage's own, and of those kept apart."""
-
-    fitted: list[int]
-    stages: list[list[int]]
-    kept: list[int]
-
-    @classmethod
-    def of(cls, job: Job, items: Sequence[LabelledItem], judges: int) -> _Parts:
-        if job.agreement is None:
-            fitted, kept = split(items, [1 - job.held_out, job.held_out], job.seed)
-            return cls(fitted, [], kept)
-        share = job.held_out / (judges + 1)
-        fitted, *stages, kept = split(items, [1 - job.held_out, *[share] * (judges + 1)], job.seed)
-        return cls(fitted, stages, kept)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What one judge said of a check's items, and what was fitted to it."""
-
-    judge: Judge
-    observed: Sequence[Judged]
-    fit: Fit
-    binding: Binding
-
-    @property
-    def reader(self) -> Reader:
-        if self.fit.combination is None:
-            return self.judge.reader
-        return Reader(combination=self.fit.combination)
-
-    def answers(self, places: Sequence[int]) -> list[Judged]:
-        """Its answers to the items at these places, under its final reader."""
-        found = (self.observed[place] for place in places)
-        return [
-            one if one.chances is None else as_read(one, self.judge, self.reader) for one in found
-        ]
 
 
 def calibrate(job: Job, settings: Settings, told: Told = lambda *_: None) -> Calibration:
@@ -119,6 +57,9 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
         judges_of[check] = [setup.judge(check, spec) for spec in setup.judges]
         return judges_of[check][0].rubric
 
+    own = setup.checks.own
+    if not job.checks and len(own) == 1:
+        job = replace(job, checks=own)
     found, problems = gather(
         job.sources,
         rubric_of,
@@ -127,11 +68,15 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
         seed=job.seed,
         columns=setup.settings.columns,
     )
+    if job.group is not None:
+        found = {check: grouped(items, job.group) for check, items in found.items()}
+    further = _further(job, rubric_of, found, setup)
     for check, items in found.items():
         _refuse_unusable(job, judges_of[check], items)
     checks, cascades, refused = [], {}, []
     for check, items in found.items():
-        report, whole, why = await _check(job, setup, judges_of[check], items, told)
+        trials = Trials(job, setup, told, {name: sets[check] for name, sets in further.items()})
+        report, whole, why = await _check(trials, judges_of[check], items)
         checks.append(report)
         if whole is not None:
             cascades[check] = whole
@@ -144,7 +89,10 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
         refused.append("no item got an answer")
     profile = None
     if not refused:
-        profile = Profile(made_by=f"judge {__version__}", cascades=cascades, judges=judges)
+        rubrics = tuple(setup.checks.rubrics[name] for name in own if name in found)
+        profile = Profile(
+            made_by=f"judge {__version__}", cascades=cascades, rubrics=rubrics, judges=judges
+        )
     return Calibration(tuple(job.sources), checks, profile, problems, "; ".join(refused) or None)
 
 
@@ -163,14 +111,40 @@ def _refuse_unusable(job: Job, judges: Sequence[Judge], items: Sequence[Labelled
         slices([Judged(item, "skipped") for item in items], name)
 
 
+def _further(
+    job: Job,
+    rubric_of: Callable[[str], Rubric],
+    found: Mapping[str, Sequence[LabelledItem]],
+    setup: Setup,
+) -> dict[str, dict[str, list[LabelledItem]]]:
+    """The items of the sets that are only reported on, by source and check."""
+    sets: dict[str, dict[str, list[LabelledItem]]] = {}
+    for source in dict.fromkeys((*([job.contrast] if job.contrast else []), *job.also)):
+        sets[source] = {}
+        for check in found:
+            items, _ = gather(
+                [source],
+                rubric_of,
+                checks=[check],
+                records=job.records if source in job.also else None,
+                seed=job.seed,
+                columns=setup.settings.columns,
+            )
+            sets[source][check] = items[check]
+    return sets
+
+
 async def _check(
-    job: Job, setup: Setup, judges: Sequence[Judge], items: Sequence[LabelledItem], told: Told
+    trials: Trials, judges: Sequence[Judge], items: Sequence[LabelledItem]
 ) -> tuple[CheckReport, Rates | None, str | None]:
     """The report of one check, the rates of its cascade, and why it has no profile."""
-    parts = _Parts.of(job, items, len(judges))
-    seen = [await _see(job, setup, judge, items, parts.fitted, told) for judge in judges]
+    job = trials.job
+    parts = Parts.of(job, items, len(judges))
+    if job.agreement is None and not any(judge.probabilistic for judge in judges):
+        parts = Parts([], [], list(range(len(items))))
+    seen = [await tried(trials, judge, items, parts) for judge in judges]
     if job.agreement is None and all(one.fit.combination is None for one in seen):
-        parts = _Parts([], [], list(range(len(items))))
+        parts = Parts([], [], list(range(len(items))))
     policy = None
     if job.agreement is not None:
         policy = policy_of(
@@ -189,7 +163,9 @@ async def _check(
         with_reference=len(referenced),
         fitted_on=len(parts.fitted),
         held_out=len(parts.kept),
-        judges=[_report_on(job, one, items, parts, policy, n) for n, one in enumerate(seen)],
+        judges=[
+            await _report_on(trials, one, items, parts, policy, n) for n, one in enumerate(seen)
+        ],
         policy=policy,
     )
     if policy is None:
@@ -202,50 +178,18 @@ async def _check(
     return report, whole, refusal(policy, len({item.record for item in referenced}))
 
 
-async def _see(
-    job: Job,
-    setup: Setup,
-    judge: Judge,
-    items: Sequence[LabelledItem],
-    fitted: Sequence[int],
-    told: Told,
-) -> _Seen:
-    settings = setup.settings
-    votes = settings.votes or 1
-    warm = settings.vote_temperature if votes > 1 else settings.temperature
-    observed = await observe(
-        judge,
-        items,
-        votes=votes,
-        sampling=Sampling(warm, settings.seed),
-        at_once=setup.slots,
-        told=lambda count: told(judge.rubric.name, judge.client.spec, count, len(items)),
-    )
-    questions = {question for one in observed for question in one.chances or ()}
-    train = [
-        Read(one.chances, one.item.reference, one.item.record)
-        for one in (observed[place] for place in fitted)
-        if one.chances and set(one.chances) == questions
-        if one.item.reference in judge.rubric.answers
-    ]
-    found = Fit(reason="the structured method is taken as it stands")
-    if judge.probabilistic:
-        found = fit(judge.rubric, judge.reader, train, seed=job.seed)
-    return _Seen(judge, observed, found, binding_of(judge, votes, warm))
-
-
 # ---------------------------------------------------------------- one judge's report
 
 
-def _report_on(
-    job: Job,
-    seen: _Seen,
+async def _report_on(
+    trials: Trials,
+    seen: Trial,
     items: Sequence[LabelledItem],
-    parts: _Parts,
+    parts: Parts,
     policy: CascadePolicy | None,
     number: int,
 ) -> JudgeReport:
-    judge, rubric, kept = seen.judge, seen.judge.rubric, seen.answers(parts.kept)
+    job, judge, rubric, kept = trials.job, seen.judge, seen.judge.rubric, seen.answers(parts.kept)
 
     def measured(judged: Sequence[Judged]) -> Measures:
         return measure(judged, rubric.answers, seed=job.seed, draws=job.draws)
@@ -256,9 +200,15 @@ def _report_on(
     people = None
     if any(len(one.item.annotations) > 1 for one in kept):
         people = against_people(kept, seed=job.seed, draws=job.draws)
+    fitted = {items[place].cluster for place in parts.fitted}
+    also = {
+        source: seen.read(await trials.observe(judge, _unseen(of, fitted), f"of {source}"))
+        for source, of in trials.further.items()
+    }
+    looks = _controls(job, seen, parts.kept, also.get(job.contrast or ""), measured)
     return JudgeReport(
         model=judge.client.spec,
-        method="logprobs" if judge.probabilistic else "structured",
+        method=judge.method if judge.probabilistic else "structured",
         questions=tuple(_questions(seen)),
         fit=seen.fit,
         stands=stands,
@@ -279,17 +229,67 @@ def _report_on(
             stage=None if policy is None else policy.stages[number],
             agreement=job.agreement,
             final=calibrated or stands,
+            controls=looks.as_noted() if looks else {},
         ),
         unanswered=Unanswered.of(everything),
+        controls=looks,
+        also={source: measured(found) for source, found in also.items()},
+        curve=_curve(job, seen, parts.kept, rubric),
     )
 
 
-def _questions(seen: _Seen) -> Iterator[str]:
+def _unseen(items: Sequence[LabelledItem], fitted: Container[str]) -> list[LabelledItem]:
+    """Those of records that nothing was fitted to."""
+    return [item for item in items if item.cluster not in fitted]
+
+
+def _controls(
+    job: Job,
+    seen: Trial,
+    kept: Sequence[int],
+    contrast: Sequence[Judged] | None,
+    measured: Callable[[Sequence[Judged]], Measures],
+) -> Controls | None:
+    rubric = seen.judge.rubric
+    if seen.blind is None or rubric.deciding is None:
+        return None
+    drawn = {"seed": job.seed, "draws": job.draws}
+    own, without = seen.answers(kept), seen.blind.answers(kept)
+    places = [place for place in kept if place in seen.swapped]
+    swapped, before = seen.read(seen.swapped[place] for place in places), seen.answers(places)
+    right = None
+    if rubric.control is not None and rubric.control.swapped is not None:
+        right = controls.share_of(swapped, [rubric.control.swapped] * len(swapped), **drawn)
+    return Controls(
+        field=rubric.deciding,
+        kappa=measured(own).kappa,
+        blind=measured(without),
+        above=controls.above(own, without, rubric.answers, **drawn),
+        stays=controls.share_of(swapped, [one.answer for one in before], **drawn),
+        as_swapped=right,
+        contrast=None if contrast is None else measured(contrast),
+        together=None if contrast is None else measured([*own, *contrast]),
+    )
+
+
+def _curve(job: Job, seen: Trial, kept: Sequence[int], rubric: Rubric) -> Curve | None:
+    observed = [seen.observed[place] for place in kept]
+
+    def kappa(made: Combination) -> float | None:
+        read = seen.read(observed, Reader(combination=made))
+        return measure(read, rubric.answers, seed=job.seed, draws=1).kappa.value
+
+    return curve(seen.fit, seen.train, kappa, seed=job.seed)
+
+
+def _questions(seen: Trial) -> Iterator[str]:
     """The questions that the final method asks, in the rubric's words."""
     logprobs = seen.judge.rubric.methods.logprobs
     if not seen.judge.probabilistic or logprobs is None:
         return
-    for place in seen.reader.wanted(seen.judge.rubric):
+    probe = seen.reader.probe
+    asked = seen.reader.wanted(seen.judge.rubric)
+    for place in dict.fromkeys((*([probe.asked] if probe else ()), *asked)):
         question = logprobs.questions[place]
         turned = " (swapped)" if question.swapped else ""
         yield " ".join(question.question.split()) + turned

@@ -1,8 +1,9 @@
-"""From what a judge reads off first tokens to the answers that labels give: fitted, and chosen.
+"""From what a judge reads off an item to the answers that labels give: fitted, and chosen.
 
 Candidates are the rubric's own decision list, Platt scaling and isotonic regression of each single
-question, and regularised multinomial logistic models of several; the one with the least log loss in
-cross-validation over the training part is taken.
+question, regularised multinomial logistic models of several, and, where hidden states were read,
+probes of these, alone and with the questions that did best beside them; the one with the least log
+loss in cross-validation over the training part is taken.
 """
 
 from __future__ import annotations
@@ -11,8 +12,20 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from judge.judging.logprobs import LEAST_CHANCE, Chances, Isotonic, Logistic, Reader, features
+from judge.backends.states import State
+from judge.calibration import probes
+from judge.judging.combinations import (
+    LEAST_CHANCE,
+    Chances,
+    Combination,
+    Isotonic,
+    Logistic,
+    Reading,
+    features,
+)
+from judge.judging.logprobs import Reader
 from judge.rubric import Rubric
 
 LEAST_ITEMS = 30
@@ -28,11 +41,19 @@ STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A training item: what was read off it, its reference answer, and the record it is about."""
+    """A training item: what was read off it, its reference answer, and its group.
+
+    Items of a group, such as all about one record, are never on both sides of a fold.
+    """
 
     chances: Mapping[int, Chances]
     answer: str
-    record: str
+    group: str
+    state: State | None = None
+
+    @property
+    def reading(self) -> Reading:
+        return Reading(self.chances, self.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +70,36 @@ class Tried:
 class Fit:
     """The combination taken (None: the decision list as it stands), and all that was tried.
 
-    `reason` says why nothing was fitted, where nothing was.
+    `reason` says why nothing was fitted, where nothing was; `way` is how to fit the same anew.
     """
 
-    combination: Logistic | Isotonic | None = None
+    combination: Combination | None = None
     how: str = "as it stands"
     tried: tuple[Tried, ...] = ()
     items: int = 0
     reason: str | None = None
+    way: Way | None = None
+
+    def again(self, train: Sequence[Read]) -> Combination | None:
+        """What was taken, fitted to other items: None where they have fewer answers or nothing was
+        fitted."""
+        if self.combination is None or self.way is None:
+            return None
+        answers = self.combination.answers
+        if {one.answer for one in train} != set(answers):
+            return None
+        return self.way.fitted(train, answers)
+
+
+class Way(Protocol):
+    """A way to fit."""
+
+    @property
+    def name(self) -> str: ...
+
+    def fitted(self, part: Sequence[Read], answers: Sequence[str]) -> Combination:
+        """The combination of this way for these items, which have every answer."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +114,29 @@ class _Candidate:
         return _logistic(part, self, answers)
 
 
+@dataclass(frozen=True, slots=True)
+class _Probing:
+    choice: probes.Choice
+
+    @property
+    def name(self) -> str:
+        return self.choice.name
+
+    def fitted(self, part: Sequence[Read], answers: Sequence[str]) -> Combination:
+        return probes.fitted(_examples(part, answers, self.choice.questions), self.choice)
+
+
+def _examples(
+    part: Sequence[Read], answers: Sequence[str], questions: tuple[int, ...]
+) -> probes.Examples:
+    truth = [answers.index(one.answer) for one in part]
+    return probes.Examples([one.reading for one in part], truth, answers, questions)
+
+
 def fit(rubric: Rubric, reader: Reader, train: Sequence[Read], *, seed: int = 0) -> Fit:
     """The best combination for these items.
 
-    Folds keep the items of a record together. Questions are added one at a time, the best first,
+    Folds keep the items of a group together. Questions are added one at a time, the best first,
     as long as any is left; every set on the way is a candidate.
 
     Without a combination where there are too few items (`LEAST_ITEMS`), too few of an answer
@@ -94,30 +156,63 @@ def fit(rubric: Rubric, reader: Reader, train: Sequence[Read], *, seed: int = 0)
         reason = "the answers are not spread over enough records to fit to some and try on others"
         return Fit(items=len(train), reason=reason)
 
+    found: list[tuple[Way | None, Tried]] = []
+    if all(one.chances for one in train):
+        found += _of_first_tokens(rubric, reader, train, answers, folds)
+    if all(one.state is not None for one in train):
+        best = min((tried for _, tried in found), key=lambda one: one.log_loss, default=None)
+        for questions in dict.fromkeys(((), best.questions if best else ())):
+            found += _of_states(train, answers, folds, questions)
+    if not found:
+        return Fit(items=len(train), reason="nothing was read that differs between items")
+    way, taken = min(found, key=lambda pair: pair[1].log_loss)
+    combination = None if way is None else way.fitted(train, answers)
+    return Fit(combination, taken.name, tuple(score for _, score in found), len(train), way=way)
+
+
+def _of_first_tokens(
+    rubric: Rubric,
+    reader: Reader,
+    train: Sequence[Read],
+    answers: Sequence[str],
+    folds: Sequence[tuple[list[int], list[int]]],
+) -> Iterator[tuple[Way | None, Tried]]:
+    """The decision list, and every combination of first-token questions."""
+
     def tried(candidate: _Candidate) -> Tried:
         pairs = []
         for inside, outside in folds:
             made = candidate.fitted([train[place] for place in inside], answers)
-            pairs += [(made.probabilities(train[n].chances), train[n].answer) for n in outside]
+            pairs += [(made.probabilities(train[n].reading), train[n].answer) for n in outside]
         return _score(candidate.name, candidate.questions, pairs)
 
     decisions = [
-        (reader.decide(rubric, train[place].chances).probabilities, train[place].answer)
+        (reader.decide(rubric, train[place].reading).probabilities, train[place].answer)
         for _, outside in folds
         for place in outside
     ]
-    scores = [(None, _score("as it stands", reader.wanted(rubric), decisions))]
-    found = [*scores, *_candidates(train, answers, tried)]
-    candidate, best = min(found, key=lambda pair: pair[1].log_loss)
-    combination = None if candidate is None else candidate.fitted(train, answers)
-    return Fit(combination, best.name, tuple(score for _, score in found), len(train))
+    yield None, _score("as it stands", reader.wanted(rubric), decisions)
+    yield from _candidates(train, answers, tried)
+
+
+def _of_states(
+    train: Sequence[Read],
+    answers: Sequence[str],
+    folds: Sequence[tuple[list[int], list[int]]],
+    questions: tuple[int, ...],
+) -> Iterator[tuple[Way, Tried]]:
+    """Every probe, with the features of these questions beside the state."""
+    places = [place for _, outside in folds for place in outside]
+    for choice, shares in probes.choices(_examples(train, answers, questions), folds):
+        rows = ((dict(zip(answers, shares[n], strict=True)), train[n].answer) for n in places)
+        yield _Probing(choice), _score(choice.name, questions, list(rows))
 
 
 def _folds(train: Sequence[Read], answers: int, seed: int) -> list[tuple[list[int], list[int]]]:
-    """Places to fit to and to try on; the items of a record are on one side."""
+    """Places to fit to and to try on; the items of a group are on one side."""
     from sklearn.model_selection import StratifiedGroupKFold
 
-    y, groups = [one.answer for one in train], [one.record for one in train]
+    y, groups = [one.answer for one in train], [one.group for one in train]
     if len(set(groups)) < FOLDS:
         return []
     splitter = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed)

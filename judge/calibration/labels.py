@@ -147,22 +147,22 @@ def _told(item: LabelledItem) -> str:
 
 
 def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0) -> list[list[int]]:
-    """The places of the items of each part; all items of a record fall into one part.
+    """The places of the items of each part; all items of a record, or group, fall into one part.
 
-    Records are taken in an order that depends on their name and the seed only, reference by
-    reference (that of a record's first item), so that every part has its share of each. `shares`
-    are the parts' shares of the records.
+    These are taken in an order that depends on their name and the seed only, reference by reference
+    (that of the first item), so that every part has its share of each. `shares` are the parts'
+    shares of them.
     """
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
-        places[item.record].append(place)
+        places[item.cluster].append(place)
     strata: dict[str, list[str]] = defaultdict(list)
     for record, where in places.items():
         strata[str(items[where[0]].reference)].append(record)
     parts: list[list[int]] = [[] for _ in shares]
     filled = [0] * len(shares)
     for stratum in sorted(strata):
-        for record in sorted(strata[stratum], key=lambda name: _drawn(name, seed)):
+        for record in sorted(strata[stratum], key=lambda name: drawn(name, seed)):
             behind = [
                 have / share if share else float("inf")
                 for have, share in zip(filled, shares, strict=True)
@@ -173,14 +173,30 @@ def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0)
     return [sorted(part) for part in parts]
 
 
+def grouped(items: Sequence[LabelledItem], name: str) -> list[LabelledItem]:
+    """The items with what a slice or field of theirs says as their group.
+
+    Raises:
+        UsageError: an item lacks it.
+    """
+    found = []
+    for item in items:
+        group = item.slices.get(name, item.fields.get(name))
+        if group in (None, ""):
+            place = f"{item.source}:{item.line}"
+            raise UsageError(f"{place}: item {clip(item.record)} has no '{name}' to group by")
+        found.append(replace(item, group=f"{name}={group}"))
+    return found
+
+
 def sample(items: Sequence[LabelledItem], records: int, seed: int = 0) -> list[LabelledItem]:
     """All items of so many records, drawn with the seed."""
-    names = sorted({item.record for item in items}, key=lambda name: _drawn(name, seed))
+    names = sorted({item.record for item in items}, key=lambda name: drawn(name, seed))
     chosen = set(names[:records])
     return [item for item in items if item.record in chosen]
 
 
-def _drawn(name: str, seed: int) -> bytes:
+def drawn(name: str, seed: int) -> bytes:
     return hashlib.blake2b(f"{seed}\n{name}".encode("utf-8", "surrogatepass")).digest()
 
 

@@ -85,7 +85,7 @@ def measure(
     used = [one for one in judged if one.item.reference in classes]
     reference = [str(one.item.reference) for one in used]
     answers = [one.answer for one in used]
-    resamples = Resamples([one.item.record for one in used], seed=seed, draws=draws)
+    resamples = Resamples([one.item.cluster for one in used], seed=seed, draws=draws)
     columns = (*classes, *UNANSWERED)
     given = [one.answer or one.outcome for one in used]
     met = Counter(zip(reference, given, strict=True))

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from judge.backends.states import State
 from judge.calibration.labels import subject_of
 from judge.errors import BackendError
+from judge.judging.combinations import Chances, Reading
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
-from judge.judging.logprobs import Chances, Reader
+from judge.judging.logprobs import Reader
 from judge.records.labels import LabelledItem
 from judge.run.runner import run
 from judge.subject import Subject
@@ -34,8 +36,8 @@ class Judged:
     `answer` is there exactly where `outcome` is `answered`; `probabilities` maps every answer of
     the check to its probability, for `logprobs` method only; `evidence` is what the judge quoted
     or gave as its reason. `subject` is what it was shown, None where the item could not be put to
-    it. `chances`, of the `logprobs` method, are those of the questions that could be read, before
-    anything is fitted.
+    it. `chances` are those of the first-token questions that could be read, and `state` the hidden
+    state, before anything is fitted.
     """
 
     item: LabelledItem
@@ -45,6 +47,15 @@ class Judged:
     evidence: str | None = None
     subject: Subject | None = None
     chances: Mapping[int, Chances] | None = None
+    state: State | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What is read off an item for calibration: first tokens, the hidden state, or both."""
+
+    tokens: bool = True
+    state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +90,7 @@ async def observe(
     at_once: int,
     votes: int = 1,
     sampling: Sampling = Sampling(),  # noqa: B008 (frozen)
+    taken: Taken = Taken(),
     told: Callable[[int], None] = lambda count: None,
 ) -> list[Judged]:
     """What the judge says of each item, in their order.
@@ -88,6 +100,7 @@ async def observe(
             for all items about it.
         votes: how often a structured judge is asked; more than half of the votes answer.
         sampling: how they are drawn.
+        taken: what is read, where the judge reads.
         told: called with the number of items that are done.
 
     Raises:
@@ -100,7 +113,7 @@ async def observe(
 
     async def one_record(wanted: Sequence[int]) -> dict[int, Judged]:
         asked: _Asked = {}
-        return {n: await _one(judge, items[n], votes, sampling, asked) for n in wanted}
+        return {n: await _one(judge, items[n], votes, sampling, taken, asked) for n in wanted}
 
     def keep(seen: Mapping[int, Judged]) -> None:
         found.update(seen)
@@ -111,14 +124,19 @@ async def observe(
 
 
 async def _one(
-    judge: Judge, item: LabelledItem, votes: int, sampling: Sampling, asked: _Asked
+    judge: Judge,
+    item: LabelledItem,
+    votes: int,
+    sampling: Sampling,
+    taken: Taken,
+    asked: _Asked,
 ) -> Judged:
     subject = subject_of(item, judge.rubric)
     if isinstance(subject, str):
         return Judged(item, "skipped", evidence=subject)
     try:
         if judge.probabilistic:
-            return await _read(judge, item, subject)
+            return await _read(judge, item, subject, taken)
         return await _ask(judge, item, subject, votes, sampling, asked)
     except BackendError as error:
         if error.ends_run:
@@ -126,26 +144,29 @@ async def _one(
         return Judged(item, "error", evidence=f"{error.kind}: {error}", subject=subject)
 
 
-async def _read(judge: Judge, item: LabelledItem, subject: Subject) -> Judged:
+async def _read(judge: Judge, item: LabelledItem, subject: Subject, taken: Taken) -> Judged:
     assert judge.rubric.methods.logprobs is not None
     chances: dict[int, Chances] = {}
-    for question in range(len(judge.rubric.methods.logprobs.questions)):
+    questions = judge.rubric.methods.logprobs.questions if taken.tokens else ()
+    for question in range(len(questions)):
         # One by one: a validation asks some of them only, which the others must not spoil.
         one, _ = await judge.chances(subject, item.number, (question,))
         chances.update(one or {})
-    read = Judged(item, "unreadable", subject=subject, chances=chances)
+    state = (await judge.state(subject, item.number))[0] if taken.state else None
+    read = Judged(item, "unreadable", subject=subject, chances=chances, state=state)
     return as_read(read, judge, judge.reader)
 
 
 def as_read(one: Judged, judge: Judge, reader: Reader) -> Judged:
-    """What a reader makes of the chances that were read off an item; unreadable where those of a
-    question that it wants are missing."""
+    """What a reader makes of what was read off an item; unreadable where the chances of a question
+    that it wants, or the state, are missing."""
     chances = one.chances or {}
-    if not set(reader.wanted(judge.rubric)) <= set(chances):
+    lost = reader.probe is not None and one.state is None
+    if lost or not set(reader.wanted(judge.rubric)) <= set(chances):
         return replace(
             one, outcome="unreadable", answer=None, probabilities={}, evidence=NOTHING_READ
         )
-    decided = reader.decide(judge.rubric, chances)
+    decided = reader.decide(judge.rubric, Reading(chances, one.state))
     return replace(
         one,
         outcome="answered" if decided.sure else "abstained",

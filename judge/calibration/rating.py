@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from judge.calibration.cascade import LEVEL, decided
 from judge.calibration.measures import Measures
 from judge.calibration.observations import Judged
 from judge.digest import digest
-from judge.judging.logprobs import Combination
+from judge.judging.combinations import Combination
 from judge.profiles import Binding, Data, JudgeProfile, Rates, item_key
 from judge.profiles import Guarantee as Promise
 from judge.records.labels import LabelledItem
@@ -29,6 +31,7 @@ def profile_of(
     stage: Guarantee | None,
     agreement: float | None,
     final: Measures,
+    controls: Mapping[str, Any] = MappingProxyType({}),
 ) -> JudgeProfile:
     """A judge's profile; `stage` is its test for the `agreement` that was asked for, if one was."""
     sure_at, guarantee = 0.0, None
@@ -53,6 +56,7 @@ def profile_of(
             name: plain(getattr(final, name))
             for name in ("accuracy", "kappa", "auc", "calibration_error", *_ordinal(final))
         },
+        controls=controls,
     )
 
 
@@ -83,7 +87,7 @@ def rates(rubric: Rubric, held_out: Sequence[Judged]) -> Rates:
         counts["passes" if truth else "fails"] += 1
         if truth == verdict:
             counts["passed" if truth else "failed"] += 1
-        right.setdefault(one.item.record, []).append(truth == verdict)
+        right.setdefault(one.item.cluster, []).append(truth == verdict)
     sums = ClusterSums()
     for hits in right.values():
         sums.add(sum(hits), len(hits))

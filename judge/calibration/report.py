@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from judge.calibration.cascade import CascadePolicy
+from judge.calibration.controls import Controls
+from judge.calibration.curve import Curve
 from judge.calibration.fitting import Fit
 from judge.calibration.measures import Measures
 from judge.calibration.observations import Judged, Unanswered
@@ -104,6 +106,9 @@ class JudgeReport:
     - `disagreements`: under the final method, over the items that the measures are over, the
       surest first; then over the items that were fitted to, marked
     - `unanswered`: over all items put to the judge
+    - `controls`: without the deciding field, and with another's; None where none is named
+    - `also`: over further sets, by source; nothing was fitted to records of theirs
+    - `curve`: with fewer labels; None where nothing was fitted
     """
 
     model: str
@@ -118,6 +123,9 @@ class JudgeReport:
     skipped: Mapping[str, int]
     profile: JudgeProfile
     unanswered: Unanswered
+    controls: Controls | None = None
+    also: Mapping[str, Measures] = field(default_factory=dict)
+    curve: Curve | None = None
 
     @property
     def final(self) -> Measures:
@@ -126,7 +134,9 @@ class JudgeReport:
 
     def as_json(self) -> dict[str, Any]:
         told = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
-        del told["profile"], told["fit"]["combination"]
+        del told["profile"], told["fit"]["combination"], told["fit"]["way"]
+        if self.controls is not None:
+            told["controls"] |= {"looks": self.controls.looks, "told": self.controls.told()}
         return told | {"fingerprint": self.profile.fingerprint}
 
 

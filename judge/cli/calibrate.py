@@ -22,6 +22,7 @@ EPILOG = """\b
 Examples:
   judge calibrate labels.jsonl --check relevance -o calibrated
   judge calibrate moral-stories:dev.jsonl --check adherence -m openai:gpt-4o
+  judge calibrate mails.csv --ask "Is it polite?" --on mail -o calibrated
   judge calibrate labels.jsonl --agree 0.9 -m local:NAME -m openai:gpt-4o
   judge validate stories.jsonl --profile calibrated/profile.json
 
@@ -55,9 +56,32 @@ Sample = Annotated[
 ]
 
 
+Group = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD", help="Never fit to and report on records with the same value of FIELD."
+    ),
+]
+Contrast = Annotated[
+    str | None,
+    typer.Option(metavar="LABELS", help="Labels of a set whose deciding field is turned round."),
+]
+Also = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LABELS", help="Report on this set, too; nothing is fitted to it."),
+]
+Controls = Annotated[
+    bool,
+    typer.Option(
+        "--controls/--no-controls",
+        help="Ask again without the deciding field, and with another record's.",
+    ),
+]
+
+
 @opt.with_settings(
-    *("model", "check", "rubric", "map", "method", "votes", "per_value", "temperature", "seed"),
-    *(LIMITS, CACHE),
+    *("model", "check", "rubric", "ask", "on", "answers", "pass_", "map", "method", "votes"),
+    *("per_value", "temperature", "seed", LIMITS, CACHE),
 )
 def command(
     settings: Settings,
@@ -69,15 +93,22 @@ def command(
     by: By = None,
     agree: Agree = None,
     sample: Sample = None,
+    group: Group = None,
+    contrast: Contrast = None,
+    also: Also = None,
+    controls: Controls = True,
     quiet: opt.Quiet = False,
 ) -> None:
     """Say how far judges agree with labels, and make the profile that carries it.
 
     Half of the records are fitted to, where a method has something to fit; everything is reported
-    on the others. Several --model are compared; with --agree they make a cascade, cheap one first.
+    on the others. Each judge is asked again without the field that decides, and with another
+    record's, to see whether it looks. Several --model are compared; with --agree they make a
+    cascade, cheap one first.
     """
     opt.need_calibrate("judge calibrate")
-    from judge.calibration.calibration import Job, calibrate
+    from judge.calibration.calibration import calibrate
+    from judge.calibration.trials import Job
     from judge.cli.progress import steps
     from judge.cli.summary import announce
     from judge.cli.tables import print_calibration, refuse_folder
@@ -87,6 +118,10 @@ def command(
         checks=settings.check,
         records=sample,
         by=tuple(by or ()),
+        group=group,
+        contrast=contrast,
+        also=tuple(also or ()),
+        controls=controls,
         agreement=agree,
         seed=settings.seed,
     )

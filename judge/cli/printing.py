@@ -67,7 +67,8 @@ def tell(message: object, *, apart: bool = False) -> None:
 
     `apart`: on a line of its own, where a terminal shows Ctrl-C as `^C` without a new line.
     """
-    if apart and sys.stderr.isatty():
+    # Rich stands before the stream while it shows a bar, and says that it is no terminal.
+    if apart and getattr(sys.stderr, "rich_proxied_file", sys.stderr).isatty():
         typer.echo(err=True)
     typer.echo(printable(redacted(f"judge: {message}")), err=True)
 

@@ -11,6 +11,7 @@ import typer
 
 from judge.cli.printing import counted, nothing, print_lines, print_table, shortened, tell
 from judge.errors import Exit, UsageError, install_hint
+from judge.judging.judge import FAR
 from judge.reasons import LONGEST
 from judge.run.summary import SLICES
 from judge.verdict import Verdict
@@ -107,7 +108,7 @@ def print_summary(
         if gate.holds is not None:
             holds = "holds" if gate.holds else "does not hold"
             told.append(f"{gate.name} {gate.least}: {holds}{empty}")
-    told += [*_failures(summary), *troubles(summary)]
+    told += [*_failures(summary), *troubles(summary), *_far(summary)]
     told += [_corrected(rate) for rate in report.corrections.rates()]
     told += _effort(report)
     if out is not None and summary.records:
@@ -197,6 +198,13 @@ def _answered(summary: Summary) -> Iterator[str]:
         yield f"{name}: {told} ({counts.total()} of {made} answered)"
 
 
+def _far(summary: Summary) -> Iterator[str]:
+    for name, count in summary.far.items():
+        if count:
+            made = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]
+            yield f"{name}: {count} of {made} records are {FAR}; they abstain"
+
+
 def _failures(summary: Summary) -> Iterator[str]:
     """The first records that failed, with the reasons that stand in their lines."""
     if summary.failures:
@@ -226,6 +234,8 @@ def _corrected(rate: CorrectedRate) -> str:
         told += f"; not corrected: {rate.corrected.reason}"
     else:
         told += f"; corrected for its errors {estimate}, by {estimate.n} labels"
+    if rate.unseen is not None:
+        told += f"; not shown to look at {rate.unseen}"
     if rate.powered is not None:
         told += f"; by {rate.powered.n} labels on these very records {rate.powered}"
     return told

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge.cli.printing import Tables, print_lines, say, shortened
+from judge.cli.printing import Tables, counted, print_lines, say, shortened
 from judge.errors import UsageError
 from judge.stats.intervals import Estimate
 
@@ -136,7 +136,7 @@ def print_calibration(found: Calibration, *, every: bool) -> None:
                     for value, m in sorted(parts.items(), key=lambda pair: -pair[1].items)
                 ]
                 tables.add(heads, slices, headline=True, title=f"{_final(judge)} by {name}")
-        print_lines([*_people(check), *_policy(check)])
+        print_lines([*_looked(check), *_people(check), *_policy(check)])
     tables.end()
 
 
@@ -146,7 +146,7 @@ def _labels(check: CheckReport) -> Iterator[str]:
         f"reference; {check.fitted_on} fitted to, {check.held_out} kept apart and reported on"
     )
     for judge in check.judges:
-        asked = f", {len(judge.questions)} questions" if judge.questions else ""
+        asked = f", {counted(len(judge.questions), 'question')}" if judge.questions else ""
         told = f"  {judge.model}: {judge.method}{asked}, {judge.fit.how}"
         yield f"{told} ({judge.fit.reason})" if judge.fit.reason else told
         for reason, count in judge.skipped.items():
@@ -178,7 +178,7 @@ def _disagreement(one: Disagreement) -> Iterator[str]:
 
 
 def _methods(judge: JudgeReport) -> Iterator[tuple[str, Measures]]:
-    if judge.calibrated is not None:
+    if judge.calibrated is not None and judge.stands.accuracy.n:
         yield f"{judge.model}, as it stands", judge.stands
     yield _final(judge), judge.final
 
@@ -201,6 +201,26 @@ def _row(measures: Measures) -> dict[str, str]:
         shown |= {"weighted κ": measures.weighted_kappa, "Spearman ρ": measures.spearman}
     answered = {"answered": f"{measures.accuracy.n} of {measures.items}"}
     return answered | {name: str(one) for name, one in shown.items()}
+
+
+def _looked(check: CheckReport) -> Iterator[str]:
+    """What is left of each judge's agreement without the deciding field; with fewer labels."""
+    for judge in check.judges:
+        if (controls := judge.controls) is not None:
+            field = controls.field
+            told = f"{_final(judge)}: kappa {controls.kappa}; without {field} "
+            yield f"{told}{controls.blind.kappa}; difference {controls.above}"
+            right = controls.as_swapped
+            told = f"  with another {field} {controls.stays} of the answers stay"
+            yield told if right is None else f"{told}, {right} are as they must be"
+            if controls.contrast is not None and controls.together is not None:
+                told = f"  with {field} turned round: kappa {controls.contrast.kappa}"
+                yield f"{told}; both sets together {controls.together.kappa}"
+            yield f"  {controls.told()}"
+        for source, one in judge.also.items():
+            yield f"{_final(judge)}: {source}: kappa {one.kappa}, {one.items} items"
+        if judge.curve is not None:
+            yield f"{_final(judge)}: {judge.curve.told()}"
 
 
 def _people(check: CheckReport) -> Iterator[str]:

@@ -105,7 +105,7 @@ def command(
         if summary.is_dir() or not os.access(place, os.W_OK):
             raise UsageError(f"--summary {summary}: cannot be written; name another file")
     announce(profiled_models(settings, profiles_of(settings)), quiet=quiet)
-    with watcher(job, quiet=quiet) as watching:
+    with watcher(job, settings, quiet=quiet) as watching:
         report = validate(job, settings, watching)
     gates = (
         Gate("gate", fail_under, report.summary.pass_rate),

@@ -6,8 +6,9 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
-from judge.backends.base import Backend, Call, Completion, Mode, Starting
-from judge.errors import BackendError, BadRequest, GivenUp, ServerFault
+from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting
+from judge.backends.states import packed
+from judge.errors import BackendError, BadRequest, GivenUp, ServerFault, UsageError
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
 from judge.settings import Price
 from judge.tracing import guard_tracing
@@ -150,9 +151,24 @@ class Calls:
     async def _in_time(self, call: Call, mode: Mode) -> Completion:
         try:
             async with asyncio.timeout(self._timeout):
-                return await self.backend.complete(call, mode)
+                if call.layer is None:
+                    return await self.backend.complete(call, mode)
+                return await self._state(call, call.layer)
         except TimeoutError as error:
             raise ServerFault(f"no answer within {self._timeout:g} s (--timeout)") from error
+
+    async def _state(self, call: Call, layer: int) -> Completion:
+        """The hidden state as the text of a completion, so that it is kept as replies are."""
+        if not isinstance(self.backend, HiddenStates):
+            raise UsageError(
+                f"{self.spec} gives no hidden states, so the `probe` method cannot be taken; use "
+                "--method structured or logprobs"
+            )
+        state, tokens = await self.backend.hidden(call.messages, layer)
+        try:
+            return Completion(packed(state), input_tokens=tokens)
+        except OverflowError as error:
+            raise BadRequest(f"the state after layer {layer} is too large: {error}") from error
 
     # ------------------------------------------------------------ counting
 
@@ -173,11 +189,12 @@ class Calls:
 
 def _counted(call: Call, completion: Completion) -> Completion:
     """The completion with an estimate for the tokens that the server did not report."""
-    if completion.input_tokens and (completion.output_tokens or not completion.text):
+    written = completion.text if call.layer is None else ""
+    if completion.input_tokens and (completion.output_tokens or not written):
         return completion
     asked = sum(len(message["content"]) for message in call.messages)
     return replace(
         completion,
         input_tokens=completion.input_tokens or asked // CHARACTERS_A_TOKEN + 1,
-        output_tokens=completion.output_tokens or -(-len(completion.text) // CHARACTERS_A_TOKEN),
+        output_tokens=completion.output_tokens or -(-len(written) // CHARACTERS_A_TOKEN),
     )

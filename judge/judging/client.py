@@ -19,6 +19,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt
+from judge.backends.states import State, unpacked
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
 from judge.errors import BadRequest, ContextExceeded, JudgeError, UsageError
@@ -151,6 +152,18 @@ class Client(Calls):
             )
         return dict(completion.first_token), self._usage(completion)
 
+    async def state(self, call: Call) -> tuple[State, Usage]:
+        """The hidden state of the call's prompt, after the call's layer.
+
+        Raises:
+            UsageError: the model gives no hidden states.
+            BackendError: the model gave none this time.
+        """
+        with self._attempts() as made:
+            completion = await self._complete(call, Mode.JSON_SCHEMA, made)
+            await self._store(made)
+        return unpacked(completion.text), self._usage(completion)
+
     async def write(self, call: Call) -> tuple[Completion, Usage]:
         """One completion in free text, cut off or refused as it may be.
 
@@ -250,7 +263,7 @@ class Client(Calls):
         """Of the question as it is put. Where the answer leaves nothing to chance, neither the seed
         nor the vote's number changes it; who asks never does."""
         prompt = call.messages if isinstance(call.messages, Prompt) else Prompt(call.messages)
-        steady = call.temperature == 0 or call.logprobs is not None
+        steady = call.temperature == 0 or call.logprobs is not None or call.layer is not None
         return digest(
             {
                 "identity": self.identity,
@@ -263,6 +276,7 @@ class Client(Calls):
                 "logprobs": call.logprobs,
                 "draw": None if steady else (call.seed, call.vote),
                 "backend": self._key_parts(call) if self._key_parts else None,
+                **({} if call.layer is None else {"layer": call.layer}),
             }
         )
 

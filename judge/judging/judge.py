@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from judge.backends.base import Call, Method, Origin, Prompt
+from judge.backends.base import LAST_LAYER, Call, Method, Origin, Prompt
+from judge.backends.states import State
 from judge.errors import BackendError, NotHere
 from judge.evidence import locate
 from judge.grounds import About
 from judge.judging.client import Client
-from judge.judging.logprobs import TOP_TOKENS, Chances, Reader, mean_of, word_chances
+from judge.judging.combinations import Chances, Reading
+from judge.judging.logprobs import TOP_TOKENS, Reader, mean_of, word_chances
 from judge.prompts import DEFENDED, Framing, messages
 from judge.replies import JUDGING_REPLIES, Answer, JudgingReply, answers_together, one_answer
 from judge.rubric import Rubric
@@ -19,6 +21,7 @@ from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
 
 ORDERS_DISAGREE = "the two orders do not agree"
+FAR = "far from the labelled records that the probe was fitted to"
 NOTHING_READ = "no word that answers the question is among the likeliest first tokens"
 
 
@@ -34,9 +37,9 @@ class Sampling:
 class Judge:
     """A rubric, the client that it is put to, and the method.
 
-    `reader` makes an answer of what the `logprobs` method reads. With `per_value` the structured
-    method takes one call for each value instead of one for all. `framing` tells the record from the
-    question.
+    `reader` makes an answer of what the methods `logprobs` and `probe` read. With `per_value` the
+    structured method takes one call for each value instead of one for all. `framing` tells the
+    record from the question.
     """
 
     rubric: Rubric
@@ -54,8 +57,9 @@ class Judge:
 
     @property
     def probabilistic(self) -> bool:
-        """Whether votes are read from log-probabilities; seed and temperature change nothing."""
-        return self.method == "logprobs" and self.rubric.methods.logprobs is not None
+        """Whether votes are read from log-probabilities or hidden states; seed and temperature
+        change nothing."""
+        return self.method != "structured" and self.rubric.methods.logprobs is not None
 
     async def vote(
         self,
@@ -94,7 +98,7 @@ class Judge:
             model=self.client.spec,
             seed=call.seed,
             temperature=call.temperature,
-            method="logprobs" if self.probabilistic else "structured",
+            method=self.method if self.probabilistic else "structured",
             verdict=gravest(finding.verdict for finding in evidence),
             evidence=evidence,
             reason=next((part.reason for part in parts if part.reason), None),
@@ -188,7 +192,7 @@ class Judge:
         usage = Usage() if rubric.paid_elsewhere else result.usage
         return Part(evidence_found, usage, score=score)
 
-    # ------------------------------------------------------------ log-probabilities
+    # ------------------------------------------------------------ log-probabilities, states
 
     async def _read(self, subject: Subject, call: Call, number: int) -> Part:
         """What is read of one value, or of the record (0), with P(pass).
@@ -196,11 +200,14 @@ class Judge:
         Every question that the reader wants is asked, so that P(pass) is always the probability of
         the expected answer.
         """
-        wanted = self.reader.wanted(self.rubric)
-        read, usage = await self.chances(subject, number, wanted, call)
-        if read is None:
+        wanted, probe, state = self.reader.wanted(self.rubric), self.reader.probe, None
+        chances, usage = await self.chances(subject, number, wanted, call)
+        if chances is None:
             return _lost(subject, (number,), Verdict.UNREADABLE, NOTHING_READ, usage)
-        decided = self.reader.decide(self.rubric, read)
+        if probe is not None:
+            state, paid = await self.state(subject, number, probe.asked, probe.layer, call)
+            usage += paid
+        decided = self.reader.decide(self.rubric, Reading(chances, state))
         passing, bound = self.rubric.passing(subject.label), self.rubric.bound
         score = mean_of(self.rubric, decided.probabilities)
         passes = decided.answer in passing
@@ -213,8 +220,26 @@ class Judge:
             answer=decided.answer,
             probability=round(min(1.0, chance), 6),
         )
-        reason = ORDERS_DISAGREE if decided.torn else None
+        reason = ORDERS_DISAGREE if decided.torn else FAR if decided.far else None
         return Part((finding,), usage, reason, score)
+
+    async def state(
+        self,
+        subject: Subject,
+        number: int,
+        question: int = 0,
+        layer: int = LAST_LAYER,
+        call: Call | None = None,
+    ) -> tuple[State, Usage]:
+        """The hidden state of a numbered question's prompt; arguments as for `chances`.
+
+        Raises:
+            UsageError: the model gives no hidden states.
+            BackendError: the model gave none this time.
+        """
+        call = call or self._call(subject, 0, 1, Sampling())
+        prompt = self._question(subject, (number,) if number else (), question)
+        return await self.client.state(replace(call, messages=prompt, max_tokens=1, layer=layer))
 
     async def chances(
         self, subject: Subject, number: int, questions: Sequence[int], call: Call | None = None

@@ -1,21 +1,13 @@
-"""What first tokens say: the probabilities of a question's words, and the answer they lead to.
-
-A rubric's decision list leads to an answer, or a combination that calibration fitted
-(judge/calibration/fitting.py) and a profile keeps. Here it is only applied, in plain arithmetic, so
-that a run with a profile loads no statistics library.
-"""
+"""From a reading to an answer: the probabilities of a question's words, and what they lead to."""
 
 from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
+from judge.judging.combinations import Chances, Combination, Probe, Reading
 from judge.questions import YES_NO
 from judge.rubric import Rubric
 
@@ -51,113 +43,6 @@ def word_chances(
     return tuple(share / total for share in mass.values())
 
 
-# ---------------------------------------------------------------- combinations
-
-LEAST_CHANCE = 1e-6
-"""Probabilities are held off 0 and 1 by this much before their logarithm is taken."""
-
-Probability = Annotated[float, Field(ge=0, le=1)]
-
-Chances = Sequence[float]
-"""The probabilities of a question's words, in their order; they add up to 1."""
-
-
-def features(chances: Chances) -> list[float]:
-    """What a combination weighs: the log-odds of the first of two words; of more words each one's
-    logarithm less the mean of all (the centred log-ratio)."""
-    logs = [math.log(min(max(chance, LEAST_CHANCE), 1 - LEAST_CHANCE)) for chance in chances]
-    if len(logs) == 2:
-        return [logs[0] - logs[1]]
-    mean = sum(logs) / len(logs)
-    return [log - mean for log in logs]
-
-
-class _Combination(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-    questions: tuple[int, ...]
-
-    def misfit(self, words: Sequence[int]) -> str | None:
-        """Why it cannot be applied to questions with so many words each; None if it can."""
-        lost = [place for place in self.questions if not 0 <= place < len(words)]
-        return f"question {lost[0]} of {len(words)} (they are numbered from 0)" if lost else None
-
-
-class Logistic(_Combination):
-    """A multinomial logistic model over the features of several questions.
-
-    `questions` are numbered as in the rubric; `answers` the classes; `weights` has a row for each
-    answer and a column for each feature, the questions' features one after the other. With one
-    question of two words and two answers it is Platt scaling (Platt 1999).
-    """
-
-    kind: Literal["logistic"] = "logistic"
-    questions: Annotated[tuple[int, ...], Field(min_length=1)]
-    answers: Annotated[tuple[str, ...], Field(min_length=2)]
-    weights: tuple[tuple[float, ...], ...]
-    intercepts: tuple[float, ...]
-
-    @model_validator(mode="after")
-    def _fits(self) -> Logistic:
-        wide = {len(row) for row in self.weights}
-        if len(self.weights) != len(self.answers) or len(wide) != 1:
-            raise ValueError("weights: one row of equal length for each answer is wanted")
-        if len(self.intercepts) != len(self.answers):
-            raise ValueError("intercepts: one for each answer is wanted")
-        return self
-
-    def misfit(self, words: Sequence[int]) -> str | None:
-        if told := super().misfit(words):
-            return told
-        given = sum(1 if words[place] == 2 else words[place] for place in self.questions)
-        weights = len(self.weights[0])
-        return None if weights == given else f"{weights} weights for {given} features"
-
-    def probabilities(self, read: Mapping[int, Chances]) -> dict[str, float]:
-        """The probability of each answer; they add up to 1."""
-        x = [feature for question in self.questions for feature in features(read[question])]
-        scores = [
-            intercept + sum(w * f for w, f in zip(row, x, strict=True))
-            for row, intercept in zip(self.weights, self.intercepts, strict=True)
-        ]
-        highest = max(scores)
-        grown = [math.exp(score - highest) for score in scores]
-        return {a: g / sum(grown) for a, g in zip(self.answers, grown, strict=True)}
-
-
-class Isotonic(_Combination):
-    """P(first answer) as a rising step-wise linear function of one question's P(first word).
-
-    `xs` and `ys` are its corners (Zadrozny and Elkan 2002); outside of them it stays level.
-    """
-
-    kind: Literal["isotonic"] = "isotonic"
-    questions: tuple[int]
-    answers: tuple[str, str]
-    xs: Annotated[tuple[Probability, ...], Field(min_length=1)]
-    ys: Annotated[tuple[Probability, ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _rises(self) -> Isotonic:
-        if len(self.xs) != len(self.ys):
-            raise ValueError("ys: as many as xs are wanted")
-        if list(self.xs) != sorted(self.xs) or list(self.ys) != sorted(self.ys):
-            raise ValueError("xs and ys: must not fall")
-        return self
-
-    def probabilities(self, read: Mapping[int, Chances]) -> dict[str, float]:
-        """The probability of each of the two answers; they add up to 1."""
-        x = read[self.questions[0]][0]
-        right = bisect_right(self.xs, x)
-        y = self.ys[max(right - 1, 0)]
-        if 0 < right < len(self.xs):
-            share = (x - self.xs[right - 1]) / (self.xs[right] - self.xs[right - 1])
-            y += share * (self.ys[right] - y)
-        return {self.answers[0]: y, self.answers[1]: 1 - y}
-
-
-Combination = Annotated[Logistic | Isotonic, Field(discriminator="kind")]
-
-
 # ---------------------------------------------------------------- the answer
 
 
@@ -165,13 +50,15 @@ Combination = Annotated[Logistic | Isotonic, Field(discriminator="kind")]
 class Decision:
     """The answer read, whether the method is sure enough of it, and every answer's probability.
 
-    `torn` says that the two orders of a comparison do not agree.
+    `torn` says that the two orders of a comparison do not agree, `far` that a probe has seen no
+    labelled record like this one.
     """
 
     answer: str
     sure: bool
     probabilities: Mapping[str, float]
     torn: bool = False
+    far: bool = False
 
 
 def mean_of(rubric: Rubric, probabilities: Mapping[str, float]) -> float | None:
@@ -184,7 +71,7 @@ def mean_of(rubric: Rubric, probabilities: Mapping[str, float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How a rubric's `logprobs` method becomes an answer.
+    """How a reading becomes an answer.
 
     Without a `combination` the rubric's decision list decides, and `margin` is the distance to a
     threshold (0 to 0.5) within which it is not sure.
@@ -192,7 +79,7 @@ class Reader:
     """
 
     margin: float = 0.0
-    combination: Logistic | Isotonic | None = None
+    combination: Combination | None = None
     sure_at: float = 0.0
 
     def wanted(self, rubric: Rubric) -> tuple[int, ...]:
@@ -202,15 +89,20 @@ class Reader:
             return self.combination.questions
         return tuple(range(len(rubric.methods.logprobs.steps or rubric.methods.logprobs.choices)))
 
-    def decide(self, rubric: Rubric, read: Mapping[int, Chances]) -> Decision:
-        """The answer to what was read: the chances of each wanted question's words."""
-        if self.combination is None and rubric.own:
-            return self._choose(rubric, [read[place] for place in self.wanted(rubric)])
+    @property
+    def probe(self) -> Probe | None:
+        """The combination, where it takes a hidden state."""
+        return self.combination if isinstance(self.combination, Probe) else None
+
+    def decide(self, rubric: Rubric, read: Reading) -> Decision:
+        """The answer to a reading of all that is wanted."""
         if self.combination is None:
-            return self._walk(rubric, [read[place][0] for place in self.wanted(rubric)])
+            chances = [read.chances[place] for place in self.wanted(rubric)]
+            return self._choose(rubric, chances) if rubric.own else self._walk(rubric, chances)
         found = self.combination.probabilities(read)
         answer = max(found, key=lambda one: found[one])
-        return Decision(answer, found[answer] >= self.sure_at, found)
+        far = self.probe is not None and self.probe.is_far(read)
+        return Decision(answer, found[answer] >= self.sure_at and not far, found, far=far)
 
     def _choose(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
         """The likeliest answer of a question with answers of its own.
@@ -231,13 +123,13 @@ class Reader:
         clear = abs(first - second) >= 2 * self.margin and mean[best[0]] >= self.sure_at
         return Decision(best[0], clear and not torn, mean, torn)
 
-    def _walk(self, rubric: Rubric, chances: Sequence[float]) -> Decision:
+    def _walk(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
         """Along the decision list; an answer's probability is the product along its branch."""
         assert rubric.methods.logprobs is not None
         answer, sure, reach = None, True, 1.0
         outcomes: dict[str, float] = {}
         for place, step in enumerate(rubric.methods.logprobs.steps):
-            chance = chances[place]
+            chance = chances[place][0]
             settled = step.yes if chance >= step.threshold else step.no
             if answer is None:
                 sure = sure and abs(chance - step.threshold) >= self.margin

@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from judge.backends.base import Method
 from judge.digest import digest
 from judge.errors import UsageError, why_unread
-from judge.judging.logprobs import Combination
+from judge.judging.combinations import Combination
+from judge.rubric import Rubric
 from judge.subject import Subject
 
 _UNBOUND = frozenset({"engine"})
@@ -116,22 +117,24 @@ class JudgeProfile(_Part):
 
     `combination` None leaves the rubric's own decision list in force. `labels` holds, by
     `item_key`, whether a labelled item that nothing was fitted to should pass. `measures` is the
-    agreement that was found, as `judge calibrate` reports it.
+    agreement that was found, as `judge calibrate` reports it; `controls` says what is left of it
+    without the field that decides (judge/calibration/controls.py).
     """
 
     binding: Binding
     data: Data
-    combination: Combination | None = None
+    combination: Annotated[Combination, Field(discriminator="kind")] | None = None
     sure_at: Share = 0.0
     guarantee: Guarantee | None = None
     rates: Rates
     labels: Mapping[str, bool] = {}
     measures: Mapping[str, Any] = {}
+    controls: Mapping[str, Any] = {}
 
     @property
     def fingerprint(self) -> str:
         """16 hex digits over all that changes a verdict or a corrected rate."""
-        plain = self.model_dump(mode="json", exclude={"measures"})
+        plain = self.model_dump(mode="json", exclude={"measures", "controls"})
         plain["binding"]["identity"] = {
             name: text for name, text in self.binding.identity.items() if name not in _UNBOUND
         }
@@ -142,12 +145,14 @@ class Profile(_Part):
     """A profile file: judges in the order of their cascade, check by check.
 
     `cascades` names the checks whose first judge decides what it is sure of and leaves the rest to
-    the next, with the error rates of the whole.
+    the next, with the error rates of the whole. `rubrics` has the user's own, as their files would
+    have them, so that the profile alone tells what to ask.
     """
 
     format: Literal[1] = 1
     made_by: str
     cascades: Mapping[str, Rates] = {}
+    rubrics: tuple[Rubric, ...] = ()
     judges: Annotated[tuple[JudgeProfile, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -180,6 +185,7 @@ class Profiles:
     judges: Mapping[str, Sequence[JudgeProfile]] = field(default_factory=dict)
     cascades: Mapping[str, Rates] = field(default_factory=dict)
     source: str | None = None
+    rubrics: Sequence[Rubric] = ()
 
     @property
     def told(self) -> str:
@@ -190,22 +196,27 @@ class Profiles:
         judges: dict[str, list[JudgeProfile]] = {}
         for judge in profile.judges:
             judges.setdefault(judge.binding.check, []).append(judge)
-        return cls(judges, profile.cascades, source)
+        return cls(judges, profile.cascades, source, profile.rubrics)
 
-    def find(self, binding: Binding) -> JudgeProfile | None:
-        """What is known of this very judge; None if the profiles say nothing of its check.
+    def find(self, *bindings: Binding) -> JudgeProfile | None:
+        """What is known of a judge in one of these ways, the first known one; None if the profiles
+        say nothing of its check.
 
         Raises:
             UsageError: the user's profile speaks of the check, but of another judge.
         """
-        known = self.judges.get(binding.check, ())
-        for judge in known:
-            if not judge.binding.differences(binding):
-                return judge
+        check = bindings[0].check
+        known = self.judges.get(check, ())
+        for binding in bindings:
+            for judge in known:
+                if not judge.binding.differences(binding):
+                    return judge
         if known and self.source is not None:
-            nearest = min((judge.binding.differences(binding) for judge in known), key=len)
+            nearest = min(
+                (one.binding.differences(binding) for one in known for binding in bindings), key=len
+            )
             raise UsageError(
-                f"{self.told} was made for another judge of {binding.check}: "
+                f"{self.told} was made for another judge of {check}: "
                 f"{'; '.join(nearest)}. Calibrate this judge, or judge as the profile says"
             )
         return None

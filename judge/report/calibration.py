@@ -56,7 +56,8 @@ def write(found: Calibration, folder: Path) -> None:
             write_whole(folder / name, text.encode(errors="backslashreplace"))
         draw(found, folder)
         if found.profile is not None:
-            write_whole(profile, f"{found.profile.model_dump_json(indent=1)}\n".encode())
+            text = found.profile.model_dump_json(indent=1, by_alias=True)
+            write_whole(profile, f"{text}\n".encode())
     except OSError as error:
         raise unwritable(f"-o {folder}: cannot be written", error) from error
 

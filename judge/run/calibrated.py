@@ -21,11 +21,13 @@ NO_PROFILE = "none"
 class Errors(NamedTuple):
     """How a check's verdicts err on records as they came in.
 
-    `labels` has, by `item_key`, whether a labelled item should pass.
+    `labels` has, by `item_key`, whether a labelled item should pass; `unseen` is the deciding field
+    where the controls do not show that the judge looks at it.
     """
 
     rates: Rates
     labels: Mapping[str, bool]
+    unseen: str | None = None
 
 
 def profiles_of(settings: Settings) -> Profiles:
@@ -74,7 +76,7 @@ def binding_of(judge: Judge, votes: int, temperature: float) -> Binding:
         rubric=judge.rubric.digest,
         model=judge.client.spec,
         identity=judge.client.backend.identity(),
-        method="structured" if drawn else "logprobs",
+        method="structured" if drawn else judge.method,
         temperature=temperature if drawn else 0.0,
         votes=votes if drawn else 1,
         per_value=judge.one_by_one,
@@ -125,4 +127,5 @@ def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profile
     rates = profiles.cascades.get(panel.rubric.name) if panel.cheap else own.rates
     if len(panel.judges) > 1 or rates is None:
         return None
-    return Errors(rates, own.labels)
+    unseen = None if own.controls.get("looks", True) else str(own.controls["field"])
+    return Errors(rates, own.labels, unseen)

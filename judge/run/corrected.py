@@ -29,6 +29,7 @@ class _Tally:
     """A check's verdicts; `pairs` counts (judge passed, should pass) where known."""
 
     rates: Rates
+    unseen: str | None = None
     sums: ClusterSums = field(default_factory=ClusterSums)
     undecided: int = 0
     pairs: Counter[tuple[bool, bool]] = field(default_factory=Counter)
@@ -57,7 +58,8 @@ class _Tally:
         powered = prediction_powered(
             sums.passed, sums.n, self.pairs, deff_judged=judged, deff_labelled=labelled
         )
-        return CorrectedRate(check, self.undecided, corrected, powered if powered.n else None)
+        powered_rate = powered if powered.n else None
+        return CorrectedRate(check, self.undecided, corrected, powered_rate, self.unseen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +68,15 @@ class CorrectedRate:
 
     `corrected` is Rogan and Gladen's estimate from the profile's error rates, or says why it is
     refused; `powered` the prediction-powered one from labels on these very records, None where
-    there are none.
+    there are none. `unseen` is the deciding field, where calibration did not show that the judge
+    looks at it.
     """
 
     check: str
     undecided: int
     corrected: Corrected
     powered: Estimate | None
+    unseen: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -81,6 +85,7 @@ class CorrectedRate:
             "undecided": self.undecided,
             "corrected": {**plain(self.corrected.estimate), "reason": self.corrected.reason},
             "prediction_powered": plain(self.powered),
+            "not_shown_to_look_at": self.unseen,
         }
 
 
@@ -118,7 +123,7 @@ class Corrections:
             if subject is not None and errors.labels:
                 keys = {value: item_key(subject, value) for value in verdicts}
                 truth = {v: errors.labels[key] for v, key in keys.items() if key in errors.labels}
-            tally = self._tallies.setdefault(check["check"], _Tally(errors.rates))
+            tally = self._tallies.setdefault(check["check"], _Tally(errors.rates, errors.unseen))
             tally.add(verdicts, truth)
 
     def rates(self) -> Iterator[CorrectedRate]:

@@ -24,9 +24,10 @@ from judge.cache import ReplyCache
 from judge.errors import UsageError
 from judge.grounds import About
 from judge.judging.client import Asked, Client
+from judge.judging.combinations import Reading
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.logprobs import Chances, Decision, Reader
+from judge.judging.logprobs import Decision, Reader
 from judge.judging.panel import Panel
 from judge.records import Record, SeenIds
 from judge.replies import Answer, Insertion, JudgingReply, Reply, Rewrite
@@ -320,7 +321,7 @@ class _Settled(Reader):
     answer: str = ""
     sure: bool = True
 
-    def decide(self, rubric: Rubric, read: Mapping[int, Chances]) -> Decision:
+    def decide(self, rubric: Rubric, read: Reading) -> Decision:
         return Decision(self.answer, self.sure, {self.answer: 0.5})
 
 

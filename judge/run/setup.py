@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, get_args
 
 from judge import __version__
@@ -92,14 +92,15 @@ class Setup:
         """
         profiles = profiles_of(settings)
         settings = profiled_models(settings, profiles)
-        checks = Checks.of(settings, rubrics)
+        asked = settings.ask is not None or settings.rubric
+        checks = Checks.of(settings, (*rubrics, *(() if asked else profiles.rubrics)))
         budget = budget or Budget(settings.max_calls, settings.max_cost)
         setup = cls(checks, budget, None, profiles, build)
         if settings.cache:
             setup.cache = ReplyCache(cache_dir(settings.cache_dir))
-        asked = setup.models if models is None else models
-        refuse_unbatched(settings, asked)
-        for spec in asked:
+        specs = setup.models if models is None else models
+        refuse_unbatched(settings, specs)
+        for spec in specs:
             setup.client(spec)
         refuse_unfit(settings, setup.clients.values())
         setup._refuse_other_profile()
@@ -199,10 +200,18 @@ class Setup:
     async def prepare(self) -> None:
         """Reach every model before the first record; raises as `prepare_judges`."""
         for spec in self.strong:
-            if spec in self.clients:
+            if spec in self.clients and not self._only_probed(spec):
                 await self.clients[spec].prepare()
         if (cheap := self.settings.cheap_model) is not None:
             await self.client(cheap).prove_logprobs(f"--cheap-model {cheap}")
+
+    def _only_probed(self, spec: str) -> bool:
+        """Whether a model gives hidden states alone, as a server of embeddings does."""
+        known = [j for judges in self.profiles.judges.values() for j in judges]
+        methods = {j.binding.method for j in known if j.binding.model == spec}
+        return not self.settings.repair and (
+            self.settings.method == "probe" or methods == {"probe"}
+        )
 
     async def prepare_judges(self) -> None:
         """Reach the judges alone, each as it will be asked.
@@ -213,9 +222,10 @@ class Setup:
         """
         for spec in self.judges:
             client = self.client(spec)
-            if (self.settings.method or client.backend.method) == "logprobs":
+            method = self.settings.method or client.backend.method
+            if method == "logprobs":
                 await client.prove_logprobs(f"--model {spec}")
-            else:
+            elif method == "structured":
                 await client.prepare()
 
     async def aclose(self) -> None:
@@ -348,17 +358,35 @@ class Setup:
         judge = self._bare(rubric, spec, by)
         # The votes of the structured method are counted otherwise while a rewrite loop runs.
         speaks = judge.probabilistic or decides
-        found = self._profile(judge, votes, temperature) if speaks else None
+        found = None
+        if speaks:
+            judge, found = self._with_profile(judge, votes, temperature)
         return reading_by(judge, found, self.settings.margin)
 
-    def _profile(self, judge: Judge, votes: int, temperature: float) -> JudgeProfile | None:
-        if judge.rubric.name not in self.profiles.judges:
-            return None
-        found = self.profiles.find(binding_of(judge, votes, temperature))
+    def _with_profile(
+        self, judge: Judge, votes: int, temperature: float
+    ) -> tuple[Judge, JudgeProfile | None]:
+        """The judge by the method of its profile, and that profile, if there is one.
+
+        Raises:
+            UsageError: the profile is of another judge; or there is none, and a probe is wanted.
+        """
+        found = None
+        if judge.rubric.name in self.profiles.judges:
+            ways = [judge]
+            if self.settings.method is None and judge.rubric.methods.logprobs is not None:
+                ways.append(replace(judge, method="probe"))
+            found = self.profiles.find(*(binding_of(way, votes, temperature) for way in ways))
         if found is not None:
+            judge = replace(judge, method=found.binding.method)
             refuse_misfit(judge, found, self.profiles)
             self._profiled.setdefault(judge.rubric.name, {})[judge.client.spec] = found
-        return found
+        elif judge.method == "probe" and judge.probabilistic:
+            raise UsageError(
+                f"--method probe: no profile has a probe for {judge.rubric.name} by "
+                f"{judge.client.spec}; judge calibrate LABELS fits one"
+            )
+        return judge, found
 
     def _cheap_judge(self, rubric: Rubric, by: By) -> Judge | None:
         """The cheap judge of the cascade; a margin of 0.5 leaves it nothing to decide."""
@@ -366,7 +394,7 @@ class Setup:
         if spec is None or rubric.methods.logprobs is None or margin >= 0.5:
             return None
         judge = Judge(rubric, self.client(spec), "logprobs", by)
-        found = self._profile(judge, 1, 0.0)
+        judge, found = self._with_profile(judge, 1, 0.0)
         if found and found.guarantee:
             margin = 0.0
         return reading_by(judge, found, margin)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judge.errors import Exit, JudgeError, RateLimited, ServerFault
+from judge.judging.judge import FAR
 from judge.records.base import at
 from judge.run.corrected import Corrections
 from judge.stats.intervals import Estimate, mean_of_sums, plain
@@ -31,7 +32,8 @@ _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 @dataclass(slots=True)
 class Summary:
     """Counts over output lines. `came` has the verdicts on records as they came in, `slices` these
-    for each value of the field `by`; `scales` the lowest and highest score, by check."""
+    for each value of the field `by`; `scales` the lowest and highest score, and `far` how many
+    records a probe has seen no like of, by check."""
 
     by: str | None = None
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -47,6 +49,7 @@ class Summary:
     edits: int = 0
     dropped: int = 0
     usage: Counter[str] = field(default_factory=Counter)
+    far: Counter[str] = field(default_factory=Counter)
     kept: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
 
@@ -82,6 +85,7 @@ class Summary:
                 self.scores[name] = [n + 1, total + score, squares + score * score]
             if answer := check.get("answer"):
                 self.answers[name][answer] += 1
+            self.far[name] += any(vote.get("reason") == FAR for vote in check.get("votes", ()))
         usage = judgement.get("usage") or {}
         for name in ("replies", "input_tokens", "output_tokens"):
             self.usage[name] += usage.get(name, 0)

@@ -226,8 +226,9 @@ def test_hidden_states_are_those_of_the_last_token_alone(
 
     library = Library(folder)
     for layer in (-1, 1):
-        for one, state in zip(calls, asyncio.run(asked(layer))[:2], strict=False):
+        for one, (state, tokens) in zip(calls, asyncio.run(asked(layer))[:2], strict=False):
             with torch.inference_mode():
+                assert tokens == library.row(one).shape[1]
                 known = library.model(library.row(one), output_hidden_states=True).hidden_states
             assert torch.allclose(torch.tensor(state), known[layer][0, -1], atol=1e-4)
 

@@ -42,25 +42,6 @@ def one_check(items: Iterable[LabelledItem], *, draws: int = 2, **options: Any) 
     return report
 
 
-def test_normad_table_3_a_row_a_check() -> None:
-    report = agreement(
-        [
-            item("a", "yyy", "yes"),
-            item("b", "yyn", "no"),
-            item("a", "yyn", "yes", check="derivation"),
-            item("b", "nny", "no", check="derivation"),
-        ],
-        draws=2,
-    )
-    relevance, derivation = (check.overall.measures for check in report.checks)
-    # relevance: P = (1 + 1/3) / 2, shares 5/6 and 1/6. derivation: P = 1/3, shares 1/2 and 1/2.
-    assert relevance["fleiss"].value == pytest.approx((2 / 3 - 26 / 36) / (10 / 36))
-    assert relevance["pairwise"].value == pytest.approx(2 / 3)
-    assert relevance["accuracy"].value == 0.5
-    assert derivation["fleiss"].value == pytest.approx((1 / 3 - 1 / 2) / (1 / 2))
-    assert derivation["accuracy"].value == 1.0
-
-
 def test_normad_table_4_a_row_a_country() -> None:
     countries = {**dict.fromkeys("123", "china"), **dict.fromkeys("456", "india")}
     report = one_check(

@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration import calibration, fitting
-from judge.calibration.calibration import Job, acalibrate
+from judge.calibration import fitting, trials
+from judge.calibration.calibration import acalibrate
 from judge.calibration.report import Calibration
+from judge.calibration.trials import Job
 from judge.errors import BadRequest
 from judge.judging.client import Client
+from judge.judging.combinations import Reading
 from judge.judging.logprobs import Reader
 from judge.profiles import JudgeProfile
 from judge.stats.intervals import plain
@@ -156,7 +158,7 @@ def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels
 
 def _said(profile: JudgeProfile, chance: float) -> str | None:
     reader = Reader(combination=profile.combination, sure_at=profile.sure_at)
-    decided = reader.decide(PLAIN, {0: (chance, 1 - chance)})
+    decided = reader.decide(PLAIN, Reading({0: (chance, 1 - chance)}))
     return decided.answer if decided.sure else None
 
 
@@ -168,7 +170,7 @@ def test_the_fit_never_sees_the_held_out_part(
     def by_number(items: Sequence[Any], shares: Sequence[float], seed: int) -> list[list[int]]:
         return [[n for n in range(len(items)) if n % 2 == part] for part in range(2)]
 
-    monkeypatch.setattr(calibration, "split", by_number)
+    monkeypatch.setattr(trials, "split", by_number)
     rows, chances = biased(160)
     before = run(Job([labels(rows)], draws=10), reads(chances))
     turned = [
@@ -183,31 +185,6 @@ def test_the_fit_never_sees_the_held_out_part(
     assert only(before).combination == only(after).combination
     assert before.checks[0].judges[0].fit == after.checks[0].judges[0].fit
     assert only(before).rates != only(after).rates
-
-
-# ---------------------------------------------------------------- slices, people, stability
-
-
-def test_slices_and_people(labels: Written) -> None:
-    rows = []
-    for number in range(24):
-        votes = {f"w{n}": "yes" if n or number % 3 else "no" for n in range(3)}
-        country = "China" if number % 2 else "India"
-        rows.append(norm(f"r{number}", votes, country=country))
-    said = {f"r{number}": "no" if number % 2 else "yes" for number in range(24)}
-    found = run(Job([labels(rows)], by=["country"], draws=50), says(said))
-    (judge,) = found.checks[0].judges
-    assert [
-        (name, part.items, part.accuracy.value) for name, part in judge.by["country"].items()
-    ] == [
-        ("China", 12, 0.0),
-        ("India", 12, 1.0),
-    ]
-    assert judge.people is not None
-    assert judge.people.annotators == 3
-    assert judge.people.test is not None
-    first = judge.disagreements[0]
-    assert first.votes in ({"yes": 3}, {"yes": 2, "no": 1})
 
 
 # ---------------------------------------------------------------- edits

@@ -13,7 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from judge.calibration import fitting
 from judge.calibration.fitting import LEAST_ITEMS, Fit, Read, fit
-from judge.judging.logprobs import Chances, Isotonic, Logistic, Reader, features
+from judge.judging.combinations import Chances, Isotonic, Logistic, Reading, features
+from judge.judging.logprobs import Reader
 from judge.rubric import Rubric, builtin
 
 from .asking import MANY, PLAIN
@@ -76,7 +77,9 @@ def test_isotonic_regression_where_the_relation_is_a_staircase() -> None:
     assert found.how == "isotonic"
     assert isinstance(found.combination, Isotonic)
     for x, chance in ((0.3, 0.05), (0.75, 0.5), (0.95, 0.95)):
-        assert found.combination.probabilities({0: two(x)})["yes"] == pytest.approx(chance, abs=0.1)
+        assert found.combination.probabilities(Reading({0: two(x)}))["yes"] == pytest.approx(
+            chance, abs=0.1
+        )
 
 
 def test_several_questions_where_each_tells_half() -> None:
@@ -100,7 +103,7 @@ def test_several_questions_where_each_tells_half() -> None:
     assert isinstance(found.combination, Logistic)
     assert {2, 3} <= set(found.combination.questions)
     for one in reads(5, 60, make):
-        assert found.combination.probabilities(one.chances)[one.answer] > 0.6
+        assert found.combination.probabilities(one.reading)[one.answer] > 0.6
 
 
 BOTH = truth(7, 300, lambda x: sigmoid(2.0 * features(two(x))[0] - 3.0))
@@ -121,7 +124,7 @@ def test_folds_keep_the_items_of_a_record_together() -> None:
         for copies, train in {
             "one record": once * 4,
             "records of their own": [
-                replace(one, record=f"{one.record}.{copy}") for copy in range(4) for one in once
+                replace(one, group=f"{one.group}.{copy}") for copy in range(4) for one in once
             ],
         }.items()
     }
@@ -142,7 +145,7 @@ def test_too_few_items() -> None:
 def test_records_that_cannot_be_told_apart(records: int) -> None:
     """A handful of long stories: fewer than there are folds."""
     train = [
-        replace(one, answer="yes" if n < 150 else "no", record=f"r{n * records // 300}")
+        replace(one, answer="yes" if n < 150 else "no", group=f"r{n * records // 300}")
         for n, one in enumerate(BOTH)
     ]
     found = fitted(train)
@@ -170,6 +173,6 @@ def test_weights_give_scikit_learns_probabilities_of_three_answers() -> None:
     model = LogisticRegression(C=0.3, max_iter=5000).fit((x - x.mean(axis=0)) / spread_x, answers)
     theirs = model.predict_proba((x - x.mean(axis=0)) / spread_x)
     for one, row in zip(train, theirs, strict=True):
-        mine = made.probabilities(one.chances)
+        mine = made.probabilities(one.reading)
         for name, chance in zip(model.classes_, row, strict=True):
             assert mine[name] == pytest.approx(chance, abs=1e-5)

@@ -1,7 +1,7 @@
 """`judge validate --engine batch` against a batch server that is a process.
 
-What is killed or interrupted is a process, and so is the plain run that all are compared with; the
-rest runs in this one, without the second that a new one takes to start.
+What is interrupted is a process, and so is the plain run that all are compared with; the rest runs
+in this one, without the second that a new one takes to start. Kills: tests/backends/test_batch.py.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ import json
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -84,19 +82,9 @@ class Runs:
             ran = self._typed(*self._words(engine, flags))
         return ran.returncode, ran.stderr.decode()
 
-    def killed(self, process: subprocess.Popen[bytes]) -> None:
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-
     def out(self, name: str = "out") -> bytes:
         """What was written, but for the fingerprint, which knows the server's port."""
         return re.sub(rb'"fingerprint":"\w+"', b"", (self.folder / name).read_bytes())
-
-    def stored(self) -> bool:
-        """Whether any reply is in the cache."""
-        with closing(sqlite3.connect(self.folder / "cache" / "cache.db", timeout=10)) as opened:
-            count = "SELECT COUNT(*) FROM Cache WHERE value LIKE '%finish_reason%'"
-            return bool(opened.execute(count).fetchone()[0])
 
 
 @pytest.fixture
@@ -147,23 +135,6 @@ def test_the_same_bytes_in_few_batches(judge: Runs, server: BatchServer, online:
     code, told = judge("-o", "again", "--rounds", "4", engine="local")
     assert code == 0, told
     assert server.requests("online") == 1, "the probe for the way to ask for JSON"
-
-
-# A kill while the batch is made: tests/backends/test_batch.py.
-@pytest.mark.slow
-def test_a_killed_run_goes_on(judge: Runs, server: BatchServer, online: bytes) -> None:
-    # Long enough that the run is killed before it sends its second wave.
-    process = judge.start("-o", "out", JUDGE_BATCH_QUIET="4")
-    server.wait_for(lambda: bool(server.paid()), "the batch is not answered")
-    server.wait_for(judge.stored, "the first wave's replies are not in the cache")
-    judge.killed(process)
-    assert process.returncode == -signal.SIGKILL, "the run was not at its end"
-    assert len(server.batches) == 1
-    code, told = judge("-o", "out", "--resume")
-    assert code == 0, told
-    assert judge.out() == online
-    assert set(server.paid().values()) == {1}
-    assert ROUNDS <= len(server.batches) < len(server.paid())
 
 
 @pytest.mark.slow

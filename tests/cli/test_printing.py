@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from judge.cli.printing import Tables, print_lines, print_table, say, shortened, tell
+from judge.cli.progress import steps
 
 WORD = st.text("abcdefgh漢", min_size=1, max_size=14)
 WORDS = st.lists(WORD, min_size=1, max_size=12).map(" ".join)
@@ -65,6 +68,25 @@ def test_the_headline_comes_first_and_all_else_on_demand(
     assert "First" in out and "x" * 30 in out and out.count("said once") == 1
     assert ("z" * 30 in out) == ("Second" in out) == (f"{address[:39]}…" in out) == every
     assert ("--all shows more: 1 table, 1 column" in out) == (not every)
+
+
+def test_the_bar_stands_at_60_columns_and_the_time_before_the_first_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm")
+    with steps("records") as told:
+        for begun in (0.0, 1.0, 2.0):
+            told("relevance, scripted:some-model.yaml", 0, 2_000, "detail " * 20, begun)
+            time.sleep(0.02)
+        tell("stopping", apart=True)  # below the bar, where a terminal shows ^C
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue()).rstrip()
+    last = shown.splitlines()[-1]
+    assert re.search(r"\r\n.*\rjudge: stopping\n", shown)
+    assert re.search("[━╸╺]{16} 0/2,000 0:00:[0-9]{2} det", last) and len(last) <= 60, last
 
 
 def test_text_of_records_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from judge.judging.logprobs import Combination, Isotonic, Logistic
+from judge.judging.combinations import Combination, Isotonic, Logistic, Reading
 
 
 def two(p: float) -> tuple[float, float]:
@@ -32,7 +32,7 @@ def test_two_questions_and_three_answers_worked_by_hand() -> None:
     parts = {"yes": 3.0, "no": math.exp(3 * 2 / 3 * math.log(8)), "neutral": 2.0}
     assert parts["no"] == pytest.approx(64)
     expected = {answer: part / 69 for answer, part in parts.items()}
-    assert made.probabilities(read) == pytest.approx(expected)
+    assert made.probabilities(Reading(read)) == pytest.approx(expected)
 
 
 # ---------------------------------------------------------------- isotonic
@@ -57,7 +57,7 @@ STEPS = Isotonic(
     ],
 )
 def test_isotonic_corners_worked_by_hand(x: float, expected: float) -> None:
-    found = STEPS.probabilities({1: two(x), 0: two(0.99)})
+    found = STEPS.probabilities(Reading({1: two(x), 0: two(0.99)}))
     assert found == pytest.approx({"yes": expected, "no": 1 - expected})
 
 

@@ -12,9 +12,10 @@ import yaml
 
 from judge.backends.scripted import ScriptedBackend
 from judge.judging.client import Client
+from judge.judging.combinations import Logistic
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.logprobs import Logistic, Reader, word_chances
+from judge.judging.logprobs import Reader, word_chances
 from judge.prompts import messages
 from judge.rubric import Rubric, builtin, parse
 from judge.subject import Subject

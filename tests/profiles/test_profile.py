@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 import judge
 from judge.errors import UsageError
-from judge.judging.logprobs import Logistic, Reader
+from judge.judging.combinations import Logistic, Reading
+from judge.judging.logprobs import Reader
 from judge.profiles import (
     Guarantee,
     JudgeProfile,
@@ -185,6 +186,6 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
         assert rubric.methods.logprobs is not None
         words = [len(question.words) for question in rubric.methods.logprobs.questions]
         read = {n: [1 / words[n]] * words[n] for n in reader.wanted(rubric)}
-        decided = reader.decide(rubric, read)
+        decided = reader.decide(rubric, Reading(read))
         assert set(decided.probabilities) == set(rubric.answers)
         assert sum(decided.probabilities.values()) == pytest.approx(1)

@@ -24,18 +24,7 @@ def found(
     return float(errors[0]), made
 
 
-def test_by_hand() -> None:
-    probabilities, outcomes = [0.1, 0.2, 0.8, 1.0], [False, True, True, True]
-    # Half the items off by 0.35, half by 0.1.
-    assert found(probabilities, outcomes, bins=2) == (
-        pytest.approx(0.225),
-        [
-            ReliabilityBin(pytest.approx(0.15), 0.5, 2),
-            ReliabilityBin(pytest.approx(0.9), 1.0, 2),
-        ],
-    )
-    assert found(probabilities, outcomes, bins=1)[0] == pytest.approx(0.75 - 0.525)
-    # Equal probabilities are never parted.
+def test_equal_probabilities_are_never_parted() -> None:
     assert [one.n for one in found([0.5] * 7 + [0.9], [True] * 8, bins=4)[1]] == [7, 1]
     error, bins = found([], [], bins=10)
     assert np.isnan(error) and bins == []

@@ -28,7 +28,9 @@ class LabelledItem:
 
     `fields` is what a judge may be shown, under typed names; `number` is the value that the check
     asks about (from 1), or 0 for the record as a whole; `gold` the data set's own reference answer;
-    `slices` the fields to group results by. Items with the same `record` are about one record.
+    `slices` the fields to group results by. Items with the same `record` are about one record;
+    `group` names those that must not be told apart, on which one is fitted and another reports
+    ("": those about one record).
     """
 
     record: str
@@ -40,6 +42,12 @@ class LabelledItem:
     slices: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
     line: int = 0
+    group: str = ""
+
+    @property
+    def cluster(self) -> str:
+        """Its group, else its record."""
+        return self.group or self.record
 
     @property
     def reference(self) -> str | None:

@@ -14,7 +14,8 @@ that there is no label. Answers are folded to lower case; true and false stand f
 A table has a row for each answer of each annotator: columns `item`, `annotator`, `label`, in any
 format that is read, in any case; further `group` (the annotator's), `check`, `gold` (the reference
 answer), and any others, which describe the item: its first row tells. An empty label is none. A
-row may hold a gold answer without annotator and label.
+row may hold a gold answer without annotator and label; in a table without the column `annotator`
+the label is the reference answer.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from judge.records.kinds import find_names, normalise, recognise
 from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 
 _ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
-_NEEDED = ("annotator", "item", "label")
-_COLUMNS = (*_NEEDED, "group", "check", "gold")
+_NEEDED = ("item", "label")
+_COLUMNS = (*_NEEDED, "annotator", "group", "check", "gold")
 
 
 class Own(LabelSet):
@@ -130,6 +131,8 @@ class Table(LabelSet):
             raise LabelError("field 'item' is empty", "item")
         gold = answer_of(own.get("gold"), "gold")
         label = answer_of(own.get("label"), "label")
+        if "annotator" not in keys and gold is None:
+            gold, label = label, None
         annotations: tuple[Annotation, ...] = ()
         if label is not None:
             annotator = id_text(own.get("annotator"), "annotator")

@@ -1,0 +1,187 @@
+"""Does a judge look? What agreement is left without the field that decides, and with another's.
+
+Three controls, after "blind" baselines of reading comprehension (Kaushik and Lipton 2018) and
+contrast sets (Gardner et al. 2020): *blind*, the same questions with the deciding field left out;
+*swap*, that field taken from another record; *contrast*, a set in which it is turned round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from judge.calibration.labels import drawn, subject_of
+from judge.calibration.measures import Measures
+from judge.calibration.observations import Judged
+from judge.records.labels import LabelledItem
+from judge.rubric import Rubric
+from judge.stats.bootstrap import Resamples, share_estimate
+from judge.stats.classification import kappas
+from judge.stats.intervals import Estimate
+from judge.subject import Subject
+
+LEFT_OUT = "(left out)"
+"""What stands where the deciding field is left out."""
+
+_ENOUGH = 20
+_NO_AGREEMENT = 0.05
+"""Kappa below which there is no agreement of which a share could be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """How much of a judge's agreement rests on the `field` that decides.
+
+    - `blind`: the judge, fitted anew, without the field; over the same items
+    - `above`: kappa of the judge less that of `blind`
+    - `stays`: share of the answers that stay when the field is another record's
+    - `as_swapped`: share of those items answered as the rubric says they must be; None where it
+      does not say
+    - `contrast`: over the items of a set in which the field is turned round, of records that
+      nothing was fitted to; `together`: over these and the others
+    """
+
+    field: str
+    kappa: Estimate
+    blind: Measures
+    above: Estimate
+    stays: Estimate
+    as_swapped: Estimate | None = None
+    contrast: Measures | None = None
+    together: Measures | None = None
+
+    @property
+    def looks(self) -> bool:
+        """Whether the judge is clearly better than blind, and no worse than chance turned round."""
+        turned = self.contrast is None or _least(self.contrast.kappa) > 0
+        return turned and _least(self.above) > 0
+
+    def told(self) -> str:
+        """What follows, in one sentence."""
+        with_it, without = self.kappa.value, self.blind.kappa.value
+        if self.contrast is not None and (self.contrast.kappa.high or 0.0) <= 0 < (with_it or 0):
+            return (
+                f"with {self.field} turned round the agreement is no better than chance: the judge "
+                "does not go by it"
+            )
+        if with_it is None or without is None:
+            return f"how much rests on {self.field} cannot be told: kappa is undefined"
+        if with_it < _NO_AGREEMENT:
+            return f"there is no agreement, with {self.field} or without it"
+        share = max(0.0, min(1.0, without / with_it))
+        told = f"{round(10 * share)} of 10 points of this agreement are had without {self.field}"
+        if self.looks:
+            return f"{told}; with it the judge is clearly better"
+        return f"{told}; that it looks at {self.field} is not shown"
+
+    def as_noted(self) -> dict[str, object]:
+        """What a profile keeps of it."""
+        return {
+            "field": self.field,
+            "looks": self.looks,
+            "blind": self.blind.kappa.value,
+            "above": [self.above.value, self.above.low, self.above.high],
+            "stays": self.stays.value,
+            "as_swapped": self.as_swapped.value if self.as_swapped else None,
+            "contrast": self.contrast.kappa.value if self.contrast else None,
+            "told": self.told(),
+        }
+
+
+def _least(found: Estimate) -> float:
+    """The lower end of an estimate; where no resample differs there is none, and it is the value
+    if it is over enough items."""
+    if found.low is not None:
+        return found.low
+    return found.value if found.value is not None and found.n >= _ENOUGH else 0.0
+
+
+# ---------------------------------------------------------------- without the field
+
+
+def blinded(items: Sequence[LabelledItem], rubric: Rubric, field: str) -> list[LabelledItem]:
+    """The items with the field left out; one that cannot be shown stays as it is."""
+    made = []
+    for item in items:
+        subject = subject_of(item, rubric)
+        made.append(
+            item if isinstance(subject, str) else _with(item, subject, field, _left_out(subject))
+        )
+    return made
+
+
+def swapped(
+    items: Sequence[LabelledItem], rubric: Rubric, field: str, seed: int = 0
+) -> dict[int, LabelledItem]:
+    """The items with the field of another one, by place: of the next with another text and group,
+    in an order drawn with the seed. One that finds none is left out."""
+    subjects = {n: subject_of(item, rubric) for n, item in enumerate(items)}
+    shown = {n: one for n, one in subjects.items() if isinstance(one, Subject)}
+    order = sorted(shown, key=lambda n: drawn(f"{items[n].record}\n{items[n].number}", seed))
+    texts = {n: _text(items[n], shown[n], field) for n in order}
+    found = {}
+    for place, n in enumerate(order):
+        for other in (*order[place + 1 :], *order[:place]):
+            if items[other].cluster != items[n].cluster and texts[other] != texts[n]:
+                found[n] = _with(items[n], shown[n], field, texts[other])
+                break
+    return found
+
+
+def _text(item: LabelledItem, subject: Subject, field: str) -> str:
+    if item.number:
+        return replace(subject.values[item.number - 1], character=None).display
+    return subject.texts.get(field, "")
+
+
+def _left_out(subject: Subject) -> str:
+    return f"{LEFT_OUT}--{LEFT_OUT}" if subject.values else LEFT_OUT
+
+
+def _with(item: LabelledItem, subject: Subject, field: str, text: str) -> LabelledItem:
+    """The item with this text in the field: in its value, where it is about one."""
+    if not item.number:
+        return replace(item, fields={**item.fields, field: text})
+    values = [value.text for value in subject.values]
+    name = subject.values[item.number - 1].character
+    values[item.number - 1] = f"{name}:{text}" if name else text
+    return replace(item, fields={**item.fields, "values": values})
+
+
+# ---------------------------------------------------------------- measuring
+
+
+def above(
+    judge: Sequence[Judged],
+    blind: Sequence[Judged],
+    classes: Sequence[str],
+    *,
+    seed: int,
+    draws: int,
+) -> Estimate:
+    """Kappa of a judge less that of the blind one, over the same items, resampled together."""
+    pairs = [
+        (one, other)
+        for one, other in zip(judge, blind, strict=True)
+        if one.item.reference in classes
+    ]
+    reference = [str(one.item.reference) for one, _ in pairs]
+    resamples = Resamples([one.item.cluster for one, _ in pairs], seed=seed, draws=draws)
+    seen, unseen = (
+        kappas(resamples.confusions(reference, [pair[k].answer for pair in pairs], classes))
+        for k in (0, 1)
+    )
+    answered = sum(one.answer is not None and other.answer is not None for one, other in pairs)
+    return resamples.estimate(seen - unseen, n=answered, of=len(pairs))
+
+
+def share_of(
+    judged: Sequence[Judged], expected: Sequence[str | None], *, seed: int, draws: int
+) -> Estimate:
+    """The share of the answers that are as expected, over those that have both."""
+    resamples = Resamples([one.item.cluster for one in judged], seed=seed, draws=draws)
+    hits = [
+        None if one.answer is None or wanted is None else float(one.answer == wanted)
+        for one, wanted in zip(judged, expected, strict=True)
+    ]
+    return share_estimate(hits, resamples)

@@ -1,0 +1,109 @@
+"""The learning curve: what agreement a judge has with fewer labels, and what more would bring."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from judge.calibration.fitting import LEAST_ITEMS, Fit, Read
+from judge.judging.combinations import Combination
+
+_DRAWS = 5
+"""Draws of each size; the curve has their mean."""
+
+_GROWTH = 2
+_LEAST_POINTS = 3
+"""Fewest sizes from which more labels are guessed at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Kappa with so many labels to fit to: the mean over so many draws of them."""
+
+    labels: int
+    kappa: float
+    draws: int
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Kappa by number of labels, rising; `next` is what `_GROWTH` times as many would bring.
+
+    That is read off the line through the points over 1 / sqrt(labels), so it is a guess.
+    """
+
+    points: tuple[Point, ...]
+    next: Point | None = None
+
+    def told(self) -> str:
+        """The curve in one line."""
+        found = ", ".join(f"{one.kappa:.2f} with {one.labels}" for one in self.points)
+        if self.next is None:
+            return f"kappa by labels fitted to: {found}"
+        more = self.next.labels - self.points[-1].labels
+        guess = f"about {more} more would bring {self.next.kappa:.2f}"
+        return f"kappa by labels fitted to: {found}; {guess}"
+
+
+def curve(
+    fit: Fit,
+    train: Sequence[Read],
+    kappa: Callable[[Combination], float | None],
+    *,
+    seed: int = 0,
+) -> Curve | None:
+    """The curve of what was fitted; None where nothing was, or there are too few labels for it.
+
+    Args:
+        train: what was fitted to; a smaller size takes whole groups of it.
+        kappa: a combination's agreement on items that nothing was fitted to.
+    """
+    sizes, size = [], LEAST_ITEMS
+    while size < len(train) / 1.2:
+        sizes.append(size)
+        size *= _GROWTH
+    if fit.combination is None or not sizes:
+        return None
+    points = [one for size in sizes if (one := _point(fit, train, size, kappa, seed))]
+    whole = kappa(fit.combination)
+    if whole is not None:
+        points.append(Point(len(train), whole, 1))
+    if len(points) < 2:
+        return Curve(tuple(points)) if points else None
+    return Curve(tuple(points), _next(points) if len(points) >= _LEAST_POINTS else None)
+
+
+def _point(
+    fit: Fit,
+    train: Sequence[Read],
+    size: int,
+    kappa: Callable[[Combination], float | None],
+    seed: int,
+) -> Point | None:
+    found = []
+    groups: dict[str, list[Read]] = {}
+    for one in train:
+        groups.setdefault(one.group, []).append(one)
+    for draw in range(_DRAWS):
+        names = sorted(groups)
+        random.Random(f"{seed}\n{size}\n{draw}").shuffle(names)
+        part: list[Read] = []
+        for name in names:
+            if len(part) < size:
+                part += groups[name]
+        made = fit.again(part)
+        if made is not None and (agreed := kappa(made)) is not None:
+            found.append(agreed)
+    return Point(size, sum(found) / len(found), len(found)) if found else None
+
+
+def _next(points: Sequence[Point]) -> Point:
+    import numpy as np
+
+    x = np.array([one.labels**-0.5 for one in points])
+    y = np.array([one.kappa for one in points])
+    slope, level = np.polyfit(x, y, 1)
+    wanted = points[-1].labels * _GROWTH
+    guess = float(level + slope * wanted**-0.5)
+    return Point(wanted, max(points[-1].kappa, min(1.0, guess)), 0)

@@ -1,0 +1,231 @@
+"""What calibration fits to labels (judge/calibration/fitting.py) and a profile keeps: combinations
+of first-token questions, and probes of a hidden state.
+
+Here they are only applied, in plain arithmetic, so that a run with a profile loads no statistics
+library.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import operator
+import struct
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    model_validator,
+)
+
+from judge.backends.states import State
+from judge.errors import UsageError
+
+LEAST_CHANCE = 1e-6
+"""Probabilities are held off 0 and 1 by this much before their logarithm is taken."""
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+
+Chances = Sequence[float]
+"""The probabilities of a question's words, in their order; they add up to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of one item: the chances of questions by number, and the hidden state."""
+
+    chances: Mapping[int, Chances] = field(default_factory=dict)
+    state: State | None = None
+
+
+def _floats(given: object) -> object:
+    if not isinstance(given, str):
+        return given
+    try:
+        plain = base64.b64decode(given, validate=True)
+        return struct.unpack(f"<{len(plain) // 4}f", plain)
+    except (binascii.Error, struct.error) as error:
+        raise ValueError(f"no base64 of 4-byte floats: {error}") from error
+
+
+def _written(row: Sequence[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(row)}f", *row)).decode()
+
+
+Floats = Annotated[
+    tuple[float, ...], BeforeValidator(_floats), PlainSerializer(_written, return_type=str)
+]
+"""A row of numbers, which a file holds as base64 of little-endian 4-byte floats."""
+
+
+def features(chances: Chances) -> list[float]:
+    """What a combination weighs: the log-odds of the first of two words; of more words each one's
+    logarithm less the mean of all (the centred log-ratio)."""
+    logs = [math.log(min(max(chance, LEAST_CHANCE), 1 - LEAST_CHANCE)) for chance in chances]
+    if len(logs) == 2:
+        return [logs[0] - logs[1]]
+    mean = sum(logs) / len(logs)
+    return [log - mean for log in logs]
+
+
+class _Combination(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    questions: tuple[int, ...]
+
+    def misfit(self, words: Sequence[int]) -> str | None:
+        """Why it cannot be applied to questions with so many words each; None if it can."""
+        lost = [place for place in self.questions if not 0 <= place < len(words)]
+        return f"question {lost[0]} of {len(words)} (they are numbered from 0)" if lost else None
+
+
+class Logistic(_Combination):
+    """A multinomial logistic model over the features of several questions.
+
+    `questions` are numbered as in the rubric; `answers` the classes; `weights` has a row for each
+    answer and a column for each feature, the questions' features one after the other. With one
+    question of two words and two answers it is Platt scaling (Platt 1999).
+    """
+
+    kind: Literal["logistic"] = "logistic"
+    questions: Annotated[tuple[int, ...], Field(min_length=1)]
+    answers: Annotated[tuple[str, ...], Field(min_length=2)]
+    weights: tuple[tuple[float, ...], ...]
+    intercepts: tuple[float, ...]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Logistic:
+        wide = {len(row) for row in self.weights}
+        if len(self.weights) != len(self.answers) or len(wide) != 1:
+            raise ValueError("weights: one row of equal length for each answer is wanted")
+        if len(self.intercepts) != len(self.answers):
+            raise ValueError("intercepts: one for each answer is wanted")
+        return self
+
+    def misfit(self, words: Sequence[int]) -> str | None:
+        if told := super().misfit(words):
+            return told
+        given = sum(1 if words[place] == 2 else words[place] for place in self.questions)
+        weights = len(self.weights[0])
+        return None if weights == given else f"{weights} weights for {given} features"
+
+    def probabilities(self, read: Reading) -> dict[str, float]:
+        """The probability of each answer; they add up to 1."""
+        x = [feature for place in self.questions for feature in features(read.chances[place])]
+        scores = [
+            intercept + _dot(row, x)
+            for row, intercept in zip(self.weights, self.intercepts, strict=True)
+        ]
+        return _shares(self.answers, scores)
+
+
+class Isotonic(_Combination):
+    """P(first answer) as a rising step-wise linear function of one question's P(first word).
+
+    `xs` and `ys` are its corners (Zadrozny and Elkan 2002); outside of them it stays level.
+    """
+
+    kind: Literal["isotonic"] = "isotonic"
+    questions: tuple[int]
+    answers: tuple[str, str]
+    xs: Annotated[tuple[Probability, ...], Field(min_length=1)]
+    ys: Annotated[tuple[Probability, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _rises(self) -> Isotonic:
+        if len(self.xs) != len(self.ys):
+            raise ValueError("ys: as many as xs are wanted")
+        if list(self.xs) != sorted(self.xs) or list(self.ys) != sorted(self.ys):
+            raise ValueError("xs and ys: must not fall")
+        return self
+
+    def probabilities(self, read: Reading) -> dict[str, float]:
+        """The probability of each of the two answers; they add up to 1."""
+        x = read.chances[self.questions[0]][0]
+        right = bisect_right(self.xs, x)
+        y = self.ys[max(right - 1, 0)]
+        if 0 < right < len(self.xs):
+            share = (x - self.xs[right - 1]) / (self.xs[right] - self.xs[right - 1])
+            y += share * (self.ys[right] - y)
+        return {self.answers[0]: y, self.answers[1]: 1 - y}
+
+
+class Probe(_Combination):
+    """A multinomial logistic model over a hidden state, and over first-token features beside it.
+
+    The state is that of question `asked`'s prompt after `layer`, less `center` and divided by
+    `spread`, number by number. `weights` has a row of the state's width for each answer but the
+    first, whose score is 0; `beside` has such rows for the features of `questions`. A state whose
+    root mean square is then above `far` lies farther from the labelled ones than 99 % of these from
+    each other. Base64 of 4-byte floats keeps the rows short (Alain and Bengio 2016; arXiv
+    2601.22588).
+    """
+
+    kind: Literal["probe"] = "probe"
+    answers: Annotated[tuple[str, ...], Field(min_length=2)]
+    asked: Annotated[int, Field(ge=0)] = 0
+    layer: int = -1
+    center: Floats
+    spread: Floats
+    weights: tuple[Floats, ...]
+    beside: tuple[tuple[float, ...], ...] = ()
+    intercepts: tuple[float, ...]
+    far: Annotated[float, Field(gt=0)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Probe:
+        rows, wide = len(self.answers) - 1, {len(row) for row in (self.center, *self.weights)}
+        if len(self.weights) != rows or wide != {len(self.spread)} or not all(self.spread):
+            raise ValueError("weights: a row for each answer but the first, as wide as the state")
+        if len(self.intercepts) != rows or len(self.beside) not in (0, rows):
+            raise ValueError("intercepts, beside: one for each answer but the first is wanted")
+        return self
+
+    def misfit(self, words: Sequence[int]) -> str | None:
+        if self.asked >= len(words):
+            return f"question {self.asked} of {len(words)} (they are numbered from 0)"
+        return super().misfit(words)
+
+    def probabilities(self, read: Reading) -> dict[str, float]:
+        """The probability of each answer; they add up to 1."""
+        scaled = self._scaled(read)
+        x = [feature for place in self.questions for feature in features(read.chances[place])]
+        scores = [0.0]
+        for n, row in enumerate(self.weights):
+            scores.append(self.intercepts[n] + _dot(row, scaled))
+            if self.beside:
+                scores[-1] += _dot(self.beside[n], x)
+        return _shares(self.answers, scores)
+
+    def is_far(self, read: Reading) -> bool:
+        """Whether the state lies farther off than nearly all of the labelled ones."""
+        scaled = self._scaled(read)
+        return math.sqrt(_dot(scaled, scaled) / len(scaled)) > self.far
+
+    def _scaled(self, read: Reading) -> list[float]:
+        if read.state is None or len(read.state) != len(self.center):
+            given = "none" if read.state is None else f"{len(read.state)} numbers"
+            raise UsageError(f"the probe reads a state of {len(self.center)} numbers, not {given}")
+        parts = zip(read.state, self.center, self.spread, strict=True)
+        return [(number - center) / spread for number, center, spread in parts]
+
+
+Combination = Logistic | Isotonic | Probe
+
+
+def _dot(row: Sequence[float], x: Sequence[float]) -> float:
+    return math.fsum(map(operator.mul, row, x))
+
+
+def _shares(answers: Sequence[str], scores: Sequence[float]) -> dict[str, float]:
+    """The softmax of the scores, by answer."""
+    highest = max(scores)
+    grown = [math.exp(score - highest) for score in scores]
+    return {a: g / sum(grown) for a, g in zip(answers, grown, strict=True)}

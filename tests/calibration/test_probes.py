@@ -1,0 +1,112 @@
+"""Probes of hidden states: fitted to few labels, honest about groups, wary of what is far."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from judge.calibration.curve import curve
+from judge.calibration.fitting import Read, fit
+from judge.judging.combinations import Probe, Reading
+from judge.judging.logprobs import Reader
+
+from .asking import PLAIN
+
+WIDE = 60
+
+
+def state(rng: random.Random, lean: float, wide: int = WIDE) -> tuple[float, ...]:
+    """Noise, and in its first three numbers by how much the answer is yes."""
+    return tuple(3 * lean * (n < 3) + rng.gauss(0, 1) for n in range(wide))
+
+
+def reads(items: int, seed: int = 1) -> list[Read]:
+    rng = random.Random(seed)
+    answers = [rng.choice(("yes", "no")) for _ in range(items)]
+    return [
+        Read({}, said, f"g{n}", state(rng, 0.5 if said == "yes" else -0.5))
+        for n, said in enumerate(answers)
+    ]
+
+
+def fitted(train: Sequence[Read]) -> Probe:
+    found = fit(PLAIN, Reader(), train)
+    assert isinstance(found.combination, Probe), found
+    return found.combination
+
+
+def test_a_probe_worked_by_hand() -> None:
+    # Scaled, the state (3, 5) is ((3 - 1) / 2, (5 - 5) / 1) = (1, 0); the first answer scores 0.
+    probe = Probe(
+        questions=(0,),
+        answers=("yes", "no", "neutral"),
+        center=(1.0, 5.0),
+        spread=(2.0, 1.0),
+        weights=((math.log(2), 9.0), (0.0, 9.0)),
+        beside=((0.0,), (1.0,)),
+        intercepts=(0.0, math.log(3)),
+        far=1.0,
+    )
+    # Question 0 has P(yes) 0.75, so its feature is log 3; neutral scores log 3 + log 3.
+    read = Reading({0: (0.75, 0.25)}, (3.0, 5.0))
+    assert probe.probabilities(read) == pytest.approx(
+        {"yes": 1 / 12, "no": 2 / 12, "neutral": 0.75}
+    )
+    assert not probe.is_far(read)  # root mean square of (1, 0): 0.71
+    assert probe.is_far(Reading({}, (4.0, 5.0)))  # of (1.5, 0): 1.06
+    assert Probe.model_validate_json(probe.model_dump_json()).probabilities(read) == pytest.approx(
+        probe.probabilities(read), abs=1e-6
+    )
+
+
+def test_a_hundred_labels_make_a_probe_whose_probabilities_hold() -> None:
+    probe = fitted(reads(100))
+    fresh = reads(2000, seed=2)
+    shares = [probe.probabilities(one.reading)["yes"] for one in fresh]
+    right = [
+        (share > 0.5) == (one.answer == "yes") for share, one in zip(shares, fresh, strict=True)
+    ]
+    # Between these classes nothing can be right more often than Phi(1.5 sqrt 3) = 0.995.
+    assert sum(right) / len(right) > 0.93
+    for low in (0.0, 0.5, 0.8):
+        inside = [n for n, share in enumerate(shares) if low <= share < low + 0.2]
+        if len(inside) >= 50:
+            came = sum(fresh[n].answer == "yes" for n in inside) / len(inside)
+            assert abs(came - sum(shares[n] for n in inside) / len(inside)) < 0.2, low
+
+
+def test_noise_is_not_taken_for_knowledge() -> None:
+    rng = random.Random(4)
+    noise = [Read({}, one.answer, one.group, state(rng, 0)) for one in reads(100)]
+    fresh = [Reading({}, state(rng, 0)) for _ in range(500)]
+    probe = fitted(noise)
+    sure = [max(probe.probabilities(one).values()) for one in fresh]
+    assert sum(sure) / len(sure) < 0.65
+
+
+def test_few_of_the_same_kind_are_far_and_all_of_another() -> None:
+    probe, rng = fitted(reads(100)), random.Random(5)
+    assert sum(probe.is_far(one.reading) for one in reads(1000, seed=3)) < 60
+    others = [Reading({}, tuple(x + 4 for x in state(rng, 0))) for _ in range(50)]
+    assert all(probe.is_far(one) for one in others)
+    decided = Reader(combination=probe).decide(PLAIN, others[0])
+    assert decided.far and not decided.sure
+
+
+def test_more_labels_are_worth_more() -> None:
+    train, kept = reads(240), reads(600, seed=9)
+
+    def kappa(made: object) -> float:
+        assert isinstance(made, Probe)
+        found = [made.probabilities(one.reading)["yes"] > 0.5 for one in kept]
+        right = sum(said == (one.answer == "yes") for said, one in zip(found, kept, strict=True))
+        return 2 * right / len(kept) - 1
+
+    found = curve(fit(PLAIN, Reader(), train), train, kappa)
+    assert found is not None and found.next is not None
+    assert [one.labels for one in found.points] == [30, 60, 120, 240]
+    assert found.points[-1].kappa > found.points[0].kappa
+    assert found.next.labels == 480

@@ -1,0 +1,204 @@
+"""From a hundred labels to a judge, as a user types it: fitted, controlled, carried by one file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.loopback import Answer, Asked, Loopback, embeds
+
+from .conftest import lines
+from .typed import Typed
+
+WIDE = 256
+
+
+def words(text: str) -> tuple[float, ...]:
+    """A bag of words, each added to one number by its hash."""
+    state = [0.0] * WIDE
+    for word in re.findall(r"[a-z]+", text.lower()):
+        drawn = hashlib.blake2b(word.encode(), digest_size=2).digest()
+        state[drawn[0]] += 1.0 if drawn[1] % 2 else -1.0
+    return tuple(state)
+
+
+def server_of(state: Callable[[str], Sequence[float]]) -> Iterator[Loopback]:
+    def script(asked: Asked) -> Answer:
+        return embeds(state(asked.prompt))
+
+    with Loopback(script) as server:
+        yield server
+
+
+@pytest.fixture
+def bag(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
+    """An embeddings server that gives every prompt its bag of words."""
+    for server in server_of(words):
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def write(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
+    (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def mails(count: int = 120, seed: int = 1) -> list[dict[str, Any]]:
+    rng = random.Random(seed)
+    kind = ("thank you so much", "would you please look", "grateful for a word", "sorry to ask")
+    curt = ("do it now", "wrong again fix it", "useless start over", "stop wasting time")
+    rows: list[dict[str, Any]] = []
+    for number in range(count):
+        polite = rng.random() < 0.5
+        text = f"{rng.choice(kind if polite else curt)}, number {number}"
+        answer = "yes" if polite else "no"
+        rows.append({"id": f"m{number}", "mail": text, "labels": {"question": answer}})
+    return rows
+
+
+ASK = ("--ask", "Is this mail polite?", "--on", "mail")
+PROBE = ("-m", "openai:bag", "--method", "probe", "-q")
+
+
+def report(folder: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((folder / "out" / "report.json").read_text())
+    found: dict[str, Any] = told["checks"][0]["judges"][0]
+    return found
+
+
+def test_labels_make_a_profile_and_the_profile_alone_judges(bag: Loopback, typed: Typed) -> None:
+    write(typed.folder, mails())
+    code, out, err = typed.text("calibrate", "labels.jsonl", *ASK, *PROBE, "-o", "out")
+    assert code == 0, err
+    assert "0 of 10 points of this agreement are had without mail" in " ".join(out.split())
+    new = [{"id": row["id"], "mail": row["mail"]} for row in mails(40, seed=7)]
+    new.append({"id": "odd", "mail": " ".join(["zymurgy", "quark", "ostrich"] * 90)})
+    (typed.folder / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in new))
+    code, out, err = typed.text("validate", "new.jsonl", "--profile", "out/profile.json")
+    assert code == 0, err
+    found = {line["id"]: line["judge"] for line in lines(out.encode())}
+    truth = {row["id"]: row["labels"]["question"] for row in mails(40, seed=7)}
+    right = [found[id]["verdict"] == ("pass" if truth[id] == "yes" else "fail") for id in truth]
+    assert sum(right) >= 36
+    assert found["m0"]["checks"][0]["votes"][0]["method"] == "probe"
+    assert found["odd"]["verdict"] == "abstain"
+    assert "of 41 records are far from the labelled records" in " ".join(err.split())
+
+
+def pairs(answer: Callable[[str, str], str], count: int = 120) -> list[dict[str, Any]]:
+    rng, rows = random.Random(3), []
+    for number in range(count):
+        rule, deed = rng.choice(("greet", "hush")), rng.choice(("greeted", "hushed"))
+        rows.append(
+            {
+                "id": f"p{number}",
+                "rule": f"always {rule} at door {number}",
+                "deed": f"Ann {deed} at door {number}",
+                "labels": {"kept": answer(rule, deed)},
+            }
+        )
+    return rows
+
+
+KEPT = """
+name: kept
+question: Is the rule kept?
+fields: [rule, deed]
+control: rule
+"""
+
+
+def test_a_judge_that_ignores_the_rule_is_exposed(bag: Loopback, typed: Typed) -> None:
+    """Its labels can be read off the deed alone, and so they are."""
+    (typed.folder / "kept.yaml").write_text(KEPT)
+    write(typed.folder, pairs(lambda rule, deed: "yes" if deed == "greeted" else "no"))
+    _, out, _ = typed.text(
+        "calibrate", "labels.jsonl", "--rubric", "kept.yaml", *PROBE, "-o", "out"
+    )
+    told, controls = report(typed.folder), report(typed.folder)["controls"]
+    assert told["calibrated"]["kappa"]["value"] > 0.9, out
+    assert controls["blind"]["kappa"]["value"] > 0.9
+    assert controls["stays"]["value"] > 0.9
+    assert not controls["looks"] and "10 of 10 points" in controls["told"]
+    _, _, err = typed.text(
+        "validate", "labels.jsonl", "--profile", "out/profile.json", "-o", "judged.jsonl"
+    )
+    assert "not shown to look at rule" in " ".join(err.split())
+
+
+def test_a_judge_that_reads_the_rule_is_not(monkeypatch: pytest.MonkeyPatch, typed: Typed) -> None:
+    def read(prompt: str) -> list[float]:
+        rule = 1.0 if "always greet" in prompt else -1.0 if "always hush" in prompt else 0.0
+        deed = 1.0 if "Ann greeted" in prompt else -1.0
+        return [rule * deed, rule, deed, *words(prompt)[:8]]
+
+    (typed.folder / "kept.yaml").write_text(KEPT)
+    write(typed.folder, pairs(lambda rule, deed: "yes" if rule[0] == deed[0] else "no"))
+    for server in server_of(read):
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        typed("calibrate", "labels.jsonl", "--rubric", "kept.yaml", *PROBE, "-o", "out")
+    controls = report(typed.folder)["controls"]
+    assert controls["looks"] and controls["above"]["value"] > 0.5
+    assert "0 of 10 points" in controls["told"]
+
+
+def test_a_group_on_both_sides_would_flatter(bag: Loopback, typed: Typed) -> None:
+    """Every label is its team's, so that a judge learns the team: none is left for a new one."""
+    rng = random.Random(5)
+    team = {f"t{n}": rng.choice(("yes", "no")) for n in range(10)}
+    rows = [
+        {
+            "id": f"m{n}",
+            "team": name,
+            "mail": " ".join([f"word{chr(97 + int(name[1:]))}"] * 3) + f" sent {n}",
+            "labels": {"question": team[name]},
+        }
+        for n, name in enumerate(sorted(team) * 15)
+    ]
+    write(typed.folder, rows)
+    run = ("calibrate", "labels.jsonl", *ASK, *PROBE, "--no-controls", "--overwrite", "-o", "out")
+    typed(*run)
+    assert report(typed.folder)["calibrated"]["kappa"]["value"] > 0.8
+    typed(*run, "--group", "team")
+    assert abs(report(typed.folder)["calibrated"]["kappa"]["value"] or 0.0) < 0.6
+
+
+def test_a_set_turned_round_shows_what_is_judged(bag: Loopback, typed: Typed) -> None:
+    (typed.folder / "kept.yaml").write_text(KEPT)
+    plain = pairs(lambda rule, deed: "yes" if deed == "greeted" else "no")
+    write(typed.folder, plain)
+    turned = [
+        {
+            **row,
+            "id": f"t{row['id']}",
+            "labels": {"kept": "no" if row["labels"]["kept"] == "yes" else "yes"},
+        }
+        for row in plain
+    ]
+    (typed.folder / "turned.jsonl").write_text("".join(json.dumps(row) + "\n" for row in turned))
+    _, out, _ = typed.text(
+        *("calibrate", "labels.jsonl", "--rubric", "kept.yaml", *PROBE, "-o", "out"),
+        *("--contrast", "turned.jsonl", "--also", "turned.jsonl"),
+    )
+    found = report(typed.folder)
+    assert found["controls"]["contrast"]["kappa"]["value"] < -0.9
+    assert "turned round the agreement is no better than chance" in " ".join(out.split())
+    assert found["also"]["turned.jsonl"]["items"] == 120
+
+
+def test_a_model_without_states_and_a_method_without_a_profile_are_told(typed: Typed) -> None:
+    write(typed.folder, mails(40))
+    (typed.folder / "s.yaml").write_text(
+        "replies: [{reply: {answer: 'yes', quote: null, reason: x}}]"
+    )
+    run = ("labels.jsonl", *ASK, "-m", "scripted:s.yaml", "--method", "probe")
+    code, _, err = typed.text("calibrate", *run, "-q")
+    assert code == 2 and "gives no hidden states" in err
+    code, _, err = typed.text("validate", *run, "-q")
+    assert code == 2 and "judge calibrate LABELS fits one" in " ".join(err.split())
