@@ -128,5 +128,6 @@ def command(
         except OSError as error:
             tell(f"--summary {summary} was not written: {error.strerror}")
     if not (report.broken_pipe or quiet):
-        print_summary(report, out, gates, repair=settings.repair, every=every)
+        taught = bool(settings.model or settings.profile)
+        print_summary(report, out, gates, repair=settings.repair, every=every, taught=taught)
     end(report, job, settings, quiet=quiet, code=code)

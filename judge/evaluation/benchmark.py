@@ -91,8 +91,14 @@ class Choices:
     columns: Mapping[str, str] = field(default_factory=dict)
 
 
-def exact(fields: Fields, answer: Any) -> float | None:
-    """1 for an answer that equals `gold`, 0 for another; None without a gold answer."""
+def exact(fields: Fields, answer: Any, labels: Sequence[str] = ()) -> float | None:
+    """1 for an answer that equals `gold`, 0 for another; None without a gold answer.
+
+    Raises:
+        ValueError: there are `labels`, and it is none of them.
+    """
+    if labels and answer not in labels:
+        raise ValueError(f"{answer!r} is none of {', '.join(labels)}")
     gold = fields.get("gold")
     return None if gold is None else float(answer == gold)
 
