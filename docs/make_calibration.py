@@ -35,13 +35,21 @@ FIXTURES = "fixtures/labelled"
 
 @dataclass(frozen=True)
 class DataSet:
-    """A set to measure on; `{data}` in its sources stands for the folder of public data."""
+    """A set to measure on; `{data}` in its sources stands for the folder of public data.
+
+    `probe`: hidden states alone are read, which takes a tenth of the calls. `group` and `contrast`
+    are as `judge calibrate` takes them. What is not `shipped` is only reported.
+    """
 
     name: str
     sources: tuple[str, ...]
     checks: tuple[str, ...]
     records: int | None = None
     labels: str = "the project's authors"
+    probe: bool = False
+    group: str | None = None
+    contrast: str | None = None
+    shipped: bool = True
 
     @property
     def public(self) -> bool:
@@ -50,6 +58,7 @@ class DataSet:
 
 NORMAD = "normad:{data}/normad/normad_odd_rows.csv"
 MORAL = "moral-stories:{data}/moral_stories/norm_distance_dev.jsonl"
+TURNED = "moral-stories:{data}/moral_stories/norm_distance_dev_flipped.jsonl"
 AMBIENT, MULTIPICO, LLMBAR = (
     "ambient:{data}/ambient",
     "multipico:{data}/multipico",
@@ -60,9 +69,18 @@ SETS = (
     DataSet(
         "NormAd",
         (NORMAD,),
-        ("relevance", "label_correctness"),
+        ("relevance",),
         420,
         "the set's gold labels, checked by people in part",
+    ),
+    DataSet(
+        "NormAd by country",
+        (NORMAD,),
+        ("label_correctness",),
+        160,
+        "the set's gold labels, checked by people in part",
+        probe=True,
+        group="country",
     ),
     DataSet(
         "Moral Stories",
@@ -70,6 +88,26 @@ SETS = (
         ("adherence", "relevance"),
         200,
         "crowd writers, by construction",
+    ),
+    DataSet(
+        "Moral Stories, hidden states",
+        (MORAL,),
+        ("adherence",),
+        100,
+        "crowd writers, by construction",
+        probe=True,
+        contrast=TURNED,
+        shipped=False,
+    ),
+    DataSet(
+        "Moral Stories, both ways",
+        (MORAL, TURNED),
+        ("adherence",),
+        100,
+        "crowd writers; turned round by a model",
+        probe=True,
+        group="story_pair",
+        shipped=False,
     ),
     DataSet("AmbiEnt", (AMBIENT,), ("entailment",), 200, "linguists and crowd workers"),
     DataSet("MultiPICo", (MULTIPICO,), ("irony",), 200, "crowd workers of five nationalities"),
@@ -111,7 +149,20 @@ def key(unit: DataSet) -> str:
 def job(units: Sequence[DataSet], data: Path) -> Job:
     """The units of one check together."""
     named = {s.format(data=data): unit.records for unit in units for s in unit.sources}
-    return Job(tuple(named), units[0].checks, records=named)
+    one = units[0]
+    return Job(
+        tuple(named),
+        one.checks,
+        records=named,
+        group=one.group,
+        contrast=one.contrast.format(data=data) if one.contrast else None,
+    )
+
+
+def setup_for(unit: DataSet, setup: Setup) -> Setup:
+    """The setup with the method of the unit; clients are shared."""
+    settings = setup.settings.model_copy(update={"method": "probe" if unit.probe else None})
+    return replace(setup, checks=replace(setup.checks, settings=settings))
 
 
 async def measure(units: Sequence[DataSet], data: Path, setup: Setup) -> dict[str, Fragment]:
@@ -119,13 +170,15 @@ async def measure(units: Sequence[DataSet], data: Path, setup: Setup) -> dict[st
     found = {}
     for unit in units:
         print(key(unit), flush=True)
-        found[key(unit)] = fragment(unit, await acalibrate(job([unit], data), setup))
+        found[key(unit)] = fragment(
+            unit, await acalibrate(job([unit], data), setup_for(unit, setup))
+        )
     return found
 
 
 def fitted_to(check: str) -> list[DataSet]:
     """What a check's profile is fitted to: sets that people labelled, where there are any."""
-    units = [unit for unit in UNITS if check in unit.checks]
+    units = [unit for unit in UNITS if check in unit.checks and unit.shipped]
     return [unit for unit in units if unit.public] or units
 
 
@@ -136,9 +189,9 @@ async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile
     made_by = ""
     for check in dict.fromkeys(check for unit in units for check in unit.checks):
         parts = fitted_to(check)
-        if not all(part in units for part in parts):
+        if not parts or not all(part in units for part in parts):
             continue
-        found = await acalibrate(job(parts, data), setup)
+        found = await acalibrate(job(parts, data), setup_for(parts[0], setup))
         assert found.profile is not None, found.refused
         (one,) = found.profile.judges
         made_by, made[check] = found.profile.made_by, one.model_copy(update={"labels": {}})
@@ -150,9 +203,10 @@ async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """What the page says of one unit: in the table, beside people, and of its questions."""
+    """What the page says of one unit: in the tables, beside people, and of its questions."""
 
     rows: tuple[str, ...]
+    looks: tuple[str, ...]
     beside: tuple[str, ...]
     questions: tuple[str, ...]
 
@@ -161,6 +215,7 @@ def fragment(unit: DataSet, found: Calibration) -> Fragment:
     (report,) = found.checks
     return Fragment(
         tuple(_rows(unit, report)),
+        tuple(_looks(unit, report)),
         tuple(_beside_people(unit, report)),
         tuple(_questions(unit, report)),
     )
@@ -172,11 +227,13 @@ def kept(text: str) -> dict[str, Fragment]:
     for unit in UNITS:
         name, check = re.escape(unit.name), unit.checks[0]
         rows = re.search(rf"^\| {name} \| [^|]+ \| {check} \|.*\n(\| \| .*\n)*", text, re.M)
+        looks = re.findall(rf"^\| {name}: {check} \|.*$", text, re.M)
         beside = re.findall(rf"^- {name}, {check}, .*\n(?:  .*\n)*", text, re.M)
         questions = re.search(rf"^\*\*{name}, {check}\*\*.*\n\n(- .*\n)*", text, re.M)
         if rows and questions:
             found[key(unit)] = Fragment(
                 tuple(rows[0].splitlines()),
+                tuple(looks),
                 tuple("".join(beside).splitlines()),
                 tuple(f"{questions[0].rstrip()}\n".split("\n")),
             )
@@ -201,6 +258,15 @@ def page(found: Mapping[str, Fragment], made: Profile) -> str:
         *_HEAD,
         *(line for one in known for line in one.rows),
         "",
+        "## Does it look?",
+        "",
+        "Kappa without the field that decides (blind), how many answers stay when that field is",
+        "another record's (swap), and kappa where it is turned round (contrast), each on records",
+        "that nothing was fitted to.",
+        "",
+        *_LOOKS,
+        *(line for one in known for line in one.looks),
+        "",
         "## Beside people",
         "",
         *(line for one in known for line in one.beside),
@@ -224,6 +290,25 @@ _HEAD = (
     "| calibration error |",
     "|---|---|---|---|---|---|---|---|---|---|---|",
 )
+
+
+_LOOKS = (
+    "| data: check | without | kappa | blind | difference | answers that stay under a swap "
+    "| as they must be | contrast | both sets together |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
+
+
+def _looks(one: DataSet, report: CheckReport) -> Iterator[str]:
+    found = report.judges[0].controls
+    if found is not None:
+        told = (
+            *(found.kappa, found.blind.kappa, found.above, found.stays, found.as_swapped),
+            found.contrast and found.contrast.kappa,
+            found.together and found.together.kappa,
+        )
+        cells = " | ".join("–" if one is None else str(one) for one in told)
+        yield f"| {one.name}: {report.check} | {found.field} | {cells} |"
 
 
 def _rows(one: DataSet, report: CheckReport) -> Iterator[str]:
@@ -307,7 +392,9 @@ async def run(options: argparse.Namespace) -> None:
         await setup.aclose()
     before = kept(PAGE.read_text("utf-8")) if PAGE.exists() else {}
     PAGE.write_text(page({**before, **found}, made), "utf-8")
-    SHIPPED.write_text(json.dumps(made.model_dump(mode="json"), indent=1) + "\n", "utf-8")
+    SHIPPED.write_text(
+        json.dumps(made.model_dump(mode="json", by_alias=True), indent=1) + "\n", "utf-8"
+    )
 
 
 def main() -> None:

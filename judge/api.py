@@ -150,6 +150,7 @@ def calibrate(
         also=tuple(also),
         controls=controls,
         agreement=agree,
+        held_out=trials.HELD_OUT if agree is None else trials.GUARANTEED,
         seed=chosen.seed,
     )
     own = chosen.model_copy(update={"profile": "none", "check": ()})

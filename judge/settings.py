@@ -132,7 +132,12 @@ class Settings(BaseModel):
             "by the record's fields",
         ),
     ] = None
-    check: Annotated[Words, Choosing("Make only this check; may be repeated.")] = ()
+    check: Annotated[
+        Words,
+        Choosing(
+            "Make only this check: one of the workflow's, or any judging rubric; may be repeated."
+        ),
+    ] = ()
     rubric: Annotated[
         Words,
         Choosing(

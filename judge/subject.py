@@ -52,6 +52,7 @@ class Subject:
         if predicted:
             texts["predicted"] = _numbered(predicted)
         texts = record.other_texts() | texts
+        own = texts.get("label", "").strip().lower() if record.kind == "record" else ""
         return cls(
             id=record.id,
             kind=record.kind,
@@ -59,7 +60,7 @@ class Subject:
             mark=fence_mark(record.content_hash(), [*texts.values(), *(v.text for v in values)]),
             values=values,
             characters=tuple(typed.get("characters", ())),
-            label=typed.get("label"),
+            label=typed.get("label") or own or None,
             predicted=predicted,
         )
 

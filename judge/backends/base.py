@@ -119,7 +119,7 @@ class Backend(Protocol):
     """A way to reach one model. Built as `Backend(name)` from the text behind `provider:`.
 
     Attributes:
-        modes: ways to ask for JSON that may work here, best first; with one there is no probe.
+        modes: ways to ask for JSON that may work here, best first; a single one is not tried.
         slots: records that may be worked on at once (None: no limit of its own).
         seeded: whether a call's seed reaches the model; if not, none is recorded.
         method: the method that suits this backend when the user names none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from judge import __version__
@@ -139,16 +139,17 @@ async def _check(
 ) -> tuple[CheckReport, Rates | None, str | None]:
     """The report of one check, the rates of its cascade, and why it has no profile."""
     job = trials.job
+    if not any(judge.probabilistic for judge in judges):
+        # There is nothing to fit.
+        job = replace(job, held_out=1.0)
     parts = Parts.of(job, items, len(judges))
-    if job.agreement is None and not any(judge.probabilistic for judge in judges):
-        parts = Parts([], [], list(range(len(items))))
     seen = [await tried(trials, judge, items, parts) for judge in judges]
     if job.agreement is None and all(one.fit.combination is None for one in seen):
         parts = Parts([], [], list(range(len(items))))
     policy = None
     if job.agreement is not None:
         policy = policy_of(
-            [one.answers(parts.fitted) for one in seen],
+            [one.answers(parts.kept) for one in seen],
             [[one.answers(part) for one in seen[: n + 1]] for n, part in enumerate(parts.stages)],
             job.agreement,
             seed=job.seed,
@@ -201,10 +202,14 @@ async def _report_on(
     if any(len(one.item.annotations) > 1 for one in kept):
         people = against_people(kept, seed=job.seed, draws=job.draws)
     fitted = {items[place].cluster for place in parts.fitted}
-    also = {
-        source: seen.read(await trials.observe(judge, _unseen(of, fitted), f"of {source}"))
-        for source, of in trials.further.items()
-    }
+    apart = {items[place].record for place in parts.kept}
+    also = {}
+    for source, of in trials.further.items():
+        new = [item for item in of if item.cluster not in fitted]
+        if source == job.contrast:
+            # The same records turned round, where it has them.
+            new = [item for item in new if item.record in apart] or new
+        also[source] = seen.read(await trials.observe(judge, new, f"of {source}"))
     looks = _controls(job, seen, parts.kept, also.get(job.contrast or ""), measured)
     return JudgeReport(
         model=judge.client.spec,
@@ -236,11 +241,6 @@ async def _report_on(
         also={source: measured(found) for source, found in also.items()},
         curve=_curve(job, seen, parts.kept, rubric),
     )
-
-
-def _unseen(items: Sequence[LabelledItem], fitted: Container[str]) -> list[LabelledItem]:
-    """Those of records that nothing was fitted to."""
-    return [item for item in items if item.cluster not in fitted]
 
 
 def _controls(

@@ -33,7 +33,7 @@ class CascadePolicy:
 
 
 def policy_of(
-    fitted: Sequence[Part],
+    apart: Sequence[Part],
     stages: Sequence[Sequence[Part]],
     agreement: float,
     *,
@@ -57,8 +57,9 @@ def policy_of(
     guarantee of 90 % was given out at a true agreement of 83 %.
 
     Args:
-        fitted: for each judge its answers to the items that its combination was fitted to; its
-            grid of thresholds is drawn from them.
+        apart: for each judge its answers to items of no stage, to which nothing was fitted; its
+            grid of thresholds is drawn from how sure it is of them, whatever their labels. (It is
+            far surer of items that a probe was fitted to than of others.)
         stages: for each judge its own part of the labels, as answered by every judge up to it:
             `stages[k][j]` are the answers of judge j to the part of judge k.
         agreement: how often the judges shall agree with the labels, with the confidence LEVEL.
@@ -72,7 +73,7 @@ def policy_of(
         thresholds = [stage.threshold for stage in found]
         own = [row[-1] for row in rows if not _decides(row[:-1], thresholds)]
         drawn = {one.item.record for one in answers[number] if one.item.reference is not None}
-        sure = [sureness(one) for one in _one_a_record(fitted[number], seed) if one.answer]
+        sure = [sureness(one) for one in _one_a_record(apart[number], seed) if one.answer]
         size = max(1, len(drawn))
         grid = grid_from(sure, size, agreement=agreement, level=each) if sure else [1.0]
         stage = threshold_with_guarantee(

@@ -19,6 +19,12 @@ from judge.records.labels import LabelledItem
 from judge.run.calibrated import binding_of
 from judge.run.setup import Setup
 
+HELD_OUT = 0.5
+"""Share of the records that nothing is fitted to."""
+
+GUARANTEED = 0.6
+"""The same where a guarantee is wanted, which is tested on two thirds of them."""
+
 Told = Callable[[str, str, int, int], None]
 """Is told check, model, items done, items in all."""
 
@@ -40,7 +46,7 @@ class Job:
 
     sources: Sequence[str]
     checks: Sequence[str] = ()
-    held_out: float = 0.5
+    held_out: float = HELD_OUT
     records: int | Mapping[str, int | None] | None = None
     by: Sequence[str] = ()
     group: str | None = None
@@ -65,8 +71,10 @@ class Parts:
         if job.agreement is None:
             fitted, kept = split(items, [1 - job.held_out, job.held_out], job.seed)
             return cls(fitted, [], kept)
-        share = job.held_out / (judges + 1)
-        fitted, *stages, kept = split(items, [1 - job.held_out, *[share] * (judges + 1)], job.seed)
+        # A guarantee takes more labels than the report of it.
+        share = job.held_out / (2 * judges + 1)
+        shares = [1 - job.held_out, *[2 * share] * judges, share]
+        fitted, *stages, kept = split(items, shares, job.seed)
         return cls(fitted, stages, kept)
 
 

@@ -99,12 +99,12 @@ def command(
     else:
         _show(report, every=every)
     if report.repeated:
-        tell(
-            f"{report.repeated} answers were left out: their annotator had answered the question "
-            "before"
-        )
+        left = f"{counted(report.repeated, 'repeated answer')} of an annotator left out"
+        tell(f"{left}; the first one to a question holds")
     if report.conflicting:
-        tell(f"{report.conflicting} times a second gold answer differed; the first one holds")
+        tell(
+            f"{counted(report.conflicting, 'differing gold answer')} left out; the first one holds"
+        )
     if unreadable:
         tell(unread)
         raise typer.Exit(int(Exit.INCOMPLETE))

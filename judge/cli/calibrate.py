@@ -108,7 +108,7 @@ def command(
     """
     opt.need_calibrate("judge calibrate")
     from judge.calibration.calibration import calibrate
-    from judge.calibration.trials import Job
+    from judge.calibration.trials import GUARANTEED, HELD_OUT, Job
     from judge.cli.progress import steps
     from judge.cli.summary import announce
     from judge.cli.tables import print_calibration, refuse_folder
@@ -123,6 +123,7 @@ def command(
         also=tuple(also or ()),
         controls=controls,
         agreement=agree,
+        held_out=HELD_OUT if agree is None else GUARANTEED,
         seed=settings.seed,
     )
     refuse_folder("-o", out, overwrite)

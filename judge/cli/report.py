@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   judge report judged.jsonl -o page.html
+  judge report judged.jsonl -o page.html --by country
   judge validate stories.jsonl | tee judged.jsonl | judge report -o page.html
 
 The page is one file without scripts, and asks nothing of any network.
@@ -38,6 +39,10 @@ def command(
     limit: Annotated[
         int, typer.Option(min=0, help="Show the first N records of each verdict; all count.")
     ] = 200,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD", help="Count by the values of this field, too."),
+    ] = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """Make a page out of judged records: counts with intervals, then the records to look at.
@@ -53,7 +58,7 @@ def command(
     runs = {k: v for one in sources for k, v in read_description(Path(one)).items()}
     with writing(out, sources, overwrite=overwrite) as file:
         lines = Lines.of(sources)
-        page, made = render(lines, limit=limit, described=runs)
+        page, made = render(lines, limit=limit, described=runs, by=by)
         file.write(page.encode())
     shown = ", ".join(f"{row.shown} of {row.count} {row.verdict}" for row in made.rows)
     told = f"{counted(made.lines, 'record')}; shown: {shown or 'none'}"

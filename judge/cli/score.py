@@ -9,7 +9,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.evaluate import Condition, Name
-from judge.cli.printing import tell
+from judge.cli.printing import counted, tell
 from judge.cli.tables import Folder, hand_over, refuse_folder
 from judge.errors import UsageError
 from judge.settings import Settings
@@ -65,12 +65,13 @@ def command(
         write_scored(out, benchmark, found.results)
     made = tables_of(benchmark, found.results)
     hand_over(made, tables, as_json=as_json, every=every, benchmark=name, model=Path(answers).name)
-    for ids, what in (
-        (found.missing, "gold items have no answer and count as unreadable"),
-        (found.extra, "answers are to no gold item and are left out"),
+    for ids, what, why in (
+        (found.missing, "gold item", "without an answer, counted as unreadable"),
+        (found.extra, "answer", "to no gold item, left out"),
     ):
         if ids:
             more = " ..." if len(ids) > _NAMED else ""
-            tell(f"{len(ids)} {what}: {', '.join(ids[:_NAMED])}{more}")
+            tell(f"{counted(len(ids), what)} {why}: {', '.join(ids[:_NAMED])}{more}")
     if found.unasked:
-        tell(f"{found.unasked} lines of {answers} are about input that was not asked about")
+        lines = counted(found.unasked, "line")
+        tell(f"{lines} of {answers} about input that was not asked about")

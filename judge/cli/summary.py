@@ -58,10 +58,10 @@ def announce(settings: Settings, *, quiet: bool) -> None:
     kappas = [judges[0].measures["kappa"]["value"] for judges in shipped().judges.values()]
     known = [kappa for kappa in kappas if kappa is not None]
     own = settings.ask is not None or settings.rubric
-    trust = f"kappa with labels {min(known):.2f} to {max(known):.2f} by check"
+    trust = f"kappa with labels {min(known):.2f} to {max(known):.2f} by check (docs/calibration.md)"
     if own:
-        trust = "your own question is not calibrated: judge calibrate LABELS says how far to trust"
-    tell(f"no --model named; {DEFAULT_MODEL}, a 1.5B model, judges; {trust} (docs/calibration.md)")
+        trust = "it has not learnt this question: judge calibrate LABELS teaches it"
+    tell(f"no --model named; {DEFAULT_MODEL}, a 1.5B model, judges; {trust}")
 
 
 class Gate(NamedTuple):
@@ -78,7 +78,13 @@ class Gate(NamedTuple):
 
 
 def print_summary(
-    report: Report, out: Path | None, gates: Iterable[Gate], *, repair: bool, every: bool
+    report: Report,
+    out: Path | None,
+    gates: Iterable[Gate],
+    *,
+    repair: bool,
+    every: bool,
+    taught: bool,
 ) -> None:
     """Verdicts by check, the pass rate, the first failures, what it took, where the output is.
 
@@ -114,6 +120,11 @@ def print_summary(
     if out is not None and summary.records:
         page = shlex.quote(str(out.with_suffix(".html")))
         told += [f"output: {out}", f"next: judge report {shlex.quote(str(out))} -o {page}"]
+    if not taught:
+        told.append(
+            "to have it judge as you do: label about 100 records, then judge calibrate LABELS "
+            "(docs/teaching.md)"
+        )
     print_lines(told, err=True)
 
 

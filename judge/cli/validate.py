@@ -56,7 +56,10 @@ def command(
     ] = None,
     review: Annotated[
         Path | None,
-        typer.Option(help="Write the records that need people (abstain, unreadable) here, too."),
+        typer.Option(
+            help="Write the records that need people (abstain, unreadable) here, too; at the end "
+            "those nearest to an even chance come first."
+        ),
     ] = None,
     every: opt.All = False,
     quiet: opt.Quiet = False,
@@ -125,5 +128,6 @@ def command(
         except OSError as error:
             tell(f"--summary {summary} was not written: {error.strerror}")
     if not (report.broken_pipe or quiet):
-        print_summary(report, out, gates, repair=settings.repair, every=every)
+        taught = bool(settings.model or settings.profile)
+        print_summary(report, out, gates, repair=settings.repair, every=every, taught=taught)
     end(report, job, settings, quiet=quiet, code=code)

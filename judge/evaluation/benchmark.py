@@ -93,8 +93,14 @@ class Choices:
     setting: str | None = None
 
 
-def exact(fields: Fields, answer: Any) -> float | None:
-    """1 for an answer that equals `gold`, 0 for another; None without a gold answer."""
+def exact(fields: Fields, answer: Any, labels: Sequence[str] = ()) -> float | None:
+    """1 for an answer that equals `gold`, 0 for another; None without a gold answer.
+
+    Raises:
+        ValueError: there are `labels`, and it is none of them.
+    """
+    if labels and answer not in labels:
+        raise ValueError(f"{answer!r} is none of {', '.join(labels)}")
     gold = fields.get("gold")
     return None if gold is None else float(answer == gold)
 

@@ -142,21 +142,10 @@ def read_vectors(path: Path) -> dict[str, list[float]]:
 def culture(vectors: Mapping[str, Sequence[float]]) -> Culture:
     """The distances between countries; nan for two that share no dimension."""
     import numpy as np
+    from sklearn.metrics.pairwise import nan_euclidean_distances
 
     values = np.array(list(vectors.values()), dtype=np.float64)
-    there = (~np.isnan(values)).astype(np.float64)
-    filled = np.nan_to_num(values)
-    common = there @ there.T
-    squares = np.stack(
-        [
-            ((row - filled) ** 2 * at * there).sum(axis=1)
-            for row, at in zip(filled, there, strict=True)
-        ]
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        distances = np.sqrt(squares * values.shape[1] / common)
-    distances[common == 0] = np.nan
-    return Culture(tuple(vectors), distances)
+    return Culture(tuple(vectors), nan_euclidean_distances(values))
 
 
 # ------------------------------------------------------------ studies

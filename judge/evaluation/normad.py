@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result, exact
@@ -144,13 +145,6 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
     return await model.choose(_TASK, texts, LABELS)
 
 
-def score(fields: Fields, answer: object) -> float | None:
-    """1 for the gold label, 0 for another. Raises ValueError for what is no label."""
-    if answer not in LABELS:
-        raise ValueError(f"{answer!r} is none of {', '.join(LABELS)}")
-    return exact(fields, answer)
-
-
 # ------------------------------------------------------------ tables
 
 
@@ -191,6 +185,6 @@ benchmark = Benchmark(
     settings={NEITHER: "the third option is neither, listed and unexplained (figure 7)"},
     items=items,
     ask=ask,
-    score=score,
+    score=partial(exact, labels=LABELS),
     tables=tables,
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from judge.evaluation.benchmark import Benchmark, Result
 from judge.stats.bootstrap import Resamples, share_estimate
-from judge.stats.classification import ratio
+from judge.stats.classification import macro_f1s
 from judge.stats.intervals import Estimate, plain
 
 if TYPE_CHECKING:
@@ -130,6 +130,9 @@ NOTE = (
     "changes the number."
 )
 
+_NONE = ""
+"""Stands where there is no answer, or no right one."""
+
 Rows = Callable[[Result], Sequence[float]]
 Statistic = Callable[..., "NDArray[np.float64]"]
 
@@ -186,24 +189,12 @@ class Sample:
         An item without an answer is missed, and is a false alarm of no class.
         """
 
-        def told(result: Result) -> tuple[Any, Any]:
-            return result.fields["gold"], result.answer if result.outcome == "answered" else None
-
-        classes = sorted({one for result in self.there for one in told(result)} - {None})
-
-        def rows(result: Result) -> list[float]:
-            gold, given = told(result)
-            hits = [float(gold == given == one) for one in classes]
-            return [*hits, *(float(gold == one) + float(given == one) for one in classes)]
-
-        def mean(*sums: NDArray[np.float64]) -> NDArray[np.float64]:
-            import numpy as np
-
-            hits, either = np.array(sums[: len(classes)]), np.array(sums[len(classes) :])
-            occurring = np.asarray((either > 0).sum(axis=0), dtype=np.float64)
-            return ratio(np.nansum(ratio(2 * hits, either), axis=0), occurring)
-
-        return self.measure(rows, mean)
+        gold = [one.fields["gold"] or _NONE for one in self.there]
+        given = [one.answer if one.outcome == "answered" else _NONE for one in self.there]
+        classes = sorted({*gold, *given} - {_NONE})
+        counts = self.resamples.confusions(gold, given, [*classes, _NONE])
+        values = macro_f1s(counts, len(classes))
+        return self.resamples.estimate(values, n=len(self.there), of=len(self.results))
 
     @cached_property
     def resamples(self) -> Resamples:

@@ -26,7 +26,7 @@ LONGEST_WAIT = 120.0
 CHARACTERS_A_TOKEN = 4
 """For the estimate of tokens where a server reports none."""
 
-PROBE = Call(
+CANARY = Call(
     messages=[{"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'}],
     schema_name="Ready",
     schema={
@@ -146,7 +146,7 @@ class Calls:
         return completion
 
     async def _canary(self) -> None:
-        await self._tried(PROBE, self.backend.modes[0])
+        await self._tried(CANARY, self.backend.modes[0])
 
     async def _in_time(self, call: Call, mode: Mode) -> Completion:
         try:

@@ -24,17 +24,17 @@ from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
 from judge.errors import BadRequest, ContextExceeded, JudgeError, UsageError
 from judge.grounds import About
-from judge.judging.calls import PROBE, Calls
+from judge.judging.calls import CANARY, Calls
 from judge.replies import Reply, about, schema_of
 from judge.verdict import Usage
 
 Trouble = Literal["truncated", "refused", "invalid"]
 
-_TOKEN_PROBE = Call(
+_TOKEN_CANARY = Call(
     messages=[{"role": "user", "content": "Is water wet? Answer Yes or No."}],
     max_tokens=1,
     logprobs=20,
-    role="probe",
+    role="canary",
 )
 
 
@@ -71,7 +71,7 @@ class Client(Calls):
         self._reasks = reasks
         self._mode = backend.modes[0] if len(backend.modes) == 1 else None
         self._preparing = asyncio.Lock()
-        self._probed_again = False
+        self._tried_again = False
         self._key_parts = getattr(backend, "key_parts", None)
         self._flights: dict[str, asyncio.Future[Completion]] = {}
 
@@ -184,7 +184,7 @@ class Client(Calls):
     async def prove_logprobs(self, named: str) -> None:
         """See by one small question that the model gives log-probabilities.
 
-        A backend that knows one way of asking only, as engines in this process do, is not probed.
+        A backend that knows one way of asking only, as engines in this process do, is not asked.
 
         Raises:
             BackendError: unreachable, or the key is refused.
@@ -193,7 +193,7 @@ class Client(Calls):
         if len(self.backend.modes) == 1:
             return
         try:
-            await self.first_token(_TOKEN_PROBE)
+            await self.first_token(_TOKEN_CANARY)
         except (BadRequest, UsageError) as error:
             raise UsageError(
                 f"{named}: this model gives no log-probabilities, so it cannot read P(yes) cheaply;"
@@ -201,7 +201,7 @@ class Client(Calls):
             ) from error
 
     async def prepare(self) -> Mode:
-        """How this model is best asked for JSON; probed once, and remembered in the cache.
+        """How this model is best asked for JSON; tried once, and remembered in the cache.
 
         Raises:
             BackendError: unreachable, or the key is refused.
@@ -211,11 +211,11 @@ class Client(Calls):
             return self._mode
         async with self._preparing:
             if self._mode is None:
-                self._mode = self._remembered_mode() or await self._probe()
+                self._mode = self._remembered_mode() or await self._found_mode()
             return self._mode
 
     async def _other_mode(self, mode: Mode, error: BadRequest) -> Mode:
-        """Another mode than the one that brought this error; the server is probed once a run.
+        """Another mode than the one that brought this error; all are tried once a run.
 
         Raises:
             BadRequest: `error`, where the mode is not to blame.
@@ -223,11 +223,11 @@ class Client(Calls):
         if isinstance(error, ContextExceeded) or len(self.backend.modes) == 1:
             raise error
         async with self._preparing:
-            if self._mode == mode and not self._probed_again:
-                self._probed_again = True
+            if self._mode == mode and not self._tried_again:
+                self._tried_again = True
                 # No mode at all may mean that the server refuses everything for a while.
                 with suppress(UsageError):
-                    self._mode = await self._probe()
+                    self._mode = await self._found_mode()
         if self._mode is None or self._mode == mode:
             raise error
         return self._mode
@@ -239,12 +239,12 @@ class Client(Calls):
     def _mode_key(self) -> str:
         return digest({"kind": "mode", "identity": self.identity})
 
-    async def _probe(self) -> Mode:
+    async def _found_mode(self) -> Mode:
         """The first mode in which the model gives the JSON that it was asked for."""
         problems: list[str] = []
         for mode in self.backend.modes:
             try:
-                said = (await self._paid(PROBE, mode)).text
+                said = (await self._paid(CANARY, mode)).text
             except ContextExceeded:
                 raise
             except BadRequest as error:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import sqlite3
 import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -106,13 +107,17 @@ def at(fields: Mapping[str, Any], path: str) -> Any:
 
 
 class SeenIds:
-    """Remembers ids and where each came first. Use as a context manager, in one thread at a time.
+    """Remembers ids and where each came first. Use as a context manager.
+
+    The thread that reads may still be at it when a run that was stopped leaves; SQLite crashes
+    where its database is closed under a statement, so one of them waits.
 
     The ids lie in a temporary database that SQLite keeps in memory up to a few megabytes, then on
     disk, and deletes itself.
     """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         for setting in ("synchronous=OFF", "journal_mode=OFF", "cache_size=-16000"):
             self._db.execute(f"PRAGMA {setting}")
@@ -123,7 +128,8 @@ class SeenIds:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._db.close()
+        with self._lock:
+            self._db.close()
 
     def already(self, id: str, item: Item) -> str | None:
         """Where an item's `id` was seen before, as `line 3 of FILE`; None, and remembered, when it
@@ -134,9 +140,11 @@ class SeenIds:
             for text in (id, f"line {item.line} of {item.source}")
         )
         try:
-            if self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (key, place)).rowcount:
-                return None
-            found = self._db.execute("SELECT place FROM seen WHERE id = ?", (key,)).fetchone()
+            with self._lock:
+                added = self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (key, place))
+                if added.rowcount:
+                    return None
+                found = self._db.execute("SELECT place FROM seen WHERE id = ?", (key,)).fetchone()
         except sqlite3.Error as error:
             what = f"the ids of the records cannot be remembered in {tempfile.gettempdir()}"
             raise unwritable(what, error) from error

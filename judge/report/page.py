@@ -19,11 +19,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from judge.errors import UsageError
 from judge.records import Item
 from judge.report import entry, text
 from judge.report.entry import Entry, differ
 from judge.report.files import Lines
-from judge.run.summary import Summary
+from judge.run.fingerprint import flat
+from judge.run.summary import NONE, Summary
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Judgement, Verdict
 
@@ -56,6 +58,7 @@ class Overview:
 
     Attributes:
         limit: how many records of each verdict are shown.
+        summary: the sums; its field `by` is counted by, too.
         described: the contents of OUT.run.json by fingerprint, where there is one.
         runs: verdicts by fingerprint and workflow.
         split: records of which at least one check has votes that differ.
@@ -70,9 +73,11 @@ class Overview:
     split: int = 0
     edited: int = 0
 
-    def add(self, judged: Judgement) -> None:
+    def add(self, fields: Mapping[str, Any], judged: Judgement) -> None:
         """Count one line."""
         self.summary.add(judged.model_dump())
+        if self.summary.by is not None:
+            self.summary.slice(fields, judged.original_verdict or judged.verdict)
         self.split += any(map(differ, judged.checks))
         self.edited += bool(judged.edits or judged.dropped)
         # A record that could not be read was judged by no run.
@@ -106,17 +111,19 @@ class Overview:
             for name, counts in self.summary.checks.items()
         ]
 
+    @property
+    def slices(self) -> list[tuple[str, Mapping[str, int], Estimate]]:
+        """Each value of the field `by`: verdicts on records as they came in, share of passes."""
+        return [
+            (value, counts, wilson(counts[Verdict.PASS], counts.total()))
+            for value, counts in self.summary.largest_slices()
+        ]
+
     def details(self, fingerprint: str | None) -> list[tuple[str, str]]:
         """(name, content) of what is known of a run: its models, settings and rubrics."""
-        known = self.described.get(fingerprint or "")
-        told: dict[str, Any] = {}
-        for name, one in known.items() if isinstance(known, dict) else ():
-            told |= (
-                {f"{name}.{k}": v for k, v in one.items()} if isinstance(one, dict) else {name: one}
-            )
         return [
             (name, ", ".join(map(str, one)) if isinstance(one, list) else str(one))
-            for name, one in told.items()
+            for name, one in flat(self.described.get(fingerprint or "")).items()
             if one not in (None, "", [], {})
         ]
 
@@ -132,7 +139,11 @@ def between(share: Estimate) -> str:
 
 
 def render(
-    lines: Lines, *, limit: int, described: Mapping[str, Any] | None = None
+    lines: Lines,
+    *,
+    limit: int,
+    described: Mapping[str, Any] | None = None,
+    by: str | None = None,
 ) -> tuple[str, Overview]:
     """The page, and what is counted on it.
 
@@ -140,16 +151,19 @@ def render(
         lines: output lines; also those that judge did not write.
         limit: how many lines of each verdict are shown, the first ones (at least 0).
         described: what is known of each run, by fingerprint.
+        by: a field, `a.b` the field b of object a, whose values are counted by.
 
     Raises:
-        UsageError: there are lines, and none of them is a judged one.
+        UsageError: there are lines, and none of them is a judged one, or none has the field `by`.
     """
-    found = Overview(limit, described or {})
+    found = Overview(limit, described or {}, Summary(by))
     groups: dict[Verdict, list[tuple[Item, Judgement]]] = {verdict: [] for verdict in MEANINGS}
     for item, judged in lines:
-        found.add(judged)
+        found.add(item.fields or {}, judged)
         if len(groups[judged.verdict]) < limit:
             groups[judged.verdict].append((item, judged))
+    if found.summary.slices.keys() == {NONE}:
+        raise UsageError(f"--by {by}: no record has such a field")
     shown = chain.from_iterable(groups.values())
     style = Markup((_FOLDER / "page.css").read_text("utf-8"))
     page = (

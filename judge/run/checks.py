@@ -48,8 +48,15 @@ class Checks:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The judging rubrics of the user's own, which every workflow asks besides its checks."""
-        return tuple(name for name in self.added if self.rubrics[name].role == "judge")
+        """The judging rubrics that every workflow asks besides its checks.
+
+        They are the user's own, and those of --check that none of the run's workflows asks.
+        """
+        chosen = self.settings.check
+        asked = {name for workflow in self.workflows() for name in workflow.checks if chosen}
+        names = dict.fromkeys((*self.added, *(name for name in chosen if name not in asked)))
+        known = ((name, self.rubrics.get(name)) for name in names)
+        return tuple(name for name, rubric in known if rubric and rubric.role == "judge")
 
     @property
     def scales(self) -> dict[str, tuple[float, float]]:
@@ -79,7 +86,7 @@ class Checks:
             return f"the {workflow.name} workflow asks your own questions: add --ask or --rubric"
         known, named = ", ".join(self._known(workflow)), ", ".join(self.settings.check)
         told = f"--check {named}: the {workflow.name} workflow has {known}"
-        return f"{told}; add others with --rubric"
+        return f"{told}; --workflow record asks it of any record"
 
     def workflows(self) -> list[Workflow]:
         """Those that records of this run may go through."""
@@ -95,7 +102,7 @@ class Checks:
         for check in self.settings.check:
             if check not in names:
                 told = f"--check {check}: there is no such check. There are {_listed(known)}"
-                raise UsageError(f"{told}. Add others with --rubric")
+                raise UsageError(f"{told}. `judge rubrics list` shows more, --rubric adds your own")
 
     def _refuse_unknown_steps(self) -> None:
         """Every step with a model of its own is one of the run's."""

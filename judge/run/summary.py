@@ -24,7 +24,7 @@ SLICES = 20
 _MOST_VALUES = 10_000
 """Values of that field that are counted apart; later ones are counted together from the start."""
 
-OTHERS = "(others)"
+OTHERS, NONE = "(others)", "(none)"
 
 _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 
@@ -66,7 +66,7 @@ class Summary:
         came = judgement.get("original_verdict") or verdict
         self.came[came] += 1
         if self.by is not None and text:
-            self._slice(json.loads(text), self.by)[came] += 1
+            self.slice(json.loads(text), came)
         # Why there is no verdict: the record's own error, or else its first lost vote's.
         if cause := _cause(judgement):
             kind, message = cause
@@ -90,15 +90,15 @@ class Summary:
         for name in ("replies", "input_tokens", "output_tokens"):
             self.usage[name] += usage.get(name, 0)
 
-    def _slice(self, fields: Mapping[str, Any], by: str) -> Counter[str]:
-        """The counts of the value that a record has in the field."""
+    def slice(self, fields: Mapping[str, Any], verdict: str) -> None:
+        """Count a record's verdict, as it came in, by the value that it has in the field `by`."""
         try:
-            found = at(fields, by)
+            found = at(fields, self.by or "")
         except KeyError:
-            found = "(none)"
+            found = NONE
         name = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
         known = name in self.slices or len(self.slices) < _MOST_VALUES
-        return self.slices[name if known else OTHERS]
+        self.slices[name if known else OTHERS][verdict] += 1
 
     def largest_slices(self, most: int = SLICES) -> list[tuple[str, Counter[str]]]:
         """The verdicts by value, most records first; what comes after `most` values in one."""

@@ -25,6 +25,7 @@ from judge.run.job import Job
 from judge.run.lines import Line, bad_input, earlier, key_of
 from judge.run.output import Sink, read_description, write_description
 from judge.run.resume import Resumption, unmatched_file
+from judge.run.review import Review
 from judge.run.runner import Stop, interrupts
 from judge.run.runner import run as run_stream
 from judge.run.setup import Setup
@@ -166,7 +167,7 @@ class _Run:
         self.report = Report(Summary(job.by, task.setup.checks.scales))
         self.stop = Stop()
         self.sink: Sink | None = None
-        self.review: Sink | None = None
+        self.review: Review | None = None
         self.opened: list[Sink] = []
         self.resumption: Resumption | None = None
         self._dearest = Usage()
@@ -184,6 +185,7 @@ class _Run:
                     self.setup.cache.on_fault = self._stop_for
                 await self._stream()
                 self._settle()
+                self._sort_review()
         finally:
             for opened in self.opened:
                 opened.close()
@@ -305,8 +307,7 @@ class _Run:
             cost = max(self._dearest.cost_usd or 0.0, usage.get("cost_usd") or 0.0)
             self._dearest = Usage(replies, cost_usd=cost)
         if self.review is not None and line.verdict in FOR_PEOPLE:
-            self.review.start()
-            self.review.write(line.text)
+            self.review.add(line)
         self.task.count(line, self.report)
 
     def _describe(self, line: Line) -> None:
@@ -334,7 +335,7 @@ class _Run:
             self.sink = Sink(job.out, fresh=fresh)
             self.opened.append(self.sink)
         if job.review is not None:
-            self.review = Sink(job.review, fresh=fresh, flag="--review")
+            self.review = Review(job.review, fresh=fresh)
             self.opened.append(self.review)
         if job.resume and job.out is not None:
             self.resumption = Resumption(job.out, self.task.mark, job.redo)
@@ -366,6 +367,13 @@ class _Run:
             lines = f"{count} finished line{'s' if count > 1 else ''} of {self.job.out}"
             where = unmatched_file(self.resumption.out)
             self.watcher.say(f"{lines} for which this input has no record: put into {where}")
+
+    def _sort_review(self) -> None:
+        try:
+            if self.review is not None:
+                self.review.sort()
+        except JudgeError as error:
+            self.report.fatal = self.report.fatal or error
 
     async def _sum_up(self, seconds: float) -> None:
         """Sum up and free everything."""

@@ -52,7 +52,13 @@ class Validation(Task):
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
         self._misfits: dict[Kind, str | None] = {}
         self._suited = False
-        self._unseen: tuple[str, ...] = setup.settings.on
+        checks = setup.checks
+        self._any_record = bool(checks.own)
+        self._unseen = {
+            field: f"--on {field}" if field in setup.settings.on else f"rubric {name}: {field}"
+            for name in reversed(checks.own)
+            for field in checks.rubrics[name].fields
+        }
         self._first: Subject | None = None
 
     @classmethod
@@ -87,24 +93,24 @@ class Validation(Task):
         self._suited = True
         if self._unseen:
             subject = Subject.of(record)
-            self._unseen = subject.lacks(self._unseen)
+            self._unseen = {name: self._unseen[name] for name in subject.lacks([*self._unseen])}
             self._first = self._first or subject
         return record
 
     def missing(self) -> Iterator[str]:
-        """The fields of `--on` that no record had, each with the nearest of the first record's."""
+        """Fields of `--on` and of additional rubrics that no record had, with the nearest known."""
         if self._first is None:
             return
         there = [*self._first.texts]
-        for name in self._unseen:
+        for name, told in self._unseen.items():
             near = get_close_matches(name, there, 1)
             known = f"did you mean {near[0]}?" if near else f"the first has {clip(there, 300)}"
-            yield f"--on {name}: no record has such a field; {known}"
+            yield f"{told}: no record has such a field; {known}"
 
     def kind_of(self, item: Item) -> Kind | None:
         """The workflow's kind, or that of any record where only the user's questions suit it."""
         sound = item.fields is not None and item.problem is None
-        any_record = self.setup.checks.own and sound and not recognise(item.shown)
+        any_record = self._any_record and sound and not recognise(item.shown)
         return self.kind or ("record" if any_record else None)
 
     def _misfit(self, record: Record) -> str | None:

@@ -36,11 +36,11 @@ def f1s(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     return ratio(2 * _hits(counts), counts.sum(axis=-2) + counts.sum(axis=-1))
 
 
-def macro_f1s(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean F1 over the classes that items are of or that are answered."""
+def macro_f1s(counts: NDArray[np.float64], classes: int | None = None) -> NDArray[np.float64]:
+    """Mean F1 over the classes (the first so many) that items are of or that are answered."""
     import numpy as np
 
-    scores = f1s(counts)
+    scores = f1s(counts)[..., :classes]
     known = np.asarray((~np.isnan(scores)).sum(axis=-1), dtype=np.float64)
     return ratio(np.nansum(scores, axis=-1), known)
 
@@ -58,10 +58,9 @@ def kappas(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     one class takes all answers of both sides. Written out because a bootstrap computes thousands at
     once.
     """
-    items = counts.sum(axis=(-2, -1))
-    by_chance = (counts.sum(axis=-1) * counts.sum(axis=-2)).sum(axis=-1)
-    apart = items - _hits(counts).sum(axis=-1)
-    return 1.0 - ratio(apart * items, items**2 - by_chance)
+    import numpy as np
+
+    return _weighted(counts, 1 - np.eye(counts.shape[-1]))
 
 
 def numbers_of(classes: Sequence[str]) -> list[float] | None:
@@ -84,7 +83,11 @@ def weighted_kappas(counts: NDArray[np.float64], points: Sequence[float]) -> NDA
     import numpy as np
 
     scale = np.array(points)
-    weights = (scale[:, None] - scale) ** 2
+    return _weighted(counts, (scale[:, None] - scale) ** 2)
+
+
+def _weighted(counts: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Kappa of each of a stack, each cell's disagreement weighing so much."""
     by_chance = counts.sum(axis=-1)[..., :, None] * counts.sum(axis=-2)[..., None, :]
     apart = (counts * weights).sum(axis=(-2, -1))
     items = counts.sum(axis=(-2, -1))

@@ -9,14 +9,14 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from judge.backends.base import Backend, Call, Completion, Mode
+from judge.backends.base import Backend, Call, Completion, Message, Mode
 from judge.backends.local import LocalBackend
 from judge.errors import BadRequest, ContextExceeded, Denied
 from judge.weights.fetch import SourceUnreachable, pull
@@ -162,6 +162,27 @@ def test_a_question_has_one_answer_whatever_was_asked_before(backend: LocalBacke
     for other in (repeated, after_another):
         assert (other.text, other.first_token) == (fresh.text, fresh.first_token)
         assert (other.cached_tokens or 0) > 700
+
+
+def test_a_prompt_has_one_state_whatever_was_asked_before(backend: LocalBackend) -> None:
+    """And reading it leaves answers as they were: to the last bit, both ways."""
+
+    def state(question: str, layer: int = -1) -> tuple[Sequence[float], int]:
+        messages: list[Message] = [{"role": "user", "content": f"{STORY}\n\n{question}"}]
+        return asyncio.run(backend.hidden(messages, layer))
+
+    question = "Is Ann in the story? Answer Yes or No."
+    first, tokens = state(question)
+    answer = ask(backend, f"{STORY}\n\n{question}", logprobs=5, max_tokens=1)
+    ask(backend, "Something else entirely.", max_tokens=1)
+    assert state(question) == (first, tokens)
+    after = ask(backend, f"{STORY}\n\n{question}", logprobs=5, max_tokens=1)
+    assert after.first_token == answer.first_token
+    assert (len(first), tokens) == (576, answer.input_tokens)
+    other, _ = state("Who would eat stones?")
+    assert max(abs(x - y) for x, y in zip(first, other, strict=True)) > 0.1
+    with pytest.raises(BadRequest, match="only the last layer"):
+        state(question, 3)
 
 
 def test_seeds(backend: LocalBackend) -> None:

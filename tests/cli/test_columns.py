@@ -192,19 +192,3 @@ def test_verdicts_are_counted_by_the_values_of_a_field(typed: Typed) -> None:
     assert cells(again, "(others)") == [] and cells(again, "c19") == [["c19", "1", "1"]]
     again = typed.text(*words, "--resume")[2]
     assert cells(again, "(others)") == [["(others)", "2", "1", "3"]]
-
-
-# ---------------------------------------------------------------- large fields
-
-
-def test_a_field_of_10_mb_is_refused_before_it_is_paid_for(typed: Typed) -> None:
-    typed.write("a.jsonl", [{"id": 1, "mail": {"body": "word " * 2_000_001}}])
-    asked = ("a.jsonl", "--ask", "Is it polite?", "--on", "mail.body", "-m", "scripted:yes.yaml")
-    done = typed("validate", *asked)
-    assert done.returncode == 3
-    told = "field 'mail.body' has 10000005 characters, the limit is 4000000"
-    error = lines(done.stdout)[0]["judge"]["error"]
-    assert (error["line"], error["field"], error["message"]) == (1, "mail.body", told)
-    planned = typed("plan", *asked)
-    assert told in planned.stderr.decode()
-    assert b"least:  0 calls" in planned.stdout

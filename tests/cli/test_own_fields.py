@@ -46,6 +46,9 @@ def test_a_question_about_a_field_needs_no_file(typed: Typed, mails: str) -> Non
 
 def test_a_field_that_no_record_has_is_told_once(typed: Typed, mails: str) -> None:
     ask = ("--ask", "Polite?", "-m", "scripted:judge.yaml", "--quiet")
+    (typed.folder / "file.yaml").write_text("name: short\nquestion: Short?\nfields: [emial]\n")
+    misspelt = "judge: rubric short: emial: no record has such a field; did you mean email?\n"
+    assert typed.text("validate", mails, "--rubric", "file.yaml", *ask[2:])[2] == misspelt
     for on, told in (
         (["emial"], "judge: --on emial: no record has such a field; did you mean email?\n"),
         (["subject", "zz"], "judge: --on zz: no record has such a field; the first has ['email', "),
@@ -54,6 +57,24 @@ def test_a_field_that_no_record_has_is_told_once(typed: Typed, mails: str) -> No
         code, out, said = typed.text("validate", mails, *(f"--on={one}" for one in on), *ask)
         assert code == 0 and said.startswith(told) and said.count("\n") == bool(told)
         assert out.count('"abstain"') == (3 if told else 2)
+
+
+def test_a_rubric_of_no_workflow_is_asked_and_skipped_where_a_record_lacks_its_fields(
+    typed: Typed,
+) -> None:
+    norm = {"rule_of_thumb": "Greet.", "story": "He greets.", "label": "yes"}
+    exchange = {"post": "It rains again.", "reply": "Lovely weather.", "label": "yes"}
+    other = {**exchange, "label": "perhaps"}
+    typed.write("in.jsonl", [exchange, {"post": "No reply to this."}, norm, other])
+    words = ("in.jsonl", "--check", "irony", "--check", "relevance", "-m", "scripted:yes.yaml")
+    code, out, _ = typed.text("validate", *words)
+    found = [json.loads(line)["judge"] for line in out.splitlines()]
+    assert code == 0 and [one["verdict"] for one in found] == ["pass", "abstain", "pass", "abstain"]
+    made = [{one["check"]: one["verdict"] for one in line["checks"]} for line in found]
+    assert made[0] == {"irony": "pass"} and made[1] == {"irony": "skipped"}
+    assert made[2] == {"relevance": "pass", "irony": "skipped"}
+    assert found[1]["checks"][0]["reason"] == "the record has no reply, label"
+    assert found[3]["checks"][0]["reason"] == "the record's label is none of yes, no"
 
 
 def test_nothing_else_is_asked_of_a_record_of_a_known_kind(typed: Typed, mails: str) -> None:

@@ -13,14 +13,21 @@ from .typed import Typed
 def test_the_page_of_a_real_run_counts_as_its_summary_does(typed: Typed) -> None:
     words = (str(FIXTURES / "norms.jsonl"), "-m", f"scripted:{FIXTURES / 'judge.yaml'}")
     run = ("validate", *words, "--repair", "-o", "out.jsonl", "--summary", "summary.json", "-q")
+    run = (*run, "--by", "label")
     assert typed(*run).returncode == 0
     summary = json.loads(typed.read("summary.json"))
-    code, out, told = typed.text("report", "out.jsonl", "-o", "page.html")
+    code, out, told = typed.text("report", "out.jsonl", "-o", "page.html", "--by", "label")
     assert (code, out) == (0, "")
     assert "wrote page.html: 24 records; shown: 3 of 3 fail, 21 of 21 pass" in told
     html = typed.read("page.html").decode()
     counts = {row[0]: int(row[1]) for row in rows(html, "Verdicts")[1:]}
     assert counts == summary["verdicts"]
+    heads, *slices = rows(html, "By <bdi>label</bdi>")
+    told_by = [dict(zip(heads[1:], map(int, row[1:3]), strict=False)) for row in slices]
+    assert dict(zip([row[0] for row in slices], told_by, strict=True)) == summary["by"]["label"]
+    code, _, told_by_none = typed.text("report", "out.jsonl", "-o", "none.html", "--by", "lable")
+    assert code == 2 and "--by lable: no record has such a field" in told_by_none
+    assert not (typed.folder / "none.html").exists()
     seen = Seen(html)
     assert "24 records, 16 of them pass as they came in: 66.7%" in seen.text
     assert "21 pass after repair" in seen.text and "as it came in: fail" in seen.text

@@ -31,8 +31,8 @@ def test_answers_made_elsewhere_are_scored_by_the_benchmarks_rule(typed: Typed) 
     # One right, one wrong, and one without an answer.
     assert (row["asked"], row["answered"], row["unreadable"]) == (3, 2, 1)
     assert row["accuracy"]["value"] == pytest.approx(1 / 3, abs=1e-6)
-    assert b"1 gold items have no answer and count as unreadable: 2/country\n" in done.stderr
-    assert b"1 answers are to no gold item and are left out: 9\n" in done.stderr
+    assert b"1 gold item without an answer, counted as unreadable: 2/country\n" in done.stderr
+    assert b"1 answer to no gold item, left out: 9\n" in done.stderr
 
 
 @pytest.mark.parametrize(

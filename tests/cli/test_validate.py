@@ -156,20 +156,6 @@ def test_out_is_replaced_and_described_where_that_is_asked(typed: Typed) -> None
     assert typed.read("out.jsonl") == b"", "an input without a record empties it, on request"
 
 
-def test_limit_and_sample(typed: Typed) -> None:
-    typed.write("n.jsonl", map(norm, range(60)))
-
-    def ids(*flags: str) -> list[str]:
-        return [line["id"] for line in lines(typed(*RUN, *flags).stdout)]
-
-    everything = ids()
-    assert everything == [f"n{i}" for i in range(60)]
-    assert ids("--limit", "3") == everything[:3]
-    drawn = ids("--sample", "10", "--seed", "7")
-    assert len(drawn) == 10 and drawn == sorted(drawn, key=everything.index)
-    assert drawn == ids("--sample", "10", "--seed", "7") != ids("--sample", "10", "--seed", "8")
-
-
 def test_nothing_in_the_output_depends_on_where_it_was_made(typed: Typed) -> None:
     (typed.folder / "elsewhere").mkdir()
     (typed.folder / "elsewhere" / "m.jsonl").write_bytes(typed.read("n.jsonl"))

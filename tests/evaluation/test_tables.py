@@ -28,24 +28,6 @@ def result(
     )
 
 
-def test_refused_and_unreadable_answers_are_not_right_and_errors_do_not_count() -> None:
-    cells = class_scores(
-        [
-            result(1, "yes", "yes"),
-            result(2, "yes", "no"),
-            result(3, "no", None, "refused"),
-            result(4, "no", None, "unreadable"),
-            result(5, "no", None, "error"),
-        ]
-    )
-    assert list(cells.values())[:5] == [5, 2, 1, 1, 1]
-    accuracy = cells["accuracy"]
-    assert isinstance(accuracy, Estimate)
-    assert (accuracy.value, accuracy.n, accuracy.of) == (0.25, 4, 5)
-    # yes: 2 * 1 / (1 + 2); no: 0 / (1 + 2).
-    assert value(cells["F1"]) == pytest.approx((2 / 3 + 0.0) / 2)
-
-
 def test_an_answer_without_a_score_counts_as_not_scored_and_never_as_wrong() -> None:
     unscored = Result({"id": "2", "condition": "x"}, "answered", "yes")
     found = Sample([result(1, "yes", "yes"), unscored]).accuracy()

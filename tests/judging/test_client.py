@@ -163,10 +163,12 @@ async def test_a_truncated_reply_is_told_apart_and_not_asked_again() -> None:
 
 
 async def test_a_refusal_is_told_apart_and_not_asked_again() -> None:
-    asker, backend = client(one_by_one(Completion("I will not.", "refusal", 10, 4)))
-    asked = await ask(asker)
-    assert (asked.reply, asked.trouble, asked.detail) == (None, "refused", "I will not.")
-    assert asked.usage.replies == 1 and len(backend.calls) == 1
+    for said in ((), (INVENTED,)):
+        refusal = Completion("I will not.", "refusal", 10, 4)
+        asker, backend = client(one_by_one(*said, refusal))
+        asked = await ask(asker)
+        assert (asked.reply, asked.trouble, asked.detail) == (None, "refused", "I will not.")
+        assert asked.usage.replies == len(backend.calls) == len(said) + 1
 
 
 # ---------------------------------------------------------------- retries
@@ -270,6 +272,8 @@ async def test_the_same_words_are_asked_once_whichever_judge_asks(
     assert len(backend.calls) == 2
     drawn = [replace(CALL, **other) for other in others]
     assert len({asker._key(call, Mode.JSON_SCHEMA) for call in [CALL, *drawn]}) == 3
+    layers = [replace(CALL, layer=layer) for layer in (None, 1, 2)]
+    assert len({asker._key(call, Mode.JSON_SCHEMA) for call in layers}) == 3
     read = [replace(call, logprobs=20) for call in drawn]
     assert len({asker._key(call, Mode.JSON_SCHEMA) for call in read}) == 1
 
@@ -298,7 +302,7 @@ async def test_another_model_is_another_question(cache: ReplyCache) -> None:
 async def test_a_damaged_entry_is_asked_anew(cache: ReplyCache, damage: dict[str, Any]) -> None:
     asker, backend = client(one_by_one(GOOD), cache=cache)
     first = await ask(asker)
-    (key,) = [row[0] for row in cache._cache._sql("SELECT key FROM Cache").fetchall()]
+    (key,) = [row[0] for row in cache._sql("SELECT key FROM Cache").fetchall()]
     entry = cache.get(key)
     assert entry is not None
     cache.set(key, entry | damage)
@@ -349,7 +353,7 @@ async def test_a_cache_that_cannot_be_written_hangs_nobody(
     def full(*args: object, **kwargs: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(cache._cache, "set", full)
+    monkeypatch.setattr(cache, "_write", full)
     asker, _ = client(one_by_one(GOOD), delay=0.01, cache=cache)
     async with asyncio.timeout(60):
         results = await asyncio.gather(*(ask(asker) for _ in range(3)), return_exceptions=True)

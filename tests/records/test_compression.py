@@ -3,7 +3,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -92,31 +91,6 @@ def test_a_file_that_cannot_be_read_on_gives_a_problem(sound: int) -> None:
     found = list(read("-", stdin=Failing(b'{"a": 1}\n' * 3), format="jsonl"))
     assert [item.fields for item in found] == [{"a": 1}] * sound + [None]
     assert "Input/output error" in problem_of(found[-1])
-
-
-def test_a_pipe_gives_each_record_as_soon_as_it_is_there() -> None:
-    ends = os.pipe()
-    asked, answered = threading.Event(), threading.Event()
-
-    def produce() -> None:
-        with open(ends[1], "wb", buffering=0) as pipe:  # noqa: PTH123 (a descriptor, no path)
-            for n in range(3):
-                pipe.write(b'{"n": %d}\n' % n)
-                assert asked.wait(60), "a record was held back"
-                asked.clear()
-                answered.set()
-
-    thread = threading.Thread(target=produce)
-    thread.start()
-    with open(ends[0], "rb") as stdin:  # noqa: PTH123 (a descriptor, no path)
-        n = -1
-        for n, item in enumerate(read("-", stdin=stdin)):
-            assert item.fields == {"n": n}
-            asked.set()
-            answered.wait(60)
-            answered.clear()
-    thread.join()
-    assert n == 2
 
 
 @pytest.mark.parametrize(("name", "row"), [("a.jsonl", b'{"a": 1}\n'), ("a.csv", b"12345678\n")])

@@ -189,8 +189,9 @@ class MoralStories(LabelSet):
 
     Emelin et al. 2021: JSON lines with `ID`, `norm`, `moral_action` and `immoral_action`, or one of
     the two (the splits for classification). The actions were written to the norm, so the labels
-    hold by construction. Two items an action: `adherence` (yes or no), and after all of these
-    `relevance`, each norm with its own action (yes) or, for a fixed random half of the items, with
+    hold by construction. Slice: `story_pair`, the two actions of a story. Two items an action:
+    `adherence` (yes or no), and after all of these `relevance`, each norm with its own action (yes)
+    or, for a fixed random half of the items, with
     another norm's (no): by chance, not by a person's judgement.
     """
 
@@ -215,7 +216,11 @@ class MoralStories(LabelSet):
             shown = {"rule_of_thumb": norm, "story": text_of(fields, key)}
             record = self.record(item, id, "ID")
             gold = "yes" if moral else "no"
-            one = LabelledItem(record, "adherence", shown, 0, gold, (), {}, item.source, item.line)
+            paired = own is not None and record[-1] in "01"
+            slices = {"story_pair": record[:-1]} if paired else {}
+            one = LabelledItem(
+                record, "adherence", shown, 0, gold, (), slices, item.source, item.line
+            )
             found.append(one)
         self._found += found
         return found
