@@ -19,12 +19,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
-from http.client import HTTPException
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+import httpx
 
 from judge.errors import Denied, UsageError
 
@@ -136,10 +136,18 @@ class ModelServer:
         while time.monotonic() < until:
             if (why := self._ended()) is not None:
                 return why
-            if await asyncio.to_thread(_healthy, self.address):
+            if await self._healthy():
                 return None
             await asyncio.sleep(_LOOK_SECONDS)
         return f"did not answer within {READY_SECONDS:g} s"
+
+    async def _healthy(self) -> bool:
+        """Whether it says at /health that it can answer; it asks for no key there."""
+        with suppress(httpx.HTTPError):
+            # Never by a proxy: the server runs on this machine.
+            async with httpx.AsyncClient(trust_env=False, timeout=_HEALTH_SECONDS) as client:
+                return (await client.get(f"{self.address}/health")).is_success
+        return False
 
     def _ended(self) -> str | None:
         code = None if self._process is None else self._process.poll()
@@ -199,18 +207,6 @@ def _dies_with(parent: int) -> Callable[[], None] | None:
             os._exit(1)
 
     return prepare
-
-
-def _healthy(address: str) -> bool:
-    """Whether a server says at /health that it can answer; it asks for no key there."""
-    # Never by a proxy: the server runs on this machine.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with (
-        suppress(OSError, HTTPException),
-        opener.open(f"{address}/health", timeout=_HEALTH_SECONDS),
-    ):
-        return True
-    return False
 
 
 def _vllm() -> str | None:

@@ -13,7 +13,7 @@ import typer
 
 from judge.cli.options import Json, with_settings
 from judge.cli.printing import counted
-from judge.errors import Exit, UsageError
+from judge.errors import UsageError
 from judge.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,12 +24,10 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=N
 
 @contextmanager
 def _opened(settings: Settings, context: typer.Context) -> Iterator[ReplyCache]:
-    from diskcache.core import DBNAME
-
-    from judge.cache import ReplyCache, cache_dir
+    from judge.cache import FILE, ReplyCache, cache_dir
 
     folder = cache_dir(settings.cache_dir)
-    if context.params["cache_dir"] is not None and not (folder / DBNAME).is_file():
+    if context.params["cache_dir"] is not None and not (folder / FILE).is_file():
         # Opening it would make one, and hide a mistyped name.
         raise UsageError(f"--cache-dir {folder}: there is no cache")
     cache = ReplyCache(folder)
@@ -96,19 +94,3 @@ def prune(
     """
     with _opened(settings, context) as cache:
         typer.echo(f"removed {_entries(cache.prune(older_than * 86400))}")
-
-
-@app.command()
-@with_settings("cache_dir")
-def verify(context: typer.Context, settings: Settings) -> None:
-    """Compare the checksums of all replies; exit 3 where one is wrong.
-
-    Damaged replies are not used: a run asks for them anew.
-
-    Example: judge cache verify --cache-dir old-replies
-    """
-    with _opened(settings, context) as cache:
-        sound, damaged = cache.verify()
-    typer.echo(f"{_entries(sound)} sound, {damaged} damaged")
-    if damaged:
-        raise typer.Exit(int(Exit.INCOMPLETE))

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from judge.errors import UsageError, unwritable
 from judge.records import MAX_LINE, RESERVED, Item, read
-from judge.run.output import refuse_input, refuse_nameless, replacing
+from judge.run.output import input_path, refuse_nameless, refuse_same, replacing
 from judge.verdict import Judgement, Verdict
 
 LONGEST = 4 * MAX_LINE
@@ -99,7 +99,7 @@ def writing(out: Path, sources: Sequence[str], *, overwrite: bool) -> Iterator[I
     """
     refuse_nameless("-o", out, "")
     for source in sources:
-        refuse_input("-o", out, source)
+        refuse_same("-o", out, input_path(source), "the input")
     if out.exists() and out.stat().st_size and not overwrite:
         raise UsageError(f"{out} exists. Replace it (--overwrite), or name another file with -o")
     opened = False

@@ -24,6 +24,7 @@ from judge.records import Item
 from judge.report import entry, text
 from judge.report.entry import Entry, differ
 from judge.report.files import Lines
+from judge.run.fingerprint import flat
 from judge.run.summary import NONE, Summary
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Judgement, Verdict
@@ -120,15 +121,9 @@ class Overview:
 
     def details(self, fingerprint: str | None) -> list[tuple[str, str]]:
         """(name, content) of what is known of a run: its models, settings and rubrics."""
-        known = self.described.get(fingerprint or "")
-        told: dict[str, Any] = {}
-        for name, one in known.items() if isinstance(known, dict) else ():
-            told |= (
-                {f"{name}.{k}": v for k, v in one.items()} if isinstance(one, dict) else {name: one}
-            )
         return [
             (name, ", ".join(map(str, one)) if isinstance(one, list) else str(one))
-            for name, one in told.items()
+            for name, one in flat(self.described.get(fingerprint or "")).items()
             if one not in (None, "", [], {})
         ]
 

@@ -42,3 +42,13 @@ def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> 
         body["plugins"] = foreign
     text = json.dumps(body, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def flat(tree: Any, path: str = "") -> dict[str, Any]:
+    """The leaves of nested objects, each under the path that leads to it: `settings.votes`."""
+    if not isinstance(tree, Mapping):
+        return {path: tree}
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        found |= flat(value, f"{path}.{key}" if path else str(key))
+    return found

@@ -19,8 +19,8 @@ from judge.records.base import at
 from judge.run.lines import FINISHED, earlier
 from judge.run.output import (
     description_file,
+    input_path,
     refuse_existing,
-    refuse_input,
     refuse_nameless,
     refuse_same,
 )
@@ -145,19 +145,13 @@ def refuse_outputs(job: Job) -> None:
     if strange := [one for one in job.redo if one not in FINISHED | REDONE]:
         known = ", ".join(sorted(FINISHED | REDONE))
         raise UsageError(f"--redo {strange[0]}: no such verdict; there are {known}")
-    taken: list[tuple[Path, str]] = []
+    taken = [(input_path(source), "the input") for source in job.inputs]
     if job.out is not None:
         taken.append((description_file(job.out), "where OUT is described"))
-        if taken[0][0].is_dir():
-            raise UsageError(f"{taken[0][0]} is a folder, and OUT is described there: remove it")
-        for source in job.inputs:
-            refuse_input("-o", taken[0][0], source)
     for flag, path in (("-o", job.out), ("--review", job.review), ("--summary", job.summary)):
         if path is None:
             continue
         refuse_nameless(flag, path, "" if flag != "-o" or job.silent else "lines")
-        for source in job.inputs:
-            refuse_input(flag, path, source)
         for other, what in taken:
             refuse_same(flag, path, other, what)
         taken.append((path, "OUT" if flag == "-o" else f"the file of {flag}"))

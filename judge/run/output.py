@@ -270,9 +270,9 @@ def refuse_same(flag: str, path: Path, other: Path, what: str) -> None:
         raise UsageError(f"{flag} {path} is {what}: name another file")
 
 
-def refuse_input(flag: str, path: Path, source: str) -> None:
-    """Raises UsageError if `path`, which `flag` names, is the file that `source` is read from."""
-    refuse_same(flag, path, Path("/dev/stdin" if source == "-" else source), "the input")
+def input_path(source: str) -> Path:
+    """The file that `source` is read from; of `-` what standard input leads to."""
+    return Path("/dev/stdin" if source == "-" else source)
 
 
 def refuse_existing(path: Path, flag: str = "-o") -> None:

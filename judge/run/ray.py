@@ -12,18 +12,17 @@ import json
 import logging
 import os
 import pickle
-import shutil
 import socket
 import tempfile
-import threading
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import asdict
+from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-from judge.errors import Exit, JudgeError, UsageError, missing_extra
+from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
 from judge.judging.calls import Counters
 from judge.records import RESERVED, Item, Record, SeenIds
 from judge.run import lines
@@ -38,9 +37,11 @@ from judge.verdict import Usage
 CHUNK, GATHER_SECONDS = 8, 0.01
 """Most records of a chunk, and how long it waits for them; they are judged again after a death."""
 
-JOIN_SECONDS, END_SECONDS = 10.0, 2.0
-"""How long a cluster is tried to be reached, and a stream that was told to end is waited for; the
-latter well below what a second interrupt leaves (`LAST_SECONDS`)."""
+MOST_CHUNKS = 1_000_000
+"""Chunks that may be waited for at once."""
+
+JOIN_SECONDS = 10.0
+"""How long a cluster is tried to be reached."""
 
 STORE_BYTES = 256 * 1024 * 1024
 
@@ -112,7 +113,7 @@ class RayValidation(Validation):
 
 
 class Stream:
-    """A Ray Data stream of chunks through an actor pool.
+    """A Ray Data stream of chunks through an actor pool, in a Ray task on this machine.
 
     Raises:
         UsageError: Ray is not installed, cannot be reached, or holds no such workers.
@@ -124,35 +125,35 @@ class Stream:
         setup: Setup,
         counted: Callable[[dict[str, Counters], float], None],
     ) -> None:
-        self._at_once = records_at_once(setup.settings, setup.clients.values()) // CHUNK + 2
-        self._quiet = ExitStack()
+        self._opened, self._counted = ExitStack(), counted
         # Ray tells of lost nodes and workers on standard output, which is for data.
-        nowhere = self._quiet.enter_context(Path(os.devnull).open("w"))  # noqa: SIM115
-        self._quiet.enter_context(redirect_stdout(nowhere))
-        self._home = _joined(settings)
+        nowhere = self._opened.enter_context(Path(os.devnull).open("w"))  # noqa: SIM115
+        self._opened.enter_context(redirect_stdout(nowhere))
+        _join(settings, self._opened)
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        self._ray, self._counted = ray, counted
         resources = ray.cluster_resources()
         hosted = any(spec.partition(":")[0] in ON_GPUS for spec in setup.models)
-        self._gpus = settings.worker_gpus if hosted and resources.get("GPU") else 0
+        gpus = settings.worker_gpus if hosted and resources.get("GPU") else 0
         try:
-            self.workers = workers_for(settings.workers, self._gpus, resources)
+            self.workers = workers_for(settings.workers, gpus, resources)
         except UsageError:
-            self._shut()
+            self._opened.close()
             raise
-        # The feed and its reader run on this machine: while the run goes on, so do they.
+        # The feed and the stream run on this machine: while the run goes on, so do they.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        self._pinned = {"num_cpus": 0, "scheduling_strategy": here}
-        self._feed = ray.remote(Feed).options(**self._pinned).remote()
+        pinned = {"num_cpus": 0, "scheduling_strategy": here}
+        self._feed = ray.remote(Feed).options(**pinned, max_concurrency=MOST_CHUNKS).remote()
         folder = settings.cache_dir
         own = {"cache_dir": None if folder is None else folder.absolute(), "engine": "local"}
-        self._arguments = (settings.model_copy(update=own), str(Path.cwd()), self._feed)
-        self._waiting: dict[int, list[asyncio.Future[bytes | None]]] = {}
-        self._gathered: list[tuple[Item, asyncio.Future[bytes | None]]] = []
-        self._next = 0
-        self._thread: threading.Thread | None = None
+        arguments = (settings.model_copy(update=own), str(Path.cwd()), self._feed)
+        at_once = records_at_once(setup.settings, setup.clients.values()) // CHUNK + 2
+        running = ray.remote(_judge_all).options(**pinned, max_retries=0)
+        self._running = running.remote(arguments, self.workers, at_once, gpus, pinned)
+        self._chunk: list[Item] = []
+        self._full = asyncio.Event()
+        self._full.set()
 
     async def judged(self, item: Item) -> bytes | None:
         """The item's output line; None where its workers died.
@@ -160,109 +161,61 @@ class Stream:
         Raises:
             JudgeError: what ends the run.
         """
-        loop = asyncio.get_running_loop()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._consume, args=(loop,), daemon=True)
-            self._thread.start()
-        future: asyncio.Future[bytes | None] = loop.create_future()
-        self._gathered.append((item, future))
-        if len(self._gathered) == CHUNK:
-            await self._put()
-        elif len(self._gathered) == 1:
-            loop.call_later(GATHER_SECONDS, lambda: loop.create_task(self._put()))
-        return await future
+        if self._full.is_set():
+            self._chunk, self._full = [], asyncio.Event()
+            self._asking = asyncio.create_task(self._ask(self._chunk, self._full))
+        asking, place = self._asking, len(self._chunk)
+        self._chunk.append(item)
+        if len(self._chunk) == CHUNK:
+            self._full.set()
+        outcome = (await asyncio.shield(asking))[place]
+        if isinstance(outcome, JudgeError):
+            raise outcome
+        return outcome
 
-    async def _put(self) -> None:
-        gathered, self._gathered = self._gathered, []
-        if gathered:
-            number, self._next = self._next, self._next + 1
-            self._waiting[number] = [future for _, future in gathered]
-            chunk = pickle.dumps([item for item, _ in gathered])
-            await self._feed.put.remote(number, chunk, min(self._waiting))
+    async def _ask(self, chunk: list[Item], full: asyncio.Event) -> list[Done]:
+        """What comes of a chunk's records, once it is full or has waited long enough."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(full.wait(), GATHER_SECONDS)
+        full.set()
+        asked = asyncio.ensure_future(self._feed.judged.remote(pickle.dumps(chunk)))
+        await asyncio.wait((asked, self._ended), return_when=asyncio.FIRST_COMPLETED)
+        try:
+            told = asked.result() if asked.done() else self._ended.result()
+        except Exception as error:
+            # Whatever Ray raises ends the run, with its words.
+            words = " ".join(str(getattr(error, "cause", error)).split())
+            raise Unavailable(f"the Ray stream failed: {words[:300]}") from error
+        done: list[Done]
+        done, counters, cost = pickle.loads(told)
+        self._counted(counters, cost)
+        return done
+
+    @cached_property
+    def _ended(self) -> asyncio.Future[Any]:
+        running: asyncio.Future[Any] = asyncio.ensure_future(self._running)
+        return running
 
     async def aclose(self) -> None:
-        """End the stream, and leave the user's cluster or end judge's own."""
-        with suppress(self._ray.exceptions.RayError):
-            await self._feed.close.remote()
-        if self._thread is not None:
-            # Ray ends the whole process, with code 1, if a thread calls it while it shuts down.
-            await asyncio.to_thread(self._thread.join, END_SECONDS)
-        await asyncio.to_thread(self._shut)
-
-    def _shut(self) -> None:
-        self._ray.shutdown()
-        self._quiet.close()
-        if self._home is not None:
-            shutil.rmtree(self._home, ignore_errors=True)
-
-    def _dataset(self) -> Any:
-        from ray.data import ActorPoolStrategy, DataContext, read_datasource
-
-        context = DataContext.get_current()
-        context.enable_progress_bars = context.print_on_execution_start = False
-        # Each chunk goes on at once.
-        context.target_max_block_size = 1
-        pinned = {"concurrency": 1, "override_num_blocks": 1, "ray_remote_args": self._pinned}
-        return read_datasource(_source(self._feed), **pinned).map_batches(
-            Worker,
-            fn_constructor_args=self._arguments,
-            compute=ActorPoolStrategy(
-                size=self.workers, max_tasks_in_flight_per_actor=self._at_once
-            ),
-            batch_size=None,
-            batch_format="numpy",
-            num_cpus=CORES,
-            num_gpus=self._gpus,
-            max_concurrency=self._at_once,
-            max_restarts=-1,
-            max_task_retries=-1,
-            scheduling_strategy="SPREAD",
-        )
-
-    def _consume(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Give each chunk's lines to those who wait for them; runs in a thread of its own."""
-        failure: JudgeError = JudgeError("the Ray stream ended before the run did")
-        try:
-            for batch in self._dataset().iter_batches(
-                batch_size=None, batch_format="numpy", prefetch_batches=0
-            ):
-                told = (int(batch["number"][0]), *pickle.loads(batch["done"][0]))
-                loop.call_soon_threadsafe(self._took, *told)
-        except Exception as error:  # noqa: BLE001 - whatever Ray raises ends the run, with its words
-            failure = JudgeError(f"the Ray stream failed: {' '.join(str(error).split())[:300]}")
-        failure.exit_code = Exit.UNAVAILABLE
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(self._ended, failure)
-
-    def _took(
-        self, number: int, done: Sequence[Done], counters: dict[str, Counters], cost: float
-    ) -> None:
-        self._counted(counters, cost)
-        for future, outcome in zip(self._waiting.pop(number, ()), done, strict=False):
-            if future.done():
-                continue
-            if isinstance(outcome, JudgeError):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
-
-    def _ended(self, failure: JudgeError) -> None:
-        for number in list(self._waiting):
-            self._took(number, [failure] * CHUNK, {}, 0.0)
+        """Drop what is under way, and leave the user's cluster or end judge's own."""
+        await asyncio.to_thread(self._opened.close)
 
 
-def _source(feed: Any) -> Any:
-    """Ray Data's view of the feed: one task that reads chunk after chunk."""
+def _judge_all(
+    arguments: tuple[Settings, str, Any], workers: int, at_once: int, gpus: int, pinned: Any
+) -> None:
+    """Take chunk after chunk of the feed through a pool of workers, without end; runs in Ray."""
     import pyarrow as pa
     import ray
+    from ray.data import ActorPoolStrategy, DataContext, read_datasource
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
+    feed = arguments[-1]
+
     def read() -> Iterator[Any]:
-        number = 0
-        while (chunk := ray.get(feed.get.remote(number))) is not None:
-            yield pa.table({"number": [number], "chunk": [chunk]})
-            number += 1
+        for number in count():
+            yield pa.table({"number": [number], "chunk": [ray.get(feed.get.remote(number))]})
 
     class FeedSource(Datasource):  # type: ignore[misc]
         def estimate_inmemory_data_size(self) -> int | None:
@@ -271,7 +224,26 @@ def _source(feed: Any) -> Any:
         def get_read_tasks(self, parallelism: int, **_: Any) -> list[ReadTask]:
             return [ReadTask(read, BlockMetadata(None, None, None, None))]
 
-    return FeedSource()
+    context = DataContext.get_current()
+    context.enable_progress_bars = context.print_on_execution_start = False
+    # Each chunk goes on at once.
+    context.target_max_block_size = 1
+    source = {"concurrency": 1, "override_num_blocks": 1, "ray_remote_args": pinned}
+    judged = read_datasource(FeedSource(), **source).map_batches(
+        Worker,
+        fn_constructor_args=arguments,
+        compute=ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=at_once),
+        batch_size=None,
+        batch_format="numpy",
+        num_cpus=CORES,
+        num_gpus=gpus,
+        max_concurrency=at_once,
+        max_restarts=-1,
+        max_task_retries=-1,
+        scheduling_strategy="SPREAD",
+    )
+    for _ in judged.iter_batches(batch_size=None, batch_format="numpy", prefetch_batches=0):
+        pass
 
 
 def workers_for(wanted: int | None, gpus: int, resources: dict[str, float]) -> int:
@@ -295,14 +267,13 @@ def workers_for(wanted: int | None, gpus: int, resources: dict[str, float]) -> i
     )
 
 
-def _joined(settings: Settings) -> Path | None:
-    """Join the cluster at --address, or start a Ray here; gives the folder of one started here.
+def _join(settings: Settings, opened: ExitStack) -> None:
+    """Join the cluster at --address, or start a Ray here; `opened` leaves or ends it.
 
     Raises:
         UsageError: Ray is not installed, is in use in this process already, or cannot be reached.
     """
-    for name in ("USAGE_STATS_ENABLED", "ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "ENABLE_AUTO_CONNECT"):
-        # The last: a thread that still reads the stream after the end would start another Ray.
+    for name in ("USAGE_STATS_ENABLED", "ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
         os.environ.setdefault(f"RAY_{name}", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     try:
@@ -312,13 +283,17 @@ def _joined(settings: Settings) -> Path | None:
         raise missing_extra(f"--engine ray needs Ray Data ({error})", "ray") from error
     if ray.is_initialized():
         raise UsageError("this process uses a Ray already; --engine ray needs one of its own")
-    address, home, more = settings.address or "local", None, {}
+    address, more = settings.address or "local", {}
     if address == "local":
         # Ray's sockets lie in there, and their paths must be short.
         short = "/tmp" if Path("/tmp").is_dir() else None
-        home = Path(tempfile.mkdtemp(prefix="judge-ray-", dir=short))
+        home = tempfile.TemporaryDirectory("", "judge-ray-", short, ignore_cleanup_errors=True)
         cores = max(os.cpu_count() or 1, settings.workers or 1)
-        more = {"num_cpus": cores, "include_dashboard": False, "_temp_dir": str(home)}
+        more = {
+            "num_cpus": cores,
+            "include_dashboard": False,
+            "_temp_dir": opened.enter_context(home),
+        }
         more["object_store_memory"] = STORE_BYTES
     elif address != "auto":
         # Ray itself would try for minutes.
@@ -333,8 +308,6 @@ def _joined(settings: Settings) -> Path | None:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **more)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        where = "Ray could not be started" if home else f"--address {address}"
+        where = f"--address {address}" if settings.address else "Ray could not be started"
         raise UsageError(f"{where}: {error}") from error
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    warnings.filterwarnings("ignore", module=__name__)
-    return home
+    opened.callback(ray.shutdown)

@@ -40,36 +40,32 @@ class Feed:
 
     def __init__(self) -> None:
         self._chunks: dict[int, bytes] = {}
+        self._put = 0
+        self._lines: dict[int, asyncio.Future[bytes]] = {}
         self._tries: Counter[Work] = Counter()
-        self._closed = False
         self._changed = asyncio.Condition()
 
-    async def put(self, number: int, chunk: bytes, done: int) -> None:
-        """Add a chunk; those before `done` are needed no more."""
+    async def judged(self, chunk: bytes) -> bytes:
+        """What a worker made of a chunk; waits for it."""
         async with self._changed:
+            number, self._put = self._put, self._put + 1
             self._chunks[number] = chunk
-            for old in [old for old in self._chunks if old < done]:
-                del self._chunks[old], self._tries[old]
+            self._lines[number] = asyncio.get_running_loop().create_future()
             self._changed.notify_all()
+        told = await self._lines[number]
+        del self._lines[number], self._chunks[number], self._tries[number]
+        return told
 
-    async def close(self) -> None:
-        """Nothing more is to be judged."""
+    async def get(self, number: int) -> bytes:
+        """A chunk, empty where it is needed no more."""
         async with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+            await self._changed.wait_for(lambda: number < self._put)
+            return self._chunks.get(number, b"")
 
-    async def get(self, number: int) -> bytes | None:
-        """A chunk, empty where it is needed no more; None once the run is over."""
-        async with self._changed:
-            await self._changed.wait_for(
-                lambda: self._closed or number <= max(self._chunks, default=-1)
-            )
-            return None if self._closed else self._chunks.get(number, b"")
-
-    async def ended(self) -> None:
-        """Comes back once the run is over."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._closed)
+    async def done(self, number: int, told: bytes) -> None:
+        """A worker has judged this chunk."""
+        if (waiting := self._lines.get(number)) is not None and not waiting.done():
+            waiting.set_result(told)
 
     async def begin(self, work: Work) -> int:
         """A worker has a chunk, or a record alone, in hand; gives how often one had it."""
@@ -95,33 +91,16 @@ class Worker:
         self._task: Validation | None = None
         self._starting, self._turn = asyncio.Lock(), asyncio.Lock()
         self._slots = asyncio.Semaphore(1)
-        self._ending: asyncio.Future[None] | None = None
-        self._judging: set[asyncio.Future[list[Done]]] = set()
 
     async def __call__(self, batch: dict[str, Any]) -> Any:
-        """One chunk's lines, and what was counted since the last: a row of pickled bytes.
-
-        None are left once the run is over, for then the chunk is dropped.
-        """
+        """Give the feed one chunk's lines, and what was counted since the last."""
         number, chunk = int(batch["number"][0]), batch["chunk"][0]
-        self._ending = self._ending or asyncio.ensure_future(self._drop_at_the_end())
-        judging = asyncio.ensure_future(self._done(number, pickle.loads(chunk) if chunk else []))
-        self._judging.add(judging)
-        await asyncio.wait((judging, self._ending), return_when=asyncio.FIRST_COMPLETED)
-        self._judging.discard(judging)
-        if self._ending.done():
-            self._ending.result()  # Raises where the run cannot be reached any more.
-        done = judging.result() if judging.done() and not judging.cancelled() else []
-        yield {"number": batch["number"], "done": [pickle.dumps((done, *self._new()))]}
-
-    async def _drop_at_the_end(self) -> None:
-        await self._feed.ended.remote()
-        for judging in self._judging:
-            judging.cancel()
+        if chunk:
+            done = await self._done(number, pickle.loads(chunk))
+            await self._feed.done.remote(number, pickle.dumps((done, *self._new())))
+        yield {"number": batch["number"]}
 
     async def _done(self, number: int, items: Sequence[Item]) -> list[Done]:
-        if not items:
-            return []
         tries = await self._feed.begin.remote(number)
         if tries > ATTEMPTS + len(items):
             return [None for _ in items]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from judge.errors import UsageError, unwritable
-from judge.run.fingerprint import Mark
+from judge.run.fingerprint import Mark, flat
 from judge.run.lines import Line, earlier
 from judge.run.output import read_description, replacing
 
@@ -191,15 +191,6 @@ def refuse_other(out: Path, found: Line, now: Mark) -> None:
 
 
 def _differences(before: Mapping[str, Any], now: Mark) -> str:
-    then, here = _flat(before), _flat(now.described)
+    then, here = flat(before), flat(now.described)
     names = sorted(k for k in then.keys() | here.keys() if then.get(k) != here.get(k))
     return "; ".join(f"{name} was {then.get(name)!r}, is {here.get(name)!r}" for name in names)
-
-
-def _flat(tree: Any, path: str = "") -> dict[str, Any]:
-    if not isinstance(tree, Mapping):
-        return {path: tree}
-    found: dict[str, Any] = {}
-    for key, value in tree.items():
-        found |= _flat(value, f"{path}.{key}" if path else str(key))
-    return found

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -94,10 +92,6 @@ def test_cache_stats_prune_clear(typed: Typed, monkeypatch: pytest.MonkeyPatch) 
     where = ("--cache-dir", "elsewhere")
     assert json.loads(typed.text("cache", "stats", "--json")[1])["entries"] == 0
     assert json.loads(typed.text("cache", "stats", "--json", *where)[1])["entries"] == 3
-    assert typed.text("cache", "verify", *where)[:2] == (0, "3 entries sound, 0 damaged\n")
-    with closing(sqlite3.connect("elsewhere/cache.db")) as database, database:
-        database.execute("UPDATE Cache SET value = replace(value, 'reply', 'lie') WHERE key = 'k1'")
-    assert typed.text("cache", "verify", *where)[:2] == (3, "2 entries sound, 1 damaged\n")
     assert typed.text("cache", "prune", "--older-than", "0.1", *where)[1] == "removed 0 entries\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     code, out, told = typed.text("cache", "clear", *where)
@@ -118,6 +112,7 @@ def test_benchmarks_are_listed(typed: Typed) -> None:
     code, out, _ = typed.text("evaluate", "--list")
     names = {line.split(" ")[0] for line in out.splitlines()}
     assert code == 0 and names >= {"normad", "culturalbench", "cqbench", "cali", "eecc"}
+    assert "normad --setting neither: " in out and "eecc: temperature 0.3, the paper's" in out
     assert all(len(line) <= 80 for line in out.splitlines())
     code, _, told = typed.text("evaluate")
     assert code == 2 and "judge evaluate --list shows them" in told

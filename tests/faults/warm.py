@@ -20,7 +20,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +76,6 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
     Args:
         log: an open file, to which `asked RECORD`, `paid KEY` and `stored KEY` go.
     """
-    import diskcache
-
     from judge.backends.scripted import ScriptedBackend
     from judge.cache import ReplyCache
     from judge.judging.client import Client
@@ -95,7 +93,11 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
         setattr(os, name, points.around(getattr(os, name)))
     os.write = points.writing(real_write)
 
-    diskcache.Cache._sql = property(lambda cache: points.around(cache._con.execute))
+    class Statements(sqlite3.Connection):
+        execute = points.around(sqlite3.Connection.execute)
+        executemany = points.around(sqlite3.Connection.executemany)
+
+    sqlite3.connect = partial(sqlite3.connect, factory=Statements)  # type: ignore[assignment]
     complete, first, store = ScriptedBackend.complete, Client._first, ReplyCache.store
 
     async def completed(self: Any, call: Any, mode: Any) -> Any:
@@ -181,16 +183,16 @@ def _gone() -> int:
 
 
 def _bound_cache(pages: int) -> None:
-    import diskcache
+    from judge.cache import ReplyCache
 
-    connected = diskcache.Cache._con.fget
+    opened = ReplyCache._opened
 
-    def bound(cache: Any) -> Any:
-        connection = connected(cache)
-        connection.execute(f"PRAGMA max_page_count={pages}").fetchall()
+    def bound(cache: ReplyCache) -> sqlite3.Connection:
+        connection = opened(cache)
+        connection.execute(f"PRAGMA max_page_count={pages}")
         return connection
 
-    diskcache.Cache._con = property(bound)
+    ReplyCache._opened = bound  # type: ignore[method-assign]
 
 
 def delete_out() -> None:
