@@ -1,7 +1,8 @@
 """Replies on disk.
 
-Entries of an SQLite database are text only: a checksum and JSON, under the hash of the request
-(docs/decisions/0004-text-only-cache.md). Several processes may share one folder.
+Entries are text only: a checksum and JSON, under the hash of the request. diskcache would pickle
+other objects, and unpickle whatever lies in a folder that somebody else may write to; `TextDisk`
+refuses both (docs/decisions/0004-text-only-cache.md). Several processes may share one folder.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+import diskcache
 import platformdirs
+from diskcache.core import DEFAULT_SETTINGS, MODE_RAW, UNKNOWN
 
 from judge.errors import Exit, UsageError
 
@@ -35,16 +39,37 @@ _CHECKSUM = 16
 """Hex digits before an entry's text."""
 
 _REMEMBERED = 2048
-FILE = "cache.db"
-"""The database in the folder."""
+_NO_LIMIT = 1 << 50
+_SETTINGS: Mapping[str, Any] = {
+    # Every setting is given, so that none of the folder's own counts.
+    **DEFAULT_SETTINGS,
+    "disk_min_file_size": _NO_LIMIT,
+    "size_limit": _NO_LIMIT,
+    "eviction_policy": "none",
+    # Nothing here expires, and looking for what has takes longer than storing.
+    "cull_limit": 0,
+    # The file's pages stay out of our memory; the system keeps the warm ones.
+    "sqlite_mmap_size": 0,
+    "sqlite_cache_size": 2048,
+}
 
-_OPENING = """
-PRAGMA trusted_schema = OFF;
-PRAGMA auto_vacuum = FULL;
-PRAGMA journal_mode = WAL;
-PRAGMA synchronous = NORMAL;
-CREATE TABLE IF NOT EXISTS Cache (key TEXT PRIMARY KEY, store_time REAL, value TEXT);
-"""
+
+class TextDisk(diskcache.Disk):  # type: ignore[misc]
+    """A diskcache store that writes and reads text and nothing else."""
+
+    def store(self, value: Any, read: bool, key: Any = UNKNOWN) -> Any:
+        if not isinstance(value, str) or read:
+            raise TypeError("the cache stores text only")
+        return super().store(value, read, key)
+
+    def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
+        return value if mode == MODE_RAW and not read else ""
+
+    def get(self, key: Any, raw: bool) -> Any:
+        return super().get(key, raw) if raw else ""
+
+    def remove(self, file_path: str) -> None:
+        """Never needed for our own entries; somebody else's row must not name a file to delete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +134,21 @@ class ReplyCache:
         self.storing = True
         self._turn = asyncio.Lock()
         self._waiting: dict[str, str] = {}
-        self._database = self._insist(self._opened)
+        self._cache = self._insist(self._opened)
 
-    def _opened(self) -> sqlite3.Connection:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        opened = sqlite3.connect(
-            self.folder / FILE, timeout=_STEP, isolation_level=None, check_same_thread=False
-        )
-        opened.executescript(_OPENING)
-        return opened
-
-    def _sql(self, text: str, *values: object) -> sqlite3.Cursor:
-        return self._insist(lambda: self._database.execute(text, values))
+    def _opened(self) -> Any:
+        _clear_settings(self.folder / "cache.db")
+        return diskcache.Cache(str(self.folder), disk=TextDisk, timeout=_STEP, **_SETTINGS)
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The object stored under `key`; None where there is none, or a damaged one."""
-        found = self._sql("SELECT CAST(value AS BLOB) FROM Cache WHERE key = ?", key).fetchone()
-        return None if found is None else _opened_entry(key, found[0])
+        try:
+            return _opened_entry(key, self._insist(lambda: self._cache.get(key, default=None)))
+        except CacheError as error:
+            # Not SQLite's, which has a code, but the module's: the text is no UTF-8.
+            if type(cause := error.__cause__) is sqlite3.OperationalError and not _code(cause):
+                return None
+            raise
 
     def set(self, key: str, value: Mapping[str, Any]) -> None:
         # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
@@ -159,18 +182,13 @@ class ReplyCache:
                     self.on_fault(fault)
 
     def _write(self, entries: Mapping[str, str]) -> None:
-        if not (self.folder / FILE).exists():
+        if not (self.folder / "cache.db").exists():
             # Somebody has removed it: what went on into the open file would be gone with it.
-            self._database.close()
-            self._database = self._opened()
-        now, keys = time.time(), [(key,) for key in entries]
-        rows = [(key, now, _checksum(key, text.encode()) + text) for key, text in entries.items()]
-        self._database.execute("BEGIN IMMEDIATE")
-        with self._database:
-            # First out: in a database that diskcache made, a key may stand twice.
-            self._database.executemany("DELETE FROM Cache WHERE key = ?", keys)
-            insert = "INSERT INTO Cache (key, store_time, value) VALUES (?, ?, ?)"
-            self._database.executemany(insert, rows)
+            self._cache.close()
+            self._cache = self._opened()
+        with self._cache.transact():
+            for key, text in entries.items():
+                self._cache.set(key, f"{_checksum(key, text)}{text}")
 
     def _insist(self, use: Callable[[], T]) -> T:
         """What `use` gives, tried again while another process holds the lock."""
@@ -187,11 +205,14 @@ class ReplyCache:
     def _usable(self) -> Iterator[None]:
         try:
             yield
+        except diskcache.Timeout as error:
+            # diskcache says "timeout" whatever kept a transaction from being begun.
+            raise self._unusable(error.__context__ or error) from error
         except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unusable(error) from error
 
     def _unusable(self, error: BaseException) -> CacheError:
-        code, told, remedy = getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error), ""
+        code, told, remedy = _code(error), str(error), ""
         if locked := code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             told = f"another process has held its lock for {LOCKED_SECONDS:.0f} s"
             remedy = "end that process, "
@@ -207,28 +228,34 @@ class ReplyCache:
         return unusable
 
     def stats(self) -> CacheStats:
-        select = "SELECT COUNT(*), MIN(store_time), page_count * page_size FROM Cache"
-        of = "pragma_page_count, pragma_page_size"
-        count, oldest, size = self._sql(f"{select}, {of}").fetchone()
+        select = "SELECT COUNT(*), MIN(store_time) FROM Cache"
+        ((count, oldest),) = self._insist(lambda: self._cache._sql(select).fetchall())
+        size = int(self._insist(self._cache.volume))
         age = None if oldest is None else max(0.0, time.time() - oldest)
-        return CacheStats(str(self.folder), count, size, age)
+        return CacheStats(str(self.folder), int(count), size, age)
 
     def clear(self) -> int:
         """Remove everything; returns how many entries that were."""
-        return self._sql("DELETE FROM Cache").rowcount
+        return cast(int, self._insist(self._cache.clear))
 
     def prune(self, older_than_seconds: float) -> int:
         """Remove entries stored longer ago than this; returns how many."""
+        select = "SELECT key FROM Cache WHERE store_time < ?"
         cutoff = time.time() - older_than_seconds
-        return self._sql("DELETE FROM Cache WHERE store_time < ?", cutoff).rowcount
+        old = self._insist(lambda: self._cache._sql(select, (cutoff,)).fetchall())
+        return sum(self._insist(partial(self._cache.delete, key)) for (key,) in old)
 
     def close(self) -> None:
-        self._database.close()
+        self._cache.close()
 
 
-def _opened_entry(key: str, stored: bytes | None) -> dict[str, Any] | None:
+def _code(error: BaseException) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _opened_entry(key: str, stored: object) -> dict[str, Any] | None:
     """An entry without its checksum, which tells of damage and of entries that were moved."""
-    if stored is None or _checksum(key, stored[_CHECKSUM:]).encode() != stored[:_CHECKSUM]:
+    if not isinstance(stored, str) or _checksum(key, stored[_CHECKSUM:]) != stored[:_CHECKSUM]:
         return None
     try:
         value = json.loads(stored[_CHECKSUM:])
@@ -237,5 +264,17 @@ def _opened_entry(key: str, stored: bytes | None) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _checksum(key: str, text: bytes) -> str:
-    return hashlib.blake2b(key.encode() + text, digest_size=_CHECKSUM // 2).hexdigest()
+def _checksum(key: str, text: str) -> str:
+    hashed = hashlib.blake2b(key.encode(), digest_size=_CHECKSUM // 2)
+    hashed.update(text.encode("utf-8", "surrogatepass"))
+    return hashed.hexdigest()
+
+
+def _clear_settings(database: Path) -> None:
+    """Take out what would become attributes and pragmas of ours; we give all that we need."""
+    if not database.is_file():
+        return
+    with closing(sqlite3.connect(database, timeout=_STEP)) as opened:
+        if opened.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchone():
+            opened.execute("DELETE FROM Settings")
+            opened.commit()

@@ -37,26 +37,22 @@ def rows(cache: ReplyCache, sql: str, *values: object) -> list[Any]:
         return database.execute(sql, values).fetchall()
 
 
+def plant(cache: ReplyCache, mode: int, value: object, filename: str | None = None) -> None:
+    """Overwrite the value of KEY the way somebody with access to the folder could."""
+    cache.set(KEY, {"good": True})
+    sql = "UPDATE Cache SET mode = ?, value = ?, filename = ? WHERE key = ?"
+    rows(cache, sql, mode, value, filename, KEY)
+
+
 def test_large_replies_and_half_surrogates(cache: ReplyCache) -> None:
     value = {"text": "é\ud83d" + "語" * 200_000}
     cache.set(KEY, value)
     assert cache.get(KEY) == value
-
-
-def test_a_database_that_diskcache_made_goes_on(cache: ReplyCache) -> None:
-    cache.set(KEY, {"n": 1})
-    rows(cache, "ALTER TABLE Cache RENAME TO made")
-    columns = "rowid INTEGER PRIMARY KEY, key BLOB, raw INTEGER, store_time REAL, value BLOB"
-    rows(cache, f"CREATE TABLE Cache ({columns})")
-    rows(cache, "CREATE UNIQUE INDEX Cache_key_raw ON Cache(key, raw)")
-    rows(cache, "INSERT INTO Cache (key, raw, value) SELECT key, 1, value FROM made")
-    assert cache.get(KEY) == {"n": 1}
-    cache.set(KEY, {"n": 2})
-    assert cache.get(KEY) == {"n": 2} and cache.stats().entries == 1
+    assert not list(cache.folder.rglob("*.val")), "entries stay in the database"
 
 
 async def test_a_disk_that_fills_up_is_not_the_commands_fault(cache: ReplyCache) -> None:
-    cache._sql("PRAGMA max_page_count = 16")
+    cache._cache._sql("PRAGMA max_page_count = 16").fetchall()
     with pytest.raises(CacheError, match="make room") as full:
         for number in range(100):
             await cache.store({f"{number:064x}": json.dumps({"text": "long " * 1000})})
@@ -80,8 +76,7 @@ def test_the_key_never_changes_by_itself() -> None:
     ids=lambda value: repr(value)[:12],
 )
 def test_a_corrupt_entry_is_absent_and_can_be_replaced(cache: ReplyCache, value: object) -> None:
-    cache.set(KEY, {"good": True})
-    rows(cache, "UPDATE Cache SET value = ? WHERE key = ?", value, KEY)
+    plant(cache, 1, value)
     assert cache.get(KEY) is None
     cache.set(KEY, {"a": 2})
     assert cache.get(KEY) == {"a": 2}

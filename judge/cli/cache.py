@@ -24,10 +24,12 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=N
 
 @contextmanager
 def _opened(settings: Settings, context: typer.Context) -> Iterator[ReplyCache]:
-    from judge.cache import FILE, ReplyCache, cache_dir
+    from diskcache.core import DBNAME
+
+    from judge.cache import ReplyCache, cache_dir
 
     folder = cache_dir(settings.cache_dir)
-    if context.params["cache_dir"] is not None and not (folder / FILE).is_file():
+    if context.params["cache_dir"] is not None and not (folder / DBNAME).is_file():
         # Opening it would make one, and hide a mistyped name.
         raise UsageError(f"--cache-dir {folder}: there is no cache")
     cache = ReplyCache(folder)

@@ -20,7 +20,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,8 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
     Args:
         log: an open file, to which `asked RECORD`, `paid KEY` and `stored KEY` go.
     """
+    import diskcache
+
     from judge.backends.scripted import ScriptedBackend
     from judge.cache import ReplyCache
     from judge.judging.client import Client
@@ -93,11 +95,7 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
         setattr(os, name, points.around(getattr(os, name)))
     os.write = points.writing(real_write)
 
-    class Statements(sqlite3.Connection):
-        execute = points.around(sqlite3.Connection.execute)
-        executemany = points.around(sqlite3.Connection.executemany)
-
-    sqlite3.connect = partial(sqlite3.connect, factory=Statements)  # type: ignore[assignment]
+    diskcache.Cache._sql = property(lambda cache: points.around(cache._con.execute))
     complete, first, store = ScriptedBackend.complete, Client._first, ReplyCache.store
 
     async def completed(self: Any, call: Any, mode: Any) -> Any:
@@ -183,16 +181,16 @@ def _gone() -> int:
 
 
 def _bound_cache(pages: int) -> None:
-    from judge.cache import ReplyCache
+    import diskcache
 
-    opened = ReplyCache._opened
+    connected = diskcache.Cache._con.fget
 
-    def bound(cache: ReplyCache) -> sqlite3.Connection:
-        connection = opened(cache)
-        connection.execute(f"PRAGMA max_page_count={pages}")
+    def bound(cache: Any) -> Any:
+        connection = connected(cache)
+        connection.execute(f"PRAGMA max_page_count={pages}").fetchall()
         return connection
 
-    ReplyCache._opened = bound  # type: ignore[method-assign]
+    diskcache.Cache._con = property(bound)
 
 
 def delete_out() -> None:

@@ -302,7 +302,7 @@ async def test_another_model_is_another_question(cache: ReplyCache) -> None:
 async def test_a_damaged_entry_is_asked_anew(cache: ReplyCache, damage: dict[str, Any]) -> None:
     asker, backend = client(one_by_one(GOOD), cache=cache)
     first = await ask(asker)
-    (key,) = [row[0] for row in cache._sql("SELECT key FROM Cache").fetchall()]
+    (key,) = [row[0] for row in cache._cache._sql("SELECT key FROM Cache").fetchall()]
     entry = cache.get(key)
     assert entry is not None
     cache.set(key, entry | damage)
@@ -353,7 +353,7 @@ async def test_a_cache_that_cannot_be_written_hangs_nobody(
     def full(*args: object, **kwargs: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(cache, "_write", full)
+    monkeypatch.setattr(cache._cache, "set", full)
     asker, _ = client(one_by_one(GOOD), delay=0.01, cache=cache)
     async with asyncio.timeout(60):
         results = await asyncio.gather(*(ask(asker) for _ in range(3)), return_exceptions=True)

@@ -15,6 +15,7 @@ from cli.typed import Typed
 
 from judge.backends.base import Call, Mode, Origin
 from judge.backends.scripted import ScriptedBackend
+from judge.cache import ReplyCache
 from judge.errors import BadRequest, UsageError
 from judge.rubric import parse
 from judge.task import parse_task
@@ -53,21 +54,51 @@ def sql(folder: Path, text: str, *values: object) -> list[Any]:
 
 
 def test_a_run_over_a_cache_full_of_pickles(typed: Typed) -> None:
-    """Every row and every file of the folder is a pickle."""
+    """Every row and every file of the folder is a pickle, of whatever mode and raw."""
     whole = typed(*RUN)
     assert whole.returncode == 0, whole.stderr
     target, cache = typed.folder / "boom", typed.folder / "cache"
     bomb = pickle.dumps(Bomb(target))
-    assert len(sql(cache, "SELECT key FROM Cache")) >= 2
-    sql(cache, "UPDATE Cache SET value = ?", bomb)
-    (cache / "bomb.val").write_bytes(bomb)
-    assert typed(*RUN).stdout == whole.stdout
-    for words in (("stats",), ("prune", "--older-than", "0"), ("clear", "--yes")):
-        assert typed("cache", *words).returncode == 0
-    assert typed(*RUN).stdout == whole.stdout
-    assert (cache / "bomb.val").exists() and not target.exists()
+    keys = [key for (key,) in sql(cache, "SELECT key FROM Cache")]
+    assert len(keys) >= 2
+    for mode, raw, name in ((4, 1, None), (4, 0, None), (4, 1, "bomb.val"), (3, 1, "../bomb.val")):
+        change = "UPDATE Cache SET mode = ?, raw = ?, filename = ?, value = ?"
+        sql(cache, change, mode, raw, name, None if name else bomb)
+        for place in (cache, cache.parent):
+            (place / "bomb.val").write_bytes(bomb)
+        assert typed(*RUN).stdout == whole.stdout
+        for words in (("stats",), ("prune", "--older-than", "0s"), ("clear", "--yes")):
+            typed("cache", *words)
+        typed(*RUN)
+        assert (typed.folder / "bomb.val").exists(), "files outside are not deleted"
+    assert not target.exists()
     pickle.loads(bomb)
     assert target.exists(), "the bomb itself must work, or this test proves nothing"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("disk", "judge.evil.Disk"),
+        ("_sql", "not callable"),
+        ("disk_min_file_size", 0),
+        ("sqlite_writable_schema", 1),
+        ("sqlite_journal_mode = off; --", 1),
+        ("eviction_policy", "nonsense"),
+        ("count", None),
+    ],
+)
+def test_planted_settings_do_not_count(tmp_path: Path, key: str, value: object) -> None:
+    made = ReplyCache(tmp_path)
+    made.set("a", {"a": 1})
+    made.close()
+    sql(tmp_path, "INSERT OR REPLACE INTO Settings VALUES (?, ?)", key, value)
+    again = ReplyCache(tmp_path)
+    again.set("b", {"b": "x" * 100_000})
+    assert (again.get("a"), again.get("b")) == ({"a": 1}, {"b": "x" * 100_000})
+    assert again.stats().entries == 2 and again.clear() == 2
+    again.close()
+    assert not list(tmp_path.rglob("*.val"))
 
 
 # ---------------------------------------------------------------- rubrics, tasks, scripts
