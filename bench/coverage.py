@@ -6,26 +6,27 @@ Simulates a judge with known error rates on items with a known pass rate, and co
 nominal 95 % interval holds the true rate: `rogan_gladen` (labels apart from the judged items, drawn
 at random or half from each class) and `prediction_powered` (labels on the judged items), beside two
 competitors: a percentile bootstrap of the labelled sample alone, and PPI++'s normal interval. Then
-how often `threshold_with_guarantee` gives out a threshold whose true agreement is too low.
+how often a guarantee is given out that does not hold (bench/guarantees.py), first of
+`threshold_with_guarantee` by itself, then behind all that `judge calibrate --agree` does before.
 
 Every cell is simulated 2,000 times; one that comes out below 94 % is simulated afresh 10,000 times
 and only those count. Refusals stand apart and count neither way, but a refusal because the two
-samples contradict each other counts as a miss. A minute or two; the same figures every time.
+samples contradict each other counts as a miss. Ten minutes; the same figures every time.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from guarantees import guarantees, whole_ways
 from numpy.typing import NDArray
 
 from judge.stats.corrected_rate import CONTRADICTED, Corrected, prediction_powered, rogan_gladen
-from judge.stats.guarantee import grid_from, threshold_with_guarantee
 from judge.stats.intervals import Estimate
 
 Counts = NDArray[np.int64]
@@ -233,33 +234,6 @@ def by_size(found: Found) -> Iterator[str]:
         )
 
 
-def guarantees(count: int) -> Iterable[str]:
-    """How often a threshold is given out at which the true agreement is below 90 %.
-
-    `flat`: agreement is 89.9 % at every confidence, so any threshold is wrong. `rising`: it is
-    0.6 + 0.4 c at confidence c, even in [0, 1], so a threshold t is wrong below 0.5.
-    """
-    yield "agreement  items  given out      wrong  mean share decided   simulations"
-    for shape, items in product(("flat", "rising"), (100, 300, 1000)):
-        random = np.random.default_rng([SEED, 4, items])
-        given = wrong = 0
-        decided = 0.0
-        for _ in range(count):
-            confidences = random.random(items)
-            chance = 0.899 if shape == "flat" else 0.6 + 0.4 * confidences
-            agrees = random.random(items) < chance
-            thresholds = grid_from(random.random(items).tolist(), items)
-            found = threshold_with_guarantee(confidences.tolist(), agrees.tolist(), thresholds)
-            if found.threshold is not None:
-                given += 1
-                wrong += shape == "flat" or found.threshold < 0.5
-                decided += found.coverage.value or 0.0
-        yield (
-            f"{shape:9}  {items:5d}  {given / count:9.1%}  {wrong / count:9.1%}  "
-            f"{decided / count:18.1%}  {count:12d}"
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a corner of the grid, roughly")
@@ -280,6 +254,8 @@ def main() -> None:
     print(*summary(found), sep="\n")
     print()
     print(*guarantees(60 if quick else 1000), sep="\n")
+    print()
+    print(*whole_ways(6 if quick else 300), sep="\n")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ Examples:
   judge compare small.jsonl large.jsonl
   judge compare before.jsonl after.jsonl
   judge compare small.jsonl large.jsonl people.jsonl         a column for each
+  judge compare small.jsonl people.jsonl --paper --figure scores.svg
   judge compare a.jsonl b.jsonl --json | jq '.rows[] | {condition, "B - A"}'
 
 Items are paired by id and condition, records without an id by their content. What only one run
@@ -32,7 +34,24 @@ Runs = Annotated[
 ]
 
 
-def command(runs: Runs, as_json: opt.Json = False, every: opt.All = False) -> None:
+Paper = Annotated[
+    bool,
+    typer.Option("--paper", help="The paper's own tables, too, with a column for each run."),
+]
+FigureFile = Annotated[
+    Path | None,
+    typer.Option("--figure", metavar="FILE", help="Draw the scores of the runs: .svg or .png."),
+]
+
+
+def command(
+    runs: Runs,
+    as_json: opt.Json = False,
+    every: opt.All = False,
+    paper: Paper = False,
+    figure: FigureFile = None,
+    overwrite: opt.Overwrite = False,
+) -> None:
     """Say how much better runs are than the first, on the items that they share.
 
     Of three runs or more each is a column of scores, over the items that all have. Differences come
@@ -44,7 +63,13 @@ def command(runs: Runs, as_json: opt.Json = False, every: opt.All = False) -> No
 
     if len(runs) < 2:
         raise UsageError("judge compare: name two runs at least, RUN_A RUN_B")
-    found = compare(runs)
+    if figure is not None and figure.exists() and not overwrite:
+        raise UsageError(f"--figure {figure}: is there already; name another, or --overwrite")
+    found = compare(runs, paper=paper)
+    if figure is not None:
+        from judge.report.comparison import draw
+
+        draw(found.tables[0], found.runs, figure)
     if as_json:
         say(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
     else:

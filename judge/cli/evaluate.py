@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import print_table, tell
+from judge.cli.printing import print_lines, print_table, tell
 from judge.cli.tables import Folder, hand_over, refuse_folder
 from judge.errors import UsageError
 from judge.settings import CACHE, LIMITS, Settings
@@ -49,6 +49,10 @@ TaskFile = Annotated[
         help="Ask in your own words: a task file in the place of the one of its name; repeatable.",
     ),
 ]
+Setting = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Ask in another way, such as the paper's; --list has them."),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Tell calls, tokens and cost; ask nothing.")
 ]
@@ -71,6 +75,7 @@ def command(
     condition: Condition = None,
     judge_model: JudgeModel = None,
     task: TaskFile = None,
+    setting: Setting = None,
     dry_run: DryRun = False,
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
@@ -110,7 +115,9 @@ def command(
         sample=sample,
         sample_seed=settings.seed,
     )
-    choices = choices_of(benchmark, condition or (), settings.seed, task or (), settings.columns)
+    choices = choices_of(
+        benchmark, condition or (), settings.seed, task or (), settings.columns, setting
+    )
     judges = tuple(judge_model or ())
     if dry_run:
         from judge.cli.plan import show_plan
@@ -137,8 +144,18 @@ def command(
 def _list_benchmarks() -> None:
     from judge.evaluation.benchmark import benchmark_names, load_benchmark
 
-    rows = [
-        (one.name, one.title, ", ".join(one.conditions))
-        for one in map(load_benchmark, benchmark_names())
+    known = [load_benchmark(name) for name in benchmark_names()]
+    rows = [(one.name, one.title, ", ".join(one.conditions)) for one in known]
+    notes = [
+        f"{one.name} --setting {name}: {what}."
+        for one in known
+        for name, what in one.settings.items()
     ]
-    print_table(("name", "what for", "conditions"), rows, text=("what for", "conditions"))
+    notes += [
+        f"{one.name}: temperature {one.temperature}, the paper's, unless --temperature is given."
+        for one in known
+        if one.temperature is not None
+    ]
+    heads = ("name", "what for", "conditions")
+    print_table(heads, rows, text=heads[1:])
+    print_lines(notes)

@@ -29,6 +29,12 @@ class Chosen(Reply):
     answer: str
 
 
+class Percentage(Reply):
+    """A number from 0 to 100."""
+
+    answer: Annotated[float, Field(ge=0, le=100)]
+
+
 class Selected(Reply):
     """Several options, by their marks, each at most once."""
 
@@ -53,10 +59,11 @@ R = TypeVar("R", bound=Reply)
 class MeasuredModel:
     """The measured model, asked about one item by tasks (rubrics/tasks/NAME.yaml, or a Task).
 
-    `tasks` stand in the place of those of their name. `texts` are the fields that the task shows or
-    names in its question; missing ones are not shown. All methods raise NoAnswer where there is no
-    answer, BackendError where there is no reply. With the `logprobs` method choices are read off
-    the first token's log-probabilities; everything else is a typed reply, or free text.
+    `tasks` stand in the place of those of their name; `setting` is the benchmark's. `texts` are
+    the fields that the task shows or names in its question; missing ones are not shown. All methods
+    raise NoAnswer where there is no answer, BackendError where there is no reply. With the
+    `logprobs` method choices are read off the first token's log-probabilities; everything else is a
+    typed reply, or free text.
 
     `steps` goes into the output line: what was written on the way. `probabilities` are those of the
     last choice, by answer. `usage` is what the calls took so far; `note` is to be known of the
@@ -68,6 +75,7 @@ class MeasuredModel:
     sampling: Sampling
     fields: Fields
     tasks: Mapping[str, Task] = field(default_factory=dict)
+    setting: str | None = None
     steps: dict[str, Any] = field(default_factory=dict)
     probabilities: dict[str, float] | None = None
     usage: Usage = field(default_factory=Usage)
@@ -101,6 +109,11 @@ class MeasuredModel:
         marks = found.marks(options)
         reply = await self._reply(found, found.prompt(texts, options), _selected_of(marks, count))
         return [options[marks.index(one)] for one in reply.answers]
+
+    async def percent(self, task: str | Task, texts: Mapping[str, str]) -> float:
+        """A percentage that the model writes, as a share in [0, 1]."""
+        found = self._task(task)
+        return (await self._reply(found, found.prompt(texts), Percentage)).answer / 100
 
     async def list_texts(self, task: str | Task, texts: Mapping[str, str]) -> list[str]:
         """A list of short texts."""

@@ -81,7 +81,8 @@ class Choices:
 
     `conditions` are those that are run, in the benchmark's order; `chosen` whether the user named
     them. `seed` is for what is shuffled or drawn. `tasks` are the user's own, by name. `columns` of
-    the sources are renamed, for `rows.each_row`.
+    the sources are renamed, for `rows.each_row`. `setting` is one of the benchmark's, None for its
+    usual way of asking.
     """
 
     conditions: tuple[str, ...]
@@ -89,6 +90,7 @@ class Choices:
     chosen: bool = False
     tasks: Mapping[str, Task] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
+    setting: str | None = None
 
 
 def exact(fields: Fields, answer: Any, labels: Sequence[str] = ()) -> float | None:
@@ -118,6 +120,8 @@ class Benchmark:
       condition, if left out
     - `grade`: scores an answer that takes judges; without judges its score is None
     - `temperature`: the paper's sampling temperature, unless the user says otherwise
+    - `settings`: other ways of asking, such as the paper's own, by name what each changes; `items`
+      is told the chosen one by its choices, `ask` by its model
     - `of_sources`: the benchmark as the sources, renamed columns considered, have it, where they
       decide on its conditions
     """
@@ -133,6 +137,7 @@ class Benchmark:
     tables: Callable[[Sequence[Result]], list[Table]] | None = None
     grade: Callable[[Result, Grader], Awaitable[Result]] | None = None
     temperature: float | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
     of_sources: Callable[[Sequence[str], Mapping[str, str]], Benchmark] | None = None
 
 
@@ -162,15 +167,19 @@ def choices_of(
     seed: int = 0,
     tasks: Sequence[Path] = (),
     columns: Mapping[str, str] = MappingProxyType({}),
+    setting: str | None = None,
 ) -> Choices:
     """What the user chose, checked against what the benchmark has.
 
     Raises:
-        UsageError: an unknown condition, or a task file, see `judge.task.replaced`.
+        UsageError: an unknown condition or setting, or a task file, see `judge.task.replaced`.
     """
+    if setting is not None and setting not in benchmark.settings:
+        told = f"has {', '.join(benchmark.settings)}" if benchmark.settings else "has none"
+        raise UsageError(f"--setting {setting}: {benchmark.name} {told}")
     if unknown := [name for name in conditions if name not in benchmark.conditions]:
         told = ", ".join(benchmark.conditions)
         raise UsageError(f"--condition {unknown[0]}: {benchmark.name} has {told}")
     taken = tuple(name for name in benchmark.conditions if not conditions or name in conditions)
     own = replaced(benchmark.tasks, tasks) if tasks else {}
-    return Choices(taken, seed, bool(conditions), own, columns)
+    return Choices(taken, seed, bool(conditions), own, columns, setting)

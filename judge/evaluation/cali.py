@@ -46,6 +46,7 @@ FIRST, SECOND, EQUAL = "hypothesis 1", "hypothesis 2", "same"
 
 CLASSES = {"entailment": (ENTAIL, NOT_ENTAIL), "alternatives": (FIRST, SECOND, EQUAL)}
 _COUNTRIES = {"us": "the United States", "in": "India"}
+PERCENT = "percent"
 DIVERGE = "diverge"
 """What section 3.6 calls a pair without a majority."""
 
@@ -199,6 +200,10 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
     texts = {"premise": fields["premise"], "country": country}
     if fields["condition"].startswith("entailment"):
         texts["hypothesis"] = fields["hypothesis"]
+        if model.setting == PERCENT:
+            share = await model.percent("cali_percent", texts)
+            model.probabilities = {ENTAIL: share, NOT_ENTAIL: 1 - share}
+            return ENTAIL if share >= 0.5 else NOT_ENTAIL
         return await model.choose("cali_entailment", texts, ("Yes", "No"), (ENTAIL, NOT_ENTAIL))
     shown, answers = list(fields["hypotheses"]), [FIRST, SECOND, EQUAL]
     if fields["swapped"]:
@@ -308,7 +313,10 @@ def of_groups(groups: Groups) -> Benchmark:
         title=f"Culturally aware inference: {first} and {second}",
         source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
         conditions=conditions_of(groups),
-        tasks=("cali_entailment", "cali_alternatives"),
+        tasks=("cali_entailment", "cali_alternatives", "cali_percent"),
+        settings={
+            PERCENT: "entailment as a percentage that the model writes, entail from 50 (5.1)"
+        },
         items=partial(items, groups=groups),
         ask=ask,
         score=score,

@@ -28,6 +28,7 @@ from judge.stats.classification import ratio
 from judge.stats.intervals import Estimate
 
 EASY, HARD = "easy", "hard"
+UNSHUFFLED = "unshuffled"
 
 _REGIONS = {
     "North America": ("Canada", "United States"),
@@ -80,10 +81,12 @@ class Question:
         """Whether several answers are right: options are combinations of listed statements."""
         return _STATEMENTS.match(self.text) is not None
 
-    def easy(self, seed: str) -> dict[str, Any]:
-        """The fields of its Easy item, the options in the order that the seed draws."""
+    def easy(self, seed: str | None) -> dict[str, Any]:
+        """The fields of its Easy item, the options in the order that the seed draws, or as they
+        were released."""
         order = list(LETTERS)
-        random.Random(seed).shuffle(order)
+        if seed is not None:
+            random.Random(seed).shuffle(order)
         options = [self.options[LETTERS.index(letter)] for letter in order]
         return {"question": self.text, "options": options, "order": order, "gold": self.gold}
 
@@ -158,7 +161,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
 
     def of_row(row: Row) -> Iterator[Item]:
         question = question_of(row.fields)
-        forms = {EASY: question.easy(f"{choices.seed}/{row.id}"), HARD: question.hard()}
+        seed = None if choices.setting == UNSHUFFLED else f"{choices.seed}/{row.id}"
+        forms = {EASY: question.easy(seed), HARD: question.hard()}
         slices = {"mode": "multi" if question.multi else "single"}
         country = row.fields.get("country")
         if isinstance(country, str) and country.strip():
@@ -272,6 +276,7 @@ benchmark = Benchmark(
     'the (Lack of) Cultural Knowledge of LLMs", sections 3.3 and 5, appendix D',
     conditions=(EASY, HARD),
     tasks=(EASY_TASK, HARD_TASK),
+    settings={UNSHUFFLED: "Easy's options stand as they were released (D)"},
     items=items,
     ask=ask,
     score=score,

@@ -136,7 +136,7 @@ def plan_evaluation(
         rehearsal.begin(thorough=full, long=long)
         client = setup.client(settings.model[0])
         method = settings.method or client.backend.method
-        model = MeasuredModel(client, method, sampling, fields, choices.tasks)
+        model = MeasuredModel(client, method, sampling, fields, choices.tasks, choices.setting)
         answer = await benchmark.ask(fields, model)
         if judges and benchmark.grade is not None:
             grader = partial(graded, rehearsal.setup(setup, "extraction"))
@@ -190,8 +190,10 @@ class _Evaluation(Task):
 
     async def step(self, item: Item) -> Line:
         fields = item.fields or {}
-        tasks = self.choices.tasks
-        model = MeasuredModel(self._client, self._method, self._sampling, fields, tasks)
+        choices = self.choices
+        model = MeasuredModel(
+            self._client, self._method, self._sampling, fields, choices.tasks, choices.setting
+        )
         result = await asked_of(self.benchmark, fields, model)
         grade = self.benchmark.grade
         if self.judges and grade is not None and result.outcome == "answered":
@@ -235,6 +237,7 @@ class _Evaluation(Task):
                 "seed": self.settings.seed,
                 "reasks": self.settings.reasks,
                 **({"map": list(self.settings.map)} if self.settings.map else {}),
+                **({"setting": self.choices.setting} if self.choices.setting else {}),
             },
             "tasks": {
                 task.name: self.choices.tasks.get(task.name, task).digest

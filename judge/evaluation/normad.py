@@ -32,7 +32,8 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
 }
 """The contexts (section 5.2; `none` is the baseline of appendix C), and what each shows."""
 
-_TASK = "normad_acceptability"
+_TASK, _NEITHER_TASK = "normad_acceptability", "normad_neither"
+NEITHER = "neither"
 # Long fields of a norm that are neither asked about nor sliced by.
 _LEFT_OUT = {"id", "label", "background", "explanation"}
 
@@ -139,6 +140,8 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
     texts = {"story": fields["story"]}
     for name in CONDITIONS[fields["condition"]]:
         texts[name] = country_name(fields[name]) if name == "country" else fields[name]
+    if model.setting == NEITHER:
+        return await model.choose(_NEITHER_TASK, texts, ("yes", "no", "neither"), LABELS)
     return await model.choose(_TASK, texts, LABELS)
 
 
@@ -178,7 +181,8 @@ benchmark = Benchmark(
     source='Rao et al., "NormAd: A Framework for Measuring the Cultural Adaptability of Large '
     'Language Models", sections 4.1 and 5.2, appendix C',
     conditions=tuple(CONDITIONS),
-    tasks=(_TASK,),
+    tasks=(_TASK, _NEITHER_TASK),
+    settings={NEITHER: "the third option is neither, listed and unexplained (figure 7)"},
     items=items,
     ask=ask,
     score=partial(exact, labels=LABELS),

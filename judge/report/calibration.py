@@ -15,7 +15,7 @@ from judge.stats.intervals import plain
 if TYPE_CHECKING:
     from judge.calibration.report import Calibration, JudgeReport
 
-_STYLE = {
+STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
@@ -96,12 +96,12 @@ def _reliability(check: str, judge: JudgeReport, path: Path) -> None:
     told = f"{error.n} of {error.of} items have a probability; calibration error {error}"
     axis = ("mean probability of the answer", "share of answers that are right")
     if len(classes) == 2:
-        first = _drawable(classes[0], 24)
+        first = drawable(classes[0], 24)
         axis = (f"mean probability of “{first}”", f"share labelled “{first}”")
-    with context(["default", _STYLE]), catch_warnings():
+    with context(["default", STYLE]), catch_warnings():
         filterwarnings("ignore", message="Glyph .* missing from")
         figure = Figure(figsize=(6.4, 6.4))
-        title = [_drawable(f"{check}: reliability", 64), _drawable(judge.model, 64), told]
+        title = [drawable(f"{check}: reliability", 64), drawable(judge.model, 64), told]
         figure.suptitle("\n".join(title), x=0.02, ha="left", size="medium")
         axes = figure.subplots()
         axes.plot((0, 1), (0, 1), color="#c9c9c9", linestyle="--", label="perfect")
@@ -117,7 +117,7 @@ def _reliability(check: str, judge: JudgeReport, path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
-def _drawable(text: str, size: int) -> str:
+def drawable(text: str, size: int) -> str:
     """On one line, in characters that XML has, its middle left out where it is too long."""
     shown = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     end = size // 2

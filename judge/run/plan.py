@@ -279,6 +279,8 @@ class _StandIn(Client):
         options = told.get("enum") or each.get("enum") or [told.get("const") or each.get("const")]
         if told["type"] == "string":
             return options[0]
+        if told["type"] == "number":
+            return told.get("minimum", 0)
         if "minItems" in told:
             return options[: told["minItems"]]
         return ["a value in some words"] * told["maxItems"] if self._rehearsal.thorough else []

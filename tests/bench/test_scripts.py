@@ -36,6 +36,11 @@ def test_coverage_finds_intervals_that_hold() -> None:
     # 300 simulations a cell: 95 % less three standard errors.
     assert len(worst) == 2 and min(worst) > 0.95 - 3 * (0.95 * 0.05 / 300) ** 0.5
     assert max(worst) < 1
+    # Labels, promised, most; given out, decided, broken: in the last row all that is given out.
+    rows = [[part.rstrip("%") for part in line.split()] for line in told.splitlines()[-3:]]
+    within = re.search(r"stays within ([\d.]+)%", told)
+    assert within and all(float(row[5]) <= float(within[1]) for row in rows), rows
+    assert float(rows[0][3]) >= 50 <= float(rows[0][4]), "the promise is worth something"
 
 
 def test_variance_finds_the_same_values_both_ways_and_one_faster() -> None:

@@ -262,3 +262,29 @@ def test_a_prompt_of_ones_own_that_does_not_fit(
     assert (done.returncode, done.stdout) == (2, b"")
     assert told in " ".join(done.stderr.decode().split())
     assert asked(*ASK, "--task", "absent.yaml").returncode == 2
+
+
+def test_the_papers_ways_of_asking(asked: Typed) -> None:
+    """`--setting`: another question or order, in the answer, the plan and the fingerprint."""
+    easy = {f"prompt_option_{letter}": f"Way {letter}" for letter in "abcd"}
+    asked.write("easy.jsonl", [{**easy, "prompt_question": "Q?", "answer": "B"}])
+    percent = {"when": {"rubric": "cali_percent"}, "reply": {"answer": 62}}
+    neither = {"when": {"rubric": "normad_neither"}, "reply": {"answer": "neither"}}
+    asked.script("model.yaml", [percent, neither, {"reply": {"answer": "B"}}])
+    for name, source, condition, setting, answer in (
+        ("cali", "pair.jsonl", "entailment+us", "percent", "entail"),
+        ("normad", "rows.jsonl", "none", "neither", "neutral"),
+        ("culturalbench", "easy.jsonl", "easy", "unshuffled", "B"),
+    ):
+        run = ("evaluate", name, source, "-m", "scripted:model.yaml", "--condition", condition)
+        done = asked(*run, "--setting", setting, "-q")
+        assert done.returncode == 0, done.stderr
+        line, *_ = written(done.stdout)
+        assert line["judge"]["answer"] == answer
+        assert line["judge"]["fingerprint"] not in asked(*run, "-q").stdout.decode()
+        if name == "cali":
+            assert line["judge"]["probabilities"] == {"entail": 0.62, "not entail": 0.38}
+        if name == "culturalbench":
+            assert line["order"] == list("ABCD")
+        assert asked(*run, "--setting", setting, "--dry-run").returncode == 0
+        assert b"--setting other: " + name.encode() in asked(*run, "--setting", "other").stderr

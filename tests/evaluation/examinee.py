@@ -37,6 +37,7 @@ class Examined:
         self.probabilities: dict[str, float] | None = None
         self.usage = Usage()
         self.note: str | None = None
+        self.setting: str | None = None
         self.draws: list[int] = []
 
     def _said(self, task: str | Task, texts: Mapping[str, str], options: Sequence[str]) -> Any:

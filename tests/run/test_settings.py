@@ -9,6 +9,7 @@ import pytest
 
 from judge.configuration import MACHINE, resolve, strays
 from judge.errors import UsageError
+from judge.run.clients import refuse_stray
 from judge.run.setup import Setup
 from judge.settings import Settings, option, variable
 
@@ -122,7 +123,7 @@ def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does
         ("rounds = 99", {}, {}, r"judge.toml \(rounds\): .*less than or equal to 20"),
         ("rounds = 1", {"JUDGE_ROUNDS": "many"}, {}, "JUDGE_ROUNDS: .*valid integer"),
         ("", {"JUDGE_ROUNDS": "1"}, {"rounds": 21}, "--rounds: "),
-        ("", {}, {"method": "aloud"}, "--method: .*'structured' or 'logprobs'"),
+        ("", {}, {"method": "aloud"}, "--method: .*'logprobs' or 'probe'"),
         ("", {}, {"min_words": -1}, "--min-words: "),
         ("round = 1", {}, {}, r"judge.toml \(round\): there is no such setting; .*rounds"),
         ("rounds = ", {}, {}, "judge.toml: Invalid value"),
@@ -167,3 +168,16 @@ def test_variables_that_nothing_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("JUDGE_MODLE", "JUDGE_XYZZY", *MACHINE):
         monkeypatch.setenv(name, "1")
     assert strays() == ["JUDGE_MODLE", "JUDGE_XYZZY"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (Settings(workers=2), "--workers 2 speaks of Ray workers, and the engine is local"),
+        (Settings(engine="batch", address="auto"), "--address auto speaks of Ray workers"),
+        (Settings(engine="ray"), "engine = ray is for judge validate, and evaluate .*JUDGE_ENGINE"),
+    ],
+)
+def test_other_commands_do_not_leave_a_setting_unheeded(settings: Settings, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        refuse_stray(settings, "evaluate")

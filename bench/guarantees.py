@@ -1,0 +1,197 @@
+"""How often a guarantee is given out that does not hold: two tables of bench/coverage.py.
+
+The second one takes the whole way of `judge calibrate --agree`: the labels are split, probes and
+first-token questions fitted and chosen among, thresholds tested. Beside it stands what would come
+of testing them on the items that were fitted to. Probes of two strengths and one of first tokens
+are tried, of all numbers of components: a quarter of a second a simulation instead of half of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import binom
+
+from judge.calibration import fitting, probes
+from judge.calibration.cascade import policy_of
+from judge.calibration.observations import Judged, as_read
+from judge.calibration.trials import GUARANTEED, Job, Parts
+from judge.judging.client import Client
+from judge.judging.combinations import Reading
+from judge.judging.judge import Judge
+from judge.judging.logprobs import Reader
+from judge.records.labels import LabelledItem
+from judge.rubric import parse
+from judge.stats.guarantee import grid_from, threshold_with_guarantee
+
+Rates = NDArray[np.float64]
+SEED = 20261122
+FRESH = 2000
+"""New items on which each guarantee is held against the truth."""
+
+
+def guarantees(count: int) -> Iterable[str]:
+    """How often a threshold is given out at which the true agreement is below 90 %.
+
+    `flat`: agreement is 89.9 % at every confidence, so any threshold is wrong. `rising`: it is
+    0.6 + 0.4 c at confidence c, even in [0, 1], so a threshold t is wrong below 0.5.
+    """
+    yield "agreement  items  given out      wrong  mean share decided   simulations"
+    for shape, items in product(("flat", "rising"), (100, 300, 1000)):
+        random = np.random.default_rng([SEED, 4, items])
+        given = wrong = 0
+        decided = 0.0
+        for _ in range(count):
+            confidences = random.random(items)
+            chance = 0.899 if shape == "flat" else 0.6 + 0.4 * confidences
+            agrees = random.random(items) < chance
+            thresholds = grid_from(random.random(items).tolist(), items)
+            found = threshold_with_guarantee(confidences.tolist(), agrees.tolist(), thresholds)
+            if found.threshold is not None:
+                given += 1
+                wrong += shape == "flat" or found.threshold < 0.5
+                decided += found.coverage.value or 0.0
+        yield (
+            f"{shape:9}  {items:5d}  {given / count:9.1%}  {wrong / count:9.1%}  "
+            f"{decided / count:18.1%}  {count:12d}"
+        )
+
+
+# ---------------------------------------------------------------- the whole way to a guarantee
+
+WIDE, TELLING = 24, 3
+"""Numbers of a simulated hidden state, and how many of them have to do with the answer."""
+
+RUBRIC = parse(
+    """
+    name: simulated
+    title: Is it so?
+    source: made up
+    fields: [text]
+    reply: YesNo
+    verdict: {pass: "yes"}
+    methods:
+      structured: {question: "Is it so? Answer yes or no."}
+      logprobs:
+        steps:
+          - {question: "Is it so? Answer Yes or No.", "yes": "yes", "no": "no"}
+    """,
+    "simulated.yaml",
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """Where labels come from, and what is promised of a judge that is fitted to so many.
+
+    The telling numbers of a state are normal, with mean `gap` where the answer is yes and -`gap`
+    where it is no; `noise` is the share of labels that are then turned round, so that no judge
+    agrees more often than 1 - `noise`. The first token leans to yes, and shows what the telling
+    numbers do, blurred.
+    """
+
+    labels: int
+    promised: float
+    gap: float
+    noise: float
+
+    def drawn(self, random: np.random.Generator, count: int) -> tuple[list[Reading], Rates]:
+        """Items as a judge reads them, and the chance that each is labelled yes."""
+        states = random.standard_normal((count, WIDE))
+        states[:, :TELLING] += self.gap * random.choice((-1, 1), (count, 1))
+        told = states[:, :TELLING].sum(axis=1)
+        says_yes = np.clip(expit(told + 1 + 2 * random.standard_normal(count)), 1e-4, 1 - 1e-4)
+        read = [
+            Reading({0: (chance, 1 - chance)}, state)
+            for chance, state in zip(says_yes.tolist(), states.tolist(), strict=True)
+        ]
+        return read, self.noise + (1 - 2 * self.noise) * expit(2 * self.gap * told)
+
+
+WORLDS = (
+    World(240, 0.9, 2.0, 0.02),
+    World(480, 0.9, 0.8, 0.02),
+    World(480, 0.9, 2.0, 0.101),
+)
+"""In the last one every guarantee is wrong: labels are agreed with in 89.9 % of all at most."""
+
+
+@dataclass
+class Kept:
+    """Guarantees that were given out, how many were not kept, and the share that they decide."""
+
+    given: int = 0
+    broken: int = 0
+    decided: float = 0.0
+
+    def add(self, world: World, reader: Reader, fresh: Sequence[Reading], yes: Rates) -> None:
+        """Count a guarantee by what the reader decides of fresh items."""
+        found = [reader.decide(RUBRIC, read) for read in fresh]
+        sure = np.array([one.sure for one in found])
+        agrees = np.where([one.answer == "yes" for one in found], yes, 1 - yes)
+        self.given += 1
+        self.broken += not sure.any() or agrees[sure].mean() < world.promised
+        self.decided += float(sure.mean())
+
+    def told(self, count: int) -> str:
+        decided = f"{self.decided / self.given:8.1%}" if self.given else "       -"
+        return f"{self.given / count:9.1%} {decided} {self.broken / count:7.1%}"
+
+
+def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
+    """Labels to fit to threshold; `leaking`: thresholds tested on the items that were fitted to."""
+    place = [world.labels, round(100 * world.promised), round(1000 * world.noise), seed]
+    random = np.random.default_rng([SEED, 5, *place])
+    read, yes = world.drawn(random, world.labels)
+    items = [
+        LabelledItem(f"r{n}", RUBRIC.name, {}, gold="yes" if says else "no")
+        for n, says in enumerate(random.random(world.labels) < yes)
+    ]
+    job = Job((), held_out=GUARANTEED, agreement=world.promised, seed=seed)
+    parts = Parts.of(job, items, judges=1)
+    train = [
+        fitting.Read(read[n].chances, str(items[n].gold), items[n].cluster, read[n].state)
+        for n in parts.fitted
+    ]
+    reader = Reader(combination=fitting.fit(RUBRIC, Reader(), train, seed=seed).combination)
+
+    def answers(places: Sequence[int]) -> list[Judged]:
+        return [
+            as_read(
+                Judged(items[n], "unreadable", chances=read[n].chances, state=read[n].state),
+                Judge(RUBRIC, cast(Client, None), "logprobs"),
+                reader,
+            )
+            for n in places
+        ]
+
+    fresh = world.drawn(random, FRESH)
+    for kept, tested in ((ours, parts.stages[0]), (leaking, parts.fitted)):
+        policy = policy_of([answers(parts.kept)], [[answers(tested)]], world.promised, seed=seed)
+        sure_at = policy.stages[0].threshold
+        if sure_at is not None:
+            kept.add(world, replace(reader, sure_at=sure_at), *fresh)
+
+
+def whole_ways(count: int) -> Iterable[str]:
+    """How often what was promised of a fitted judge is not true of what it decides in the end."""
+    fitting.STRENGTHS, probes.STRENGTHS = (0.1,), (1e-3, 1e-2)
+    limit = binom.ppf(0.95, count, 0.05) / count
+    yield f"guarantee with fitting, choosing and thresholding in the loop, {count} simulations"
+    yield f"(a promise that breaks in 5 % stays within {limit:.1%} of them in 19 of 20 such tables)"
+    yield "                       the own part tested          the fitted part tested"
+    yield "labels promised  most  given out decided  broken    given out decided  broken"
+    for world in WORLDS:
+        ours, leaking = Kept(), Kept()
+        for seed in range(count):
+            whole_way(world, seed, ours, leaking)
+        yield (
+            f"{world.labels:6d} {world.promised:8.1%} {1 - world.noise:5.1%} "
+            f"{ours.told(count)}    {leaking.told(count)}"
+        )
