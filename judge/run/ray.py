@@ -307,7 +307,8 @@ def _join(settings: Settings, opened: ExitStack) -> None:
             ) from error
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **more)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    except Exception as error:
+        # Where a node does not come up in time, Ray raises no other class.
         where = f"--address {address}" if settings.address else "Ray could not be started"
         raise UsageError(f"{where}: {error}") from error
     opened.callback(ray.shutdown)
