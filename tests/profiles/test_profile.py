@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 import judge
 from judge.errors import UsageError
-from judge.judging.combinations import Logistic, Reading
+from judge.judging.combinations import Logistic, Probe, Reading
 from judge.judging.logprobs import Reader
 from judge.profiles import (
     Guarantee,
@@ -175,7 +175,9 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
     for check in JUDGING:
         (found,), rubric = shipped().judges[check], builtin()[check]
         assert found.binding.rubric == rubric.digest, told
-        assert (found.binding.model, found.binding.method) == (DEFAULT_MODEL, "logprobs")
+        probed = isinstance(found.combination, Probe)
+        assert found.binding.method == ("probe" if probed else "logprobs")
+        assert found.binding.model == DEFAULT_MODEL
         assert found.binding.identity["sha256"] == catalog.entry(catalog.DEFAULT).sha256
         # It carries no text, and no place on a disk.
         assert not found.labels and found.data.held_out >= 20
@@ -186,6 +188,7 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
         assert rubric.methods.logprobs is not None
         words = [len(question.words) for question in rubric.methods.logprobs.questions]
         read = {n: [1 / words[n]] * words[n] for n in reader.wanted(rubric)}
-        decided = reader.decide(rubric, Reading(read))
+        state = reader.probe.center if reader.probe else None
+        decided = reader.decide(rubric, Reading(read, state))
         assert set(decided.probabilities) == set(rubric.answers)
         assert sum(decided.probabilities.values()) == pytest.approx(1)
