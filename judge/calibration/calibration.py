@@ -212,11 +212,11 @@ async def _report_on(
     people = None
     if any(len(one.item.annotations) > 1 for one in kept):
         people = against_people(kept, seed=job.seed, draws=job.draws)
-    fitted = {items[place].cluster for place in parts.fitted}
+    fitted = {name for n in parts.fitted for name in (items[n].cluster, items[n].record)}
     apart = {items[place].record for place in parts.kept}
     also = {}
     for source, of in trials.further.items():
-        new = [item for item in of if item.cluster not in fitted]
+        new = [item for item in of if fitted.isdisjoint((item.cluster, item.record))]
         if source == job.contrast:
             # The same records turned round, where it has them.
             new = [item for item in new if item.record in apart] or new
