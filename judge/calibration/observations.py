@@ -146,13 +146,14 @@ async def _one(
 
 async def _read(judge: Judge, item: LabelledItem, subject: Subject, taken: Taken) -> Judged:
     assert judge.rubric.methods.logprobs is not None
+    # First, because llama.cpp evaluates a state's prompt anew, and the questions go on from there.
+    state = (await judge.state(subject, item.number))[0] if taken.state else None
     chances: dict[int, Chances] = {}
     questions = judge.rubric.methods.logprobs.questions if taken.tokens else ()
     for question in range(len(questions)):
         # One by one: a validation asks some of them only, which the others must not spoil.
         one, _ = await judge.chances(subject, item.number, (question,))
         chances.update(one or {})
-    state = (await judge.state(subject, item.number))[0] if taken.state else None
     read = Judged(item, "unreadable", subject=subject, chances=chances, state=state)
     return as_read(read, judge, judge.reader)
 

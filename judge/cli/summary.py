@@ -211,9 +211,8 @@ def _answered(summary: Summary) -> Iterator[str]:
 
 def _far(summary: Summary) -> Iterator[str]:
     for name, count in summary.far.items():
-        if count:
-            made = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]
-            yield f"{name}: {count} of {made} records are {FAR}; they abstain"
+        made = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]
+        yield f"{name}: {count} of {made} records are {FAR}; they abstain"
 
 
 def _failures(summary: Summary) -> Iterator[str]:

@@ -201,12 +201,14 @@ class Judge:
         the expected answer.
         """
         wanted, probe, state = self.reader.wanted(self.rubric), self.reader.probe, None
-        chances, usage = await self.chances(subject, number, wanted, call)
+        usage = Usage()
+        if probe is not None:
+            # First, because llama.cpp evaluates its prompt anew, and the questions go on from there.
+            state, usage = await self.state(subject, number, probe.asked, probe.layer, call)
+        chances, paid = await self.chances(subject, number, wanted, call)
+        usage += paid
         if chances is None:
             return _lost(subject, (number,), Verdict.UNREADABLE, NOTHING_READ, usage)
-        if probe is not None:
-            state, paid = await self.state(subject, number, probe.asked, probe.layer, call)
-            usage += paid
         decided = self.reader.decide(self.rubric, Reading(chances, state))
         passing, bound = self.rubric.passing(subject.label), self.rubric.bound
         score = mean_of(self.rubric, decided.probabilities)

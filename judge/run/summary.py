@@ -85,7 +85,8 @@ class Summary:
                 self.scores[name] = [n + 1, total + score, squares + score * score]
             if answer := check.get("answer"):
                 self.answers[name][answer] += 1
-            self.far[name] += any(vote.get("reason") == FAR for vote in check.get("votes", ()))
+            if any(vote.get("reason") == FAR for vote in check.get("votes", ())):
+                self.far[name] += 1
         usage = judgement.get("usage") or {}
         for name in ("replies", "input_tokens", "output_tokens"):
             self.usage[name] += usage.get(name, 0)
