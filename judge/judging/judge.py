@@ -203,7 +203,7 @@ class Judge:
         wanted, probe, state = self.reader.wanted(self.rubric), self.reader.probe, None
         usage = Usage()
         if probe is not None:
-            # First, because llama.cpp evaluates its prompt anew, and the questions go on from there.
+            # First: llama.cpp evaluates its prompt anew, and the questions go on from there.
             state, usage = await self.state(subject, number, probe.asked, probe.layer, call)
         chances, paid = await self.chances(subject, number, wanted, call)
         usage += paid
