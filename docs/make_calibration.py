@@ -15,14 +15,15 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
+from calibration_sets import UNITS, DataSet, job, key, setup_for
+
 from judge.calibration.calibration import acalibrate
 from judge.calibration.report import Calibration, CheckReport
-from judge.calibration.trials import Job
 from judge.configuration import resolve
 from judge.profiles import JudgeProfile, Profile, shipped
 from judge.run.setup import DEFAULT_MODEL, Setup
@@ -30,139 +31,6 @@ from judge.run.setup import DEFAULT_MODEL, Setup
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "calibration.md"
 SHIPPED = ROOT / "judge" / "profiles" / "qwen2.5-coder-1.5b.json"
-FIXTURES = "fixtures/labelled"
-
-
-@dataclass(frozen=True)
-class DataSet:
-    """A set to measure on; `{data}` in its sources stands for the folder of public data.
-
-    `probe`: hidden states alone are read, which takes a tenth of the calls. `group` and `contrast`
-    are as `judge calibrate` takes them. What is not `shipped` is only reported.
-    """
-
-    name: str
-    sources: tuple[str, ...]
-    checks: tuple[str, ...]
-    records: int | None = None
-    labels: str = "the project's authors"
-    probe: bool = False
-    group: str | None = None
-    contrast: str | None = None
-    shipped: bool = True
-
-    @property
-    def public(self) -> bool:
-        return any("{data}" in source for source in self.sources)
-
-
-NORMAD = "normad:{data}/normad/normad_odd_rows.csv"
-MORAL = "moral-stories:{data}/moral_stories/norm_distance_dev.jsonl"
-TURNED = "moral-stories:{data}/moral_stories/norm_distance_dev_flipped.jsonl"
-AMBIENT, MULTIPICO, LLMBAR = (
-    "ambient:{data}/ambient",
-    "multipico:{data}/multipico",
-    "llmbar:{data}/llmbar",
-)
-
-SETS = (
-    DataSet(
-        "NormAd",
-        (NORMAD,),
-        ("relevance",),
-        420,
-        "the set's gold labels, checked by people in part",
-    ),
-    DataSet(
-        "NormAd by country",
-        (NORMAD,),
-        ("label_correctness",),
-        160,
-        "the set's gold labels, checked by people in part",
-        probe=True,
-        group="country",
-    ),
-    DataSet(
-        "Moral Stories",
-        (MORAL,),
-        ("adherence", "relevance"),
-        200,
-        "crowd writers, by construction",
-    ),
-    DataSet(
-        "Moral Stories, hidden states",
-        (MORAL,),
-        ("adherence",),
-        100,
-        "crowd writers, by construction",
-        probe=True,
-        contrast=TURNED,
-        shipped=False,
-    ),
-    DataSet(
-        "Moral Stories, both ways",
-        (MORAL, TURNED),
-        ("adherence",),
-        100,
-        "crowd writers; turned round by a model",
-        probe=True,
-        group="story_pair",
-        shipped=False,
-    ),
-    DataSet("AmbiEnt", (AMBIENT,), ("entailment",), 200, "linguists and crowd workers"),
-    DataSet("MultiPICo", (MULTIPICO,), ("irony",), 200, "crowd workers of five nationalities"),
-    DataSet("LLMBar", (LLMBAR,), ("preference",), 200, "the set's authors"),
-    DataSet(
-        "labelled/norms",
-        (f"{FIXTURES}/norms.jsonl",),
-        (
-            "relevance",
-            "label_correctness",
-            "adherence",
-            "derivation",
-            "abstraction",
-            "value_derivation",
-        ),
-        66,
-    ),
-    DataSet(
-        "labelled/stories",
-        (f"{FIXTURES}/stories.jsonl",),
-        ("incorporation", "consistency", "implicitness"),
-    ),
-    DataSet("labelled/situations", (f"{FIXTURES}/situations.jsonl",), ("leakage",)),
-    DataSet("labelled/pairs", (f"{FIXTURES}/pairs.jsonl",), ("entailment",)),
-    DataSet("labelled/replies", (f"{FIXTURES}/replies.jsonl",), ("irony",)),
-    DataSet("labelled/outputs", (f"{FIXTURES}/outputs.jsonl",), ("preference",)),
-    DataSet("labelled/extractions", (f"{FIXTURES}/extractions.jsonl",), ("value_extraction",)),
-)
-
-
-UNITS = tuple(replace(one, checks=(check,)) for one in SETS for check in one.checks)
-"""Every set with every check of its own, which are measured one by one."""
-
-
-def key(unit: DataSet) -> str:
-    return f"{unit.name}, {unit.checks[0]}"
-
-
-def job(units: Sequence[DataSet], data: Path) -> Job:
-    """The units of one check together."""
-    named = {s.format(data=data): unit.records for unit in units for s in unit.sources}
-    one = units[0]
-    return Job(
-        tuple(named),
-        one.checks,
-        records=named,
-        group=one.group,
-        contrast=one.contrast.format(data=data) if one.contrast else None,
-    )
-
-
-def setup_for(unit: DataSet, setup: Setup) -> Setup:
-    """The setup with the method of the unit; clients are shared."""
-    settings = setup.settings.model_copy(update={"method": "probe" if unit.probe else None})
-    return replace(setup, checks=replace(setup.checks, settings=settings))
 
 
 async def measure(units: Sequence[DataSet], data: Path, setup: Setup) -> dict[str, Fragment]:

@@ -16,18 +16,23 @@ goes through the loop. A record that fails stays in the output with the failed c
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Hashable
 
 from langgraph.graph import END, START, StateGraph
 
 from judge.records.kinds import normalise
 from judge.replies import Regeneration
+from judge.settings import Settings
 from judge.verdict import Check, Verdict
 from judge.workflow import State, Work, Workflow
 
 EXAMINED = ("relevance", "leakage")
 ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctness")
+ROUNDS = Settings.model_fields["rounds"].default
 
+UNFIT = f"not about the rule, or it leaks, at most {ROUNDS} times"
+AGAIN, REWRITTEN, AS_IT_CAME = "regenerated, ask again", "rewritten", "as it came in"
+"""Ways out of a node, as the picture of the workflow shows them."""
 
 UNTOLD = (
     "a neutral record with an Other Background: say --neutral corrected if the rule of thumb is "
@@ -97,30 +102,27 @@ def _told(check: Check) -> str:
     )
 
 
-def after_examination(
-    state: State,
-) -> Literal["regeneration", "acceptance", "holding_together"]:
+def after_examination(state: State) -> str:
     work = state["work"]
     if _failed(work) and work.round <= work.rounds:
-        return "regeneration"
-    return "acceptance" if work.edits else "holding_together"
+        return UNFIT
+    return REWRITTEN if work.edits else AS_IT_CAME
 
 
-def after_regeneration(
-    state: State,
-) -> Literal["examination", "acceptance", "holding_together"]:
+def after_regeneration(state: State) -> str:
     work = state["work"]
     if not work.notes:
-        return "examination"
-    return "acceptance" if work.edits else "holding_together"
+        return AGAIN
+    return REWRITTEN if work.edits else AS_IT_CAME
 
 
 _builder = StateGraph(State)
 for _node in (examination, regeneration, acceptance, holding_together):
     _builder.add_node(_node.__name__, _node)
 _builder.add_edge(START, "examination")
-_builder.add_conditional_edges("examination", after_examination)
-_builder.add_conditional_edges("regeneration", after_regeneration)
+_ENDS: dict[Hashable, str] = {REWRITTEN: "acceptance", AS_IT_CAME: "holding_together"}
+_builder.add_conditional_edges("examination", after_examination, {UNFIT: "regeneration", **_ENDS})
+_builder.add_conditional_edges("regeneration", after_regeneration, {AGAIN: "examination", **_ENDS})
 _builder.add_edge("acceptance", "holding_together")
 _builder.add_edge("holding_together", END)
 graph = _builder.compile(name="norm")

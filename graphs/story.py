@@ -25,11 +25,19 @@ from langgraph.graph import END, START, StateGraph
 
 from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
 from judge.replies import Insertions, Rewrites
+from judge.settings import Settings
 from judge.verdict import Check, Finding, Verdict, gravest
 from judge.workflow import By, Outcome, State, Work, Workflow, last_of_each
 
 ACCEPTED = ("incorporation", "consistency")
 MULTIPLE = "not made in the multiple setting, where characters differ on purpose"
+TOO_FEW, REPAIR, AS_IT_CAME = "too few words", "to repair", "as it came in"
+AGAIN, GO_ON = "rewritten, ask again", "go on"
+VOTED = "2 of 3 votes decide a value"
+"""Ways out of a node, as the picture of the workflow shows them."""
+
+ROUNDS = Settings.model_fields["rounds"].default
+
 TOO_SHORT = "not asked: the story is rejected for its length"
 
 
@@ -138,26 +146,27 @@ async def _rewrite(work: Work, rubric: str, how: str) -> None:
 
 def _after_length(state: State) -> str:
     if state["work"].failed("length"):
-        return END
-    return "incorporation" if state["work"].rounds else "implicitness"
+        return TOO_FEW
+    return REPAIR if state["work"].rounds else AS_IT_CAME
 
 
-def _after_check(check: str, rewriting: str, after: str) -> Callable[[State], str]:
+def _after_check(check: str, found: str) -> Callable[[State], str]:
     def route(state: State) -> str:
         work = state["work"]
         latest = work.latest
         failed = latest is not None and (latest.name, latest.verdict) == (check, Verdict.FAIL)
-        return rewriting if failed and work.round <= work.rounds else after
+        return found if failed and work.round <= work.rounds else GO_ON
 
     return route
 
 
-def _after_rewriting(check: str, after: str) -> Callable[[State], str]:
-    def route(state: State) -> str:
-        work = state["work"]
-        return after if work.latest is None or work.round <= work.latest.round else check
+def _after_rewriting(state: State) -> str:
+    work = state["work"]
+    return GO_ON if work.latest is None or work.round <= work.latest.round else AGAIN
 
-    return route
+
+def _voted(state: State) -> str:
+    return VOTED
 
 
 def finish(work: Work) -> Outcome:
@@ -213,17 +222,22 @@ for _node in (
 ):
     _builder.add_node(_node.__name__, _node)
 _builder.add_edge(START, "length")
-_builder.add_conditional_edges("length", _after_length, ["incorporation", "implicitness", END])
-for _check, _rewriting, _next in (
-    ("incorporation", "insertion", "consistency"),
-    ("consistency", "contradiction_rewriting", "implicitness"),
-    ("implicitness", "explicit_rewriting", "acceptance"),
+_builder.add_conditional_edges(
+    "length",
+    _after_length,
+    {TOO_FEW: END, REPAIR: "incorporation", AS_IT_CAME: "implicitness"},
+)
+for _check, _found, _rewriting, _next in (
+    ("incorporation", "values missing", "insertion", "consistency"),
+    ("consistency", "values contradicted", "contradiction_rewriting", "implicitness"),
+    ("implicitness", "values stated outright", "explicit_rewriting", "acceptance"),
 ):
+    _most = f"{_found}, at most {ROUNDS} times"
     _builder.add_conditional_edges(
-        _check, _after_check(_check, _rewriting, _next), [_rewriting, _next]
+        _check, _after_check(_check, _most), {_most: _rewriting, GO_ON: _next}
     )
-    _builder.add_conditional_edges(_rewriting, _after_rewriting(_check, _next), [_check, _next])
-_builder.add_edge("acceptance", END)
+    _builder.add_conditional_edges(_rewriting, _after_rewriting, {AGAIN: _check, GO_ON: _next})
+_builder.add_conditional_edges("acceptance", _voted, {VOTED: END})
 graph = _builder.compile(name="story")
 
 workflow = Workflow(

@@ -24,11 +24,12 @@ LAYERS = (
     "judging",
     "task",
     "prompts",
+    "collection",
     "rubric backends",
     "ask configuration",
     "questions",
     "subject replies reasons cache settings records weights serving stats",
-    "verdict",
+    "verdict modeltables",
     "errors redact digest evidence grounds locking plugins stepping templates tracing voting "
     "yamlfile",
 )

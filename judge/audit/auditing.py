@@ -13,11 +13,12 @@ from typing import Any
 from judge import __version__
 from judge.audit.results import PROMPTINGS, Pair, Prompting, Result
 from judge.audit.suite import UNDEFENDED, Case, carriers, families, subject_of
+from judge.collection import collect
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.judging.panel import Panel, take_votes
 from judge.records import Item
-from judge.rubric import Rubric, collect
+from judge.rubric import Rubric
 from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, refuse_outputs
 from judge.run.lines import Line, written

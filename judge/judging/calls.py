@@ -10,7 +10,7 @@ from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, S
 from judge.backends.states import packed
 from judge.errors import BackendError, BadRequest, GivenUp, ServerFault, UsageError
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
-from judge.settings import Price
+from judge.modeltables import Price
 from judge.tracing import guard_tracing
 from judge.verdict import Usage
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Self
 
+from judge.collection import collect, corrected_normad
 from judge.errors import UsageError
-from judge.rubric import Rubric, asked_once, collect, corrected_normad
+from judge.rubric import Rubric, asked_once
 from judge.run.workflows import load_workflow, workflow_names
 from judge.settings import Settings, flag
 from judge.workflow import Workflow

@@ -15,6 +15,7 @@ from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
+from judge.modeltables import StepModel
 from judge.profiles import JudgeProfile, Profiles
 from judge.rubric import Rubric
 from judge.run.calibrated import (
@@ -36,7 +37,7 @@ from judge.run.clients import (
 )
 from judge.run.fingerprint import Mark, fingerprint
 from judge.run.workflows import load_workflow
-from judge.settings import Settings, StepModel
+from judge.settings import Settings
 from judge.weights import catalog
 from judge.workflow import By, Context, Workflow
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import get_args
 
 from judge import plugins
+from judge.collection import collect
 from judge.errors import UsageError, why_unread
 from judge.records import Kind
-from judge.rubric import collect
 from judge.workflow import Workflow
 
 _WORKFLOWS = "judge.workflows"

@@ -15,7 +15,7 @@ from judge.backends.base import Call, Mode
 from judge.backends.vllm import VLLMBackend
 from judge.judging.client import Client
 from judge.judging.limits import Budget
-from judge.settings import Price
+from judge.modeltables import Price
 
 QUESTION = Call([{"role": "user", "content": "Is it?"}], max_tokens=1, logprobs=20)
 NAMES = ("BASE_URL", "API_KEY")

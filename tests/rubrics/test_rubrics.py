@@ -12,20 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.collection import collect
 from judge.errors import UsageError
 from judge.grounds import About
 from judge.prompts import messages
 from judge.records import Item, Record, build
 from judge.replies import JUDGING_REPLIES, Insertions, Regeneration, Rewrites, about
-from judge.rubric import (
-    TEXT_FIELDS,
-    Rubric,
-    builtin,
-    collect,
-    load,
-    parse,
-    system_text,
-)
+from judge.rubric import TEXT_FIELDS, Rubric, builtin, load, parse, system_text
 from judge.subject import Kind, Subject
 
 GOLDEN = Path(__file__).parent / "golden"

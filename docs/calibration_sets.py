@@ -1,0 +1,155 @@
+"""What docs/make_calibration.py measures on: the labelled fixtures, and public data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from judge.backends.base import Method
+from judge.calibration.trials import Job
+from judge.run.setup import Setup
+
+FIXTURES = "fixtures/labelled"
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A set to measure on; `{data}` in its sources stands for the folder of public data.
+
+    `method`: what is read (None: first tokens and hidden states); states alone take a tenth of the
+    calls. `group` and `contrast` are as `judge calibrate` takes them. What is not `shipped` is only
+    reported.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    checks: tuple[str, ...]
+    records: int | None = None
+    labels: str = "the project's authors"
+    method: Method | None = None
+    group: str | None = None
+    contrast: str | None = None
+    shipped: bool = True
+
+    @property
+    def public(self) -> bool:
+        return any("{data}" in source for source in self.sources)
+
+
+NORMAD = "normad:{data}/normad/normad_odd_rows.csv"
+MORAL = "moral-stories:{data}/moral_stories/norm_distance_dev.jsonl"
+TURNED = "moral-stories:{data}/moral_stories/norm_distance_dev_flipped.jsonl"
+AMBIENT, MULTIPICO, LLMBAR = (
+    "ambient:{data}/ambient",
+    "multipico:{data}/multipico",
+    "llmbar:{data}/llmbar",
+)
+
+SETS = (
+    DataSet(
+        "NormAd",
+        (NORMAD,),
+        ("relevance",),
+        420,
+        "the set's gold labels, checked by people in part",
+    ),
+    DataSet(
+        "NormAd",
+        (NORMAD,),
+        ("label_correctness",),
+        420,
+        "the set's gold labels, checked by people in part",
+        method="logprobs",
+        shipped=False,
+    ),
+    DataSet(
+        "NormAd by country",
+        (NORMAD,),
+        ("label_correctness",),
+        160,
+        "the set's gold labels, checked by people in part",
+        method="probe",
+        group="country",
+    ),
+    DataSet(
+        "Moral Stories",
+        (MORAL,),
+        ("adherence", "relevance"),
+        200,
+        "crowd writers, by construction",
+    ),
+    DataSet(
+        "Moral Stories, hidden states",
+        (MORAL,),
+        ("adherence",),
+        100,
+        "crowd writers, by construction",
+        method="probe",
+        contrast=TURNED,
+        shipped=False,
+    ),
+    DataSet(
+        "Moral Stories, both ways",
+        (MORAL, TURNED),
+        ("adherence",),
+        100,
+        "crowd writers; turned round by a model",
+        method="probe",
+        group="story_pair",
+        shipped=False,
+    ),
+    DataSet("AmbiEnt", (AMBIENT,), ("entailment",), 200, "linguists and crowd workers"),
+    DataSet("MultiPICo", (MULTIPICO,), ("irony",), 200, "crowd workers of five nationalities"),
+    DataSet("LLMBar", (LLMBAR,), ("preference",), 200, "the set's authors"),
+    DataSet(
+        "labelled/norms",
+        (f"{FIXTURES}/norms.jsonl",),
+        (
+            "relevance",
+            "label_correctness",
+            "adherence",
+            "derivation",
+            "abstraction",
+            "value_derivation",
+        ),
+        66,
+    ),
+    DataSet(
+        "labelled/stories",
+        (f"{FIXTURES}/stories.jsonl",),
+        ("incorporation", "consistency", "implicitness"),
+    ),
+    DataSet("labelled/situations", (f"{FIXTURES}/situations.jsonl",), ("leakage",)),
+    DataSet("labelled/pairs", (f"{FIXTURES}/pairs.jsonl",), ("entailment",)),
+    DataSet("labelled/replies", (f"{FIXTURES}/replies.jsonl",), ("irony",)),
+    DataSet("labelled/outputs", (f"{FIXTURES}/outputs.jsonl",), ("preference",)),
+    DataSet("labelled/extractions", (f"{FIXTURES}/extractions.jsonl",), ("value_extraction",)),
+)
+
+
+UNITS = tuple(replace(one, checks=(check,)) for one in SETS for check in one.checks)
+"""Every set with every check of its own, which are measured one by one."""
+
+
+def key(unit: DataSet) -> str:
+    return f"{unit.name}, {unit.checks[0]}"
+
+
+def job(units: Sequence[DataSet], data: Path) -> Job:
+    """The units of one check together."""
+    named = {s.format(data=data): unit.records for unit in units for s in unit.sources}
+    one = units[0]
+    return Job(
+        tuple(named),
+        one.checks,
+        records=named,
+        group=one.group,
+        contrast=one.contrast.format(data=data) if one.contrast else None,
+    )
+
+
+def setup_for(unit: DataSet, setup: Setup) -> Setup:
+    """The setup with the method of the unit; clients are shared."""
+    settings = setup.settings.model_copy(update={"method": unit.method})
+    return replace(setup, checks=replace(setup.checks, settings=settings))
