@@ -59,7 +59,7 @@ class Controls:
     def told(self) -> str:
         """What follows, in one sentence."""
         with_it, without = self.kappa.value, self.blind.kappa.value
-        if self.contrast is not None and (self.contrast.kappa.high or 0.0) <= 0 < (with_it or 0):
+        if self.contrast is not None and _most(self.contrast.kappa) <= 0 < (with_it or 0):
             return (
                 f"with {self.field} turned round the agreement is no better than chance: the judge "
                 "does not go by it"
@@ -94,6 +94,11 @@ def _least(found: Estimate) -> float:
     if found.low is not None:
         return found.low
     return found.value if found.value is not None and found.n >= _ENOUGH else 0.0
+
+
+def _most(found: Estimate) -> float:
+    """The upper end of an estimate, or its value where there is none."""
+    return next((one for one in (found.high, found.value) if one is not None), 0.0)
 
 
 # ---------------------------------------------------------------- without the field

@@ -88,9 +88,9 @@ class Fit:
         if self.combination is None or self.way is None:
             return None
         answers = self.combination.answers
-        if {one.answer for one in train} != set(answers):
+        if {one.answer for one in train if one.natural} != set(answers):
             return None
-        return self.way.fitted(train, answers)
+        return self.way.fitted([one for one in train if one.answer in answers], answers)
 
 
 class Way(Protocol):
@@ -147,19 +147,20 @@ def fit(rubric: Rubric, reader: Reader, train: Sequence[Read], *, seed: int = 0)
     (`LEAST_OF_A_CLASS`) or of records, with the reason, and where the decision list, read by
     `reader`, does best.
     """
-    counts = Counter(one.answer for one in train)
-    answers = [answer for answer in rubric.answers if counts[answer]]
-    if len(train) < LEAST_ITEMS:
-        return Fit(items=len(train), reason=f"{len(train)} items to fit to; {LEAST_ITEMS} wanted")
+    counts = Counter(one.answer for one in train if one.natural)
+    items, answers = counts.total(), [answer for answer in rubric.answers if counts[answer]]
+    if items < LEAST_ITEMS:
+        return Fit(items=items, reason=f"{items} items to fit to; {LEAST_ITEMS} wanted")
     if len(answers) < 2 or min(counts[a] for a in answers) < LEAST_OF_A_CLASS:
         told = ", ".join(f"{counts[a]} {a}" for a in rubric.answers)
         reason = f"each answer needs {LEAST_OF_A_CLASS} items to fit to; there are {told}"
-        return Fit(items=len(train), reason=reason)
+        return Fit(items=items, reason=reason)
+    # An answer that no record has as it is cannot be learnt from swapped ones alone.
+    train = [one for one in train if one.answer in answers]
     folds = _folds(train, len(answers), seed)
     if not folds:
         reason = "the answers are not spread over enough records to fit to some and try on others"
-        return Fit(items=len(train), reason=reason)
-
+        return Fit(items=items, reason=reason)
     found: list[tuple[Way | None, Tried]] = []
     if all(one.chances for one in train):
         found += _of_first_tokens(rubric, reader, train, answers, folds)
@@ -168,10 +169,10 @@ def fit(rubric: Rubric, reader: Reader, train: Sequence[Read], *, seed: int = 0)
         for questions in dict.fromkeys(((), best.questions if best else ())):
             found += _of_states(train, answers, folds, questions)
     if not found:
-        return Fit(items=len(train), reason="nothing was read that differs between items")
+        return Fit(items=items, reason="nothing was read that differs between items")
     way, taken = min(found, key=lambda pair: pair[1].log_loss)
     combination = None if way is None else way.fitted(train, answers)
-    return Fit(combination, taken.name, tuple(score for _, score in found), len(train), way=way)
+    return Fit(combination, taken.name, tuple(score for _, score in found), items, way=way)
 
 
 def _of_first_tokens(
@@ -225,7 +226,7 @@ def _folds(train: Sequence[Read], answers: int, seed: int) -> list[tuple[list[in
     return [
         (inside.tolist(), outside.tolist())
         for inside, outside in splitter.split([[0]] * len(y), y, groups)
-        if len(outside) and len({y[place] for place in inside}) == answers
+        if len(outside) and len({y[place] for place in inside if train[place].natural}) == answers
     ]
 
 

@@ -111,6 +111,18 @@ def test_swapped_records_do_not_make_their_answer_seem_frequent() -> None:
     assert sum(right) / len(right) > 0.9
 
 
+def test_swapped_records_are_no_labels() -> None:
+    """They bring no answer that the labels lack, and do not make twenty labels thirty."""
+    yes = [replace(one, answer="yes") for one in reads(40)]
+    swapped = [replace(one, answer="no", natural=False) for one in yes]
+    assert fit(PLAIN, Reader(), [*yes, *swapped]).reason == (
+        "each answer needs 5 items to fit to; there are 40 yes, 0 no"
+    )
+    few = reads(20)
+    more = [replace(one, answer="no", natural=False) for one in few]
+    assert fit(PLAIN, Reader(), [*few, *more]).reason == "20 items to fit to; 30 wanted"
+
+
 def test_more_labels_are_worth_more() -> None:
     train, kept = reads(240), reads(600, seed=9)
 

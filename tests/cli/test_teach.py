@@ -45,10 +45,6 @@ def bag(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
         yield server
 
 
-def write(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
-    (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
 def mails(count: int = 120, seed: int = 1) -> list[dict[str, Any]]:
     rng = random.Random(seed)
     kind = ("thank you so much", "would you please look", "grateful for a word", "sorry to ask")
@@ -73,13 +69,13 @@ def report(folder: Path) -> dict[str, Any]:
 
 
 def test_labels_make_a_profile_and_the_profile_alone_judges(bag: Loopback, typed: Typed) -> None:
-    write(typed.folder, mails())
+    typed.write("labels.jsonl", mails())
     code, out, err = typed.text("calibrate", "labels.jsonl", *ASK, *PROBE, "-o", "out")
     assert code == 0, err
     assert "0 of 10 points of this agreement are had without mail" in " ".join(out.split())
     new = [{"id": row["id"], "mail": row["mail"]} for row in mails(40, seed=7)]
     new.append({"id": "odd", "mail": " ".join(["zymurgy", "quark", "ostrich"] * 90)})
-    (typed.folder / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in new))
+    typed.write("new.jsonl", new)
     code, out, err = typed.text("validate", "new.jsonl", "--profile", "out/profile.json")
     assert code == 0, err
     found = {line["id"]: line["judge"] for line in lines(out.encode())}
@@ -117,7 +113,7 @@ control: rule
 def test_a_judge_that_ignores_the_rule_is_exposed(bag: Loopback, typed: Typed) -> None:
     """Its labels can be read off the deed alone, and so they are."""
     (typed.folder / "kept.yaml").write_text(KEPT)
-    write(typed.folder, pairs(lambda rule, deed: "yes" if deed == "greeted" else "no"))
+    typed.write("labels.jsonl", pairs(lambda rule, deed: "yes" if deed == "greeted" else "no"))
     _, out, _ = typed.text(
         "calibrate", "labels.jsonl", "--rubric", "kept.yaml", *PROBE, "-o", "out"
     )
@@ -139,11 +135,23 @@ def test_a_judge_that_reads_the_rule_is_not(monkeypatch: pytest.MonkeyPatch, typ
         return [rule * deed, rule, deed, *words(prompt)[:8]]
 
     (typed.folder / "kept.yaml").write_text(KEPT)
-    write(typed.folder, pairs(lambda rule, deed: "yes" if rule[0] == deed[0] else "no"))
+    kept = pairs(lambda rule, deed: "yes" if rule[0] == deed[0] else "no")
+    typed.write("labels.jsonl", kept)
+    other = {"greet": "hush", "hush": "greet"}
+    turned = []
+    for row in kept:
+        _, rule, *rest = row["rule"].split()
+        answer = "no" if row["labels"]["kept"] == "yes" else "yes"
+        turned.append(
+            {**row, "rule": " ".join(["always", other[rule], *rest]), "labels": {"kept": answer}}
+        )
+    typed.write("turned.jsonl", turned)
     for server in server_of(read):
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        typed("calibrate", "labels.jsonl", "--rubric", "kept.yaml", *PROBE, "-o", "out")
+        own = ("labels.jsonl", "--rubric", "kept.yaml", "--contrast", "turned.jsonl")
+        typed("calibrate", *own, *PROBE, "-o", "out")
     controls = report(typed.folder)["controls"]
+    assert controls["contrast"]["kappa"]["value"] == 1, "turned round, it turns with the rule"
     assert controls["looks"] and controls["above"]["value"] > 0.5
     assert "0 of 10 points" in controls["told"]
 
@@ -161,7 +169,7 @@ def test_a_group_on_both_sides_would_flatter(bag: Loopback, typed: Typed) -> Non
         }
         for n, name in enumerate(sorted(team) * 15)
     ]
-    write(typed.folder, rows)
+    typed.write("labels.jsonl", rows)
     run = ("calibrate", "labels.jsonl", *ASK, *PROBE, "--no-controls", "--overwrite", "-o", "out")
     typed(*run)
     assert report(typed.folder)["calibrated"]["kappa"]["value"] > 0.8
@@ -172,7 +180,7 @@ def test_a_group_on_both_sides_would_flatter(bag: Loopback, typed: Typed) -> Non
 def test_a_set_turned_round_shows_what_is_judged(bag: Loopback, typed: Typed) -> None:
     (typed.folder / "kept.yaml").write_text(KEPT)
     plain = pairs(lambda rule, deed: "yes" if deed == "greeted" else "no")
-    write(typed.folder, plain)
+    typed.write("labels.jsonl", plain)
     turned = [
         {
             **row,
@@ -181,7 +189,7 @@ def test_a_set_turned_round_shows_what_is_judged(bag: Loopback, typed: Typed) ->
         }
         for row in plain
     ]
-    (typed.folder / "turned.jsonl").write_text("".join(json.dumps(row) + "\n" for row in turned))
+    typed.write("turned.jsonl", turned)
     _, out, _ = typed.text(
         *("calibrate", "labels.jsonl", "--rubric", "kept.yaml", *PROBE, "-o", "out"),
         *("--contrast", "turned.jsonl", "--also", "turned.jsonl"),
@@ -193,7 +201,7 @@ def test_a_set_turned_round_shows_what_is_judged(bag: Loopback, typed: Typed) ->
 
 
 def test_a_model_without_states_and_a_method_without_a_profile_are_told(typed: Typed) -> None:
-    write(typed.folder, mails(40))
+    typed.write("labels.jsonl", mails(40))
     (typed.folder / "s.yaml").write_text(
         "replies: [{reply: {answer: 'yes', quote: null, reason: x}}]"
     )
