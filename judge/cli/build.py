@@ -42,7 +42,6 @@ def command(
     quiet: opt.Quiet = False,
 ) -> None:
     """Build a data set from records, by the papers' rules and without a model."""
-    opt.need_calibrate("judge build")
     from judge.evaluation.datasets import DATASETS, Discard
     from judge.records import dump
     from judge.report.files import writing
