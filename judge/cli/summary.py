@@ -35,7 +35,6 @@ def announce(settings: Settings, *, quiet: bool) -> None:
     """
     from importlib.util import find_spec
 
-    from judge.profiles import shipped
     from judge.run.setup import DEFAULT_MODEL
     from judge.weights.store import path
 
@@ -55,13 +54,11 @@ def announce(settings: Settings, *, quiet: bool) -> None:
         fetch(name)
     if quiet:
         return
-    kappas = [judges[0].measures["kappa"]["value"] for judges in shipped().judges.values()]
-    known = [kappa for kappa in kappas if kappa is not None]
     own = settings.ask is not None or settings.rubric
-    trust = f"kappa with labels {min(known):.2f} to {max(known):.2f} by check (docs/calibration.md)"
+    trust = " where it is shown to be better than a guess (docs/calibration.md)"
     if own:
-        trust = "it has not learnt this question: judge calibrate LABELS teaches it"
-    tell(f"no --model named; {DEFAULT_MODEL}, a 1.5B model, judges; {trust}")
+        trust = "; it has not learnt this question: judge calibrate LABELS teaches it"
+    tell(f"no --model named; {DEFAULT_MODEL}, a 1.5B model, judges{trust}")
 
 
 class Gate(NamedTuple):
@@ -114,7 +111,7 @@ def print_summary(
         if gate.holds is not None:
             holds = "holds" if gate.holds else "does not hold"
             told.append(f"{gate.name} {gate.least}: {holds}{empty}")
-    told += [*_failures(summary), *troubles(summary), *_far(summary)]
+    told += [*_failures(summary), *troubles(summary), *_abstained(summary)]
     told += [_corrected(rate) for rate in report.corrections.rates()]
     told += _effort(report)
     if out is not None and summary.records:
@@ -209,10 +206,12 @@ def _answered(summary: Summary) -> Iterator[str]:
         yield f"{name}: {told} ({counts.total()} of {made} answered)"
 
 
-def _far(summary: Summary) -> Iterator[str]:
-    for name, count in summary.far.items():
+def _abstained(summary: Summary) -> Iterator[str]:
+    """Which records no judge was asked about, and which are unlike the labelled ones."""
+    far = {(name, FAR): count for name, count in summary.far.items()}
+    for (name, reason), count in (*summary.unasked.items(), *far.items()):
         made = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]
-        yield f"{name}: {count} of {made} records are {FAR}; they abstain"
+        yield f"{name}: {count} of {made} abstain, {reason}"
 
 
 def _failures(summary: Summary) -> Iterator[str]:

@@ -30,6 +30,7 @@ class Panel:
     failed. `cheap` is the cheap judge of a cascade, asked first; the panel is asked about those
     values only of which it is not sure. `injected` says what becomes of a record whose texts hold
     what has the form of a message to the judge (`judge.judging.injection`).
+    `declined` says why nothing is asked: the check abstains.
     """
 
     judges: tuple[Judge, ...]
@@ -39,6 +40,7 @@ class Panel:
     quoting: Judge | None = None
     cheap: Judge | None = None
     injected: Literal["abstain", "ask"] = "abstain"
+    declined: str | None = None
 
     @property
     def rubric(self) -> Rubric:
@@ -93,8 +95,8 @@ async def take_votes(
         BackendError: the model cannot be reached, refuses the key, or the budget is used up.
     """
     asked = panel.judges[0].subjects(subject) if numbers is None else tuple(numbers)
-    if panel.injected == "abstain" and (found := injections(panel.rubric, subject)):
-        return _set_aside(panel.rubric, found, by=by, round=round)
+    if (unasked := _unasked(panel, subject, by, round)) is not None:
+        return unasked
     votes: list[Vote] = []
     if panel.cheap is not None:
         vote = await panel.cheap.vote(subject, round=round, numbers=asked)
@@ -146,13 +148,23 @@ def _scored(rubric: Rubric, votes: Sequence[Vote]) -> tuple[Verdict | None, floa
     return Verdict.PASS if could == {True} else Verdict.FAIL, mean
 
 
-def _set_aside(
-    rubric: Rubric, found: Sequence[Injection], *, by: Literal["loop", "final"], round: int
-) -> Check:
-    """The check of a record that no judge is asked about: it abstains, and quotes why."""
-    first = found[0]
+def _unasked(
+    panel: Panel, subject: Subject, by: Literal["loop", "final"], round: int
+) -> Check | None:
+    """The check of a panel that declines, or of a record that no judge is asked about because of
+    what stands in it, which is quoted; None where the panel is asked."""
+    reason, found = panel.declined, tuple[Injection, ...]()
+    if reason is None and panel.injected == "abstain":
+        found = injections(panel.rubric, subject)
+        if found:
+            reason = (
+                f"not asked: {found[0].field} holds what has the form of a message to the judge "
+                f"({found[0].form})"
+            )
+    if reason is None:
+        return None
     return Check(
-        name=rubric.name,
+        name=panel.rubric.name,
         verdict=Verdict.ABSTAIN,
         by=by,
         round=round,
@@ -160,9 +172,8 @@ def _set_aside(
             Finding(verdict=Verdict.ABSTAIN, quote=one.passage, reason=f"{one.form} in {one.field}")
             for one in found
         ),
-        reason=f"not asked: {first.field} holds what has the form of a message to the judge "
-        f"({first.form})",
-        rubric=rubric.digest,
+        reason=reason,
+        rubric=panel.rubric.digest,
     )
 
 

@@ -132,6 +132,13 @@ class JudgeProfile(_Part):
     controls: Mapping[str, Any] = {}
 
     @property
+    def guesses(self) -> bool:
+        """Whether the judge is not shown to be better than a guess, or than one that may not read
+        the field that decides."""
+        low = self.measures.get("kappa", {}).get("low")
+        return low is None or low <= 0 or not self.controls.get("looks", True)
+
+    @property
     def fingerprint(self) -> str:
         """16 hex digits over all that changes a verdict or a corrected rate."""
         plain = self.model_dump(mode="json", exclude={"measures", "controls"})

@@ -267,6 +267,7 @@ class Setup:
         rubrics = [panel.rubric for panel in context.loop_panels.values()]
         rubrics += [rewriter.rubric for rewriter in context.rewriters.values()]
         asked = {*context.loop_panels, *context.final_panels, *context.rewriters}
+        declined = sorted({panel.rubric.name for panel in panels if panel.declined})
         steps = {n: one.model_dump() for n, one in sorted(settings.steps.items()) if n in asked}
         return {
             "judge": list(self.judges),
@@ -287,6 +288,7 @@ class Setup:
                     if check in context.wanted
                 },
                 "checks": sorted(context.wanted),
+                **({"declined": declined} if declined else {}),
             },
             "rubrics": {rubric.name: rubric.digest for rubric in rubrics},
         }
@@ -299,6 +301,8 @@ class Setup:
         for by in get_args(By):
             panels = context.loop_panels if by == "loop" else context.final_panels
             for name, panel in panels.items():
+                if panel.declined:
+                    continue
                 if errors := errors_of(panel, self._profiled.get(name, {}), self.profiles):
                     found[name, by] = errors
         return found
@@ -346,7 +350,20 @@ class Setup:
             cheap=cheap,
             quoting=quoting,
             injected=settings.injected,
+            declined=None if cheap else self._declined(rubric.name, specs),
         )
+
+    def _declined(self, check: str, specs: Sequence[str]) -> str | None:
+        """Why judges are not asked for a check; None unless all are known to guess at it.
+
+        Only by the profiles that come with the package: who names a profile has read its report.
+        """
+        known = self._profiled.get(check, {})
+        if self.profiles.source is not None or not all(
+            spec in known and known[spec].guesses for spec in specs
+        ):
+            return None
+        return f"not asked: {specs[0]} is not shown to be better than a guess at this"
 
     def _bare(self, rubric: Rubric, spec: str, by: By) -> Judge:
         client = self.client(spec)

@@ -50,6 +50,7 @@ class Summary:
     dropped: int = 0
     usage: Counter[str] = field(default_factory=Counter)
     far: Counter[str] = field(default_factory=Counter)
+    unasked: Counter[tuple[str, str]] = field(default_factory=Counter)
     kept: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
 
@@ -87,6 +88,8 @@ class Summary:
                 self.answers[name][answer] += 1
             if any(vote.get("reason") == FAR for vote in check.get("votes", ())):
                 self.far[name] += 1
+            if not check.get("votes") and check["verdict"] == Verdict.ABSTAIN:
+                self.unasked[name, check.get("reason") or ""] += 1
         usage = judgement.get("usage") or {}
         for name in ("replies", "input_tokens", "output_tokens"):
             self.usage[name] += usage.get(name, 0)

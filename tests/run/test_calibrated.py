@@ -12,10 +12,13 @@ from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.judging.combinations import Logistic
 from judge.judging.logprobs import Reader
+from judge.judging.panel import take_votes
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
 from judge.run.calibrated import binding_of, profiled_models
 from judge.run.setup import Setup
 from judge.settings import Settings
+from judge.subject import Subject
+from judge.verdict import Verdict
 
 CHEAP, STRONG, WARM = "scripted:cheap.yaml", "scripted:strong.yaml", "scripted:warm.yaml"
 PLATT = Logistic(
@@ -164,3 +167,35 @@ def test_another_judge_is_refused_before_anything_is_asked() -> None:
     ):
         with pytest.raises(UsageError, match=r"--profile p\.json was made for another"):
             setup(profile=name, **otherwise)
+
+
+# ---------------------------------------------------------------- judges that guess
+
+
+@pytest.mark.parametrize(
+    ("low", "looks", "shipped", "declines"),
+    [
+        (-0.1, True, True, True),
+        (None, True, True, True),
+        (0.1, False, True, True),
+        (0.1, True, True, False),
+        (-0.1, True, False, False),  # The user's own: the user has read its report.
+    ],
+)
+async def test_a_judge_known_to_guess_is_not_asked_and_the_check_abstains(
+    low: float | None, looks: bool, shipped: bool, declines: bool
+) -> None:
+    measures, controls = {"kappa": {"low": low}}, {"field": "story", "looks": looks}
+    one = known("relevance", CHEAP, measures=measures, controls=controls)
+    made = setup(model=(CHEAP,), check=("relevance",))
+    made.profiles = Profiles.of(profile(one), None if shipped else "p.json")
+    bound = made.bound("norm")
+    assert (("relevance", "loop") in bound.errors) is not declines
+    texts = {"story": "A bow.", "rule_of_thumb": "Bow."}
+    subject = Subject("n", "norm", texts, "abcd1234", label="yes")
+    check = await take_votes(bound.context.loop_panels["relevance"], subject, by="loop")
+    if declines:
+        told = f"not asked: {CHEAP} is not shown to be better than a guess at this"
+        assert (check.verdict, check.reason, check.votes) == (Verdict.ABSTAIN, told, ())
+    else:
+        assert len(check.votes) == 1
