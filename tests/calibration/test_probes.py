@@ -102,14 +102,20 @@ def test_few_of_the_same_kind_are_far_and_all_of_another() -> None:
 
 
 def test_as_long_as_the_labelled_and_of_another_kind_is_far() -> None:
-    """The labelled ones vary along few directions, the others as much along any."""
+    """The numbers of a labelled state go together, those of another one each their own way."""
     rng = random.Random(11)
-    bent = [
-        replace(one, state=tuple(5 * x if n < 6 else x for n, x in enumerate(one.state or ())))
-        for one in reads(200)
-    ]
-    probe = fitted(bent[:100])
-    assert sum(probe.is_far(one.reading) for one in bent[100:]) < 12
+    mixed = [[rng.gauss(0, 1) for _ in range(WIDE)] for _ in range(4)]
+
+    def alike(lean: float) -> tuple[float, ...]:
+        parts = [rng.gauss(lean, 1) for _ in mixed]
+        return tuple(
+            sum(p * row[n] for p, row in zip(parts, mixed, strict=True)) + rng.gauss(0, 0.2)
+            for n in range(WIDE)
+        )
+
+    made = [replace(one, state=alike((one.answer == "yes") - 0.5)) for one in reads(200)]
+    probe = fitted(made[:100])
+    assert sum(probe.is_far(one.reading) for one in made[100:]) < 12
     others = [Reading({}, state(rng, 0)) for _ in range(50)]
     assert all(map(probe.is_far, others))
     assert not any(map(probe.model_copy(update={"axes": ()}).is_far, others))
