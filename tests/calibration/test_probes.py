@@ -116,7 +116,7 @@ def test_as_long_as_the_labelled_and_of_another_kind_is_far() -> None:
     made = [replace(one, state=alike((one.answer == "yes") - 0.5)) for one in reads(200)]
     probe = fitted(made[:100])
     assert sum(probe.is_far(one.reading) for one in made[100:]) < 12
-    others = [Reading({}, state(rng, 0)) for _ in range(50)]
+    others = [Reading({}, tuple(x / 2 for x in state(rng, 0))) for _ in range(50)]
     assert all(map(probe.is_far, others))
     assert not any(map(probe.model_copy(update={"axes": ()}).is_far, others))
 
