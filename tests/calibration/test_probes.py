@@ -118,7 +118,7 @@ def test_as_long_as_the_labelled_and_of_another_kind_is_far() -> None:
     assert sum(probe.is_far(one.reading) for one in made[100:]) < 12
     others = [Reading({}, tuple(x / 2 for x in state(rng, 0))) for _ in range(50)]
     assert all(map(probe.is_far, others))
-    assert not any(map(probe.model_copy(update={"axes": ()}).is_far, others))
+    assert not any(map(probe.model_copy(update={"outside": 1.0}).is_far, others))
 
 
 def test_swapped_records_do_not_make_their_answer_seem_frequent() -> None:
