@@ -27,7 +27,7 @@ from judge.run.calibrated import (
     reading_by,
     refuse_misfit,
 )
-from judge.run.checks import Checks
+from judge.run.checks import Checks, load_workflow
 from judge.run.clients import (
     ClientBuilder,
     build_client,
@@ -36,7 +36,6 @@ from judge.run.clients import (
     refuse_unfit,
 )
 from judge.run.fingerprint import Mark, fingerprint
-from judge.run.workflows import load_workflow
 from judge.settings import Settings
 from judge.weights import catalog
 from judge.workflow import By, Context, Workflow

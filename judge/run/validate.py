@@ -9,13 +9,13 @@ from typing import Self
 from judge.errors import UsageError
 from judge.records import Item, Kind, Problem, Record, SeenIds, build, clip, mapped, recognise
 from judge.run import lines
+from judge.run.checks import load_workflow
 from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
 from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher, run
-from judge.run.workflows import load_workflow
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.verdict import Unfinished
