@@ -25,16 +25,22 @@ _DECIDED = (Verdict.PASS, Verdict.FAIL)
 
 
 @dataclass(slots=True)
-class _Tally:
-    """A check's verdicts; `pairs` counts (judge passed, should pass) where known."""
+class CorrectedRate:
+    """One check's pass rate over the records, as they came in, whose verdicts were added.
 
+    `unseen` is the deciding field, where calibration did not show that the judge looks at it;
+    `pairs` counts (judge passed, should pass) where labels on these very records know it.
+    """
+
+    check: str
     rates: Rates
     unseen: str | None = None
-    sums: ClusterSums = field(default_factory=ClusterSums)
     undecided: int = 0
+    sums: ClusterSums = field(default_factory=ClusterSums)
     pairs: Counter[tuple[bool, bool]] = field(default_factory=Counter)
 
     def add(self, verdicts: Mapping[str | None, str], truth: Mapping[str | None, bool]) -> None:
+        """Count one record's verdicts, by value, and what they should have been."""
         decided = {value: v == Verdict.PASS for value, v in verdicts.items() if v in _DECIDED}
         self.undecided += len(verdicts) - len(decided)
         if decided:
@@ -42,48 +48,37 @@ class _Tally:
         for value in decided.keys() & truth.keys():
             self.pairs[decided[value], truth[value]] += 1
 
-    def rate(self, check: str) -> CorrectedRate:
+    @property
+    def corrected(self) -> Corrected:
+        """Rogan and Gladen's estimate from the profile's error rates, or why it is refused."""
         sums, known = self.sums, self.rates
-        judged, labelled = sums.design_effect, known.design_effect
-        corrected = rogan_gladen(
+        return rogan_gladen(
             sums.passed,
             sums.n,
             known.passed,
             known.passes,
             known.failed,
             known.fails,
-            deff_judged=judged,
-            deff_labelled=labelled,
+            deff_judged=sums.design_effect,
+            deff_labelled=known.design_effect,
         )
-        powered = prediction_powered(
-            sums.passed, sums.n, self.pairs, deff_judged=judged, deff_labelled=labelled
+
+    @property
+    def powered(self) -> Estimate | None:
+        """The prediction-powered estimate from labels on these very records; None without any."""
+        sums, design = self.sums, (self.sums.design_effect, self.rates.design_effect)
+        found = prediction_powered(
+            sums.passed, sums.n, self.pairs, deff_judged=design[0], deff_labelled=design[1]
         )
-        powered_rate = powered if powered.n else None
-        return CorrectedRate(check, self.undecided, corrected, powered_rate, self.unseen)
-
-
-@dataclass(frozen=True, slots=True)
-class CorrectedRate:
-    """One check's pass rate over records as they came in.
-
-    `corrected` is Rogan and Gladen's estimate from the profile's error rates, or says why it is
-    refused; `powered` the prediction-powered one from labels on these very records, None where
-    there are none. `unseen` is the deciding field, where calibration did not show that the judge
-    looks at it.
-    """
-
-    check: str
-    undecided: int
-    corrected: Corrected
-    powered: Estimate | None
-    unseen: str | None = None
+        return found if found.n else None
 
     def as_json(self) -> dict[str, Any]:
+        corrected = self.corrected
         return {
             "check": self.check,
-            "raw": plain(self.corrected.raw),
+            "raw": plain(corrected.raw),
             "undecided": self.undecided,
-            "corrected": {**plain(self.corrected.estimate), "reason": self.corrected.reason},
+            "corrected": {**plain(corrected.estimate), "reason": corrected.reason},
             "prediction_powered": plain(self.powered),
             "not_shown_to_look_at": self.unseen,
         }
@@ -93,7 +88,7 @@ class Corrections:
     """Adds up output lines, check by check, for those checks whose judge has a profile."""
 
     def __init__(self) -> None:
-        self._tallies: dict[str, _Tally] = {}
+        self._rates: dict[str, CorrectedRate] = {}
 
     def add(
         self,
@@ -123,13 +118,12 @@ class Corrections:
             if subject is not None and errors.labels:
                 keys = {value: item_key(subject, value) for value in verdicts}
                 truth = {v: errors.labels[key] for v, key in keys.items() if key in errors.labels}
-            tally = self._tallies.setdefault(check["check"], _Tally(errors.rates, errors.unseen))
-            tally.add(verdicts, truth)
+            rate = CorrectedRate(check["check"], errors.rates, errors.unseen)
+            self._rates.setdefault(rate.check, rate).add(verdicts, truth)
 
-    def rates(self) -> Iterator[CorrectedRate]:
+    def rates(self) -> list[CorrectedRate]:
         """One for each check, in the order of their names."""
-        for name, tally in sorted(self._tallies.items()):
-            yield tally.rate(name)
+        return [rate for _, rate in sorted(self._rates.items())]
 
 
 def _as_it_came(checks: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

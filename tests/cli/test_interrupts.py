@@ -79,7 +79,7 @@ def test_twice_stops_at_once(judge: Shell) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", [(), ("-o", "o", "--resume"), ("--sample", "3")])
+@pytest.mark.parametrize("flags", [(), ("--sample", "3")])
 def test_an_idle_standard_input_does_not_hold_the_process(
     judge: Shell, flags: tuple[str, ...]
 ) -> None:

@@ -134,7 +134,7 @@ records_of = st.lists(st.sampled_from(range(len(POOL))), max_size=9)
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data(), numbers=records_of, shuffled=st.randoms())
 def test_any_lines_any_cut(
     room: Room, data: st.DataObject, numbers: list[int], shuffled: Any
