@@ -129,8 +129,9 @@ def command(
     refuse_folder("-o", out, overwrite)
     settings = settings.model_copy(update={"profile": "none", "check": ()})
     announce(settings, quiet=quiet)
-    # As Ctrl-C does, so that the end is told.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # As Ctrl-C does, so that the end is told, also where a script's `&` has SIGINT ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         with steps("items", quiet=quiet) as told:
             found = calibrate(

@@ -96,6 +96,23 @@ def test_an_idle_standard_input_does_not_hold_the_process(
     assert b"Fatal" not in told and b"Traceback" not in told, told
 
 
+def test_a_calibration_in_the_background_of_a_script_hears_an_interrupt(judge: Shell) -> None:
+    judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.2}])
+    rows = [{**norm(n), "labels": {"relevance": "yes"}} for n in range(400)]
+    judge.write("labels.jsonl", rows)
+    run = ("calibrate", "labels.jsonl", "-m", "scripted:slow.yaml", *CHECK)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # As `&` has it; a child inherits that.
+    try:
+        process = judge.counting(*run)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    wait_for_calls(judge, 1)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert b"replies in the cache are not asked again" in told
+
+
 def test_of_two_runs_on_one_out_the_second_is_refused(judge: Shell, typed: Typed) -> None:
     judge.write("n.jsonl", map(norm, range(4)))
     run = ("validate", "n.jsonl", "-m", "scripted:yes.yaml", *CHECK, "-o", "o", "-q")
