@@ -22,9 +22,8 @@ from judge.judging.judge import Sampling
 from judge.records import Item, Problem, build
 from judge.run import lines
 from judge.run.clients import ClientBuilder, build_client
-from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, among, refuse_outputs
-from judge.run.lines import Line
+from judge.run.lines import Line, Mark, fingerprint
 from judge.run.plan import Plan, Rehearsal, planned
 from judge.run.setup import Setup
 from judge.run.summary import Report

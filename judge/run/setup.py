@@ -35,7 +35,7 @@ from judge.run.clients import (
     refuse_unbatched,
     refuse_unfit,
 )
-from judge.run.fingerprint import Mark, fingerprint
+from judge.run.lines import Mark, fingerprint
 from judge.settings import Settings
 from judge.weights import catalog
 from judge.workflow import By, Context, Workflow

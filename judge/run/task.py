@@ -20,9 +20,8 @@ from judge.judging.limits import Budget, record_turn
 from judge.records import Item, Problem, content_hash
 from judge.redact import redacted
 from judge.run.clients import left_at_provider
-from judge.run.fingerprint import Mark
 from judge.run.job import Job
-from judge.run.lines import Line, bad_input, earlier, key_of
+from judge.run.lines import Line, Mark, bad_input, earlier, key_of
 from judge.run.output import Review, Sink, read_description, write_description
 from judge.run.resume import Resumption, unmatched_file
 from judge.run.runner import Stop, interrupts

@@ -11,9 +11,8 @@ from judge.errors import UsageError
 from judge.records import Item, Kind, Problem, Record, SeenIds, build, clip, mapped, recognise
 from judge.run import lines
 from judge.run.checks import load_workflow
-from judge.run.fingerprint import Mark
 from judge.run.job import Job, refuse_unusable, select
-from judge.run.lines import Line
+from judge.run.lines import Line, Mark
 from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher, run
