@@ -179,12 +179,8 @@ class Setup:
         """Refuse, before anything is asked or written, a profile of other judges than the run's."""
         if self.profiles.source is None:
             return
-        judged = self.profiles.judges.keys()
-        found = [
-            workflow
-            for workflow in self.checks.workflows()
-            if self.checks.wanted(workflow) & judged
-        ]
+        judged, checks = self.profiles.judges.keys(), self.checks
+        found = [one for one in checks.workflows() if checks.wanted(one) & judged]
         if not found:
             told = f"{self.profiles.told} speaks of {', '.join(sorted(judged))}"
             raise UsageError(f"{told}; nothing of that is asked here")
@@ -293,9 +289,8 @@ class Setup:
         for by in get_args(By):
             panels = context.loop_panels if by == "loop" else context.final_panels
             for name, panel in panels.items():
-                if panel.declined:
-                    continue
-                if errors := errors_of(panel, self._profiled.get(name, {}), self.profiles):
+                errors = errors_of(panel, self._profiled.get(name, {}), self.profiles)
+                if errors is not None and not panel.declined:
                     found[name, by] = errors
         return found
 

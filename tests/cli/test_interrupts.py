@@ -41,24 +41,7 @@ def wait_until_read(pipe: IO[bytes]) -> None:
         time.sleep(0.02)
 
 
-# SIGTERM and SIGHUP: tests/faults/test_machine.py.
-@pytest.mark.slow
-def test_once_finishes_what_is_under_way(judge: Shell) -> None:
-    judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.5}])
-    # Far more than are done before the signal, however late that comes.
-    judge.write("n.jsonl", map(norm, range(800)))
-    run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", *CHECK, "-o", "o", "-q")
-    process = judge.counting(*run, "--concurrency", "4")
-    wait_for_lines(judge, "o", 4)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 130, told
-    begun, ended = judge.calls()
-    assert begun == ended == len(lines(judge.read("o"))) < 800, "calls under way were finished"
-    assert b"finishing what is under way" in told
-    assert b"the same command with --resume goes on" in told
-
-
+# One signal: tests/faults/test_machine.py, and tests/run/test_runner.py for what is under way.
 @pytest.mark.slow
 def test_twice_stops_at_once(judge: Shell) -> None:
     judge.script("stuck.yaml", [{"when": {"id": "n0"}, "p_yes": 0.9}, {"p_yes": 0.9, "delay": 600}])
