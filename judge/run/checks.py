@@ -49,9 +49,8 @@ class Checks:
         elif settings.answers or settings.pass_:
             raise UsageError("--answers and --pass are about --ask; there is no --ask")
         checks = cls(settings, known, added)
-        checks._refuse_unknown_checks()
+        checks._refuse_unknown()
         checks._refuse_idle_repair()
-        checks._refuse_unknown_steps()
         return checks
 
     @property
@@ -104,25 +103,22 @@ class Checks:
     def _known(self, workflow: Workflow) -> tuple[str, ...]:
         return (*workflow.checks, *workflow.counted, *self.own)
 
-    def _refuse_unknown_checks(self) -> None:
-        known = {workflow.name: self._known(workflow) for workflow in self.workflows()}
-        names = {name for listed in known.values() for name in listed}
-        for check in self.settings.check:
-            if check not in names:
-                told = f"--check {check}: there is no such check. There are {_listed(known)}"
-                raise UsageError(f"{told}. `judge rubrics list` shows more, --rubric adds your own")
-
-    def _refuse_unknown_steps(self) -> None:
-        """Every step with a model of its own is one of the run's."""
-        known = {w.name: (*w.checks, *w.rewrites, *self.own) for w in self.workflows()}
-        names = sorted({name for listed in known.values() for name in listed})
-        for step in self.settings.steps:
-            if step not in names:
-                near = get_close_matches(step, names, 1)
+    def _refuse_unknown(self) -> None:
+        """Every check, and every step with a model of its own, is one of the run's."""
+        workflows, settings = self.workflows(), self.settings
+        checks = {one.name: self._known(one) for one in workflows}
+        steps = {one.name: (*one.checks, *one.rewrites, *self.own) for one in workflows}
+        chosen = [("--check", "check", name, checks) for name in settings.check]
+        for name in settings.steps:
+            where = "[models]" if name in settings.models else "--model-for"
+            chosen.append((where, "step", name, steps))
+        for where, what, name, known in chosen:
+            names = sorted({name for listed in known.values() for name in listed})
+            if name not in names:
+                near = get_close_matches(name, names, 1)
                 meant = f"; did you mean {near[0]}?" if near else "."
-                where = "[models]" if step in self.settings.models else "--model-for"
-                told = f"{where} {step}: there is no such step{meant}"
-                raise UsageError(f"{told} There are {_listed(known)}")
+                told = f"{where} {name}: there is no such {what}{meant} There are {_listed(known)}"
+                raise UsageError(f"{told}. `judge rubrics list` shows more, --rubric adds your own")
 
     def _refuse_idle_repair(self) -> None:
         """Refuse, as typed, what speaks of repairs without one, and --repair where none can be."""
