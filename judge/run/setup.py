@@ -388,9 +388,11 @@ class Setup:
         return reading_by(judge, found, 0.0 if guaranteed else margin)
 
     def _cheap_judge(self, rubric: Rubric, by: By) -> Judge | None:
-        """The cheap judge of the cascade; a margin of 0.5 leaves it nothing to decide."""
+        """The cheap judge of the cascade, if it has anything to decide: with a margin of 0.5, or
+        where it is known to guess, it has not."""
         spec, margin = self.settings.cheap_model, self.settings.cheap_margin
         if spec is None or rubric.methods.logprobs is None or margin >= 0.5:
             return None
         judge = Judge(rubric, self.client(spec), "logprobs", by)
-        return self._reading(judge, 1, 0.0, decides=True, cheap=True)
+        judge = self._reading(judge, 1, 0.0, decides=True, cheap=True)
+        return None if self._declined(rubric.name, (spec,)) else judge
