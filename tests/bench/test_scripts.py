@@ -43,15 +43,6 @@ def test_coverage_finds_intervals_that_hold() -> None:
     assert float(rows[0][3]) >= 50 <= float(rows[0][4]), "the promise is worth something"
 
 
-def test_variance_finds_the_same_values_both_ways_and_one_faster() -> None:
-    told = printed("variance.py", "--quick").splitlines()
-    rows = [line for line in told if re.search("compiled|plain Python", line)]
-    assert len(rows) == 4
-    per_cpu_second = [float(row.split()[-3].replace(",", "")) for row in rows]
-    for compiled, plain in (per_cpu_second[:2], per_cpu_second[2:]):
-        assert compiled > 5 * plain
-
-
 @pytest.mark.slow
 def test_faults_change_no_verdict() -> None:
     # At two in a hundred, one run in seventy has a call whose six tries all meet a fault.
