@@ -26,15 +26,19 @@ from judge.judging.logprobs import Reader
 from judge.profiles import Profile, Rates
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
+from judge.run.calibrated import NO_PROFILE
 from judge.run.setup import Setup
 from judge.settings import Settings
 
 
 def calibrate(job: Job, settings: Settings, told: Told = lambda *_: None) -> Calibration:
-    """`acalibrate` with the judges that the settings name; not for use inside an event loop."""
+    """`acalibrate` with the judges, checks and seed that the settings name, which judge without a
+    profile; not for use inside an event loop."""
+    job = replace(job, checks=settings.check, seed=settings.seed)
+    plain = settings.without_steps().model_copy(update={"profile": NO_PROFILE, "check": ()})
 
     async def go() -> Calibration:
-        setup = Setup.of(settings.without_steps())
+        setup = Setup.of(plain)
         try:
             await setup.prepare_judges()
             return await acalibrate(job, setup, told)
