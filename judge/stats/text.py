@@ -94,9 +94,6 @@ def lexical_variance(distances: NDArray[np.float64]) -> float | None:
 
 
 ORDERS = 4
-# A feature that this share of the texts holds is cheaper in a dense product than in a sparse one.
-_DENSE_FROM = 1 / 32
-_COLUMNS_AT_ONCE = 4096
 
 
 def symmetric_bleu(texts: Sequence[Sequence[Hashable]]) -> NDArray[np.float64]:
@@ -118,7 +115,8 @@ def symmetric_bleu(texts: Sequence[Sequence[Hashable]]) -> NDArray[np.float64]:
     with np.errstate(divide="ignore", invalid="ignore"):
         for features in _features(texts):
             grams = np.asarray(features.sum(axis=1), np.float64)[:, None]
-            logs += np.log(np.where(grams > 0, _shared(features) / grams, 0.0))
+            shared = (features @ features.T).toarray()
+            logs += np.log(np.where(grams > 0, shared / grams, 0.0))
         score = np.minimum(1.0, np.exp(1 - reference / candidate)) * np.exp(logs / ORDERS)
     score[~(candidate * reference > 0)] = np.nan
     both: NDArray[np.float64] = (score + score.T) / 2
@@ -141,20 +139,3 @@ def _features(texts: Sequence[Sequence[Hashable]]) -> Iterator[csr_array]:
             ends.append(len(places))
         ones = np.ones(len(places), dtype=np.float32)
         yield csr_array((ones, places, ends), shape=(len(texts), len(columns)))
-
-
-def _shared(held: csr_array) -> NDArray[np.float32]:
-    """How many features each row shares with each other row."""
-    import numpy as np
-
-    often = np.bincount(held.indices, minlength=held.shape[1])
-    dense = often > _DENSE_FROM * held.shape[0]
-    # A feature of one text alone adds to the diagonal only, which is the row's own count.
-    rare = held[:, ~dense & (often > 1)]
-    found = np.asarray((rare @ rare.T).toarray(), dtype=np.float32)
-    columns = np.flatnonzero(dense)
-    for start in range(0, len(columns), _COLUMNS_AT_ONCE):
-        block = held[:, columns[start : start + _COLUMNS_AT_ONCE]].toarray()
-        found += block @ block.T
-    np.fill_diagonal(found, np.diff(held.indptr))
-    return found

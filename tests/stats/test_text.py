@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.stats import text
 from judge.stats.text import lexical_variance, symmetric_bleu, top_words, word_edit_distances
 
 # ---------------------------------------------------------------- top_words
@@ -107,15 +106,3 @@ def test_agrees_with_counters(texts: list[list[str]]) -> None:
     for a, first in enumerate(texts):
         for b, second in enumerate(texts):
             assert found[a, b] == pytest.approx(plain(first, second), abs=1e-9)
-
-
-def test_rare_and_frequent_features_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(0)
-    texts = [[f"w{word}" for word in random.zipf(1.3, 40).clip(max=500)] for _ in range(90)]
-    expected = symmetric_bleu(texts)
-    monkeypatch.setattr(text, "_COLUMNS_AT_ONCE", 3)
-    assert symmetric_bleu(texts) == pytest.approx(expected)
-    for share in (0.0, 1.0):
-        monkeypatch.setattr(text, "_DENSE_FROM", share)
-        assert symmetric_bleu(texts) == pytest.approx(expected)
-    assert expected[3, 7] == pytest.approx(plain(texts[3], texts[7]))
