@@ -122,8 +122,6 @@ class Benchmark:
     - `temperature`: the paper's sampling temperature, unless the user says otherwise
     - `settings`: other ways of asking, such as the paper's own, by name what each changes; `items`
       is told the chosen one by its choices, `ask` by its model
-    - `of_sources`: the benchmark as the sources, renamed columns considered, have it, where they
-      decide on its conditions
     """
 
     name: str
@@ -138,7 +136,6 @@ class Benchmark:
     grade: Callable[[Result, Grader], Awaitable[Result]] | None = None
     temperature: float | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
-    of_sources: Callable[[Sequence[str], Mapping[str, str]], Benchmark] | None = None
 
 
 def benchmark_names() -> tuple[str, ...]:
@@ -146,19 +143,13 @@ def benchmark_names() -> tuple[str, ...]:
     return plugins.names(BENCHMARKS)
 
 
-def load_benchmark(
-    name: str, sources: Sequence[str] = (), columns: Mapping[str, str] = MappingProxyType({})
-) -> Benchmark:
-    """The benchmark with this name, for these sources, `columns` of which are renamed.
-
-    Raises:
-        UsageError: there is none, or a source that cannot be used.
-    """
+def load_benchmark(name: str) -> Benchmark:
+    """The benchmark with this name. Raises UsageError where there is none."""
     found: Benchmark | None = plugins.load(BENCHMARKS, name)
     if found is None:
         told = ", ".join(benchmark_names())
         raise UsageError(f"no benchmark is called {name!r}; there are {told}")
-    return found.of_sources(sources, columns) if sources and found.of_sources else found
+    return found
 
 
 def choices_of(

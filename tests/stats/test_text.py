@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from judge.stats.text import (
-    distinct_share,
-    lexical_variance,
-    top_words,
-    word_edit_distances,
-)
+from judge.stats.text import lexical_variance, symmetric_bleu, top_words, word_edit_distances
 
 # ---------------------------------------------------------------- top_words
 
@@ -67,10 +66,43 @@ def test_undefined_below_two_texts() -> None:
     assert lexical_variance(np.zeros((0, 0))) is None
 
 
-def test_distinct_runs_by_the_words() -> None:
-    # a b c, b c a, c a b, a b c: three different runs of six words.
-    assert distinct_share("abcabc", 3) == 3 / 6
-    assert distinct_share("ab", 3) == 0.0
-    assert distinct_share("", 3) is None
-    # 18 runs of 20 different words: below 0.9 whatever is said, as in CQ-Bench's table 3.
-    assert distinct_share(range(20), 3) == 0.9
+# ---------------------------------------------------------------- BLEU
+
+Text = Sequence[str]
+
+
+def grams(text: Text, order: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(text[at : at + order]) for at in range(len(text) - order + 1))
+
+
+def one_way(candidate: Text, reference: Text) -> float:
+    logs = 0.0
+    for order in range(1, 5):
+        ours = grams(candidate, order)
+        shared = (ours & grams(reference, order)).total()
+        if not shared:
+            return 0.0
+        logs += math.log(shared / ours.total())
+    return min(1.0, math.exp(1 - len(reference) / len(candidate))) * math.exp(logs / 4)
+
+
+def plain(first: Text, second: Text) -> float:
+    return (one_way(first, second) + one_way(second, first)) / 2
+
+
+def test_texts_without_words_have_no_score() -> None:
+    found = symmetric_bleu([[], ["a", "b", "c", "d"]])
+    assert np.isnan(found[0]).all() and np.isnan(found[:, 0]).all() and found[1, 1] == 1
+    assert symmetric_bleu([]).shape == (0, 0)
+
+
+words = st.lists(st.sampled_from("abc"), min_size=1, max_size=15)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(words, min_size=1, max_size=6))
+def test_agrees_with_counters(texts: list[list[str]]) -> None:
+    found = symmetric_bleu(texts)
+    for a, first in enumerate(texts):
+        for b, second in enumerate(texts):
+            assert found[a, b] == pytest.approx(plain(first, second), abs=1e-9)
