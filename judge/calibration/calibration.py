@@ -302,9 +302,8 @@ def _questions(seen: Trial) -> Iterator[str]:
     logprobs = seen.judge.rubric.methods.logprobs
     if not seen.judge.probabilistic or logprobs is None:
         return
-    probe = seen.reader.probe
-    asked = seen.reader.wanted(seen.judge.rubric)
-    for place in dict.fromkeys((*([probe.asked] if probe else ()), *asked)):
+    states = (0,) if seen.reader.probe else ()
+    for place in dict.fromkeys((*states, *seen.reader.wanted(seen.judge.rubric))):
         question = logprobs.questions[place]
         turned = " (swapped)" if question.swapped else ""
         yield " ".join(question.question.split()) + turned

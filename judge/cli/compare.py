@@ -17,7 +17,7 @@ Examples:
   judge compare small.jsonl large.jsonl
   judge compare before.jsonl after.jsonl
   judge compare small.jsonl large.jsonl people.jsonl         a column for each
-  judge compare small.jsonl people.jsonl --figure scores.svg
+  judge compare small.jsonl people.jsonl --paper --figure scores.svg
   judge compare a.jsonl b.jsonl --json | jq '.rows[] | {condition, "B - A"}'
 
 Items are paired by id and condition, records without an id by their content. What only one run
@@ -34,6 +34,10 @@ Runs = Annotated[
 ]
 
 
+Paper = Annotated[
+    bool,
+    typer.Option("--paper", help="The paper's own tables, too, with a column for each run."),
+]
 FigureFile = Annotated[
     Path | None,
     typer.Option("--figure", metavar="FILE", help="Draw the scores of the runs: .svg or .png."),
@@ -44,6 +48,7 @@ def command(
     runs: Runs,
     as_json: opt.Json = False,
     every: opt.All = False,
+    paper: Paper = False,
     figure: FigureFile = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
@@ -60,7 +65,7 @@ def command(
         raise UsageError("judge compare: name two runs at least, RUN_A RUN_B")
     if figure is not None and figure.exists() and not overwrite:
         raise UsageError(f"--figure {figure}: is there already; name another, or --overwrite")
-    found = compare(runs)
+    found = compare(runs, paper=paper)
     if figure is not None:
         from judge.report.comparison import draw
 

@@ -102,7 +102,7 @@ def command(
     from judge.run.job import Job
 
     opt.refuse_both(resume, overwrite)
-    benchmark = load_benchmark(name)
+    benchmark = load_benchmark(name, sources or (), settings.columns)
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
     refuse_folder("--tables", tables, overwrite or resume)

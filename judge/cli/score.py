@@ -58,7 +58,7 @@ def command(
     from judge.evaluation.results import scored, write_scored
     from judge.evaluation.tables import tables_of
 
-    benchmark = load_benchmark(name)
+    benchmark = load_benchmark(name, gold or [answers])
     choices = choices_of(benchmark, condition or (), settings.seed)
     found = scored(benchmark, answers, gold or (), choices, settings.columns)
     if out is not None:

@@ -122,6 +122,8 @@ class Benchmark:
     - `temperature`: the paper's sampling temperature, unless the user says otherwise
     - `settings`: other ways of asking, such as the paper's own, by name what each changes; `items`
       is told the chosen one by its choices, `ask` by its model
+    - `of_sources`: the benchmark as the sources, renamed columns considered, have it, where they
+      decide on its conditions
     """
 
     name: str
@@ -136,6 +138,7 @@ class Benchmark:
     grade: Callable[[Result, Grader], Awaitable[Result]] | None = None
     temperature: float | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    of_sources: Callable[[Sequence[str], Mapping[str, str]], Benchmark] | None = None
 
 
 def benchmark_names() -> tuple[str, ...]:
@@ -143,13 +146,19 @@ def benchmark_names() -> tuple[str, ...]:
     return plugins.names(BENCHMARKS)
 
 
-def load_benchmark(name: str) -> Benchmark:
-    """The benchmark with this name. Raises UsageError where there is none."""
+def load_benchmark(
+    name: str, sources: Sequence[str] = (), columns: Mapping[str, str] = MappingProxyType({})
+) -> Benchmark:
+    """The benchmark with this name, for these sources, `columns` of which are renamed.
+
+    Raises:
+        UsageError: there is none, or a source that cannot be used.
+    """
     found: Benchmark | None = plugins.load(BENCHMARKS, name)
     if found is None:
         told = ", ".join(benchmark_names())
         raise UsageError(f"no benchmark is called {name!r}; there are {told}")
-    return found
+    return found.of_sources(sources, columns) if sources and found.of_sources else found
 
 
 def choices_of(

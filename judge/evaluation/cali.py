@@ -10,22 +10,30 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
+from judge.errors import UsageError
 from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result, exact
+from judge.evaluation.normad import country_name
 from judge.evaluation.rows import Row as Line
 from judge.evaluation.rows import asked, each_row
 from judge.evaluation.tables import Cell, Row, Sample, Table, class_scores, results_table
-from judge.records import RESERVED, Item
+from judge.records import RESERVED, Item, read, renamed
 from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of
 from judge.stats.intervals import Estimate
 from judge.stats.votes import Threshold, majority
 
-COUNTRIES = {"us": "the United States", "in": "India"}
-"""The two groups that rated, in the columns `GROUP_ratings`, with what a culture indicator says."""
+Groups = tuple[str, str]
+"""The two groups that rated: their columns are `GROUP_ratings`, their countries are indicated."""
+
+GROUPS: Groups = ("us", "in")
+"""Those of the paper."""
+
+RATINGS = "_ratings"
 
 STRONG = Threshold(Fraction(3, 4))
 """Section 3.6: pairs are kept where in one group at least this share gave the same label."""
@@ -37,9 +45,7 @@ FIRST, SECOND, EQUAL = "hypothesis 1", "hypothesis 2", "same"
 """Answers of the choice of plausible alternatives, numbered as the hypotheses are in the file."""
 
 CLASSES = {"entailment": (ENTAIL, NOT_ENTAIL), "alternatives": (FIRST, SECOND, EQUAL)}
-CONDITIONS = tuple(f"{task}{more}" for task in CLASSES for more in ("", "+us", "+in"))
-"""Each task without and with the culture indicator of either group."""
-
+_COUNTRIES = {"us": "the United States", "in": "India"}
 PERCENT = "percent"
 DIVERGE = "diverge"
 """What section 3.6 calls a pair without a majority."""
@@ -87,25 +93,44 @@ def label_of(rating: object, column: str) -> str:
     return one_of(rating, ENTAILMENT, column)
 
 
-def pair_of(row: Line) -> Pair:
+def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyType({})) -> Groups:
+    """The two groups whose ratings the first source's first record has; those of the paper where it
+    has not two, or is standard input.
+
+    Raises:
+        UsageError: it has ratings of more groups than two.
+    """
+    if not sources or sources[0] == "-":
+        return GROUPS
+    items = renamed(read(sources[0]), columns)
+    head = next((item.fields for item in items if item.fields is not None), {})
+    names = [key.strip().casefold() for key in head]
+    found = [name.removesuffix(RATINGS) for name in names if name.endswith(RATINGS)]
+    if len(found) > 2:
+        told = ", ".join(name + RATINGS for name in found)
+        raise UsageError(f"{sources[0]}: ratings of {len(found)} groups ({told}): leave two in")
+    return (found[0], found[1]) if len(found) == 2 else GROUPS
+
+
+def pair_of(row: Line, groups: Groups) -> Pair:
     """The pair of a row. Raises LabelError for a row that holds none."""
     folded = {key.strip().casefold(): content for key, content in row.fields.items()}
+    columns = {group: group + RATINGS for group in groups}
     ratings = {}
-    for group in COUNTRIES:
-        column = f"{group}_ratings"
+    for group, column in columns.items():
         if column not in folded:
             raise LabelError(f"field {column!r} is missing", column)
         ratings[group] = [label_of(one, column) for one in listed(folded[column], column)]
     if not any(ratings.values()):
-        message = "fields 'us_ratings' and 'in_ratings' are both empty"
-        raise LabelError(message, "us_ratings")
+        first, second = columns.values()
+        raise LabelError(f"fields {first!r} and {second!r} are both empty", first)
     return Pair(row, text_of(folded, "premise"), text_of(folded, "hypothesis"), ratings)
 
 
 # ------------------------------------------------------------ items
 
 
-def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+def items(sources: Sequence[str], choices: Choices, *, groups: Groups) -> Iterator[Item]:
     """One item a question: a pair's own in `entailment`, in `alternatives` of every two pairs.
 
     An item's `row` is its premise, because items about one premise are drawn together; `country`
@@ -117,7 +142,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
         UsageError: a source that cannot be read.
     """
     earlier: dict[str, list[Pair]] = defaultdict(list)
-    for pair in each_row(sources, lambda row: [pair_of(row)], columns=choices.columns):
+    for pair in each_row(sources, lambda row: [pair_of(row, groups)], columns=choices.columns):
         if isinstance(pair, Item):
             yield pair
             continue
@@ -170,7 +195,9 @@ def _alternatives(one: Pair, other: Pair, seed: int) -> dict[str, Any]:
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:
     """Ask the question of an item's condition; a culture indicator names the item's country."""
-    texts = {"premise": fields["premise"], "country": COUNTRIES.get(fields["country"], "")}
+    group = fields["country"]
+    country = _COUNTRIES.get(group) or country_name(group) if group else ""
+    texts = {"premise": fields["premise"], "country": country}
     if fields["condition"].startswith("entailment"):
         texts["hypothesis"] = fields["hypothesis"]
         if model.setting == PERCENT:
@@ -214,65 +241,88 @@ _MATRIX_NOTE = (
 )
 
 
-def tables(results: Sequence[Result]) -> list[Table]:
+def conditions_of(groups: Groups) -> tuple[str, ...]:
+    """Each task without and with the culture indicator of either group."""
+    return tuple(f"{task}{more}" for task in CLASSES for more in ("", *(f"+{g}" for g in groups)))
+
+
+def tables(results: Sequence[Result], *, groups: Groups) -> list[Table]:
     """Table 2, on the paper's pairs, and the matrix of the groups' labels (figure 3)."""
     title = "Entailment and plausible alternatives against three sets of labels (CALI, table 2)"
-    by = {"condition": ("condition", CONDITIONS)}
+    by = {"condition": ("condition", conditions_of(groups))}
+    cells = partial(_cells, groups=groups)
     return [
-        results_table("cali-labels", title, results, by, _cells, (_MEASURED, _PAPERS_PAIRS)),
-        _matrix(results),
+        results_table("cali-labels", title, results, by, cells, (_MEASURED, _PAPERS_PAIRS)),
+        _matrix(results, groups),
     ]
 
 
-def _matrix(results: Sequence[Result]) -> Table:
+def _matrix(results: Sequence[Result], groups: Groups) -> Table:
     """How many pairs have which label in one group and in the other."""
+    first, second = groups
     labels = {one.fields["pair"]: one.fields for one in results if "labels" in one.fields}
     kept = [fields["labels"] for fields in labels.values() if fields["kept"]]
-    counts = Counter((own["us"] or DIVERGE, own["in"] or DIVERGE) for own in kept)
+    counts = Counter((own[first] or DIVERGE, own[second] or DIVERGE) for own in kept)
     names = (*_RANK, DIVERGE)
     rows = [
-        Row((name,), {f"IN: {other}": counts[name, other] for other in names}) for name in names
+        Row((name,), {f"{_head(second)}: {other}": counts[name, other] for other in names})
+        for name in names
     ]
-    title = "Labels of US (rows) and IN (columns), pairs (CALI, figure 3)"
-    return Table("cali-matrix", title, ("US",), rows if kept else (), (_MATRIX_NOTE,))
+    title = f"Labels of {_head(first)} (rows) and {_head(second)} (columns), pairs (CALI, figure 3)"
+    return Table("cali-matrix", title, (_head(first),), rows if kept else (), (_MATRIX_NOTE,))
 
 
-def _cells(here: Sequence[Result]) -> dict[str, Cell]:
+def _head(group: str) -> str:
+    """`US` for `us`, `South Korea` for `south_korea`."""
+    return group.upper() if len(group) <= 3 and group != "all" else country_name(group)
+
+
+def _cells(here: Sequence[Result], *, groups: Groups) -> dict[str, Cell]:
     sample, measure = Sample(here), _MEASURES[here[0].condition.partition("+")[0]]
     cells: dict[str, Cell] = {**sample.counts(), "premises": sample.rows(), "measure": measure}
-    heads = {"All": "all", "US": "us", "IN": "in"}
-    return cells | {head: _measured(here, labels, measure) for head, labels in heads.items()}
+    return cells | {
+        _head(labels): _measured(here, labels, measure, groups) for labels in ("all", *groups)
+    }
 
 
-def _gold(result: Result, labels: str) -> str | None:
+def _gold(result: Result, labels: str, groups: Groups) -> str | None:
     """The gold of these labels; None for what section 3.6 leaves out, and without a majority."""
     fields = result.fields
-    if not fields["kept"] or any(fields[f"gold_{group}"] is None for group in COUNTRIES):
+    if not fields["kept"] or any(fields[f"gold_{group}"] is None for group in groups):
         return None
     gold: str | None = fields[f"gold_{labels}"]
     return gold
 
 
-def _measured(results: Sequence[Result], labels: str, measure: str) -> Cell:
+def _measured(results: Sequence[Result], labels: str, measure: str, groups: Groups) -> Cell:
     """The task's measure over the results that have a gold of these labels, out of all."""
     held = [
         replace(result, fields={**result.fields, "gold": gold}, score=float(result.answer == gold))
         for result in results
-        if (gold := _gold(result, labels)) is not None
+        if (gold := _gold(result, labels, groups)) is not None
     ]
     cell = class_scores(held)[measure]
     return replace(cell, of=len(results)) if isinstance(cell, Estimate) else None
 
 
-benchmark = Benchmark(
-    name="cali",
-    title="Culturally aware inference: the United States and India",
-    source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
-    conditions=CONDITIONS,
-    tasks=("cali_entailment", "cali_alternatives", "cali_percent"),
-    settings={PERCENT: "entailment as a percentage that the model writes, entail from 50 (5.1)"},
-    items=items,
-    ask=ask,
-    score=score,
-    tables=tables,
-)
+def of_groups(groups: Groups) -> Benchmark:
+    """The benchmark for pairs that these groups rated."""
+    first, second = (_COUNTRIES.get(group) or country_name(group) for group in groups)
+    return Benchmark(
+        name="cali",
+        title=f"Culturally aware inference: {first} and {second}",
+        source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
+        conditions=conditions_of(groups),
+        tasks=("cali_entailment", "cali_alternatives", "cali_percent"),
+        settings={
+            PERCENT: "entailment as a percentage that the model writes, entail from 50 (5.1)"
+        },
+        items=partial(items, groups=groups),
+        ask=ask,
+        score=score,
+        tables=partial(tables, groups=groups),
+        of_sources=lambda sources, columns: of_groups(groups_of(sources, columns)),
+    )
+
+
+benchmark = of_groups(GROUPS)

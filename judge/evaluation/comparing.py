@@ -15,6 +15,7 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.evaluation.results import result_of
+from judge.evaluation.runs import tables_of_runs
 from judge.evaluation.tables import Cell, Row, Table
 from judge.records import RESERVED, content_hash, read
 from judge.records.base import clip
@@ -88,7 +89,7 @@ class Comparison:
 _NOTE = "Intervals draw items of one row of the source together; McNemar's test takes each alone."
 
 
-def compare(sources: Sequence[str]) -> Comparison:
+def compare(sources: Sequence[str], *, paper: bool = False) -> Comparison:
     """Compare two runs or more, each a file or `-`, on the items that they share.
 
     Two make one table of their differences. Of more, every run is a column of scores over the items
@@ -98,6 +99,9 @@ def compare(sources: Sequence[str]) -> Comparison:
     left out with its partners. Of verdicts only pass and fail count. Differences come with a paired
     bootstrap over rows of the source; where all scores are 0 and 1, McNemar's exact test (McNemar
     1947) is made, and its p-values are adjusted (Holm 1979) over conditions or checks, and runs.
+
+    Args:
+        paper: the benchmark's own tables, too, with a column for each run.
 
     Raises:
         UsageError: a file is no run, the runs are of different benchmarks or workflows, two share
@@ -130,6 +134,10 @@ def compare(sources: Sequence[str]) -> Comparison:
         items = {"all": len(shared)} | {name: len(run.entries) for name, run in runs.items()}
         tables = [_scores(runs, shared, head), _differences(beside, head)]
     told = {name: run.source for name, run in runs.items()}
+    if paper:
+        if not first.evaluated:
+            raise UsageError(f"--paper: {first.source} is of no benchmark")
+        tables += tables_of_runs(first.made_by.removeprefix(_EVALUATE), told)
     return Comparison(first.made_by, told, items, tables, list(dict.fromkeys(notes)))
 
 

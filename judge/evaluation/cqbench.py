@@ -7,15 +7,25 @@ words, credited by judges.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import Benchmark, Fields, Grader, NoAnswer, Result
-from judge.evaluation.cqbench_items import CONDITIONS, items, task_of
+from judge.evaluation.cqbench_items import CONDITIONS, REWRITTEN, items, task_of
 from judge.evaluation.cqbench_values import folded
-from judge.evaluation.tables import Cell, Sample, Table, class_scores, results_table
+from judge.evaluation.tables import (
+    FEWEST,
+    Cell,
+    Row,
+    Sample,
+    Table,
+    class_scores,
+    results_table,
+)
+from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.classification import ratio
 
 AT_MOST = 10
@@ -130,8 +140,14 @@ _MEANING = (
 )
 
 
+_SPEECHES = (
+    "Explicit speeches that judge validate rewrote, before and after; words are what blanks part. "
+    "Distinct-n counts different runs of n words by the words. Intervals are 95 %, over stories."
+)
+
+
 def tables(results: Sequence[Result]) -> list[Table]:
-    """Tables 1 and 6, by setting and category of the stories."""
+    """Tables 1 and 6, by setting and category of the stories, and table 3, of their speeches."""
     condition = ("condition", CONDITIONS)
     whole, by_category = "CQ-Bench by setting (table 1)", "CQ-Bench by category (table 6)"
     by = {"setting": ("setting", ()), "condition": condition}
@@ -140,7 +156,26 @@ def tables(results: Sequence[Result]) -> list[Table]:
     return [
         results_table("cqbench", whole, results, by, _scores, (_MEANING,)),
         results_table("cqbench-categories", by_category, some, by_slice, _scores, (_MEANING,)),
+        _rewriting(results),
     ]
+
+
+def _rewriting(results: Sequence[Result]) -> Table:
+    """Speeches before and after they were rewritten, by category; each story counts once."""
+    stories = {one.row: one.fields for one in results if "rewritten" in one.fields}
+    categories: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    for row, fields in stories.items():
+        categories[str(fields.get("category") or "(not said)")][row] = fields["rewritten"]
+    rows = []
+    for category, measured in sorted(categories.items()):
+        for name in REWRITTEN:
+            pairs = [(row, sides) for row, found in measured.items() for sides in found[name]]
+            resamples = Resamples([row for row, _ in pairs], fewest=FEWEST)
+            before, after = (mean_estimate([s[k] for _, s in pairs], resamples) for k in (0, 1))
+            cells: dict[str, Cell] = {"speeches": len(pairs), "original": before, "refined": after}
+            rows.append(Row((category, name), cells))
+    title = "Explicit speech before and after it was rewritten (table 3)"
+    return Table("cqbench-rewriting", title, ("category", "measure"), rows, (_SPEECHES,))
 
 
 def hits(given: Sequence[str], gold: Sequence[str]) -> tuple[int, int, int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +28,7 @@ from judge.records import RESERVED, BadValueError, Item, Problem, Value, build, 
 from judge.records.base import kind_of
 from judge.records.fields import LabelError, refused
 from judge.records.kinds import normalised
+from judge.stats.text import distinct_share
 from judge.verdict import Judgement, Verdict
 
 CONDITIONS = (
@@ -43,6 +45,12 @@ TOPICS = (
 
 CATEGORIES = frozenset({"social", "religious", "ethical", "political"})
 """The category-specific settings (CQ-Bench, section 2.1)."""
+
+REWRITTEN: Mapping[str, Callable[[Sequence[str]], float | None]] = {
+    "word count": lambda words: float(len(words)),
+    **{f"distinct-{n}": partial(distinct_share, n=n) for n in (3, 4, 5)},
+}
+"""What table 3 measures of the words of an explicit speech; its similarity takes a model."""
 
 
 def task_of(condition: str) -> str:
@@ -120,6 +128,17 @@ def _missing(judged: Judgement) -> set[str | None]:
     """The values that the last check of incorporation did not find in the story."""
     last = {check.name: check.verdicts() for check in judged.checks}.get("incorporation", {})
     return {v for v, verdict in last.items() if v and verdict is not Verdict.PASS}
+
+
+def rewritten(story: Story) -> dict[str, list[list[float | None]]]:
+    """Of each speech that was rewritten as it was too explicit: the measures before and after."""
+    edits = story.judged.edits if story.judged is not None else ()
+    speeches = [(edit.before, edit.after) for edit in edits if edit.check == "implicitness"]
+    return {
+        name: [[measure(text.split()) for text in sides] for sides in speeches]
+        for name, measure in REWRITTEN.items()
+        if speeches
+    }
 
 
 def judgement_of(fields: Mapping[str, Any]) -> Judgement | None:
@@ -208,6 +227,8 @@ def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Ite
     setting = "multiple" if story.multiple else "single"
     wanted = set(map(task_of, choices.conditions))
     shared: dict[str, Any] = {"setting": setting, "category": category, "story": story.text}
+    if measures := rewritten(story):
+        shared["rewritten"] = measures
 
     def put(task: str, key: str, fields: Mapping[str, Any]) -> Iterator[Item]:
         for condition in choices.conditions:

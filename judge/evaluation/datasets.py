@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from judge.evaluation.cali import pair_of
+from judge.evaluation.cali import Groups, groups_of, pair_of
 from judge.evaluation.cqbench_items import Story, judgement_of, story_of, values_and_stories
 from judge.evaluation.cqbench_values import ValueList, folded, key_of, selection
 from judge.evaluation.culturalbench import question_of
@@ -164,18 +164,18 @@ def _hard(row: Row) -> Made:
         }
 
 
-def _filtered(row: Row) -> Made:
+def _filtered(groups: Groups, row: Row) -> Made:
     """A record that passed, and whose raters, where it has some, agree strongly (CALI, 3.6)."""
     judged = judgement_of(row.fields)
-    rated = any(key.strip().casefold() == "us_ratings" for key in row.fields)
+    rated = any(key.strip().casefold() == f"{groups[0]}_ratings" for key in row.fields)
     if judged is None and not rated:
         raise LabelError("it has neither a verdict (judge validate) nor ratings (CALI)")
     if judged is not None and judged.verdict is not Verdict.PASS:
         why = f": {judged.reason}" if judged.reason else ""
         raise LabelError(f"{judged.verdict}{why}", RESERVED, "rejected")
-    if rated and not pair_of(row).kept:
+    if rated and not pair_of(row, groups).kept:
         message = "in neither group do 75 % of the raters agree"
-        raise LabelError(message, "us_ratings", "rejected")
+        raise LabelError(message, f"{groups[0]}_ratings", "rejected")
     yield {name: content for name, content in row.fields.items() if name != RESERVED}
 
 
@@ -195,7 +195,7 @@ DATASETS: Mapping[str, DataSet] = {
     ),
     "filtered": DataSet(
         "Records that passed; of rated pairs those on which one group agrees by 75 %, as in CALI",
-        lambda sources, seed: (sources, _filtered),
+        lambda sources, seed: (sources, partial(_filtered, groups_of(sources))),
     ),
 }
 """By name, what can be built."""

@@ -160,7 +160,7 @@ class Isotonic(_Combination):
 class Probe(_Combination):
     """A multinomial logistic model over a hidden state, and over first-token features beside it.
 
-    The state is that of question `asked`'s prompt after `layer`, less `center` and divided by
+    The state is that of the first question's prompt after `layer`, less `center` and divided by
     `spread`, number by number. `weights` has a row of the state's width for each answer but the
     first, whose score is 0; `beside` has such rows for the features of `questions`. A state lies
     far from the labelled ones where its root mean square is above `far`, or where more than the
@@ -171,7 +171,6 @@ class Probe(_Combination):
 
     kind: Literal["probe"] = "probe"
     answers: Annotated[tuple[str, ...], Field(min_length=2)]
-    asked: Annotated[int, Field(ge=0)] = 0
     layer: int = -1
     center: Floats
     spread: Floats
@@ -193,9 +192,7 @@ class Probe(_Combination):
         return self
 
     def misfit(self, words: Sequence[int]) -> str | None:
-        if self.asked >= len(words):
-            return f"question {self.asked} of {len(words)} (they are numbered from 0)"
-        return super().misfit(words)
+        return super().misfit(words) if words else "question 0 of 0 (they are numbered from 0)"
 
     def probabilities(self, read: Reading) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""

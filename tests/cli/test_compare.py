@@ -91,13 +91,35 @@ def test_two_runs_of_validate_as_json(typed: Typed) -> None:
         assert one["McNemar p"] == "0.125"
 
 
-def test_a_figure_of_two_runs(typed: Typed) -> None:
-    assert typed("compare", "a.jsonl", "b.jsonl", "--figure", "f.svg").returncode == 0
+def test_several_runs_in_the_papers_table_and_in_a_figure(typed: Typed) -> None:
+    """Models as columns, people as one of them."""
+    pairs = [
+        {"premise": f"P{n}.", "hypothesis": "H.", "us_ratings": ["E"], "in_ratings": [rating]}
+        for n, rating in enumerate("EN" * 6)
+    ]
+    typed.write("pairs.jsonl", pairs)
+    model = typed.script("m.yaml", [{"reply": {"answer": "Yes"}}])
+    run = ("evaluate", "cali", "pairs.jsonl", "-m", model, "--condition", "entailment+in")
+    assert typed(*run, "-o", "m.jsonl").returncode == 0
+    people = [
+        {"id": f"pairs.jsonl#{n}/entailment+in", "answer": "entail" if n % 2 else "not entail"}
+        for n in range(1, 13)
+    ]
+    typed.write("people.jsonl", people)
+    scored = ("score", "cali", "people.jsonl", "pairs.jsonl", "--condition", "entailment+in")
+    assert typed(*scored, "-o", "p.jsonl").returncode == 0
+    code, out, told = typed.text(
+        "compare", "m.jsonl", "p.jsonl", "--paper", "--json", "--figure", "f.svg"
+    )
+    assert code == 0, told
+    (row,) = json.loads(out)["tables"][1]["rows"]
+    # Of six entailed and six not, all called entailed: F1 2/3 and 0.
+    assert round(row["IN A"]["value"], 3) == 0.333 and row["IN B"]["value"] == 1
     drawn = typed.read("f.svg").decode()
-    assert "B: b.jsonl" in drawn and "country" in drawn
+    assert "B: p.jsonl" in drawn and "entailment+in" in drawn
     for words, fault in (
         (("--figure", "f.svg"), "--figure f.svg: is there already"),
         (("--figure", "f.txt"), "name a file that ends in .svg, .png"),
     ):
-        code, _, told = typed.text("compare", "a.jsonl", "b.jsonl", *words)
+        code, _, told = typed.text("compare", "m.jsonl", "p.jsonl", *words)
         assert code == 2 and fault in told

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from judge.evaluation.benchmark import Result
+from judge.errors import UsageError
+from judge.evaluation.benchmark import Result, load_benchmark
 from judge.evaluation.cali import Pair, benchmark, label_of
 from judge.evaluation.rows import Row
 from judge.records import Item
@@ -229,3 +230,22 @@ def test_the_matrix_of_the_two_groups_labels(tmp_path: Path) -> None:
         "diverge": [1, 0, 0, 0],
     }
     assert next(iter(cells["diverge",])) == "IN: contradiction"
+
+
+async def test_two_other_groups(tmp_path: Path) -> None:
+    line = {"premise": "P.", "hypothesis": "H.", "South_Korea_ratings": ["E"], "uk_ratings": ["N"]}
+    path = written(tmp_path / "two.jsonl", [line])
+    two = load_benchmark("cali", [path])
+    assert two.conditions[:3] == ("entailment", "entailment+south_korea", "entailment+uk")
+    found = list(asked(items_of(two, path, conditions=two.conditions[:3])).values())
+    assert [one["gold"] for one in found] == [None, "entail", "not entail"]
+    model = Examined(lambda *_: 0)
+    assert (await ask(two, found[1], model)).score == 1.0
+    assert "lives in South Korea" in model.asked[0][1]
+    made = results(lambda fields: "entail", found)
+    cells = table(two, made, "cali-labels")["entailment+south_korea",]
+    assert value(cells["South Korea"]) == 1.0 and value(cells["UK"]) == 0.0
+    three = written(tmp_path / "three.jsonl", [{**line, "in_ratings": ["C"]}])
+    with pytest.raises(UsageError, match=r"ratings of 3 groups .*: leave two in"):
+        load_benchmark("cali", [three])
+    assert load_benchmark("cali", [DATA]).conditions == benchmark.conditions

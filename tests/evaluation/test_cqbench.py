@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judge.evaluation.benchmark import Result
+from judge.evaluation.benchmark import Result, choices_of
 from judge.evaluation.cqbench import benchmark
 from judge.stats.intervals import Estimate
 
@@ -209,3 +211,40 @@ def test_extraction_recall_over_values_stories_and_categories() -> None:
     by_category = table(benchmark, results, "cqbench-categories")
     ethical = by_category["ethical", "extraction+steps"]
     assert value(ethical["score"]) == 0.0
+
+
+def test_table_3_by_hand(tmp_path: Path) -> None:
+    def edit(before: str, after: str, check: str = "implicitness") -> dict[str, Any]:
+        return {"round": 1, "check": check, "before": before, "after": after, "model": "m"}
+
+    stories = [
+        {
+            "id": str(number),
+            "story": "Ann talks.",
+            "values": ["Greeting matters--Agree"],
+            "setting": "social",
+            "judge": {"verdict": "pass", "workflow": "story", "edits": edits},
+        }
+        for number, edits in enumerate(
+            (
+                [
+                    edit("one two three", "one two three one two three"),
+                    edit("a b", "c", "consistency"),
+                ],
+                [edit("one", "one two three four five")],
+                [],
+            )
+        )
+    ]
+    path = tmp_path / "stories.jsonl"
+    path.write_text("".join(json.dumps(story) + "\n" for story in stories))
+    choices = choices_of(benchmark, ["extraction+steps"])
+    found = [item.fields for item in benchmark.items([str(path)], choices)]
+    results = [Result(one, "answered", ["x"], None) for one in found if one is not None] * 2
+    cells = table(benchmark, results, "cqbench-rewriting")
+    words, three = cells["social", "word count"], cells["social", "distinct-3"]
+    assert (words["speeches"], value(words["original"]), value(words["refined"])) == (2, 2.0, 5.5)
+    # Runs of three by words: 1 / 3 and 0 / 1 before; 3 / 6 and 3 / 5 after.
+    assert value(three["original"]) == pytest.approx(1 / 6)
+    assert value(three["refined"]) == pytest.approx((3 / 6 + 3 / 5) / 2)
+    assert [name for _, name in cells] == ["word count", "distinct-3", "distinct-4", "distinct-5"]
