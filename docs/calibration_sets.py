@@ -128,11 +128,13 @@ SETS = (
             "relevance",
             "label_correctness",
             "adherence",
-            "derivation",
             "abstraction",
             "value_derivation",
         ),
         66,
+    ),
+    DataSet(
+        "labelled/norms", (f"{FIXTURES}/norms.jsonl",), ("derivation",), 66, method="logprobs"
     ),
     DataSet(
         "labelled/stories",
