@@ -56,14 +56,14 @@ def test_the_checks_of_one_story_evaluate_its_tokens_once(tmp_path: Path) -> Non
 
 
 @needs_small
-def test_sixty_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
+def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
     """Its own first token cannot tell these mails apart; its hidden state can."""
     import judge
 
     polite = ("Thank you so much for your help.", "Would you please look at this?")
     curt = ("Do it over, and do it now.", "Stop wasting my time with this.")
     rows = []
-    for number in range(64):
+    for number in range(32):
         kind = number % 2
         text = f"{(curt, polite)[kind][number // 2 % 2]} It is about invoice {number}."
         rows.append({"mail": text, "labels": {"question": ("no", "yes")[kind]}})
