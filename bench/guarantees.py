@@ -21,7 +21,7 @@ from scipy.stats import binom
 from judge.calibration import fitting, probes
 from judge.calibration.cascade import policy_of
 from judge.calibration.observations import Judged, as_read
-from judge.calibration.trials import GUARANTEED, Job, Parts
+from judge.calibration.trials import Job, Parts
 from judge.judging.client import Client
 from judge.judging.combinations import Reading
 from judge.judging.judge import Judge
@@ -153,7 +153,7 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
         LabelledItem(f"r{n}", RUBRIC.name, {}, gold="yes" if says else "no")
         for n, says in enumerate(random.random(world.labels) < yes)
     ]
-    job = Job((), held_out=GUARANTEED, agreement=world.promised, seed=seed)
+    job = Job((), agreement=world.promised, seed=seed)
     parts = Parts.of(job, items, judges=1)
     train = [
         fitting.Read(read[n].chances, str(items[n].gold), items[n].cluster, read[n].state)

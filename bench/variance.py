@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 
 from judge.evaluation.benchmark import Result
 from judge.evaluation.eecc_tables import FILES, tables
-from judge.stats.bleu import symmetric_bleu
-from judge.stats.text import word_edit_distances
+from judge.stats.text import symmetric_bleu, word_edit_distances
 
 SEED = 20261122
 CONCEPTS, NATIONALITIES, OUTPUTS = 35, 195, 5

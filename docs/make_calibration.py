@@ -142,7 +142,9 @@ def page(found: Mapping[str, Fragment], made: Profile) -> str:
         "## The profile that comes with the model",
         "",
         "Fitted, check by check, to one half of the public sets that have labels for it, or of our",
-        "own where there is none; figures are of the other half:",
+        "own where there is none; figures are of the other half. A check is not *asked* where the",
+        "lower end of kappa is not above 0, or where the judge is not shown to look at the field",
+        "that decides: it abstains (decision 0032).",
         "",
         *_profile_table(made),
         "",
@@ -219,8 +221,10 @@ def _beside_people(one: DataSet, report: CheckReport) -> Iterator[str]:
 
 
 def _profile_table(shipped: Profile) -> Iterator[str]:
-    yield "| check | fitted to | held out | passes of good ones | fails of bad ones | kappa |"
-    yield "|---|---|---|---|---|---|"
+    yield (
+        "| check | asked | fitted to | held out | passes of good ones | fails of bad ones | kappa |"
+    )
+    yield "|---|---|---|---|---|---|---|"
     for judge in shipped.judges:
         rates, kappa = judge.rates, judge.measures["kappa"]
         interval = (
@@ -229,7 +233,8 @@ def _profile_table(shipped: Profile) -> Iterator[str]:
             else f"{kappa['value']:.2f} ({kappa['low']:.2f} to {kappa['high']:.2f})"
         )
         yield (
-            f"| {judge.binding.check} | {judge.data.fitted_on} | {judge.data.held_out} "
+            f"| {judge.binding.check} | {'no' if judge.guesses else 'yes'} "
+            f"| {judge.data.fitted_on} | {judge.data.held_out} "
             f"| {rates.passed} of {rates.passes} | {rates.failed} of {rates.fails} | {interval} |"
         )
 

@@ -16,7 +16,7 @@ from judge.cli import EXIT_CODES, app
 from judge.configuration import MACHINE
 from judge.evaluation.benchmark import benchmark_names, load_benchmark
 from judge.rubric import builtin
-from judge.run.workflows import load_workflow, workflow_names
+from judge.run.checks import load_workflow, workflow_names
 from judge.task import load_task
 
 TARGET = Path(__file__).with_name("reference.md")

@@ -142,7 +142,6 @@ def calibrate(
     chosen = _settings({**settings, "rubric": _paths(rubric)})
     job = trials.Job(
         sources=_paths(labels),
-        checks=chosen.check,
         records=sample,
         by=tuple(by),
         group=group,
@@ -150,15 +149,12 @@ def calibrate(
         also=tuple(also),
         controls=controls,
         agreement=agree,
-        held_out=trials.HELD_OUT if agree is None else trials.GUARANTEED,
-        seed=chosen.seed,
     )
-    own = chosen.model_copy(update={"profile": "none", "check": ()})
     found: list[Calibration | BaseException] = []
 
     def go() -> None:
         try:
-            found.append(calibration.calibrate(job, own))
+            found.append(calibration.calibrate(job, chosen))
         except BaseException as error:  # noqa: BLE001 - raised below, in the caller's thread
             found.append(error)
 

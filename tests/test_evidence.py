@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import random
+import time
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -117,3 +120,12 @@ def test_any_stretch_of_a_text_is_found_in_any_spelling(text: str, data: st.Data
     # An ellipsis folds to three points, of which a stretch may need only the first or the last.
     assert wanted in fold(text[span.start : span.end])
     assert len(fold(text[span.start : span.end])) <= len(wanted) + 4
+
+
+def test_a_long_quote_that_stands_nowhere_takes_no_quadratic_time() -> None:
+    chosen = random.Random(1)
+    text = "".join(chosen.choices("abcdefgh ij", k=100_000))
+    quote = "".join(chosen.choices("abcdefgh ij", k=20_000))
+    began = time.monotonic()
+    assert locate(quote, text) is None
+    assert time.monotonic() - began < 60

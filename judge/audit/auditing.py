@@ -19,9 +19,8 @@ from judge.errors import UsageError
 from judge.judging.panel import Panel, take_votes
 from judge.records import Item
 from judge.rubric import Rubric
-from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, refuse_outputs
-from judge.run.lines import Line, written
+from judge.run.lines import Line, Mark, fingerprint, written
 from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher, run

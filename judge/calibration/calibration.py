@@ -26,15 +26,19 @@ from judge.judging.logprobs import Reader
 from judge.profiles import Profile, Rates
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
+from judge.run.calibrated import NO_PROFILE
 from judge.run.setup import Setup
 from judge.settings import Settings
 
 
 def calibrate(job: Job, settings: Settings, told: Told = lambda *_: None) -> Calibration:
-    """`acalibrate` with the judges that the settings name; not for use inside an event loop."""
+    """`acalibrate` with the judges, checks and seed that the settings name, which judge without a
+    profile; not for use inside an event loop."""
+    job = replace(job, checks=settings.check, seed=settings.seed)
+    plain = settings.without_steps().model_copy(update={"profile": NO_PROFILE, "check": ()})
 
     async def go() -> Calibration:
-        setup = Setup.of(settings.without_steps())
+        setup = Setup.of(plain)
         try:
             await setup.prepare_judges()
             return await acalibrate(job, setup, told)
@@ -298,9 +302,8 @@ def _questions(seen: Trial) -> Iterator[str]:
     logprobs = seen.judge.rubric.methods.logprobs
     if not seen.judge.probabilistic or logprobs is None:
         return
-    probe = seen.reader.probe
-    asked = seen.reader.wanted(seen.judge.rubric)
-    for place in dict.fromkeys((*([probe.asked] if probe else ()), *asked)):
+    states = (0,) if seen.reader.probe else ()
+    for place in dict.fromkeys((*states, *seen.reader.wanted(seen.judge.rubric))):
         question = logprobs.questions[place]
         turned = " (swapped)" if question.swapped else ""
         yield " ".join(question.question.split()) + turned

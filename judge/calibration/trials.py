@@ -19,10 +19,10 @@ from judge.records.labels import LabelledItem
 from judge.run.calibrated import binding_of
 from judge.run.setup import Setup
 
-HELD_OUT = 0.5
+_HELD_OUT = 0.5
 """Share of the records that nothing is fitted to."""
 
-GUARANTEED = 0.6
+_GUARANTEED = 0.6
 """The same where a guarantee is wanted, which is tested on two thirds of them."""
 
 Told = Callable[[str, str, int, int], None]
@@ -34,7 +34,7 @@ class Job:
     """What to calibrate on, and how.
 
     - `sources`, `checks`, `records`: the labels, as `gather` takes them
-    - `held_out`: the share of the records (0 to 1) that nothing is fitted to
+    - `held_out`: the share of the records (0 to 1) that nothing is fitted to; None for the usual
     - `by`: fields to tell results apart by
     - `group`: a field whose values are never on both sides, of fitting and of reporting
     - `contrast`: a set of labels in which the deciding field is turned round
@@ -46,7 +46,7 @@ class Job:
 
     sources: Sequence[str]
     checks: Sequence[str] = ()
-    held_out: float = HELD_OUT
+    held_out: float | None = None
     records: int | Mapping[str, int | None] | None = None
     by: Sequence[str] = ()
     group: str | None = None
@@ -56,6 +56,13 @@ class Job:
     agreement: float | None = None
     draws: int = 1000
     seed: int = 0
+
+    @property
+    def apart(self) -> float:
+        """The share of the records that nothing is fitted to."""
+        if self.held_out is not None:
+            return self.held_out
+        return _HELD_OUT if self.agreement is None else _GUARANTEED
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +76,11 @@ class Parts:
     @classmethod
     def of(cls, job: Job, items: Sequence[LabelledItem], judges: int) -> Parts:
         if job.agreement is None:
-            fitted, kept = split(items, [1 - job.held_out, job.held_out], job.seed)
+            fitted, kept = split(items, [1 - job.apart, job.apart], job.seed)
             return cls(fitted, [], kept)
         # A guarantee takes more labels than the report of it.
-        share = job.held_out / (2 * judges + 1)
-        shares = [1 - job.held_out, *[2 * share] * judges, share]
+        share = job.apart / (2 * judges + 1)
+        shares = [1 - job.apart, *[2 * share] * judges, share]
         fitted, *stages, kept = split(items, shares, job.seed)
         return cls(fitted, stages, kept)
 

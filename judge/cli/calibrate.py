@@ -108,14 +108,13 @@ def command(
     """
     opt.need_calibrate("judge calibrate")
     from judge.calibration.calibration import calibrate
-    from judge.calibration.trials import GUARANTEED, HELD_OUT, Job
+    from judge.calibration.trials import Job
     from judge.cli.progress import steps
     from judge.cli.summary import announce
     from judge.cli.tables import print_calibration, refuse_folder
 
     job = Job(
         sources=labels,
-        checks=settings.check,
         records=sample,
         by=tuple(by or ()),
         group=group,
@@ -123,14 +122,12 @@ def command(
         also=tuple(also or ()),
         controls=controls,
         agreement=agree,
-        held_out=HELD_OUT if agree is None else GUARANTEED,
-        seed=settings.seed,
     )
     refuse_folder("-o", out, overwrite)
-    settings = settings.model_copy(update={"profile": "none", "check": ()})
     announce(settings, quiet=quiet)
-    # As Ctrl-C does, so that the end is told.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # As Ctrl-C does, so that the end is told, also where a script's `&` has SIGINT ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         with steps("items", quiet=quiet) as told:
             found = calibrate(

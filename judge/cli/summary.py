@@ -17,7 +17,7 @@ from judge.run.summary import SLICES
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
-    from judge.run.corrected import CorrectedRate
+    from judge.run.calibrated import CorrectedRate
     from judge.run.job import Job
     from judge.run.summary import Report, Summary
     from judge.settings import Settings

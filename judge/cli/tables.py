@@ -218,7 +218,8 @@ def _looked(check: CheckReport) -> Iterator[str]:
                 yield f"{told}; both sets together {controls.together.kappa}"
             yield f"  {controls.told()}"
         for source, one in judge.also.items():
-            yield f"{_final(judge)}: {source}: kappa {one.kappa}, {one.items} items"
+            told = f"kappa {one.kappa}, {one.kappa.n} of {one.items} answered"
+            yield f"{_final(judge)}: {source}: {told}"
         if judge.curve is not None:
             yield f"{_final(judge)}: {judge.curve.told()}"
 

@@ -17,7 +17,7 @@ def list_() -> None:
 
     Example: judge workflows list
     """
-    from judge.run.workflows import load_workflow, workflow_names
+    from judge.run.checks import load_workflow, workflow_names
 
     rows = [
         (name, one.title, ", ".join((*one.checks, *one.counted)))
@@ -33,6 +33,6 @@ def draw(name: Annotated[str, typer.Argument(help="extraction, norm or story.")]
 
     Example: judge workflows draw story > story.mmd
     """
-    from judge.run.workflows import load_workflow
+    from judge.run.checks import load_workflow
 
     typer.echo(load_workflow(name).graph.get_graph().draw_mermaid(), nl=False)

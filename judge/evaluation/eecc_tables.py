@@ -21,11 +21,10 @@ from judge.errors import UsageError
 from judge.evaluation.benchmark import Result
 from judge.evaluation.tables import Cell, Row, Sample, Table
 from judge.records import read
-from judge.stats.bleu import symmetric_bleu
 from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.intervals import Estimate
 from judge.stats.significance import kendall_tau_c, one_way_anova
-from judge.stats.text import lexical_variance, top_words, word_edit_distances
+from judge.stats.text import lexical_variance, symmetric_bleu, top_words, word_edit_distances
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +21,8 @@ from judge.judging.judge import Sampling
 from judge.records import Item, Problem, build
 from judge.run import lines
 from judge.run.clients import ClientBuilder, build_client
-from judge.run.fingerprint import Mark, fingerprint
 from judge.run.job import Job, among, refuse_outputs
-from judge.run.lines import Line
+from judge.run.lines import Line, Mark, fingerprint
 from judge.run.plan import Plan, Rehearsal, planned
 from judge.run.setup import Setup
 from judge.run.summary import Report
@@ -32,7 +30,7 @@ from judge.run.task import Task, Watcher, run
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.task import load_task
-from judge.verdict import Judgement, Unfinished, Usage, Verdict
+from judge.verdict import Judgement, Unfinished, Verdict
 
 
 def evaluate(
@@ -130,12 +128,11 @@ def plan_evaluation(
     Raises:
         UsageError: a source, model or setting that cannot be used.
     """
-    found, rehearsal = Plan(), Rehearsal()
+    rehearsal = Rehearsal()
     setup = setup_of(planned(settings), benchmark, judges, build=rehearsal.client)
     sampling = sampling_of(settings, benchmark)
 
-    async def rehearsed(fields: Fields, *, full: bool, long: bool) -> dict[str, Usage]:
-        rehearsal.begin(thorough=full, long=long)
+    async def ask(fields: Fields) -> None:
         client = setup.client(settings.model[0])
         method = settings.method or client.backend.method
         model = MeasuredModel(client, method, sampling, fields, choices.tasks, choices.setting)
@@ -143,20 +140,12 @@ def plan_evaluation(
         if judges and benchmark.grade is not None:
             grader = partial(graded, rehearsal.setup(setup, "extraction"))
             await benchmark.grade(Result(fields, "answered", answer), grader)
-        return rehearsal.asked
 
-    async def all_items() -> None:
-        for item in items_of(job, benchmark, choices):
-            if item.fields is None:
-                problem = item.problem or Problem("there is no item")
-                found.bad.add(lines.bad_input(item, problem).judgement)
-                continue
-            found.records += 1
-            ways = ((False, False), (True, False), (True, True))
-            found.add(*[await rehearsed(item.fields, full=one, long=two) for one, two in ways])
+    def read(item: Item) -> Fields | Line:
+        problem = item.problem or Problem("there is no item")
+        return item.fields if item.fields is not None else lines.bad_input(item, problem)
 
-    asyncio.run(all_items())
-    return found
+    return rehearsal.plan(map(read, items_of(job, benchmark, choices)), ask)
 
 
 @dataclass

@@ -20,8 +20,7 @@ from judge.evaluation.benchmark import Benchmark, Choices, Fields, NoAnswer, Res
 from judge.records import RESERVED, Item, read, renamed
 from judge.records.base import clip
 from judge.records.fields import LabelError, id_text
-from judge.run.fingerprint import Mark, fingerprint
-from judge.run.lines import Line, written
+from judge.run.lines import Line, Mark, fingerprint, written
 from judge.run.output import write_whole
 from judge.verdict import Verdict
 

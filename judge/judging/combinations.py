@@ -160,17 +160,17 @@ class Isotonic(_Combination):
 class Probe(_Combination):
     """A multinomial logistic model over a hidden state, and over first-token features beside it.
 
-    The state is that of question `asked`'s prompt after `layer`, less `center` and divided by
+    The state is that of the first question's prompt after `layer`, less `center` and divided by
     `spread`, number by number. `weights` has a row of the state's width for each answer but the
-    first, whose score is 0; `beside` has such rows for the features of `questions`. A state whose
-    root mean square is then above `far` lies farther from the labelled ones than 99 % of these from
-    each other. Base64 of 4-byte floats keeps the rows short (Alain and Bengio 2016; arXiv
-    2601.22588).
+    first, whose score is 0; `beside` has such rows for the features of `questions`. A state lies
+    far from the labelled ones where its root mean square is above `far`, or where more than the
+    share `outside` of its length (0 to 1) is not along `axes`, the first principal components of
+    the labelled ones; 99 % of these are within either bound. Base64 of 4-byte floats keeps the rows
+    short (Alain and Bengio 2016; arXiv 2601.22588).
     """
 
     kind: Literal["probe"] = "probe"
     answers: Annotated[tuple[str, ...], Field(min_length=2)]
-    asked: Annotated[int, Field(ge=0)] = 0
     layer: int = -1
     center: Floats
     spread: Floats
@@ -178,10 +178,13 @@ class Probe(_Combination):
     beside: tuple[tuple[float, ...], ...] = ()
     intercepts: tuple[float, ...]
     far: Annotated[float, Field(gt=0)]
+    axes: tuple[Floats, ...] = ()
+    outside: Annotated[float, Field(ge=0, le=1)] = 1.0
 
     @model_validator(mode="after")
     def _fits(self) -> Probe:
-        rows, wide = len(self.answers) - 1, {len(row) for row in (self.center, *self.weights)}
+        rows = len(self.answers) - 1
+        wide = {len(row) for row in (self.center, *self.weights, *self.axes)}
         if len(self.weights) != rows or wide != {len(self.spread)} or not all(self.spread):
             raise ValueError("weights: a row for each answer but the first, as wide as the state")
         if len(self.intercepts) != rows or len(self.beside) not in (0, rows):
@@ -189,9 +192,7 @@ class Probe(_Combination):
         return self
 
     def misfit(self, words: Sequence[int]) -> str | None:
-        if self.asked >= len(words):
-            return f"question {self.asked} of {len(words)} (they are numbered from 0)"
-        return super().misfit(words)
+        return super().misfit(words) if words else "question 0 of 0 (they are numbered from 0)"
 
     def probabilities(self, read: Reading) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""
@@ -207,7 +208,11 @@ class Probe(_Combination):
     def is_far(self, read: Reading) -> bool:
         """Whether the state lies farther off than nearly all of the labelled ones."""
         scaled = self._scaled(read)
-        return math.sqrt(_dot(scaled, scaled) / len(scaled)) > self.far
+        size = _dot(scaled, scaled)
+        along = math.fsum(_dot(axis, scaled) ** 2 for axis in self.axes)
+        if math.sqrt(size / len(scaled)) > self.far:
+            return True
+        return size > 0 and math.sqrt(max(0.0, 1 - along / size)) > self.outside
 
     def _scaled(self, read: Reading) -> list[float]:
         if read.state is None or len(read.state) != len(self.center):

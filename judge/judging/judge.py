@@ -204,7 +204,7 @@ class Judge:
         usage = Usage()
         if probe is not None:
             # First: llama.cpp evaluates its prompt anew, and the questions go on from there.
-            state, usage = await self.state(subject, number, probe.asked, probe.layer, call)
+            state, usage = await self.state(subject, number, probe.layer, call)
         chances, paid = await self.chances(subject, number, wanted, call)
         usage += paid
         if chances is None:
@@ -229,18 +229,17 @@ class Judge:
         self,
         subject: Subject,
         number: int,
-        question: int = 0,
         layer: int = LAST_LAYER,
         call: Call | None = None,
     ) -> tuple[State, Usage]:
-        """The hidden state of a numbered question's prompt; arguments as for `chances`.
+        """The hidden state of the first question's prompt; arguments as for `chances`.
 
         Raises:
             UsageError: the model gives no hidden states.
             BackendError: the model gave none this time.
         """
         call = call or self._call(subject, 0, 1, Sampling())
-        prompt = self._question(subject, (number,) if number else (), question)
+        prompt = self._question(subject, (number,) if number else (), 0)
         return await self.client.state(replace(call, messages=prompt, max_tokens=1, layer=layer))
 
     async def chances(

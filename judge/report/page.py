@@ -24,7 +24,7 @@ from judge.records import Item
 from judge.report import entry, text
 from judge.report.entry import Entry, differ
 from judge.report.files import Lines
-from judge.run.fingerprint import flat
+from judge.run.lines import flat
 from judge.run.summary import NONE, Summary
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Judgement, Verdict

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import runpy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Self
+from functools import lru_cache
+from pathlib import Path
+from typing import Self, get_args
 
+from judge import plugins
 from judge.collection import collect, corrected_normad
-from judge.errors import UsageError
+from judge.errors import UsageError, why_unread
+from judge.records import Kind
 from judge.rubric import Rubric, asked_once
-from judge.run.workflows import load_workflow, workflow_names
 from judge.settings import Settings, flag
 from judge.workflow import Workflow
+
+_WORKFLOWS = "judge.workflows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +49,8 @@ class Checks:
         elif settings.answers or settings.pass_:
             raise UsageError("--answers and --pass are about --ask; there is no --ask")
         checks = cls(settings, known, added)
-        checks._refuse_unknown_checks()
+        checks._refuse_unknown()
         checks._refuse_idle_repair()
-        checks._refuse_unknown_steps()
         return checks
 
     @property
@@ -97,25 +103,22 @@ class Checks:
     def _known(self, workflow: Workflow) -> tuple[str, ...]:
         return (*workflow.checks, *workflow.counted, *self.own)
 
-    def _refuse_unknown_checks(self) -> None:
-        known = {workflow.name: self._known(workflow) for workflow in self.workflows()}
-        names = {name for listed in known.values() for name in listed}
-        for check in self.settings.check:
-            if check not in names:
-                told = f"--check {check}: there is no such check. There are {_listed(known)}"
-                raise UsageError(f"{told}. `judge rubrics list` shows more, --rubric adds your own")
-
-    def _refuse_unknown_steps(self) -> None:
-        """Every step with a model of its own is one of the run's."""
-        known = {w.name: (*w.checks, *w.rewrites, *self.own) for w in self.workflows()}
-        names = sorted({name for listed in known.values() for name in listed})
-        for step in self.settings.steps:
-            if step not in names:
-                near = get_close_matches(step, names, 1)
+    def _refuse_unknown(self) -> None:
+        """Every check, and every step with a model of its own, is one of the run's."""
+        workflows, settings = self.workflows(), self.settings
+        checks = {one.name: self._known(one) for one in workflows}
+        steps = {one.name: (*one.checks, *one.rewrites, *self.own) for one in workflows}
+        chosen = [("--check", "check", name, checks) for name in settings.check]
+        for name in settings.steps:
+            where = "[models]" if name in settings.models else "--model-for"
+            chosen.append((where, "step", name, steps))
+        for where, what, name, known in chosen:
+            names = sorted({name for listed in known.values() for name in listed})
+            if name not in names:
+                near = get_close_matches(name, names, 1)
                 meant = f"; did you mean {near[0]}?" if near else "."
-                where = "[models]" if step in self.settings.models else "--model-for"
-                told = f"{where} {step}: there is no such step{meant}"
-                raise UsageError(f"{told} There are {_listed(known)}")
+                told = f"{where} {name}: there is no such {what}{meant} There are {_listed(known)}"
+                raise UsageError(f"{told}. `judge rubrics list` shows more, --rubric adds your own")
 
     def _refuse_idle_repair(self) -> None:
         """Refuse, as typed, what speaks of repairs without one, and --repair where none can be."""
@@ -135,3 +138,75 @@ class Checks:
 def _listed(known: Mapping[str, Sequence[str]]) -> str:
     """`name: this, that; other: ...`, without workflows that have none."""
     return "; ".join(f"{name}: {', '.join(names)}" for name, names in known.items() if names)
+
+
+# ---------------------------------------------------------------- the workflows installed
+
+
+def workflow_names() -> tuple[str, ...]:
+    """The workflows installed, sorted by name."""
+    return plugins.names(_WORKFLOWS)
+
+
+def load_workflow(name: str) -> Workflow:
+    """The workflow with this name, or `path.py:variable`, whose file is run.
+
+    The variable is a `Workflow`, or a LangGraph `StateGraph` over `State`, compiled or not.
+
+    Raises:
+        UsageError: there is none.
+    """
+    path, _, variable = name.rpartition(":")
+    if path.endswith(".py"):
+        return _from_file(Path(path).absolute(), variable)
+    found: Workflow | None = plugins.load(_WORKFLOWS, name)
+    if found is None:
+        raise UsageError(f"no workflow is called {name!r}; there are {', '.join(workflow_names())}")
+    return found
+
+
+@lru_cache(maxsize=8)
+def _from_file(path: Path, variable: str) -> Workflow:
+    """Its name tells its code's digest, so that changed code has another fingerprint."""
+    try:
+        code = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--workflow {path}: cannot be read: {why_unread(error)}") from error
+    try:
+        found = runpy.run_path(str(path)).get(variable)
+    except Exception as error:
+        raise UsageError(f"--workflow {path}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Workflow):
+        found = _of_graph(found, path, variable)
+    return replace(found, name=f"{found.name}@{hashlib.blake2b(code, digest_size=4).hexdigest()}")
+
+
+def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
+    """The workflow of a bare graph: nodes that are called after built-in rubrics make those checks
+    and rewrites, and their kind of record is the workflow's."""
+    from langgraph.graph import StateGraph
+    from langgraph.graph.state import CompiledStateGraph
+
+    builder = graph.builder if isinstance(graph, CompiledStateGraph) else graph
+    if not isinstance(builder, StateGraph):
+        told = "neither a judge.workflow.Workflow nor a LangGraph StateGraph"
+        raise UsageError(f"--workflow {path}: {told} is called {variable!r}")
+    if "work" not in builder.channels:
+        raise UsageError(f"--workflow {path}:{variable}: build the graph over judge.workflow.State")
+    try:
+        compiled = graph.compile() if graph is builder else graph
+    except ValueError as error:
+        raise UsageError(f"--workflow {path}:{variable}: {error}") from error
+    rubrics = collect(())[0]
+    named = [rubrics[name] for name in builder.nodes if name in rubrics]
+    kinds = [kind for kind in get_args(Kind) if all(kind in rubric.kinds for rubric in named)]
+    checks = tuple(rubric.name for rubric in named if rubric.role == "judge")
+    return Workflow(
+        name=path.stem,
+        kind=kinds[0] if len(kinds) == 1 else "record",
+        title=f"{variable} of {path.name}",
+        graph=compiled,
+        checks=checks,
+        accepted=checks,
+        rewrites=tuple(rubric.name for rubric in named if rubric.role == "rewrite"),
+    )

@@ -1,4 +1,4 @@
-"""Output lines: what is written for a record, and what an earlier output line tells."""
+"""Output lines: what is written for a record, what it was made with, and how it is read back."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from judge import plugins
 from judge.records import RESERVED, Item, Problem, Record, content_hash, dump_judged
-from judge.run.setup import Bound
 from judge.verdict import Failure, Judgement, Unfinished, Verdict
-from judge.workflow import Outcome
+
+if TYPE_CHECKING:
+    from judge.run.setup import Bound
+    from judge.workflow import Outcome
 
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
 """Verdicts that `--resume` keeps."""
@@ -127,3 +130,49 @@ def earlier(text: bytes) -> Line | None:
     unasked = judgement.get("fingerprint") is None
     key = key_of(text) if unasked else content_hash({**line, **original})
     return Line(text, judgement, kept=True, key=key)
+
+
+# ---------------------------------------------------------------- what lines are made with
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What lines of one workflow or benchmark are made with: its name, models and fingerprint."""
+
+    name: str
+    models: Mapping[str, Any]
+    fingerprint: str
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """As the description beside OUT and the summary file have it."""
+        return {"workflow": self.name, **self.models}
+
+
+def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> str:
+    """16 hex digits over rubrics, models, parameters and workflow: same digits, same question.
+
+    Args:
+        described: what output says of the run; `workflow` or `benchmark` names its entry point.
+        identities: of the models, by `provider:model`.
+    """
+    body = {"run": described, "models": identities}
+    foreign = {
+        **plugins.packages("judge.backends", (spec.partition(":")[0] for spec in identities)),
+        **plugins.packages("judge.workflows", (str(described.get("workflow")),)),
+        **plugins.packages("judge.benchmarks", (str(described.get("benchmark")),)),
+    }
+    if foreign:
+        body["plugins"] = foreign
+    text = json.dumps(body, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def flat(tree: Any, path: str = "") -> dict[str, Any]:
+    """The leaves of nested objects, each under the path that leads to it: `settings.votes`."""
+    if not isinstance(tree, Mapping):
+        return {path: tree}
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        found |= flat(value, f"{path}.{key}" if path else str(key))
+    return found

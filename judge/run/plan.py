@@ -13,7 +13,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -34,7 +34,8 @@ from judge.replies import Answer, Insertion, JudgingReply, Reply, Rewrite
 from judge.rubric import Rubric
 from judge.run.clients import backend_of, calls_at_once
 from judge.run.job import Job, select
-from judge.run.setup import Bound, Setup
+from judge.run.lines import Line
+from judge.run.setup import Setup
 from judge.run.summary import Summary
 from judge.run.validate import Validation
 from judge.settings import Settings
@@ -110,42 +111,21 @@ def _sum(asked: Asking) -> Usage:
 
 def plan(job: Job, settings: Settings) -> Plan:
     """Read the records and add up what each would ask; raises UsageError."""
-    made, rehearsal = Plan(), Rehearsal()
+    rehearsal = Rehearsal()
     setup = Setup.of(planned(settings), build=rehearsal.client)
 
-    async def all_records() -> None:
-        with SeenIds() as ids:
-            task = Validation(setup, ids, select(job))
-            for item in task.items():
-                record = task.read(item)
-                if not isinstance(record, Record):
-                    made.bad.add(record.judgement)
-                    continue
-                made.records += 1
-                made.add(*await _ways(rehearsal, Subject.of(record), setup.bound(record.kind)))
+    async def ask(record: Record) -> None:
+        subject, bound = Subject.of(record), setup.bound(record.kind)
+        await bound.workflow.run(subject, rehearsal.context(bound.context, subject.label))
 
-    asyncio.run(all_records())
-    return made
+    with SeenIds() as ids:
+        task = Validation(setup, ids, select(job))
+        return rehearsal.plan(map(task.read, task.items()), ask)
 
 
 def planned(settings: Settings) -> Settings:
     """The settings of a plan: without the cache, and without a limit on cost."""
     return settings.model_copy(update={"cache": False, "max_cost": None})
-
-
-async def _ways(rehearsal: Rehearsal, subject: Subject, bound: Bound) -> list[Asking]:
-    """What is asked where all passes, in a first pass where nothing does, and with repair."""
-    runs: list[Asking] = []
-    once = replace(bound.context, rounds=0)
-    for thorough, long, context in (
-        (False, False, bound.context),
-        (True, False, once),
-        (True, True, bound.context),
-    ):
-        rehearsal.begin(thorough=thorough, long=long)
-        await bound.workflow.run(subject, rehearsal.context(context, subject.label))
-        runs.append(rehearsal.asked)
-    return runs
 
 
 class Rehearsal:
@@ -163,6 +143,29 @@ class Rehearsal:
         self.asked: dict[str, Usage] = {}
         self.answers: dict[str, str] = {}
         self._known: set[str] = set()
+
+    def plan(self, items: Iterable[Any | Line], ask: Callable[[Any], Awaitable[None]]) -> Plan:
+        """What `ask` asks about each item; a line stands for one that cannot be asked about.
+
+        Each is asked about where all passes, in a first pass where nothing does, and with repair.
+        """
+        made = Plan()
+
+        async def all_items() -> None:
+            for item in items:
+                if isinstance(item, Line):
+                    made.bad.add(item.judgement)
+                    continue
+                made.records += 1
+                runs = []
+                for thorough, long in ((False, False), (True, False), (True, True)):
+                    self.begin(thorough=thorough, long=long)
+                    await ask(item)
+                    runs.append(self.asked)
+                made.add(*runs)
+
+        asyncio.run(all_items())
+        return made
 
     def client(
         self, spec: str, settings: Settings, cache: ReplyCache | None, budget: Budget
@@ -195,7 +198,8 @@ class Rehearsal:
             return {name: self._panel(panel, label) for name, panel in known.items()}
 
         loop, final = panels(context.loop_panels), panels(context.final_panels)
-        return replace(context, loop_panels=loop, final_panels=final)
+        rounds = 0 if self.thorough and not self.long else context.rounds
+        return replace(context, loop_panels=loop, final_panels=final, rounds=rounds)
 
     def setup(self, setup: Setup, workflow: str) -> Setup:
         """The setup with this workflow bound to `context`, for records without a label."""

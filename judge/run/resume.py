@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from judge.errors import UsageError, unwritable
-from judge.run.fingerprint import Mark, flat
-from judge.run.lines import Line, earlier
+from judge.run.lines import Line, Mark, earlier, flat
 from judge.run.output import read_description, replacing
 
 REDONE = frozenset(("error", "unreadable"))

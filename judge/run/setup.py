@@ -27,7 +27,7 @@ from judge.run.calibrated import (
     reading_by,
     refuse_misfit,
 )
-from judge.run.checks import Checks
+from judge.run.checks import Checks, load_workflow
 from judge.run.clients import (
     ClientBuilder,
     build_client,
@@ -35,8 +35,7 @@ from judge.run.clients import (
     refuse_unbatched,
     refuse_unfit,
 )
-from judge.run.fingerprint import Mark, fingerprint
-from judge.run.workflows import load_workflow
+from judge.run.lines import Mark, fingerprint
 from judge.settings import Settings
 from judge.weights import store
 from judge.workflow import By, Context, Workflow
@@ -123,26 +122,20 @@ class Setup:
     def rewriter(self) -> str:
         return self.settings.rewrite_model or self.judges[0]
 
-    @property
-    def strong(self) -> tuple[str, ...]:
-        """The models that judge, accept and rewrite, once each."""
-        return tuple(dict.fromkeys((*self._common, *self._of_steps(self.settings.steps))))
-
-    @property
-    def _common(self) -> tuple[str, ...]:
-        """The models of all steps that have none of their own."""
-        return (*self.judges, *self.final_models, self.rewriter)
-
-    def _of_steps(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The models that these steps have for their own."""
-        found = (self.settings.steps.get(name, StepModel()).model for name in names)
-        return tuple(spec for spec in found if spec)
+    def _strong(self, steps: Iterable[str]) -> tuple[str, ...]:
+        """The models that judge, accept and rewrite, and those of these steps' own, once each."""
+        own = (self.settings.steps[name].model for name in steps)
+        known = (*self.judges, *self.final_models, self.rewriter, *own)
+        return tuple(dict.fromkeys(spec for spec in known if spec))
 
     @property
     def models(self) -> tuple[str, ...]:
         """Every model of the run, once, the cheap one of a cascade last."""
-        cheap = (self.settings.cheap_model,) if self.settings.cheap_model else ()
-        return tuple(dict.fromkeys((*self.strong, *cheap)))
+        return self._with_cheap(self._strong(self.settings.steps))
+
+    def _with_cheap(self, specs: Sequence[str]) -> tuple[str, ...]:
+        cheap = self.settings.cheap_model
+        return tuple(dict.fromkeys((*specs, *([cheap] if cheap else ()))))
 
     @property
     def slots(self) -> int:
@@ -186,12 +179,8 @@ class Setup:
         """Refuse, before anything is asked or written, a profile of other judges than the run's."""
         if self.profiles.source is None:
             return
-        judged = self.profiles.judges.keys()
-        found = [
-            workflow
-            for workflow in self.checks.workflows()
-            if self.checks.wanted(workflow) & judged
-        ]
+        judged, checks = self.profiles.judges.keys(), self.checks
+        found = [one for one in checks.workflows() if checks.wanted(one) & judged]
         if not found:
             told = f"{self.profiles.told} speaks of {', '.join(sorted(judged))}"
             raise UsageError(f"{told}; nothing of that is asked here")
@@ -200,7 +189,7 @@ class Setup:
 
     async def prepare(self) -> None:
         """Reach every model before the first record; raises as `prepare_judges`."""
-        for spec in self.strong:
+        for spec in self._strong(self.settings.steps):
             if spec in self.clients and not self._only_probed(spec):
                 await self.clients[spec].prepare()
         if (cheap := self.settings.cheap_model) is not None:
@@ -254,8 +243,7 @@ class Setup:
             keep_dropped=settings.keep_dropped,
         )
         described = self._described(context)
-        cheap = (settings.cheap_model,) if settings.cheap_model else ()
-        specs = {*self._common, *cheap, *self._of_steps(described.get("steps", ()))}
+        specs = self._with_cheap(self._strong(described.get("steps", ())))
         identities = {spec: self._identity(spec) for spec in sorted(specs)}
         mark = fingerprint({"workflow": workflow.name, **described}, identities)
         return Bound(workflow.name, described, mark, workflow, context, self._errors(context))
@@ -301,9 +289,8 @@ class Setup:
         for by in get_args(By):
             panels = context.loop_panels if by == "loop" else context.final_panels
             for name, panel in panels.items():
-                if panel.declined:
-                    continue
-                if errors := errors_of(panel, self._profiled.get(name, {}), self.profiles):
+                errors = errors_of(panel, self._profiled.get(name, {}), self.profiles)
+                if errors is not None and not panel.declined:
                     found[name, by] = errors
         return found
 
@@ -336,7 +323,8 @@ class Setup:
         settings, warm = self.settings, temperature
         if warm is None:
             warm = settings.vote_temperature if votes > 1 else settings.temperature
-        judges = tuple(self._judge(rubric, spec, by, votes, warm, decides) for spec in specs)
+        bare = (self._bare(rubric, spec, by) for spec in specs)
+        judges = tuple(self._reading(j, votes, warm, decides) for j in bare)
         cheap = self._cheap_judge(rubric, by)
         quoting = None
         if rubric.reply == "SpeechesFound" and (judges[0].probabilistic or cheap):
@@ -370,29 +358,20 @@ class Setup:
         method: Method = self.settings.method or client.backend.method
         return Judge(rubric, client, method, by, per_value=self.settings.per_value)
 
-    def _judge(
-        self, rubric: Rubric, spec: str, by: By, votes: int, temperature: float, decides: bool
+    def _reading(
+        self, judge: Judge, votes: int, temperature: float, decides: bool, *, cheap: bool = False
     ) -> Judge:
-        judge = self._bare(rubric, spec, by)
-        # The votes of the structured method are counted otherwise while a rewrite loop runs.
-        speaks = judge.probabilistic or decides
-        found = None
-        if speaks:
-            judge, found = self._with_profile(judge, votes, temperature)
-        return reading_by(judge, found, self.settings.margin)
-
-    def _with_profile(
-        self, judge: Judge, votes: int, temperature: float
-    ) -> tuple[Judge, JudgeProfile | None]:
-        """The judge by the method of its profile, and that profile, if there is one.
+        """The judge by the method and with the reader of its profile, if there is one.
 
         Raises:
             UsageError: the profile is of another judge; or there is none, and a probe is wanted.
         """
-        found = None
-        if judge.rubric.name in self.profiles.judges:
+        found, settings = None, self.settings
+        # The votes of the structured method are counted otherwise while a rewrite loop runs.
+        speaks = judge.probabilistic or decides
+        if speaks and judge.rubric.name in self.profiles.judges:
             ways = [judge]
-            if self.settings.method is None and judge.rubric.methods.logprobs is not None:
+            if settings.method is None and judge.rubric.methods.logprobs is not None:
                 ways.append(replace(judge, method="probe"))
             found = self.profiles.find(*(binding_of(way, votes, temperature) for way in ways))
         if found is not None:
@@ -404,15 +383,16 @@ class Setup:
                 f"--method probe: no profile has a probe for {judge.rubric.name} by "
                 f"{judge.client.spec}; judge calibrate LABELS fits one"
             )
-        return judge, found
+        guaranteed = cheap and found and found.guarantee
+        margin = settings.cheap_margin if cheap else settings.margin
+        return reading_by(judge, found, 0.0 if guaranteed else margin)
 
     def _cheap_judge(self, rubric: Rubric, by: By) -> Judge | None:
-        """The cheap judge of the cascade; a margin of 0.5 leaves it nothing to decide."""
+        """The cheap judge of the cascade, if it has anything to decide: with a margin of 0.5, or
+        where it is known to guess, it has not."""
         spec, margin = self.settings.cheap_model, self.settings.cheap_margin
         if spec is None or rubric.methods.logprobs is None or margin >= 0.5:
             return None
         judge = Judge(rubric, self.client(spec), "logprobs", by)
-        judge, found = self._with_profile(judge, 1, 0.0)
-        if found and found.guarantee:
-            margin = 0.0
-        return reading_by(judge, found, margin)
+        judge = self._reading(judge, 1, 0.0, decides=True, cheap=True)
+        return None if self._declined(rubric.name, (spec,)) else judge

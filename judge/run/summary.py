@@ -11,7 +11,7 @@ from typing import Any
 from judge.errors import Exit, JudgeError, RateLimited, ServerFault
 from judge.judging.judge import FAR
 from judge.records.base import at
-from judge.run.corrected import Corrections
+from judge.run.calibrated import Corrections
 from judge.stats.intervals import Estimate, mean_of_sums, plain
 from judge.verdict import Verdict
 

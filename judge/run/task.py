@@ -10,9 +10,9 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
@@ -20,12 +20,10 @@ from judge.judging.limits import Budget, record_turn
 from judge.records import Item, Problem, content_hash
 from judge.redact import redacted
 from judge.run.clients import left_at_provider
-from judge.run.fingerprint import Mark
 from judge.run.job import Job
-from judge.run.lines import Line, bad_input, earlier, key_of
-from judge.run.output import Sink, read_description, write_description
+from judge.run.lines import Line, Mark, bad_input, earlier, key_of
+from judge.run.output import Review, Sink, read_description, write_description
 from judge.run.resume import Resumption, unmatched_file
-from judge.run.review import Review
 from judge.run.runner import Stop, interrupts
 from judge.run.runner import run as run_stream
 from judge.run.setup import Setup
@@ -40,6 +38,8 @@ TICK_SECONDS = 1.0
 
 SYNC_SECONDS = 5.0
 """Between two times that OUT is brought to the disk."""
+
+S = TypeVar("S", bound=Sink)
 
 _log = logging.getLogger(__name__)
 
@@ -170,6 +170,7 @@ class _Run:
         self.review: Review | None = None
         self.opened: list[Sink] = []
         self.resumption: Resumption | None = None
+        self._files = ExitStack()
         self._dearest = Usage()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streaming = False
@@ -184,13 +185,9 @@ class _Run:
                 if self.setup.cache is not None:
                     self.setup.cache.on_fault = self._stop_for
                 await self._stream()
-                self._settle()
-                self._sort_review()
+                self._sort()
         finally:
-            for opened in self.opened:
-                opened.close()
-            if self.resumption is not None:
-                self.resumption.close()
+            self._files.close()
             await self._sum_up(time.monotonic() - began)
         return self.report
 
@@ -307,7 +304,7 @@ class _Run:
             cost = max(self._dearest.cost_usd or 0.0, usage.get("cost_usd") or 0.0)
             self._dearest = Usage(replies, cost_usd=cost)
         if self.review is not None and line.verdict in FOR_PEOPLE:
-            self.review.add(line)
+            self.review.add(line.text, line.judgement)
         self.task.count(line, self.report)
 
     def _describe(self, line: Line) -> None:
@@ -332,14 +329,17 @@ class _Run:
             if path and cache and cache.folder.resolve() in path.resolve().parents:
                 raise UsageError(f"{flag} {path} is in the cache folder in use: name another file")
         if job.out is not None or not job.silent:
-            self.sink = Sink(job.out, fresh=fresh)
-            self.opened.append(self.sink)
+            self.sink = self._opened(Sink(job.out, fresh=fresh))
         if job.review is not None:
-            self.review = Review(job.review, fresh=fresh)
-            self.opened.append(self.review)
+            self.review = self._opened(Review(job.review, fresh=fresh))
         if job.resume and job.out is not None:
             self.resumption = Resumption(job.out, self.task.mark, job.redo)
+            self._files.enter_context(closing(self.resumption))
             self.report.runs = read_description(job.out)
+
+    def _opened(self, file: S) -> S:
+        self.opened.append(self._files.enter_context(closing(file)))
+        return file
 
     def _begin(self) -> None:
         """Make room for the first new line, once.
@@ -354,26 +354,21 @@ class _Run:
                 self.review.start()
             self.report.begun = True
 
-    def _settle(self) -> None:
-        """Put a resumed OUT into the order of the input, also where the run was stopped."""
+    def _sort(self) -> None:
+        """Put a resumed OUT into the order of the input, also where the run was stopped, and the
+        review into its own."""
         lost = self.sink is None or self.sink.fault() is not None
-        if self.resumption is None or not self.report.begun or lost:
-            return
         try:
-            self.report.unmatched = self.resumption.settle(finished=self.report.finished)
-        except JudgeError as error:
-            self.report.fatal = self.report.fatal or error
-        if count := self.report.unmatched:
-            lines = f"{count} finished line{'s' if count > 1 else ''} of {self.job.out}"
-            where = unmatched_file(self.resumption.out)
-            self.watcher.say(f"{lines} for which this input has no record: put into {where}")
-
-    def _sort_review(self) -> None:
-        try:
+            if self.resumption is not None and self.report.begun and not lost:
+                self.report.unmatched = self.resumption.settle(finished=self.report.finished)
             if self.review is not None:
                 self.review.sort()
         except JudgeError as error:
             self.report.fatal = self.report.fatal or error
+        if self.resumption is not None and (count := self.report.unmatched):
+            lines = f"{count} finished line{'s' if count > 1 else ''} of {self.job.out}"
+            where = unmatched_file(self.resumption.out)
+            self.watcher.say(f"{lines} for which this input has no record: put into {where}")
 
     async def _sum_up(self, seconds: float) -> None:
         """Sum up and free everything."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from functools import cache
 from typing import Self
 
 from judge.errors import UsageError
 from judge.records import Item, Kind, Problem, Record, SeenIds, build, clip, mapped, recognise
 from judge.run import lines
-from judge.run.fingerprint import Mark
+from judge.run.checks import load_workflow
 from judge.run.job import Job, refuse_unusable, select
-from judge.run.lines import Line
+from judge.run.lines import Line, Mark
 from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher, run
-from judge.run.workflows import load_workflow
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.verdict import Unfinished
@@ -50,9 +50,9 @@ class Validation(Task):
         self._items = mapped(items, self.columns)
         chosen = setup.settings.workflow
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
-        self._misfits: dict[Kind, str | None] = {}
         self._suited = False
         checks = setup.checks
+        self._misfit = cache(checks.misfit)
         self._any_record = bool(checks.own)
         self._unseen = {
             field: f"--on {field}" if field in setup.settings.on else f"rubric {name}: {field}"
@@ -86,7 +86,7 @@ class Validation(Task):
         record = build(item, self.kind_of(item), self.ids)
         if isinstance(record, Problem):
             return lines.bad_input(item, record)
-        if (misfit := self._misfit(record)) is not None:
+        if (misfit := self._misfit(record.kind)) is not None:
             if not self._suited:
                 raise UsageError(f"line {item.line} of {item.source}: {misfit}")
             return lines.bad_input(item, Problem(misfit))
@@ -112,12 +112,6 @@ class Validation(Task):
         sound = item.fields is not None and item.problem is None
         any_record = self._any_record and sound and not recognise(item.shown)
         return self.kind or ("record" if any_record else None)
-
-    def _misfit(self, record: Record) -> str | None:
-        """Why none of the chosen checks is asked of such a record; None where one is."""
-        if record.kind not in self._misfits:
-            self._misfits[record.kind] = self.setup.checks.misfit(record.kind)
-        return self._misfits[record.kind]
 
     async def step(self, record: Record) -> Line:
         bound = self.setup.bound(record.kind)

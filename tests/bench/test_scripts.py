@@ -43,15 +43,6 @@ def test_coverage_finds_intervals_that_hold() -> None:
     assert float(rows[0][3]) >= 50 <= float(rows[0][4]), "the promise is worth something"
 
 
-def test_variance_finds_the_same_values_both_ways_and_one_faster() -> None:
-    told = printed("variance.py", "--quick").splitlines()
-    rows = [line for line in told if re.search("compiled|plain Python", line)]
-    assert len(rows) == 4
-    per_cpu_second = [float(row.split()[-3].replace(",", "")) for row in rows]
-    for compiled, plain in (per_cpu_second[:2], per_cpu_second[2:]):
-        assert compiled > 5 * plain
-
-
 @pytest.mark.slow
 def test_faults_change_no_verdict() -> None:
     # At two in a hundred, one run in seventy has a call whose six tries all meet a fault.
@@ -101,7 +92,7 @@ def test_the_whole_path_runs_against_canned_replies(
 
 
 def test_side_by_side_runs_the_jobs_as_a_user_types_them() -> None:
-    told = printed("side_by_side.py", "--tools=judge", "--jobs=5-gate,9-bad-lines")
-    gate, bad = ([c.strip() for c in row.split("|")] for row in told.splitlines())
+    told = printed("side_by_side.py", "--tools=judge", "--jobs=5-gate")
+    (gate,) = ([c.strip() for c in row.split("|")] for row in told.splitlines())
     assert gate[2:5] == ["judge", "1", "1"] and gate[6] == "100"
-    assert gate[7].startswith("exit 1;") and bad[7].startswith("exit 3;")
+    assert gate[7].startswith("exit 1;")

@@ -58,6 +58,10 @@ def test_a_probe_worked_by_hand() -> None:
     )
     assert not probe.is_far(read)  # root mean square of (1, 0): 0.71
     assert probe.is_far(Reading({}, (4.0, 5.0)))  # of (1.5, 0): 1.06
+    # Of (0.6, 0.8) the part along (1, 0) is 0.6, and the share outside of it 0.8.
+    for outside, far in ((0.79, True), (0.81, False)):
+        along = probe.model_copy(update={"axes": ((1.0, 0.0),), "outside": outside})
+        assert along.is_far(Reading({}, (2.2, 5.8))) is far
     assert Probe.model_validate_json(probe.model_dump_json()).probabilities(read) == pytest.approx(
         probe.probabilities(read), abs=1e-6
     )
@@ -95,6 +99,26 @@ def test_few_of_the_same_kind_are_far_and_all_of_another() -> None:
     assert all(probe.is_far(one) for one in others)
     decided = Reader(combination=probe).decide(PLAIN, others[0])
     assert decided.far and not decided.sure
+
+
+def test_as_long_as_the_labelled_and_of_another_kind_is_far() -> None:
+    """The numbers of a labelled state go together, those of another one each their own way."""
+    rng = random.Random(11)
+    mixed = [[rng.gauss(0, 1) for _ in range(WIDE)] for _ in range(4)]
+
+    def alike(lean: float) -> tuple[float, ...]:
+        parts = [rng.gauss(lean, 1) for _ in mixed]
+        return tuple(
+            sum(p * row[n] for p, row in zip(parts, mixed, strict=True)) + rng.gauss(0, 0.2)
+            for n in range(WIDE)
+        )
+
+    made = [replace(one, state=alike((one.answer == "yes") - 0.5)) for one in reads(200)]
+    probe = fitted(made[:100])
+    assert sum(probe.is_far(one.reading) for one in made[100:]) < 12
+    others = [Reading({}, tuple(x / 2 for x in state(rng, 0))) for _ in range(50)]
+    assert all(map(probe.is_far, others))
+    assert not any(map(probe.model_copy(update={"outside": 1.0}).is_far, others))
 
 
 def test_swapped_records_do_not_make_their_answer_seem_frequent() -> None:

@@ -106,13 +106,13 @@ def test_the_map_is_part_of_the_fingerprint_and_may_stand_in_a_file(typed: Typed
 
 def test_benchmarks_people_and_the_suite_are_read_under_the_new_names(typed: Typed) -> None:
     model = ("-m", typed.script("yes.yaml", [{"p_yes": 0.9}], method="logprobs"), "--no-cache")
-    pair = {"Text": "p", "hypothesis": "h", "peru_ratings": ["E"], "Chad": ["N"]}
+    pair = {"Text": "p", "hypothesis": "h", "us_ratings": ["E"], "India": ["N"]}
     typed.write("pairs.jsonl", [pair])
-    run = ("evaluate", "cali", "pairs.jsonl", *model, "--condition", "entailment+chad", "-o", "o")
-    code, _, told = typed.text(*run, "--map", "premise=Text,chad_ratings=Chad")
+    run = ("evaluate", "cali", "pairs.jsonl", *model, "--condition", "entailment+in", "-o", "o")
+    code, _, told = typed.text(*run, "--map", "premise=Text,in_ratings=India")
     assert code == 0, told
     (line,) = lines(typed.read("o"))
-    assert (line["premise"], line["gold_chad"]) == ("p", "not entail")
+    assert (line["premise"], line["gold_in"]) == ("p", "not entail")
 
     rows = [{"thing": n, "who": who, "said": "yes"} for n in range(2) for who in "ab"]
     typed.write("people.jsonl", rows)

@@ -41,24 +41,7 @@ def wait_until_read(pipe: IO[bytes]) -> None:
         time.sleep(0.02)
 
 
-# SIGTERM and SIGHUP: tests/faults/test_machine.py.
-@pytest.mark.slow
-def test_once_finishes_what_is_under_way(judge: Shell) -> None:
-    judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.5}])
-    # Far more than are done before the signal, however late that comes.
-    judge.write("n.jsonl", map(norm, range(800)))
-    run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", *CHECK, "-o", "o", "-q")
-    process = judge.counting(*run, "--concurrency", "4")
-    wait_for_lines(judge, "o", 4)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 130, told
-    begun, ended = judge.calls()
-    assert begun == ended == len(lines(judge.read("o"))) < 800, "calls under way were finished"
-    assert b"finishing what is under way" in told
-    assert b"the same command with --resume goes on" in told
-
-
+# One signal: tests/faults/test_machine.py, and tests/run/test_runner.py for what is under way.
 @pytest.mark.slow
 def test_twice_stops_at_once(judge: Shell) -> None:
     judge.script("stuck.yaml", [{"when": {"id": "n0"}, "p_yes": 0.9}, {"p_yes": 0.9, "delay": 600}])
@@ -79,7 +62,7 @@ def test_twice_stops_at_once(judge: Shell) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", [(), ("-o", "o", "--resume"), ("--sample", "3")])
+@pytest.mark.parametrize("flags", [(), ("--sample", "3")])
 def test_an_idle_standard_input_does_not_hold_the_process(
     judge: Shell, flags: tuple[str, ...]
 ) -> None:
@@ -94,6 +77,23 @@ def test_an_idle_standard_input_does_not_hold_the_process(
     assert process.stderr is not None
     told = process.stderr.read()
     assert b"Fatal" not in told and b"Traceback" not in told, told
+
+
+def test_a_calibration_in_the_background_of_a_script_hears_an_interrupt(judge: Shell) -> None:
+    judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.2}])
+    rows = [{**norm(n), "labels": {"relevance": "yes"}} for n in range(400)]
+    judge.write("labels.jsonl", rows)
+    run = ("calibrate", "labels.jsonl", "-m", "scripted:slow.yaml", *CHECK)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # As `&` has it; a child inherits that.
+    try:
+        process = judge.counting(*run)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    wait_for_calls(judge, 1)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert b"replies in the cache are not asked again" in told
 
 
 def test_of_two_runs_on_one_out_the_second_is_refused(judge: Shell, typed: Typed) -> None:

@@ -134,13 +134,6 @@ async def endless(exchange: Exchange) -> None:
         await exchange.send(b"[" * BLOCK)
 
 
-async def endless_headers(exchange: Exchange) -> None:
-    """Header after header, as fast as they are taken."""
-    await exchange.send(b"HTTP/1.1 200 OK\r\n")
-    while not exchange.ending:
-        await exchange.send(b"X-More: and more\r\n" * 512)
-
-
 def truncated_body(script: Script, share: float = 0.5) -> Deed:
     """The first part of a good answer, under a length that it has."""
 

@@ -41,6 +41,9 @@ def test_other_line_breaks_inside_text_do_not_split(items: ReadBack) -> None:
         (b'"text"', "this is a text"),
         (b'{"a": 1e999}', "number 1e999 is too large"),
         (b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested more than 200 deep"),
+        (b'{"a": NaN}', "NaN is no JSON number"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "holds a whole number with too many digits"),
+        (b"\0\0{}\0", "not JSON: Expecting value at column 1"),
     ],
 )
 def test_a_malformed_line_is_named_and_the_next_is_read(

@@ -262,6 +262,8 @@ VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\n
     ("text", "place", "problem"),
     [
         ("name: [own", ":2: ", "not valid YAML"),
+        ("name: " + "[" * 100_000 + "]" * 100_000, ":1: ", "nested more than 100 deep"),
+        ("name: &a [*a]\n", ":1: ", "the alias *a is not read"),
         (OWN + "tone: kind\n", ":15: tone: ", "no such key"),
         (OWN.replace("question: Q?", "query: Q?"), ":8: methods.structured.question", "required"),
         (OWN + "title: Again\n", ":15: title: ", "twice"),

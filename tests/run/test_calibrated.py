@@ -192,6 +192,11 @@ async def test_a_judge_known_to_guess_is_not_asked_and_the_check_abstains(
     bound = made.bound("norm")
     assert (("relevance", "loop") in bound.errors) is not declines
     texts = {"story": "A bow.", "rule_of_thumb": "Bow."}
+    if shipped:
+        cascade = setup(model=(STRONG,), cheap_model=CHEAP, check=("relevance",))
+        cascade.profiles = made.profiles
+        (panel,) = cascade.bound("norm").context.loop_panels.values()
+        assert (panel.cheap is None, panel.declined) == (declines, None)
     subject = Subject("n", "norm", texts, "abcd1234", label="yes")
     check = await take_votes(bound.context.loop_panels["relevance"], subject, by="loop")
     if declines:

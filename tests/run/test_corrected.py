@@ -13,8 +13,7 @@ from made_profiles import judge_profile, profile
 from judge.configuration import resolve
 from judge.profiles import item_key
 from judge.records import Item, Record, build
-from judge.run.calibrated import binding_of
-from judge.run.corrected import CorrectedRate, Corrections
+from judge.run.calibrated import CorrectedRate, Corrections, binding_of
 from judge.run.setup import Bound, Setup
 from judge.subject import Subject
 

@@ -1,7 +1,8 @@
-"""A run that an error of ours ends: what is kept for the next one."""
+"""A run and its files: what is kept where one is lost, what reaches the disk, what is written."""
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -64,3 +65,17 @@ def test_out_and_its_folder_reach_the_disk_at_intervals_and_at_the_end(
     # A thread that was still at an interval's sync may come between the last two.
     assert folder in synced[len(synced) - synced[::-1].index(out) :]
     assert (synced.count(out) > 1) is (seconds == 0.0)
+
+
+def test_nothing_of_a_record_is_lost_or_rendered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = twenty(tmp_path, monkeypatch)
+    odd = ["{{ 7*7 }} {% raw %}", "\u202e\u200b\u2066", "a\0b", "\ud800", "=1+1", "\x1b[2J"]
+    norms = [json.loads(line) for line in Path("in.jsonl").read_text().splitlines()]
+    records = [{**one, "note": note, note: 1} for one, note in zip(norms, odd, strict=False)]
+    Path("in.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    assert validate(Job(["in.jsonl"], Path("out")), given, Watcher()).exit_code == 0
+    found = [json.loads(line) for line in Path("out").read_bytes().splitlines()]
+    assert all(one.pop("judge")["verdict"] == "abstain" for one in found)
+    assert found == records

@@ -77,14 +77,6 @@ def test_holm_against_statsmodels(no_collection: None, p_values: list[float]) ->
 # ---------------------------------------------------------------- kendall
 
 
-def test_the_papers_example() -> None:
-    # For the anchor A: [B, D, C] by text, [D, C, B] by values. Only C and D keep their order.
-    by_text = {"B": 1, "D": 2, "C": 3}
-    by_values = {"D": 1, "C": 2, "B": 3}
-    found = kendall_tau_c(*([ranks[name] for name in "BCD"] for ranks in (by_text, by_values)))
-    assert found == pytest.approx((1 - 2) / 3)
-
-
 @pytest.mark.parametrize("values", [([], []), ([1], [2]), ([1, 1, 1], [1, 2, 3])])
 def test_kendall_undefined(values: tuple[list[float], list[float]]) -> None:
     assert kendall_tau_c(*values) is None

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from judge.stats.text import (
     distinct_share,
     lexical_variance,
+    symmetric_bleu,
     top_words,
     word_edit_distances,
 )
@@ -65,6 +70,48 @@ def test_lexical_variance_by_hand() -> None:
 def test_undefined_below_two_texts() -> None:
     assert lexical_variance(np.zeros((1, 1))) is None
     assert lexical_variance(np.zeros((0, 0))) is None
+
+
+# ---------------------------------------------------------------- BLEU
+
+Text = Sequence[str]
+
+
+def grams(text: Text, order: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(text[at : at + order]) for at in range(len(text) - order + 1))
+
+
+def one_way(candidate: Text, reference: Text) -> float:
+    logs = 0.0
+    for order in range(1, 5):
+        ours = grams(candidate, order)
+        shared = (ours & grams(reference, order)).total()
+        if not shared:
+            return 0.0
+        logs += math.log(shared / ours.total())
+    return min(1.0, math.exp(1 - len(reference) / len(candidate))) * math.exp(logs / 4)
+
+
+def plain(first: Text, second: Text) -> float:
+    return (one_way(first, second) + one_way(second, first)) / 2
+
+
+def test_texts_without_words_have_no_score() -> None:
+    found = symmetric_bleu([[], ["a", "b", "c", "d"]])
+    assert np.isnan(found[0]).all() and np.isnan(found[:, 0]).all() and found[1, 1] == 1
+    assert symmetric_bleu([]).shape == (0, 0)
+
+
+words = st.lists(st.sampled_from("abc"), min_size=1, max_size=15)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(words, min_size=1, max_size=6))
+def test_agrees_with_counters(texts: list[list[str]]) -> None:
+    found = symmetric_bleu(texts)
+    for a, first in enumerate(texts):
+        for b, second in enumerate(texts):
+            assert found[a, b] == pytest.approx(plain(first, second), abs=1e-9)
 
 
 def test_distinct_runs_by_the_words() -> None:
