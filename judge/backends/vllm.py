@@ -93,7 +93,7 @@ class VLLMBackend(OpenAIBackend):
         """Come back when the server answers; one of judge's own is started if need be.
 
         Raises:
-            Denied: it does not come up, or has died.
+            Denied: it does not come up, or died twice.
         """
         if self._own is not None:
             await self._own.ready()
@@ -127,6 +127,7 @@ class ModelServer(Wire):
         self.server = f"the vllm server of {model}"
         self._output: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._restarted = False
         self._failure: str | None = None
         self._looking = asyncio.Lock()
 
@@ -152,10 +153,10 @@ class ModelServer(Wire):
             self._output.unlink(missing_ok=True)
 
     async def ready(self) -> None:
-        """Come back when the server answers; it is started if need be.
+        """Come back when the server answers; started if need be, and again once when it has died.
 
         Raises:
-            Denied: it does not come up, or has died; with the end of its log.
+            Denied: it does not come up, or died twice; with the end of its log.
         """
         async with self._looking:
             if self._failure is None and (why := await self._trouble()) is not None:
@@ -168,7 +169,12 @@ class ModelServer(Wire):
     async def _trouble(self) -> str | None:
         """None once the server answers, else why it will not."""
         if self._process is not None:
-            return self._ended()
+            why = self._ended()
+            if why is None or self._restarted:
+                return why
+            self._restarted = True
+            _log.warning("%s %s; it is started again", self.server, why)
+            await self._stop()
         try:
             self._start()
         except OSError as error:
@@ -197,11 +203,12 @@ class ModelServer(Wire):
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
 
     def _start(self) -> None:
-        with tempfile.NamedTemporaryFile(
-            prefix="judge-server-", suffix=".log", delete=False
-        ) as output:
-            self._output = Path(output.name)
-            _log.warning("%s is started; its output is in %s", self.server, output.name)
+        if self._output is None:
+            handle, name = tempfile.mkstemp(prefix="judge-server-", suffix=".log")
+            os.close(handle)
+            self._output = Path(name)
+        _log.warning("%s is started; its output is in %s", self.server, self._output)
+        with self._output.open("ab") as output:
             self._process = subprocess.Popen(
                 self.argv(),
                 stdin=subprocess.DEVNULL,

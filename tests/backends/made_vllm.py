@@ -4,7 +4,7 @@
 files of $MADE_VLLM: `starts` has a line of JSON for each start (argv, process ids), `calls` one
 character for each call that it answered.
 
-    MADE_ANSWERS=N    it kills itself with SIGKILL at the call after so many
+    MADE_ANSWERS=N    it kills itself with SIGKILL at the call after so many, in its first life
     MADE_EXIT=CODE    it says "CUDA out of memory" and ends with that code
     MADE_DEAF=1       it never listens, and ignores SIGTERM
 """
@@ -108,6 +108,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: (worker.kill(), sys.exit(0)))
     if "MADE_DEAF" in told:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    first = not starts(folder)
     entry = {"argv": sys.argv, "server": os.getpid(), "worker": worker.pid}
     with (folder / "starts").open("a") as log:
         log.write(json.dumps(entry) + "\n")
@@ -118,7 +119,7 @@ def main() -> None:
         sys.exit(int(told["MADE_EXIT"]))
     if "MADE_DEAF" in told:
         time.sleep(600)
-    if "MADE_ANSWERS" in told:
+    if "MADE_ANSWERS" in told and first:
         _Server.dies_after = int(told["MADE_ANSWERS"])
     port = int(sys.argv[sys.argv.index("--port") + 1])
     ThreadingHTTPServer(("127.0.0.1", port), _Server).serve_forever()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from loopback import Loopback, chances
 
 from judge.backends.base import Call, Mode
 from judge.backends.vllm import VLLMBackend
-from judge.errors import Denied
 from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.modeltables import Price
@@ -95,12 +95,13 @@ async def test_a_server_of_its_own_starts_at_the_first_call(
     wait_for(lambda: not alive(entry["server"]) and not alive(entry["worker"]), "it lives on")
 
 
-async def test_calls_that_are_lost_with_the_server_end_the_run(
+async def test_calls_that_are_lost_with_the_server_are_asked_again(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MADE_ANSWERS", "0")
+    monkeypatch.setenv("MADE_ANSWERS", "5")
     asking = client(VLLMBackend("m"))
-    with pytest.raises(Denied, match="was ended by SIGKILL"):
-        await asking.first_token(QUESTION)
+    calls = [Call(QUESTION.messages, max_tokens=n, logprobs=20) for n in range(1, 21)]
+    answers = await asyncio.gather(*(asking.first_token(call) for call in calls))
     await asking.aclose()
-    assert len(starts(made)) == 1
+    assert len({answer["Yes"] for answer, _ in answers}) == 20, "each has its own answer"
+    assert len(starts(made)) == 2 and asking.counters.retries > 0

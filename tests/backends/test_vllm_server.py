@@ -54,18 +54,26 @@ async def test_from_start_to_stop(server: ModelServer, made: Path) -> None:
     wait_for(lambda: not any(map(alive, pids(made))), "a process lives on")
 
 
-async def test_a_server_that_dies_is_told_and_leaves_no_worker(
-    server: ModelServer, made: Path
+async def test_a_server_that_dies_is_started_once_more(
+    server: ModelServer, made: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    async def killed() -> None:
+        os.kill(starts(made)[-1]["server"], signal.SIGKILL)
+        await asyncio.to_thread(wait_for, lambda: server._ended() is not None, "it lives on")
+
     await server.ready()
-    (entry,) = starts(made)
-    os.kill(entry["server"], signal.SIGKILL)
-    await asyncio.to_thread(wait_for, lambda: server._ended() is not None, "it lives on")
+    await killed()
+    await server.ready()
+    first, second = starts(made)
+    wait_for(lambda: not alive(first["worker"]), "its worker still holds the GPU's memory")
+    assert alive(second["server"])
+    assert "was ended by SIGKILL; it is started again" in caplog.text
+    await killed()
     for _ in range(2):
         with pytest.raises(Denied, match="was ended by SIGKILL"):
             await server.ready()
-    assert len(starts(made)) == 1
-    wait_for(lambda: not alive(entry["worker"]), "its worker still holds the GPU's memory")
+    assert len(starts(made)) == 2
+    wait_for(lambda: not any(map(alive, pids(made))), "a worker lives on")
     await server.aclose()
 
 
@@ -87,9 +95,9 @@ async def test_one_that_never_answers_is_given_up_in_time(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MADE_DEAF", "1")
-    monkeypatch.setattr(vllm, "READY_SECONDS", 1.0)
+    monkeypatch.setattr(vllm, "READY_SECONDS", 3.0)
     server = ModelServer("m")
-    with pytest.raises(Denied, match="did not answer within 1 s"):
+    with pytest.raises(Denied, match="did not answer within 3 s"):
         await server.ready()
     assert len(pids(made)) == 2
     wait_for(lambda: not any(map(alive, pids(made))), "it ignores SIGTERM and lives on")
