@@ -28,7 +28,7 @@ LAYERS = (
     "rubric backends",
     "ask configuration",
     "questions",
-    "subject replies reasons cache settings records weights serving stats",
+    "subject replies reasons cache settings records weights stats",
     "verdict modeltables",
     "errors redact digest evidence grounds locking plugins stepping templates tracing voting "
     "yamlfile",

@@ -35,35 +35,14 @@ def run(
 
 
 @needs_small
-def test_the_checks_of_one_story_evaluate_its_tokens_once(tmp_path: Path) -> None:
-    with (ROOT / "fixtures" / "stories.jsonl").open(encoding="utf-8") as stories:
-        story = json.loads(stories.readline())
-    # Each check asks about each value: two show as well as five that the story is read once.
-    story["values"] = story["values"][:2]
-    source = tmp_path / "story.jsonl"
-    source.write_text(json.dumps(story) + "\n", "utf-8")
-    report, lines = run(tmp_path, SMALL, source, 1)
-    traffic = report.traffic[f"local:{SMALL}"]
-    asked = [c for c in lines[0]["judge"]["checks"] if c["votes"]]
-    assert all(0 <= check["probability"] <= 1 for check in asked)
-    assert [c["check"] for c in asked] == ["implicitness", "incorporation", "consistency"]
-    assert traffic["calls"] == 6, "at temperature 0 three votes are one call"
-    one_prompt = traffic["input_tokens"] / traffic["calls"]
-    evaluated = traffic["input_tokens"] - traffic["cached_tokens"]
-    assert one_prompt > 900
-    assert evaluated < one_prompt + traffic["calls"] * QUESTION_TOKENS
-    assert evaluated < 0.25 * traffic["input_tokens"]
-
-
-@needs_small
-def test_sixty_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
+def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
     """Its own first token cannot tell these mails apart; its hidden state can."""
     import judge
 
     polite = ("Thank you so much for your help.", "Would you please look at this?")
     curt = ("Do it over, and do it now.", "Stop wasting my time with this.")
     rows = []
-    for number in range(64):
+    for number in range(48):
         kind = number % 2
         text = f"{(curt, polite)[kind][number // 2 % 2]} It is about invoice {number}."
         rows.append({"mail": text, "labels": {"question": ("no", "yes")[kind]}})

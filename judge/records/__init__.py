@@ -1,11 +1,19 @@
 """Records, and their readers and writers."""
 
-from judge.records.base import RESERVED, Item, Problem, SeenIds, clip, content_hash
-from judge.records.columns import mapped, renamed
+from judge.records.base import (
+    RESERVED,
+    Item,
+    Problem,
+    SeenIds,
+    clip,
+    content_hash,
+    mapped,
+    renamed,
+)
 from judge.records.jsonfiles import dump, dump_judged
 from judge.records.kinds import Kind, Record, build, recognise
-from judge.records.memory import from_memory
 from judge.records.read import MAX_LINE, read
+from judge.records.tables import from_memory
 from judge.records.values import BadValueError, Value
 
 __all__ = [

@@ -1,4 +1,9 @@
-"""What the readers give: items, or why one cannot be read; and which ids were there before."""
+"""What the readers give: items, or why one cannot be read; columns renamed for judging (`--map`);
+which ids were there before.
+
+Columns are fields of the record, or paths into its objects, by the name that judges see them under;
+the record itself stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,8 @@ import json
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from judge.errors import unwritable
@@ -37,7 +42,7 @@ class Item:
     `raw` is the source text: of a record in JSON the object, on one line; of an unreadable item the
     text that could not be read, bytes that are no UTF-8 written as `\\xNN`, of one over the size
     limit its beginning. `among` says that it is one of several sources'. `columns` maps names that
-    fields have for judges to where they stand in the record (see judge/records/columns.py).
+    fields have for judges to where they stand in the record.
     """
 
     source: str
@@ -104,6 +109,39 @@ def at(fields: Mapping[str, Any], path: str) -> Any:
     if not rest or not isinstance(fields.get(head), dict):
         raise KeyError(path)
     return at(fields[head], rest)
+
+
+def mapped(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:
+    """The items with their columns; a problem where a record lacks one, or has the new name."""
+    if not columns:
+        yield from items
+        return
+    for item in items:
+        problem = item.problem if item.fields is None else _misfit(item.fields, columns)
+        yield replace(item, columns=columns, problem=problem)
+
+
+def renamed(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:
+    """The items with the fields that judges see in place of the record's own, for readers that
+    write no record back; as `mapped`."""
+    for item in mapped(items, columns):
+        if item.problem is not None:
+            yield replace(item, fields=None)
+        else:
+            yield replace(item, fields=item.shown, columns={})
+
+
+def _misfit(fields: Mapping[str, object], columns: Mapping[str, str]) -> Problem | None:
+    for name, column in columns.items():
+        told = f"--map {name}={column}: the record"
+        try:
+            at(fields, column)
+        except KeyError:
+            there = clip([key for key in fields if key != RESERVED], 300)
+            return Problem(f"{told} has no field {column!r}, its fields are {there}", column)
+        if name in fields and name not in columns.values():
+            return Problem(f"{told} has a field {name!r} already: choose another name", name)
+    return None
 
 
 class SeenIds:

@@ -1,23 +1,27 @@
-"""Reading CSV, TSV and Parquet: one record a row."""
+"""Rows as records: of CSV, TSV and Parquet files, of data frames and dicts in memory."""
 
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 import orjson
 
 from judge.errors import UsageError, missing_extra
-from judge.records.base import Item, Problem
+from judge.records.base import Item, Problem, clip
 from judge.records.streams import SAMPLE, STREAM_ERRORS, Input, Line, split_lines
 
 # Decoding with "surrogateescape" turns bytes that are no UTF-8 into these, and nothing else can.
 _UNREADABLE = re.compile("[\0\udc80-\udcff]")
 _CALI = {"premise", "hypothesis", "us_ratings", "in_ratings"}
 _BATCH = 256
+_SOURCE = "<records>"
+_MISSING = frozenset(("NaTType", "NAType"))
+"""pandas' own types for what is not there."""
 
 
 def read_csv(opened: Input, separator: str = ",") -> Iterator[Item]:
@@ -170,3 +174,39 @@ def _plain(content: object) -> str:
     if isinstance(content, bytes):
         return content.decode("utf-8", "backslashreplace")
     return str(content)
+
+
+def from_memory(records: Iterable[object]) -> Iterator[Item]:
+    """An item for each record, numbered from 1, with values as JSON has them.
+
+    NaN, infinite numbers and pandas' missing values become null, NumPy's numbers and arrays plain
+    ones, and what JSON has no form for (dates, decimals) a text. What is no mapping, or nested
+    without end, comes with its problem.
+    """
+    for number, record in enumerate(records, 1):
+        if not isinstance(record, Mapping):
+            told = f"a record is a mapping of fields, and this is {type(record).__name__}"
+            yield Item(_SOURCE, number, None, clip(record), Problem(told))
+            continue
+        try:
+            yield Item(_SOURCE, number, {str(name): _as_json(one) for name, one in record.items()})
+        except RecursionError:
+            yield Item(_SOURCE, number, None, "", Problem("the record is nested too deep"))
+
+
+def _as_json(content: Any) -> Any:
+    if content is None or isinstance(content, str | int):
+        return content
+    if isinstance(content, float):
+        return float(content) if math.isfinite(content) else None
+    if isinstance(content, Mapping):
+        return {str(name): _as_json(one) for name, one in content.items()}
+    if isinstance(content, list | tuple | set | frozenset):
+        return [_as_json(one) for one in content]
+    if isinstance(content, bytes):
+        return content.decode("utf-8", "backslashreplace")
+    if type(content).__name__ in _MISSING:
+        return None
+    if hasattr(content, "tolist"):  # NumPy's numbers and arrays
+        return _as_json(content.tolist())
+    return content.isoformat() if hasattr(content, "isoformat") else str(content)

@@ -37,10 +37,10 @@ from judge.run.clients import (
 )
 from judge.run.lines import Mark, fingerprint
 from judge.settings import Settings
-from judge.weights import catalog
+from judge.weights import store
 from judge.workflow import By, Context, Workflow
 
-DEFAULT_MODEL = f"local:{catalog.DEFAULT}"
+DEFAULT_MODEL = f"local:{store.DEFAULT}"
 """The judge when no model is named anywhere."""
 
 

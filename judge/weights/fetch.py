@@ -16,7 +16,7 @@ from judge.errors import Exit, JudgeError
 from judge.locking import lock
 from judge.redact import redacted, without_secrets
 from judge.weights import store
-from judge.weights.catalog import HUB, Piece, Weights, entry
+from judge.weights.store import HUB, Piece, Weights, entry
 
 Progress = Callable[[int, int, str], None]
 """Called with the bytes that are here, the bytes wanted, and a few words on what goes on."""

@@ -105,18 +105,17 @@ def backend(weights: Path) -> Iterator[LocalBackend]:
 def test_reply_follows_the_schema(backend: LocalBackend) -> None:
     schema = Reply.model_json_schema()
     assert "$defs" in schema
-    for seed in (1, 2):
-        completion = ask(
-            backend,
-            "Ann said: I love Rome. Bob said: I hate it. Does Ann love Rome? Quote both.",
-            schema=schema,
-            schema_name="reply",
-            temperature=0.7,
-            seed=seed,
-            max_tokens=400,
-        )
-        assert completion.finish_reason == "stop"
-        assert Reply.model_validate_json(completion.text)
+    completion = ask(
+        backend,
+        "Ann said: I love Rome. Bob said: I hate it. Does Ann love Rome? Quote both.",
+        schema=schema,
+        schema_name="reply",
+        temperature=0.7,
+        seed=1,
+        max_tokens=400,
+    )
+    assert completion.finish_reason == "stop"
+    assert Reply.model_validate_json(completion.text)
 
 
 def test_what_cannot_be_asked_is_refused(backend: LocalBackend) -> None:
@@ -166,17 +165,18 @@ def test_a_question_has_one_answer_whatever_was_asked_before(backend: LocalBacke
 
 def test_a_prompt_has_one_state_whatever_was_asked_before(backend: LocalBackend) -> None:
     """And reading it leaves answers as they were: to the last bit, both ways."""
+    story = STORY[: len(STORY) // 2]  # several batches of the engine still
 
     def state(question: str, layer: int = -1) -> tuple[Sequence[float], int]:
-        messages: list[Message] = [{"role": "user", "content": f"{STORY}\n\n{question}"}]
+        messages: list[Message] = [{"role": "user", "content": f"{story}\n\n{question}"}]
         return asyncio.run(backend.hidden(messages, layer))
 
     question = "Is Ann in the story? Answer Yes or No."
     first, tokens = state(question)
-    answer = ask(backend, f"{STORY}\n\n{question}", logprobs=5, max_tokens=1)
+    answer = ask(backend, f"{story}\n\n{question}", logprobs=5, max_tokens=1)
     ask(backend, "Something else entirely.", max_tokens=1)
     assert state(question) == (first, tokens)
-    after = ask(backend, f"{STORY}\n\n{question}", logprobs=5, max_tokens=1)
+    after = ask(backend, f"{story}\n\n{question}", logprobs=5, max_tokens=1)
     assert after.first_token == answer.first_token
     assert (len(first), tokens) == (576, answer.input_tokens)
     other, _ = state("Who would eat stones?")

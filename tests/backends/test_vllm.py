@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 from loopback import Loopback, chances
-from serving.made_vllm import alive, put, starts, wait_for
 
 from judge.backends.base import Call, Mode
 from judge.backends.vllm import VLLMBackend
 from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.modeltables import Price
+
+from .made_vllm import alive, put, starts, wait_for
 
 QUESTION = Call([{"role": "user", "content": "Is it?"}], max_tokens=1, logprobs=20)
 NAMES = ("BASE_URL", "API_KEY")

@@ -23,7 +23,7 @@ from judge.profiles import (
 )
 from judge.rubric import builtin
 from judge.run.setup import DEFAULT_MODEL
-from judge.weights import catalog
+from judge.weights import store
 
 # ---------------------------------------------------------------- bindings
 
@@ -178,7 +178,7 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
         probed = isinstance(found.combination, Probe)
         assert found.binding.method == ("probe" if probed else "logprobs")
         assert found.binding.model == DEFAULT_MODEL
-        assert found.binding.identity["sha256"] == catalog.entry(catalog.DEFAULT).sha256
+        assert found.binding.identity["sha256"] == store.entry(store.DEFAULT).sha256
         # It carries no text, and no place on a disk.
         assert not found.labels and found.data.held_out >= 20
         for source in found.data.sources:

@@ -17,8 +17,8 @@ from judge.backends.base import Call, Mode
 from judge.backends.langchain import LangChainBackend
 from judge.backends.openai import OpenAIBackend
 from judge.weights import fetch
-from judge.weights.catalog import Weights
 from judge.weights.fetch import SourceUnreachable
+from judge.weights.store import Weights
 
 OFF = {
     "PYTHONHTTPSVERIFY": "0",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.weights.catalog import CATALOG, Piece, Weights
+from judge.weights.store import CATALOG, Piece, Weights
 
 PAYLOAD = random.Random(7).randbytes(600_000)
 CUTS = (0, 250_000, 500_000, 600_000)

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from judge.cli.models import app
 from judge.errors import UsageError
 from judge.weights import store
-from judge.weights.catalog import CATALOG, DEFAULT, entry
 from judge.weights.fetch import pull
+from judge.weights.store import CATALOG, DEFAULT, entry
 
 from .conftest import NAME, PAYLOAD, Publisher
 

@@ -1,6 +1,96 @@
 """Labelled records: a project's own form, tables, and public sets as they were released."""
 
-from judge.records.labels.items import Annotation, LabelledItem
-from judge.records.labels.read import SETS, read_labels
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+from pathlib import Path
+from types import MappingProxyType
+
+from judge.errors import UsageError
+from judge.records.base import Item, renamed
+from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet
+from judge.records.labels.own import Own, Table
+from judge.records.labels.public import Ambient, LLMBar, MoralStories, MultiPico, NormAd
+from judge.records.read import read
 
 __all__ = ["SETS", "Annotation", "LabelledItem", "read_labels"]
+
+# In the order in which they are tried.
+_FORMS = (Own, MoralStories, NormAd, Ambient, MultiPico, LLMBar, Table)
+_SETS: dict[str, type[LabelSet]] = {one.name: one for one in _FORMS}
+_LOOK = 1_000
+_NAME = re.compile(r"[A-Za-z][\w-]+")
+
+SETS = tuple(_SETS)
+"""The names that may stand before a path."""
+
+
+def read_labels(
+    source: str, check: str | None = None, columns: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Labelled]:
+    """The labelled items of `source`, in the order of its lines as far as its form allows.
+
+    `source` is `NAME:PATH` with a name of SETS, or a path alone: a file whose fields tell its
+    form. PATH is read as `judge.records.read` reads it, and may be a folder where a set is several
+    files. `check` keeps the items of that check; in a table without a column `check` it names what
+    the labels are about. A line that cannot be read, or holds no usable label, comes as an `Item`
+    with its problem, whatever the check. `columns` are renamed (`judge.records.base.mapped`).
+
+    Raises UsageError: at the call for an unknown name, a path that is not there or cannot be read,
+    and a form that cannot be told; at the end for a check that no item was about.
+    """
+    name, colon, path = source.partition(":")
+    form = _SETS.get(name) if colon else None
+    if form is None:
+        if colon and _NAME.fullmatch(name) and not Path(source).exists():
+            raise UsageError(f"there is no labelled set {name!r}: there are {', '.join(SETS)}")
+        path = source
+    files = [Path(path)]
+    if form is not None and form.files and files[0].is_dir():
+        folder = files[0]
+        files = list(dict.fromkeys(f for one in form.files for f in sorted(folder.glob(one))))
+        if not files:
+            raise UsageError(f"{path} holds no file of {name}: {', '.join(form.files)}")
+    opened = [renamed(read(file), columns) for file in files]
+    if form is None:
+        form, opened[0] = _recognised(source, opened[0])
+    if form.merged:
+        opened = [chain.from_iterable(opened)]
+    sets = [form(file, check) for file, _ in zip(files, opened, strict=False)]
+    found = (one.read(items) for one, items in zip(sets, opened, strict=True))
+    return _chosen(chain.from_iterable(found), check, source)
+
+
+def _recognised(source: str, items: Iterator[Item]) -> tuple[type[LabelSet], Iterator[Item]]:
+    """The form that one of the first lines tells, and all items.
+
+    The first lines of a file that is being labelled may have no labels yet.
+    """
+    head: list[Item] = []
+    for item in islice(items, _LOOK):
+        head.append(item)
+        for form in _FORMS:
+            if item.fields is not None and form.knows(item.fields):
+                return form, chain(head, items)
+    if all(item.fields is None for item in head):
+        return Own, chain(head, items)
+    raise UsageError(
+        f"{source}: cannot tell what these labels are. Give each line a field 'labels' "
+        '({"labels": {"relevance": "yes"}}), or the columns item, annotator and label, or name '
+        f"the set, as in moral-stories:{source}; there are {', '.join(SETS)}"
+    )
+
+
+def _chosen(found: Iterator[Labelled], check: str | None, source: str) -> Iterator[Labelled]:
+    checks: set[str] = set()
+    for item in found:
+        if isinstance(item, LabelledItem):
+            checks.add(item.check)
+            if check not in (None, item.check):
+                continue
+        yield item
+    if check is not None and check not in checks:
+        there = ", ".join(sorted(checks)) or "nothing"
+        raise UsageError(f"{source} has no labels for {check!r}: there are labels for {there}")

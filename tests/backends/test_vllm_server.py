@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from judge import serving
+from judge.backends import vllm
+from judge.backends.vllm import ModelServer
 from judge.errors import Denied, UsageError
-from judge.serving import ModelServer
 
 from .made_vllm import alive, put, starts, wait_for
 
@@ -24,7 +24,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a made-up vLLM that is on the PATH."""
     monkeypatch.setenv("PATH", f"{put(tmp_path)}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("MADE_VLLM", str(tmp_path))
-    monkeypatch.setattr(serving, "GRACE_SECONDS", 1.0)
+    monkeypatch.setattr(vllm, "GRACE_SECONDS", 0.5)
     return tmp_path
 
 
@@ -46,7 +46,7 @@ async def test_from_start_to_stop(server: ModelServer, made: Path) -> None:
     (entry,) = starts(made)
     assert alive(entry["server"]) and alive(entry["worker"])
     assert server.key not in command_line(entry["server"])
-    log = server._log
+    log = server._output
     assert log is not None and log.stat().st_mode & 0o077 == 0
     assert f"the key {server.key}" in log.read_text()
     await server.aclose()
@@ -84,7 +84,7 @@ async def test_one_that_never_comes_up_is_told_with_its_last_words(
     with pytest.raises(Denied) as caught:
         await server.ready()
     message = str(caught.value)
-    assert "exited with 3" in message and str(server._log) in message
+    assert "exited with 3" in message and str(server._output) in message
     assert "  CUDA out of memory" in message
     assert "the key [secret]" in message and server.key not in message
     assert len(starts(made)) == 1, "what keeps it from coming up will keep it again"
@@ -95,7 +95,7 @@ async def test_one_that_never_answers_is_given_up_in_time(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MADE_DEAF", "1")
-    monkeypatch.setattr(serving, "READY_SECONDS", 3.0)
+    monkeypatch.setattr(vllm, "READY_SECONDS", 3.0)
     server = ModelServer("m")
     with pytest.raises(Denied, match="did not answer within 3 s"):
         await server.ready()
@@ -113,7 +113,7 @@ async def test_what_cannot_be_started(server: ModelServer, made: Path) -> None:
 
 STARTED = """
 import asyncio
-from judge.serving import ModelServer
+from judge.backends.vllm import ModelServer
 async def main():
     await ModelServer("m").ready()
     print("ready", flush=True)
