@@ -133,9 +133,7 @@ SETS = (
         ),
         66,
     ),
-    DataSet(
-        "labelled/norms", (f"{FIXTURES}/norms.jsonl",), ("derivation",), 66, method="logprobs"
-    ),
+    DataSet("labelled/norms", (f"{FIXTURES}/norms.jsonl",), ("derivation",), 66, method="logprobs"),
     DataSet(
         "labelled/stories",
         (f"{FIXTURES}/stories.jsonl",),
