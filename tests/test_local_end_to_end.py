@@ -14,11 +14,8 @@ from judge.run.task import Watcher
 from judge.run.validate import validate
 from judge.weights import store
 
-ROOT = Path(__file__).resolve().parents[1]
 SMALL = "smollm2-135m"
 DEFAULT = "qwen2.5-coder-1.5b"
-QUESTION_TOKENS = 170
-"""Room for one question with its value, and for what the engine evaluates again at a seam."""
 
 needs_small = pytest.mark.skipif(
     store.path(SMALL) is None, reason=f"judge models pull {SMALL} has not been run"
@@ -42,7 +39,7 @@ def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
     polite = ("Thank you so much for your help.", "Would you please look at this?")
     curt = ("Do it over, and do it now.", "Stop wasting my time with this.")
     rows = []
-    for number in range(48):
+    for number in range(64):
         kind = number % 2
         text = f"{(curt, polite)[kind][number // 2 % 2]} It is about invoice {number}."
         rows.append({"mail": text, "labels": {"question": ("no", "yes")[kind]}})
@@ -80,5 +77,6 @@ def test_the_default_model_tells_following_from_breaking(tmp_path: Path) -> None
     records = [{"rule_of_thumb": rule, "story": text} for text in stories]
     source.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
     own = ("adherence",)
-    _, lines = run(tmp_path, DEFAULT, source, 2, rubric=own, check=own)
+    # By its shipped profile it guesses at this, and is not asked.
+    _, lines = run(tmp_path, DEFAULT, source, 2, rubric=own, check=own, profile="none")
     assert [line["judge"]["verdict"] for line in lines] == ["pass", "fail"]
