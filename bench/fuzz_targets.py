@@ -28,8 +28,7 @@ from judge.backends.scripted import ScriptedBackend
 from judge.backends.wire import Answered, Wire
 from judge.configuration import resolve
 from judge.errors import ServerFault, UsageError
-from judge.evidence import locate
-from judge.grounds import About
+from judge.evidence import About, locate
 from judge.judging.client import Client
 from judge.judging.injection import SHOWN, injections
 from judge.judging.limits import Budget

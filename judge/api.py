@@ -164,7 +164,7 @@ def calibrate(
     if isinstance(found[0], BaseException):
         raise found[0]
     if out is not None:
-        from judge.report.calibration import write
+        from judge.report.plots import write
 
         write(found[0], Path(out))
     return found[0]

@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from annotated_types import Len
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
-from judge.grounds import (
+from judge.evidence import (
     About,
     new_text_problems,
     numbered_problems,

@@ -30,8 +30,7 @@ LAYERS = (
     "questions",
     "subject replies reasons cache settings records weights stats",
     "verdict modeltables",
-    "errors redact digest evidence grounds locking plugins stepping templates tracing voting "
-    "yamlfile",
+    "errors redact digest evidence locking plugins stepping templates tracing yamlfile",
 )
 """Rooms, and files beside them, from the top: each imports only from layers below its own. Those of
 the last layer, which all rooms use, may import one another."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from judge.grounds import About
+from judge.evidence import About
 from judge.replies import (
     JUDGING_REPLIES,
     Insertions,

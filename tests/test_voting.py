@@ -5,8 +5,8 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from judge.verdict import Verdict
-from judge.voting import (
+from judge.verdict import (
+    Verdict,
     decide,
     needed,
     settled,

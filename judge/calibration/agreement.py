@@ -13,11 +13,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judge.records.labels import LabelledItem
-from judge.stats.agreement import coincidences, count_table, rater_agreement
+from judge.stats.agreement import (
+    MORE_THAN_HALF,
+    Threshold,
+    coincidences,
+    count_table,
+    majorities,
+    majority,
+    rater_agreement,
+)
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import kappas, numbers_of, spearmans, weighted_kappas
 from judge.stats.intervals import Estimate, plain
-from judge.stats.votes import MORE_THAN_HALF, Threshold, majorities, majority
 
 OWN_ANSWERS = frozenset(
     {"unsure", "unanswerable", "don't know", "i don't know", "can't tell", "discard"}

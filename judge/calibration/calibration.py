@@ -13,9 +13,8 @@ from judge.calibration.cascade import CascadePolicy, decided, policy_of, refusal
 from judge.calibration.controls import Controls
 from judge.calibration.curve import Curve, curve
 from judge.calibration.labels import gather, grouped
-from judge.calibration.measures import Measures, measure, slices
+from judge.calibration.measures import Measures, against_people, measure, slices
 from judge.calibration.observations import Judged, Unanswered
-from judge.calibration.people import against_people
 from judge.calibration.rating import data_of, profile_of, rateable, rates
 from judge.calibration.report import Calibration, CheckReport, JudgeReport, disagreements
 from judge.calibration.trials import Job, Parts, Told, Trial, Trials, tried

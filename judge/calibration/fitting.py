@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from judge.backends.states import State
+from judge.backends.base import State
 from judge.calibration import probes
 from judge.judging.combinations import (
     LEAST_CHANCE,

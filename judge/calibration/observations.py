@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from judge.backends.states import State
+from judge.backends.base import State
 from judge.calibration.labels import subject_of
 from judge.errors import BackendError
 from judge.judging.combinations import Chances, Reading

@@ -11,9 +11,8 @@ from judge.calibration.cascade import CascadePolicy
 from judge.calibration.controls import Controls
 from judge.calibration.curve import Curve
 from judge.calibration.fitting import Fit
-from judge.calibration.measures import Measures
+from judge.calibration.measures import AgainstPeople, Measures
 from judge.calibration.observations import Judged, Unanswered
-from judge.calibration.people import AgainstPeople
 from judge.profiles import JudgeProfile, Profile
 from judge.records import Item
 from judge.records.labels import Annotation

@@ -71,7 +71,7 @@ def command(
     opt.need_calibrate("judge agreement")
     from judge.calibration.agreement import agreement
     from judge.records.labels import LabelledItem, read_labels
-    from judge.stats.votes import Threshold
+    from judge.stats.agreement import Threshold
 
     unreadable = labelled = 0
 

@@ -138,7 +138,7 @@ def command(
         tell(f"interrupted; {kept}", apart=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
     if out is not None:
-        from judge.report.calibration import write
+        from judge.report.plots import write
 
         write(found, out)
     if as_json:

@@ -67,9 +67,9 @@ def command(
         raise UsageError(f"--figure {figure}: is there already; name another, or --overwrite")
     found = compare(runs, paper=paper)
     if figure is not None:
-        from judge.report.comparison import draw
+        from judge.report.plots import draw_runs
 
-        draw(found.tables[0], found.runs, figure)
+        draw_runs(found.tables[0], found.runs, figure)
     if as_json:
         say(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
     else:

@@ -57,7 +57,7 @@ def hand_over(
     """
     try:
         if folder is not None:
-            from judge.report.results import write
+            from judge.report.files import write
 
             write(made, folder, benchmark=benchmark, model=model)
     finally:

@@ -11,7 +11,7 @@ from pydantic import Field, create_model
 
 from judge.backends.base import Call, Method, Origin, Prompt
 from judge.evaluation.benchmark import Fields, NoAnswer
-from judge.grounds import About
+from judge.evidence import About
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.logprobs import TOP_TOKENS, word_chances

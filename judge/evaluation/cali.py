@@ -24,8 +24,8 @@ from judge.evaluation.rows import asked, each_row
 from judge.evaluation.tables import Cell, Row, Sample, Table, class_scores, results_table
 from judge.records import RESERVED, Item, read, renamed
 from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of
+from judge.stats.agreement import Threshold, majority
 from judge.stats.intervals import Estimate
-from judge.stats.votes import Threshold, majority
 
 Groups = tuple[str, str]
 """The two groups that rated: their columns are `GROUP_ratings`, their countries are indicated."""

@@ -14,8 +14,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from judge.errors import UsageError
-from judge.evaluation.results import result_of
-from judge.evaluation.runs import tables_of_runs
+from judge.evaluation.results import result_of, tables_of_runs
 from judge.evaluation.tables import Cell, Row, Table
 from judge.records import RESERVED, content_hash, read
 from judge.records.base import clip

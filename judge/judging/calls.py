@@ -6,8 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
-from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting
-from judge.backends.states import packed
+from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting, packed
 from judge.errors import BackendError, BadRequest, GivenUp, ServerFault, UsageError
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
 from judge.modeltables import Price

@@ -18,12 +18,11 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt
-from judge.backends.states import State, unpacked
+from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt, State, unpacked
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
 from judge.errors import BadRequest, ContextExceeded, JudgeError, UsageError
-from judge.grounds import About
+from judge.evidence import About
 from judge.judging.calls import CANARY, Calls
 from judge.replies import Reply, about, schema_of
 from judge.verdict import Usage

@@ -26,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from judge.backends.states import State
+from judge.backends.base import State
 from judge.errors import UsageError
 
 LEAST_CHANCE = 1e-6

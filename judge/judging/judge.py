@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from judge.backends.base import LAST_LAYER, Call, Method, Origin, Prompt
-from judge.backends.states import State
+from judge.backends.base import LAST_LAYER, Call, Method, Origin, Prompt, State
 from judge.errors import BackendError, NotHere
-from judge.evidence import locate
-from judge.grounds import About
+from judge.evidence import About, locate
 from judge.judging.client import Client
 from judge.judging.combinations import Chances, Reading
 from judge.judging.logprobs import TOP_TOKENS, Reader, mean_of, word_chances

@@ -16,8 +16,7 @@ from judge.judging.injection import Injection, injections
 from judge.judging.judge import Judge, Sampling
 from judge.rubric import Rubric
 from judge.subject import Subject
-from judge.verdict import Check, Finding, Verdict, Vote, gravest
-from judge.voting import PASS_OR_FAIL, needed, settled
+from judge.verdict import PASS_OR_FAIL, Check, Finding, Verdict, Vote, gravest, needed, settled
 
 
 @dataclass(frozen=True, slots=True)

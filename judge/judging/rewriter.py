@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from judge.backends.base import Call, Origin
-from judge.evidence import SPEECH_MARKS, locate
-from judge.grounds import About
+from judge.evidence import SPEECH_MARKS, About, locate
 from judge.judging.client import Asked, Client
 from judge.judging.judge import Sampling
 from judge.prompts import messages

@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from judge.errors import missing_extra
 from judge.records import RESERVED, Item
-from judge.report.results import inert
+from judge.report.files import inert
 from judge.run.summary import Summary
 from judge.verdict import Judgement, Verdict
 

@@ -1,14 +1,16 @@
-"""Judged lines read back, and files made of them: what the page and the exports share."""
+"""Judged lines read back, files made of them, and the folder of tables that `--tables` leaves."""
 
 from __future__ import annotations
 
+import csv
+import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, TYPE_CHECKING, Self
 
 from pydantic import ValidationError
 
@@ -16,6 +18,9 @@ from judge.errors import UsageError, unwritable
 from judge.records import MAX_LINE, RESERVED, Item, read
 from judge.run.output import input_path, refuse_nameless, refuse_same, replacing
 from judge.verdict import Judgement, Verdict
+
+if TYPE_CHECKING:
+    from judge.evaluation.tables import Table
 
 LONGEST = 4 * MAX_LINE
 """Bytes of a line that is read: it may hold a record twice, and evidence."""
@@ -116,3 +121,39 @@ def writing(out: Path, sources: Sequence[str], *, overwrite: bool) -> Iterator[I
             f"{out}: cannot be written: {error.strerror or error}; "
             "name a file in a folder that is there and can be written"
         ) from error
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) -> None:
+    """Write tables.json, and for each table NAME.csv.
+
+    Raises:
+        UsageError: the folder cannot be written to.
+    """
+    told = {"benchmark": benchmark, "model": model, "tables": [one.as_json() for one in tables]}
+    text = json.dumps(told, ensure_ascii=False, indent=1)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Half of a surrogate pair has no UTF-8; so written it is what JSON escapes it to.
+        (folder / "tables.json").write_text(text + "\n", "utf-8", "backslashreplace")
+        for table in tables:
+            path = folder / f"{table.name}.csv"
+            with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
+                rows = ([inert(cell) for cell in row] for row in table.as_rows())
+                csv.writer(file, lineterminator="\n").writerows(rows)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from error
+
+
+def inert(cell: str | float | None) -> str | float | None:
+    """A cell that no spreadsheet takes for a formula: such a text gets an apostrophe in front.
+
+    Labels come out of records. Numbers are no texts and stay as they are. A carriage return becomes
+    a newline: the csv module does not quote it, and readers would take it for the end of the row.
+    """
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if cell.startswith(_FORMULA) else text

@@ -22,7 +22,7 @@ from judge.backends import factory
 from judge.backends.base import Backend, Call, Completion, Mode, parse_model
 from judge.cache import ReplyCache
 from judge.errors import UsageError
-from judge.grounds import About
+from judge.evidence import About
 from judge.judging.client import Asked, Client
 from judge.judging.combinations import Reading
 from judge.judging.judge import Judge

@@ -1,10 +1,19 @@
-"""Agreement of raters: percent agreement, Fleiss's kappa, Krippendorff's alpha."""
+"""People's ratings of items: their majority, their agreement, and the alternative annotator test.
+
+The test asks whether a judge may stand in for one of the people: Calderon, Reichart and Dror
+(2025), "The Alternative Annotator Test for LLM-as-a-Judge: How to Statistically Justify Replacing
+Human Annotators with LLMs", ACL 2025, arXiv 2501.10970, section 3.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeVar
 
+from judge.errors import UsageError
 from judge.stats.classification import ratio
 
 if TYPE_CHECKING:
@@ -83,3 +92,218 @@ def coincidences(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     others = (table.sum(axis=1) - 1)[:, None, None]
     pairs: NDArray[np.float64] = (table[:, :, None] * table[:, None, :] - own) / others
     return pairs
+
+
+Item = TypeVar("Item", bound=Hashable)
+
+ANNOTATORS_AT_LEAST = 3
+_FALSE_DISCOVERY_RATE = 0.05
+# Below it the paper takes the t-test's normality for broken, and a rank test instead.
+_ITEMS_FOR_T = 30
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstAnnotator:
+    """The judge compared with one annotator, both held against the annotator's colleagues.
+
+    `advantage` is the share of the `n` items on which the judge agrees with the colleagues at least
+    as well as the annotator. `p_value` is that of "the judge is worse by `epsilon` or more", `wins`
+    whether that is rejected at the false discovery rate.
+    """
+
+    annotator: str
+    n: int
+    advantage: float
+    p_value: float
+    wins: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeAnnotator:
+    """The test's outcome.
+
+    `winning_rate` (omega) is the share of annotators that the judge wins against; it `passes` at
+    one half or more. `advantage` (rho) is the mean of the annotators', for comparing judges that
+    all pass or all fail.
+    """
+
+    winning_rate: float
+    advantage: float
+    passes: bool
+    epsilon: float
+    annotators: tuple[AgainstAnnotator, ...]
+
+
+def alternative_annotator(
+    judge: Mapping[Item, str],
+    people: Mapping[str, Mapping[Item, str]],
+    *,
+    epsilon: float = 0.1,
+) -> AlternativeAnnotator | None:
+    """The test over all items that the judge and at least two annotators answered.
+
+    Each annotator in turn is left out. On each of that annotator's items the judge's answer and the
+    annotator's are scored by the share of the others who gave the same (the paper's accuracy
+    score); W_judge = 1 where the judge's score is at least the annotator's, W_annotator the
+    reverse. With d = W_annotator - W_judge the null hypothesis is mean(d) >= epsilon, tested
+    one-sidedly by Student's t from 30 items on, below by Wilcoxon's signed ranks (exact, ties given
+    their mean rank). The p-values share annotators and are corrected as Benjamini and Yekutieli
+    (2001) do, at a false discovery rate of 0.05.
+
+    Args:
+        judge: the judge's answer to each item it answered.
+        people: each annotator's answers.
+        epsilon: how much worse the judge may be for what it saves, in [0, 1]. The paper: 0.2 where
+            people are experts, 0.15 skilled, 0.1 crowd workers.
+
+    Returns:
+        None where fewer than three annotators are left. Items are taken as independent, as in the
+        paper.
+    """
+    from scipy.stats import false_discovery_control
+
+    wins = {name: _wins(name, judge, people) for name in people}
+    compared = {name: pairs for name, pairs in wins.items() if pairs}
+    if len(compared) < ANNOTATORS_AT_LEAST:
+        return None
+    p_values = [_p_value(pairs, epsilon) for pairs in compared.values()]
+    corrected = false_discovery_control(p_values, method="by")
+    annotators = tuple(
+        AgainstAnnotator(
+            annotator=name,
+            n=len(pairs),
+            advantage=sum(judge_wins for judge_wins, _ in pairs) / len(pairs),
+            p_value=p_value,
+            wins=bool(adjusted <= _FALSE_DISCOVERY_RATE),
+        )
+        for (name, pairs), p_value, adjusted in zip(
+            compared.items(), p_values, corrected, strict=True
+        )
+    )
+    size = len(annotators)
+    return AlternativeAnnotator(
+        winning_rate=sum(one.wins for one in annotators) / size,
+        advantage=sum(one.advantage for one in annotators) / size,
+        passes=2 * sum(one.wins for one in annotators) >= size,
+        epsilon=epsilon,
+        annotators=annotators,
+    )
+
+
+def _wins(
+    name: str, judge: Mapping[Item, str], people: Mapping[str, Mapping[Item, str]]
+) -> list[tuple[bool, bool]]:
+    """(judge at least as good, annotator at least as good) on each item of the annotator's."""
+    pairs = []
+    for item, answer in people[name].items():
+        others = [
+            theirs[item] for other, theirs in people.items() if other != name and item in theirs
+        ]
+        if item in judge and others:
+            same, own = others.count(judge[item]), others.count(answer)
+            pairs.append((same >= own, own >= same))
+    return pairs
+
+
+def _p_value(pairs: Sequence[tuple[bool, bool]], epsilon: float) -> float:
+    import numpy as np
+    from scipy.stats import ttest_1samp
+
+    d = np.array([int(own) - int(judge) for judge, own in pairs], dtype=np.float64)
+    if len(d) < _ITEMS_FOR_T:
+        return _signed_ranks(d - epsilon)
+    if np.ptp(d) == 0:
+        # The limit of a spread that goes to 0; the statistic itself divides by it.
+        return 0.0 if d[0] < epsilon else 1.0
+    return float(ttest_1samp(d, epsilon, alternative="less").pvalue)
+
+
+def _signed_ranks(differences: NDArray[np.float64]) -> float:
+    """P(rank sum of the positive ones is as small or smaller) where every sign is a fair coin.
+
+    Counted over all sign patterns, because these differences take three values only: scipy's exact
+    table knows no ties, and its normal approximation gives 0.013 where the truth is 1/32.
+    """
+    import numpy as np
+    from scipy.stats import rankdata
+
+    moved = differences[differences != 0]
+    # Doubled, mean ranks are whole numbers.
+    ranks = np.rint(2 * rankdata(np.abs(moved))).astype(int)
+    ways = np.zeros(int(ranks.sum()) + 1)
+    ways[0] = 1.0
+    for rank in ranks.tolist():
+        ways[rank:] = ways[rank:] + ways[: len(ways) - rank]
+    observed = int(ranks[moved > 0].sum())
+    return float(ways[: observed + 1].sum() / 2.0 ** len(ranks))
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """How many of an item's raters make a majority.
+
+    `share` of them, in (0, 1], and at least `least`; more than the share where `strict`. Shares are
+    fractions, so that four of five is 0.8 exactly.
+    """
+
+    share: Fraction
+    least: int = 1
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise UsageError(f"majority {self.share}: a share lies above 0 and at most at 1")
+        if self.least < 1:
+            raise UsageError(f"majority {self.least}/...: it takes at least one vote")
+
+    @classmethod
+    def parse(cls, text: str) -> Threshold:
+        """`0.75`, `75%` (that share or more), `4/5` (at least 4, and at least four fifths), `half`
+        (more than half).
+
+        Raises:
+            UsageError: none of these, or a share outside (0, 1].
+        """
+        if text.strip().lower() == "half":
+            return MORE_THAN_HALF
+        number = text.strip().removesuffix("%")
+        percent = number != text.strip()
+        try:
+            if "/" in number:
+                votes, of = (int(part) for part in number.split("/"))
+                return cls(Fraction(votes, of), least=votes)
+            return cls(Fraction(number) / (100 if percent else 1))
+        except (ValueError, ZeroDivisionError):
+            raise UsageError(
+                f"majority '{text}': give a share (0.75, 75%), votes (4/5), or half"
+            ) from None
+
+    def holds(self, votes: int, of: int) -> bool:
+        """Whether that many votes out of so many are enough."""
+        needed = self.share * of
+        return votes >= self.least and (votes > needed if self.strict else votes >= needed)
+
+
+MORE_THAN_HALF = Threshold(Fraction(1, 2), strict=True)
+"""The plain majority of CALI (3.6). A single rater is a majority of one: k of n asks for more."""
+
+
+def majority(answers: Sequence[str], threshold: Threshold = MORE_THAN_HALF) -> str | None:
+    """The one answer that enough raters gave; None (CALI's Diverge) where there is none or several.
+
+    CALI (3.6) takes the majority and keeps the items that 75 % agree on; CulturalBench (3.3)
+    requires 4 of 5. The order of the answers never decides.
+    """
+    winners = majorities([{answer} for answer in answers], threshold)
+    return winners[0] if len(winners) == 1 else None
+
+
+def majorities(
+    selections: Sequence[Collection[str]], threshold: Threshold = MORE_THAN_HALF
+) -> list[str]:
+    """The answers that enough raters selected, sorted, where a rater may select several.
+
+    CulturalBench (3.2, 3.3): one winner makes a single-mode question, several a multi-mode one.
+    """
+    votes = Counter(answer for selection in selections for answer in set(selection))
+    return sorted(a for a, count in votes.items() if threshold.holds(count, len(selections)))

@@ -15,8 +15,8 @@ from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
 from judge.calibration.agreement import Agreement, agreement
 from judge.records.labels import Annotation, LabelledItem
+from judge.stats.agreement import Threshold
 from judge.stats.intervals import plain
-from judge.stats.votes import Threshold
 
 
 def item(

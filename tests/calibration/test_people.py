@@ -9,8 +9,8 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
+from judge.calibration.measures import against_people
 from judge.calibration.observations import Judged
-from judge.calibration.people import against_people
 from judge.stats.intervals import Estimate, plain
 
 from .judgements import judged

@@ -17,8 +17,7 @@ from judge.judging.panel import Panel, take_votes
 from judge.records import Value
 from judge.rubric import builtin
 from judge.subject import Subject
-from judge.verdict import Finding, Judgement, Verdict, Vote
-from judge.voting import decide
+from judge.verdict import Finding, Judgement, Verdict, Vote, decide
 
 from .conftest import Entry, entry
 

@@ -15,7 +15,7 @@ import pytest
 from judge import errors
 from judge.backends.base import Call, Completion, Message, Method, Mode
 from judge.cache import ReplyCache
-from judge.grounds import About
+from judge.evidence import About
 from judge.judging.calls import MAX_TRIES, MAX_TRIES_UNREACHABLE
 from judge.judging.client import Asked, Client
 from judge.judging.limits import Budget, BudgetReached

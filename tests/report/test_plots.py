@@ -14,7 +14,7 @@ from judge.calibration.measures import measure
 from judge.calibration.observations import Judged, Unanswered
 from judge.calibration.report import Calibration, CheckReport, JudgeReport
 from judge.records.labels import LabelledItem
-from judge.report.calibration import draw
+from judge.report.plots import draw
 
 YES_NO = ("yes", "no")
 

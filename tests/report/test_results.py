@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from judge.evaluation.tables import Row, Table
-from judge.report.results import write
+from judge.report.files import write
 from judge.stats.intervals import Estimate
 
 HOSTILE = "a\x00b\x1b[31m\ud800\u202e</text><script>alert(1)</script>"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from judge.collection import collect
 from judge.errors import UsageError
-from judge.grounds import About
+from judge.evidence import About
 from judge.prompts import messages
 from judge.records import Item, Record, build
 from judge.replies import JUDGING_REPLIES, Insertions, Regeneration, Rewrites, about

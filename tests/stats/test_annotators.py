@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
-from judge.stats.annotators import alternative_annotator
+from judge.stats.agreement import alternative_annotator
 
 Answers = dict[int, str]
 

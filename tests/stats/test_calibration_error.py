@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 
-from judge.stats.calibration_error import (
+from judge.stats.classification import (
     ReliabilityBin,
     calibration_errors,
 )

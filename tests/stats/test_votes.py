@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from judge.errors import UsageError
-from judge.stats.votes import (
+from judge.stats.agreement import (
     Threshold,
     majority,
 )
