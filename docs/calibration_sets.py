@@ -8,7 +8,7 @@ from pathlib import Path
 
 from judge.backends.base import Method
 from judge.calibration.trials import Job
-from judge.run.setup import Setup
+from judge.run.setup import DEFAULT_MODEL, Setup
 
 FIXTURES = "fixtures/labelled"
 
@@ -18,8 +18,8 @@ class DataSet:
     """A set to measure on; `{data}` in its sources stands for the folder of public data.
 
     `method`: what is read (None: first tokens and hidden states); states alone take a tenth of the
-    calls. `group` and `contrast` are as `judge calibrate` takes them. What is not `shipped` is only
-    reported.
+    calls. `adapter` is the one that the model has in force. `group` and `contrast` are as `judge
+    calibrate` takes them. What is not `shipped` is only reported.
     """
 
     name: str
@@ -30,6 +30,7 @@ class DataSet:
     method: Method | None = None
     group: str | None = None
     contrast: str | None = None
+    adapter: str | None = None
     shipped: bool = True
 
     @property
@@ -97,6 +98,17 @@ SETS = (
         "crowd writers, by construction",
         method="logprobs",
         contrast=TURNED,
+        shipped=False,
+    ),
+    DataSet(
+        "Moral Stories, adapter",
+        (MORAL, TURNED),
+        ("adherence",),
+        300,
+        "crowd writers; turned round by a model",
+        method="logprobs",
+        group="story_pair",
+        adapter="adherence",
     ),
     DataSet(
         "Moral Stories, hidden states",
@@ -135,6 +147,15 @@ SETS = (
     ),
     DataSet("labelled/norms", (f"{FIXTURES}/norms.jsonl",), ("derivation",), 66, method="logprobs"),
     DataSet(
+        "labelled/norms, adapter",
+        (f"{FIXTURES}/norms.jsonl",),
+        ("adherence",),
+        66,
+        method="logprobs",
+        adapter="adherence",
+        shipped=False,
+    ),
+    DataSet(
         "labelled/stories",
         (f"{FIXTURES}/stories.jsonl",),
         ("incorporation", "consistency", "implicitness"),
@@ -169,6 +190,7 @@ def job(units: Sequence[DataSet], data: Path) -> Job:
 
 
 def setup_for(unit: DataSet, setup: Setup) -> Setup:
-    """The setup with the method of the unit; clients are shared."""
-    settings = setup.settings.model_copy(update={"method": unit.method})
+    """The setup with the method and the adapter of the unit; clients are shared."""
+    models = (f"{DEFAULT_MODEL}+{unit.adapter}",) if unit.adapter else setup.settings.model
+    settings = setup.settings.model_copy(update={"method": unit.method, "model": models})
     return replace(setup, checks=replace(setup.checks, settings=settings))

@@ -60,6 +60,10 @@ class Context:
     def panel(self, name: str, by: By) -> Panel:
         return (self.loop_panels if by == "loop" else self.final_panels)[name]
 
+    @property
+    def panels(self) -> tuple[Panel, ...]:
+        return (*self.loop_panels.values(), *self.final_panels.values())
+
 
 class Work:
     """One record on its way through a workflow, with what was asked and changed so far.

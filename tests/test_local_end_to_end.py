@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from judge.calibration.teaching import teach
+from judge.calibration.trials import Job as LabelJob
 from judge.configuration import resolve
 from judge.run.job import Job
 from judge.run.summary import Report
@@ -31,11 +33,8 @@ def run(
     return report, [json.loads(line) for line in out.read_text("utf-8").splitlines()]
 
 
-@needs_small
-def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
-    """Its own first token cannot tell these mails apart; its hidden state can."""
-    import judge
-
+def mails(folder: Path) -> str:
+    """64 labelled mails, polite or curt."""
     polite = ("Thank you so much for your help.", "Would you please look at this?")
     curt = ("Do it over, and do it now.", "Stop wasting my time with this.")
     rows = []
@@ -43,11 +42,20 @@ def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
         kind = number % 2
         text = f"{(curt, polite)[kind][number // 2 % 2]} It is about invoice {number}."
         rows.append({"mail": text, "labels": {"question": ("no", "yes")[kind]}})
-    labels = tmp_path / "labels.jsonl"
+    labels = folder / "labels.jsonl"
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return str(labels)
+
+
+@needs_small
+def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
+    """Its own first token cannot tell these mails apart; its hidden state can."""
+    import judge
+
+    labels = mails(tmp_path)
     setting = {"cache_dir": tmp_path / "cache", "ask": "Is this mail polite?", "on": ("mail",)}
     found = judge.calibrate(
-        str(labels),
+        labels,
         out=tmp_path / "taught",
         controls=False,
         model=(f"local:{SMALL}",),
@@ -56,13 +64,33 @@ def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
     )
     kappa = found.checks[0].judges[0].final.kappa
     assert kappa.value is not None and kappa.value > 0.9, kappa
-    new = [{"mail": f"{text} It is about invoice 99."} for text in (polite[0], curt[0])]
+    texts = ("Thank you so much for your help.", "Do it over, and do it now.")
+    new = [{"mail": f"{text} It is about invoice 99."} for text in texts]
     new.append({"mail": "Rain."})
     profile = tmp_path / "taught" / "profile.json"
     taught = judge.validate(new, profile=profile, cache_dir=tmp_path / "cache")
     assert [one.verdict for one in taught] == ["pass", "fail", "abstain"], (
         "the last is like none of them"
     )
+
+
+@needs_small
+def test_what_an_adapter_was_taught_by_never_reports(tmp_path: Path) -> None:
+    """The command line as `judge teach` says it: the adapter in llama.cpp, on the labels left."""
+    import judge
+
+    labels, asked = mails(tmp_path), {"ask": "Is this mail polite?", "on": ("mail",)}
+    settings = resolve({"model": (f"local:{SMALL}",), **asked})
+    taught = teach(LabelJob([labels]), settings, tmp_path / "polite.gguf", epochs=8)
+    assert (taught.items, taught.kept, list(taught.problems)) == (45, 19, [])
+    assert taught.model == f"local:{SMALL}+{tmp_path / 'polite.gguf'}"
+    own = {**asked, "cache_dir": tmp_path / "cache", "method": "logprobs"}
+    found = judge.calibrate(labels, controls=False, model=(taught.model,), **own)
+    report = found.checks[0]
+    assert (found.taught, report.items) == (45, 19)
+    kappa = report.judges[0].final.kappa
+    assert kappa.value is not None and kappa.value > 0.8, kappa
+    assert "adapter" in report.judges[0].profile.binding.identity
 
 
 @pytest.mark.model

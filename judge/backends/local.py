@@ -50,7 +50,8 @@ T = TypeVar("T")
 class LocalBackend:
     """One GGUF model, loaded at the first call; calls run one after another on one thread.
 
-    `name` is a name of the weights catalog or the path of a .gguf file. $JUDGE_LOCAL_CTX is the
+    `name` is a name of the weights catalog or the path of a .gguf file, and behind a + the adapter
+    that `judge teach` made for it, if one is to be in force. $JUDGE_LOCAL_CTX is the
     context in tokens (8192), never more than the model was trained with. Where other processes keep
     the cores busy, OMP_WAIT_POLICY=passive in the environment makes calls several times faster;
     alone it slows writing down.
@@ -67,7 +68,7 @@ class LocalBackend:
     states_beside_replies = True
 
     def __init__(self, name: str) -> None:
-        self._path = store.resolve(name)
+        self.weights, self.adapter = store.with_adapter(name)
         if find_spec("xllamacpp") is None:
             raise errors.missing_extra("local models need xllamacpp", "local")
         self._context = _context_tokens()
@@ -75,11 +76,13 @@ class LocalBackend:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="llama.cpp")
 
     def identity(self) -> Mapping[str, str]:
-        """File name, SHA-256 of the weights, and the engine's version."""
+        """File name, SHA-256 of the weights and of the adapter, and the engine's version."""
+        adapter = {"adapter": store.sha256_of(self.adapter)} if self.adapter else {}
         return {
             "provider": "local",
-            "model": self._path.name,
-            "sha256": store.sha256_of(self._path),
+            "model": self.weights.name,
+            "sha256": store.sha256_of(self.weights),
+            **adapter,
             "engine": f"llama.cpp/xllamacpp {version('xllamacpp')}",
         }
 
@@ -116,7 +119,11 @@ class LocalBackend:
         import xllamacpp
 
         params = xllamacpp.CommonParams()
-        params.model.path = str(self._path)
+        params.model.path = str(self.weights)
+        if self.adapter is not None:
+            added = xllamacpp.CommonAdapterLoraInfo()
+            added.path, added.scale = str(self.adapter), 1.0
+            params.lora_adapters = [added]
         params.warmup = params.fit_params = params.ui = False
         params.n_ctx = self._context
         params.n_batch = params.n_ubatch = _BATCH_TOKENS
@@ -135,7 +142,8 @@ class LocalBackend:
         try:
             return xllamacpp.Server(params)
         except RuntimeError as error:
-            raise errors.Denied(f"llama.cpp cannot load {self._path}: {error}") from error
+            told = " with ".join(str(file) for file in (self.weights, self.adapter) if file)
+            raise errors.Denied(f"llama.cpp cannot load {told}: {error}") from error
 
     def _state(self, call: Call, stop: threading.Event) -> tuple[Sequence[float], int]:
         if stop.is_set():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from judge import __version__
+from judge.backends.local import LocalBackend
 from judge.calibration import controls
 from judge.calibration.cascade import CascadePolicy, decided, policy_of, refusal
 from judge.calibration.controls import Controls
@@ -17,6 +18,7 @@ from judge.calibration.measures import Measures, against_people, measure, slices
 from judge.calibration.observations import Judged, Unanswered
 from judge.calibration.rating import data_of, profile_of, rateable, rates
 from judge.calibration.report import Calibration, CheckReport, JudgeReport, disagreements
+from judge.calibration.teaching import key_of, taught_by
 from judge.calibration.trials import Job, Parts, Told, Trial, Trials, tried
 from judge.errors import UsageError
 from judge.judging.combinations import Combination
@@ -74,17 +76,23 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
     if job.group is not None:
         found = {check: grouped(items, job.group) for check, items in found.items()}
     further = _further(job, rubric_of, found, setup)
+    given = sum(map(len, found.values()))
+    if taught := frozenset(key for spec in setup.judges for key in _taught(setup, spec)):
+        for sets in (found, *further.values()):
+            for check, items in sets.items():
+                sets[check] = _untaught(items, judges_of[check][0].rubric, taught)
+    left_out = given - sum(map(len, found.values()))
     for check, items in found.items():
         _refuse_unusable(job, judges_of[check], items)
     checks, cascades, refused = [], {}, []
     for check, items in found.items():
         trials = Trials(job, setup, told, {name: sets[check] for name, sets in further.items()})
-        report, whole, why = await _check(trials, judges_of[check], items)
+        report, whole, refusal_of = await _check(trials, judges_of[check], items)
         checks.append(report)
         if whole is not None:
             cascades[check] = whole
-        if why:
-            refused.append(f"{check}: {why}")
+        if refusal_of:
+            refused.append(f"{check}: {refusal_of}")
     judges = tuple(
         judge.profile for report in checks for judge in report.judges if judge.unanswered.answered
     )
@@ -96,7 +104,25 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
         profile = Profile(
             made_by=f"judge {__version__}", cascades=cascades, rubrics=rubrics, judges=judges
         )
-    return Calibration(tuple(job.sources), checks, profile, problems, "; ".join(refused) or None)
+    why = "; ".join(refused) or None
+    return Calibration(tuple(job.sources), checks, profile, problems, why, left_out)
+
+
+def _taught(setup: Setup, spec: str) -> frozenset[str]:
+    """The keys of the items that a local model's adapter was taught by."""
+    backend = setup.client(spec).backend
+    adapter = backend.adapter if isinstance(backend, LocalBackend) else None
+    return taught_by(adapter) if adapter else frozenset()
+
+
+def _untaught(
+    items: Sequence[LabelledItem], rubric: Rubric, taught: frozenset[str]
+) -> list[LabelledItem]:
+    """The items that no judge was taught by: what was fitted never reports."""
+    left = [item for item in items if key_of(item, rubric) not in taught]
+    if not left:
+        raise UsageError(f"{rubric.name}: the model was taught by all of these labels: give others")
+    return left
 
 
 def _refuse_unusable(job: Job, judges: Sequence[Judge], items: Sequence[LabelledItem]) -> None:

@@ -163,7 +163,8 @@ class Calibration:
     """Everything that `judge calibrate` found; `problems` are lines that could not be used.
 
     `profile` holds the judges that gave an answer; None where none did, or where the agreement
-    that was asked for cannot be guaranteed (`refused` says why).
+    that was asked for cannot be guaranteed (`refused` says why). `taught` items were left out,
+    because a model's adapter was taught by them.
     """
 
     sources: tuple[str, ...]
@@ -171,6 +172,7 @@ class Calibration:
     profile: Profile | None
     problems: Sequence[Item] = field(default_factory=tuple)
     refused: str | None = None
+    taught: int = 0
 
     @property
     def failed(self) -> bool:

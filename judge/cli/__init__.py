@@ -24,6 +24,7 @@ COMMANDS = {
     "validate": "Judge records; write each with its verdict.",
     "plan": "Estimate calls, tokens and cost of a run.",
     "calibrate": "Say how far judges agree with labels.",
+    "teach": "Teach a local model a check by labels.",
     "agreement": "Say how far people agree with one another.",
     "evaluate": "Put a model through a paper's benchmark.",
     "score": "Score answers that are at hand.",

@@ -223,6 +223,10 @@ class Judge:
         reason = ORDERS_DISAGREE if decided.torn else FAR if decided.far else None
         return Part((finding,), usage, reason, score)
 
+    def prompt(self, subject: Subject, number: int) -> Prompt:
+        """The prompt of the first question for first tokens; `number` as for `chances`."""
+        return self._question(subject, (number,) if number else (), 0)
+
     async def state(
         self,
         subject: Subject,
@@ -237,7 +241,7 @@ class Judge:
             BackendError: the model gave none this time.
         """
         call = call or self._call(subject, 0, 1, Sampling())
-        prompt = self._question(subject, (number,) if number else (), 0)
+        prompt = self.prompt(subject, number)
         return await self.client.state(replace(call, messages=prompt, max_tokens=1, layer=layer))
 
     async def chances(

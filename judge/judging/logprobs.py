@@ -34,13 +34,18 @@ def word_chances(
         return None
     mass = dict.fromkeys(words, 0.0)
     for token, logprob in tokens.items():
-        word = _WORD.search(token.lower())
-        if word is not None and word.group() in mass:
-            mass[word.group()] += math.exp(logprob)
+        if (word := word_of(token)) in mass:
+            mass[word] += math.exp(logprob)
     total = sum(mass.values())
     if total < LEAST_MASS:
         return None
     return tuple(share / total for share in mass.values())
+
+
+def word_of(token: str) -> str:
+    """The letters and digits that a token begins with, in lower case; "" for none."""
+    found = _WORD.search(token.lower())
+    return found.group() if found else ""
 
 
 # ---------------------------------------------------------------- the answer

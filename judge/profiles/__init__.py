@@ -228,6 +228,14 @@ class Profiles:
             )
         return None
 
+    def with_adapter(self, model: str, rubric: Rubric) -> str:
+        """The model with the adapter that comes with judge for this very question; the model itself
+        where none does."""
+        known = self.judges.get(rubric.name, ()) if self.source is None else ()
+        bindings = (one.binding for one in known if one.binding.rubric == rubric.digest)
+        named = f"{model}+{rubric.name}"
+        return next((named for binding in bindings if binding.model == named), model)
+
     @property
     def models(self) -> tuple[str, ...]:
         """Every model that the profiles speak of, once, the cheap one of a cascade first."""

@@ -243,7 +243,8 @@ class Setup:
             keep_dropped=settings.keep_dropped,
         )
         described = self._described(context)
-        specs = self._with_cheap(self._strong(described.get("steps", ())))
+        specs = {judge.client.spec for panel in context.panels for judge in panel.judges}
+        specs.update(self._with_cheap(self._strong(described.get("steps", ()))))
         identities = {spec: self._identity(spec) for spec in sorted(specs)}
         mark = fingerprint({"workflow": workflow.name, **described}, identities)
         return Bound(workflow.name, described, mark, workflow, context, self._errors(context))
@@ -251,11 +252,10 @@ class Setup:
     def _described(self, context: Context) -> dict[str, Any]:
         """What is the same for all records: models, rubrics, and all that can change a verdict."""
         cheap, settings = self.settings.cheap_model, self.settings
-        panels = (*context.loop_panels.values(), *context.final_panels.values())
         rubrics = [panel.rubric for panel in context.loop_panels.values()]
         rubrics += [rewriter.rubric for rewriter in context.rewriters.values()]
         asked = {*context.loop_panels, *context.final_panels, *context.rewriters}
-        declined = sorted({panel.rubric.name for panel in panels if panel.declined})
+        declined = sorted({panel.rubric.name for panel in context.panels if panel.declined})
         steps = {n: one.model_dump() for n, one in sorted(settings.steps.items()) if n in asked}
         return {
             "judge": list(self.judges),
@@ -268,7 +268,7 @@ class Setup:
                 "version": __version__,
                 **settings.deciding(),
                 "rounds": context.rounds,
-                "votes": max((len(panel.asks) for panel in panels), default=0),
+                "votes": max((len(panel.asks) for panel in context.panels), default=0),
                 "cheap_margin": settings.cheap_margin if cheap else None,
                 "profiles": {
                     check: {spec: found.fingerprint for spec, found in sorted(known.items())}
@@ -323,6 +323,8 @@ class Setup:
         settings, warm = self.settings, temperature
         if warm is None:
             warm = settings.vote_temperature if votes > 1 else settings.temperature
+        if settings.method in (None, "logprobs"):
+            specs = [self.profiles.with_adapter(spec, rubric) for spec in specs]
         bare = (self._bare(rubric, spec, by) for spec in specs)
         judges = tuple(self._reading(j, votes, warm, decides) for j in bare)
         cheap = self._cheap_judge(rubric, by)

@@ -8,6 +8,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,21 @@ def resolve(name_or_path: str) -> Path:
         f"{name_or_path!r} is neither a .gguf file nor one of {', '.join(CATALOG)}; "
         f"`judge models pull {DEFAULT}` fetches the default"
     )
+
+
+def with_adapter(name: str) -> tuple[Path, Path | None]:
+    """The weights and the adapter of `NAME+ADAPTER`: a .gguf file, or one that comes with judge.
+
+    Raises UsageError as `resolve`, and where there is no such adapter.
+    """
+    base, plus, adapter = name.partition("+")
+    if not plus or Path(name).expanduser().is_file():
+        return resolve(name), None
+    ours = Path(str(resources.files("judge.profiles") / f"{adapter}.gguf"))
+    given = ours if "/" not in adapter and ours.is_file() else Path(adapter).expanduser()
+    if given.suffix != ".gguf" or not given.is_file():
+        raise UsageError(f"the adapter {adapter!r} is no .gguf file that is here")
+    return resolve(base), given
 
 
 def proved(weights: Weights) -> bool:

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from judge.calibration.teaching import answered_with
+from judge.errors import UsageError
+from judge.rubric import builtin
 from tests.loopback import Answer, Asked, Loopback, embeds
 
 from .conftest import lines
@@ -210,3 +213,33 @@ def test_a_model_without_states_and_a_method_without_a_profile_are_told(typed: T
     assert code == 2 and "gives no hidden states" in err
     code, _, err = typed.text("validate", *run, "-q")
     assert code == 2 and "judge calibrate LABELS fits one" in " ".join(err.split())
+
+
+TEACH = ("teach", "labels.jsonl", "-q", "-o", "mine.gguf")
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (
+            (*ASK, "-m", "scripted:s.yaml"),
+            "cannot be taught: name a model as local:",
+        ),
+        ((*ASK, "-m", "local:smollm2-135m+none.gguf"), "the adapter 'none.gguf' is no .gguf file"),
+        ((*ASK, "-m", "scripted:s.yaml", "-m", "scripted:s.yaml"), "judge teach takes one --model"),
+        ((*ASK, "-o", "mine.bin"), "name a file that ends in .gguf"),
+    ],
+)
+def test_what_cannot_be_taught_is_refused(typed: Typed, more: Sequence[str], told: str) -> None:
+    typed.write("labels.jsonl", mails(40))
+    typed.script("s.yaml", [{"p_yes": 0.9}], method="logprobs")
+    code, _, err = typed.text(*TEACH, *more)
+    assert code == 2 and told in " ".join(err.split())
+    assert not (typed.folder / "mine.gguf").exists()
+
+
+def test_a_question_that_does_not_settle_the_answer_is_not_taught() -> None:
+    rubrics = builtin()
+    assert answered_with(rubrics["adherence"]) == {"yes": 0, "no": 1}
+    with pytest.raises(UsageError, match="does not settle the answer"):
+        answered_with(rubrics["label_correctness"])

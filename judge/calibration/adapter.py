@@ -1,0 +1,264 @@
+"""Adapters: the upper layers of a local model taught by labels, as a file that llama.cpp loads.
+
+Taught is the rubric's first-token question: after its prompt the model is to begin with the word of
+the label's answer. Each linear map of the upper layers gets an addition of low rank (LoRA: Hu et
+al. 2021, arXiv 2106.09685), trained by the cross-entropy over the question's words. What the lower
+layers make of a prompt is computed once and kept; the beginning that all prompts share is computed
+once a step.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from judge.backends.base import Message
+from judge.errors import UsageError
+from judge.judging.logprobs import word_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+RANK = 8
+"""Rank of what is added to a map; the addition is scaled by 2."""
+
+LOWER = 0.36
+"""Share of the layers, from below, that stay as they are."""
+
+BATCH = 16
+RATE = 2e-4
+"""Learning rate of AdamW: reached after a share `_WARM` of the steps, then down along a cosine to a
+twentieth."""
+
+_WARM = 0.05
+_MAPS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+_ARCHITECTURES = ("llama", "qwen2")
+"""GGUF's names of the models whose maps are known here by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A prompt, the number of the word that it is to be answered with, and what tells the item
+    again (`judge.profiles.item_key`)."""
+
+    messages: Sequence[Message]
+    word: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far the training is: steps done and in all, the mean loss of late in nats."""
+
+    done: int
+    of: int
+    loss: float
+
+
+class Trainer:
+    """A model whose upper layers learn.
+
+    Args:
+        weights: a .gguf file of llama.cpp.
+
+    Raises:
+        UsageError: a model of another architecture than those that are known here.
+    """
+
+    def __init__(self, weights: Path) -> None:
+        import torch
+        from peft import LoraConfig, inject_adapter_in_model
+        from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+        fast = torch.cuda.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        self.tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            weights.parent,
+            gguf_file=weights.name,
+            dtype=torch.bfloat16 if fast else torch.float32,
+            quantization_config=GgufConfig(dequantize=True),
+        )
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        model = model.to(self.device).eval().requires_grad_(False)
+        self.architecture = str(model.config.model_type)
+        if self.architecture not in _ARCHITECTURES:
+            known = ", ".join(_ARCHITECTURES)
+            raise UsageError(f"{weights}: {self.architecture} cannot be taught; known are {known}")
+        self.config, self.head = model.config, model.lm_head.weight
+        inner = model.model
+        self.first = int(LOWER * len(inner.layers))
+        self.lower = _part(inner, inner.layers[: self.first], torch.nn.Identity())
+        self.upper = _part(inner, inner.layers[self.first :], inner.norm)
+        added = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules=list(_MAPS))
+        torch.manual_seed(0)
+        inject_adapter_in_model(added, self.upper)
+        self.added = {n: p for n, p in self.upper.named_parameters() if "lora_" in n}
+        for parameter in self.added.values():
+            parameter.data = parameter.data.float()
+            parameter.requires_grad_(True)
+        self.prefix: list[int] = []
+        self._low: list[Tensor] = []
+
+    def read(self, taught: Sequence[Example], words: Sequence[str]) -> Iterator[int]:
+        """Take every prompt through the lower layers; yields how many are done."""
+        import torch
+
+        self.words = self._tokens(words)
+        prompts = [self._prompt(example.messages) for example in taught]
+        columns = zip(*prompts, strict=False)
+        same = takewhile(lambda column: len({*column}) == 1, columns)
+        # At least one token of each prompt is its own.
+        shared = min(sum(1 for _ in same), min(map(len, prompts)) - 1)
+        self.prefix = prompts[0][:shared]
+        self._low = [torch.empty(0)] * len(prompts)
+        order = sorted(range(len(prompts)), key=lambda n: len(prompts[n]))
+        embed = self.lower.embed_tokens
+        with torch.no_grad():
+            start = embed(self._ids([self.prefix]))
+            self._start = self.lower(inputs_embeds=start, use_cache=False).last_hidden_state
+            for at in range(0, len(order), BATCH):
+                places = order[at : at + BATCH]
+                own = [embed(self._ids(prompts[n][shared:])) for n in places]
+                states = self._through(self.lower, start, own)
+                for n, one, before in zip(places, states, own, strict=True):
+                    self._low[n] = one[: len(before)].clone()
+                yield at + len(places)
+
+    def teach(self, taught: Sequence[Example], epochs: float, seed: int) -> Iterator[Step]:
+        """Train the additions, in batches of prompts of like length; yields each step."""
+        import torch
+
+        chosen = random.Random(seed)
+        parameters = list(self.added.values())
+        optimizer = torch.optim.AdamW(parameters, lr=RATE, weight_decay=0.01)
+        steps, loss_of_late = max(1, round(epochs * len(taught) / BATCH)), math.nan
+        waiting: list[list[int]] = []
+        for step in range(steps):
+            if not waiting:
+                waiting = self._batches(chosen)
+            places = waiting.pop()
+            warm = min(1.0, (step + 1) / (_WARM * steps))
+            rate = RATE * warm * (0.05 + 0.475 * (1 + math.cos(math.pi * step / steps)))
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            right = torch.tensor([taught[n].word for n in places], device=self.device)
+            loss = torch.nn.functional.cross_entropy(self._logits(places), right)
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+            seen = loss.item()
+            loss_of_late = seen if step == 0 else 0.95 * loss_of_late + 0.05 * seen
+            yield Step(step + 1, steps, loss_of_late)
+
+    def _batches(self, chosen: random.Random) -> list[list[int]]:
+        order = sorted(range(len(self._low)), key=lambda n: len(self._low[n]) + chosen.random() * 8)
+        batches = [order[at : at + BATCH] for at in range(0, len(order), BATCH)]
+        chosen.shuffle(batches)
+        return batches
+
+    def _logits(self, places: Sequence[int]) -> Tensor:
+        """(prompts, words): how likely each prompt is answered with each word."""
+        import torch
+
+        states = [self._low[n] for n in places]
+        found = self._through(self.upper, self._start, states)
+        last = torch.stack([one[len(own) - 1] for one, own in zip(found, states, strict=True)])
+        heads = (self.head[ids].float() for ids in self.words)
+        return torch.stack([torch.logsumexp(last.float() @ head.T, dim=1) for head in heads], dim=1)
+
+    def _through(self, part: Any, start: Tensor, own: Sequence[Tensor]) -> Tensor:
+        """(prompts, tokens, width): what layers make of prompts behind their shared beginning."""
+        import torch
+        from transformers import DynamicCache
+
+        cache = DynamicCache()
+        part(inputs_embeds=start, past_key_values=cache, use_cache=True)
+        cache.batch_repeat_interleave(len(own))
+        padded = torch.nn.utils.rnn.pad_sequence(list(own), batch_first=True)
+        shared = start.shape[1]
+        mask = torch.ones(len(own), shared + padded.shape[1], dtype=torch.long, device=self.device)
+        for row, one in enumerate(own):
+            mask[row, shared + len(one) :] = 0
+        found: Tensor = part(
+            inputs_embeds=padded, attention_mask=mask, past_key_values=cache, use_cache=True
+        ).last_hidden_state
+        return found
+
+    def _ids(self, rows: Sequence[Any]) -> Tensor:
+        import torch
+
+        return torch.tensor(rows, device=self.device)
+
+    def _prompt(self, messages: Sequence[Message]) -> list[int]:
+        text = self.tokenizer.apply_chat_template(
+            [{"role": str(one["role"]), "content": one["content"]} for one in messages],
+            tokenize=False,
+            add_generation_prompt=True,
+            enable_thinking=False,
+        )
+        return list(self.tokenizer(text, add_special_tokens=False).input_ids)
+
+    def _tokens(self, words: Sequence[str]) -> list[list[int]]:
+        """The tokens that stand for each word, as a reading of first tokens takes them."""
+        found: dict[str, list[int]] = {word: [] for word in words}
+        for token in range(len(self.tokenizer)):
+            if (word := word_of(str(self.tokenizer.decode([token])))) in found:
+                found[word].append(token)
+        return list(found.values())
+
+    def write(self, file: Path, notes: Mapping[str, str]) -> None:
+        """The additions as a GGUF adapter, 2 bytes a number; `notes` go into its header."""
+        import gguf
+        import torch
+
+        names = gguf.get_tensor_name_map(
+            next(a for a, n in gguf.MODEL_ARCH_NAMES.items() if n == self.architecture),
+            self.config.num_hidden_layers,
+        )
+        writer = gguf.GGUFWriter(file, self.architecture)
+        writer.add_type(gguf.GGUFType.ADAPTER)
+        writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
+        writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, 2.0 * RANK)
+        for name, text in notes.items():
+            writer.add_string(name, text)
+        for name, parameter in self.added.items():
+            _, number, part, linear, which = name.split(".")[:5]
+            whole = f"model.layers.{int(number) + self.first}.{part}.{linear}.weight"
+            told = names.get_name(whole, try_suffixes=(".weight",))
+            data = parameter.detach().to("cpu", torch.float32)
+            if which == "lora_B" and self.architecture == "llama":
+                data = self._turned(data, linear)
+            side = "lora_a" if which == "lora_A" else "lora_b"
+            writer.add_tensor(f"{told}.{side}", data.half().contiguous().numpy())
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+
+    def _turned(self, data: Tensor, linear: str) -> Tensor:
+        """Rows in llama.cpp's order: its llama models have the halves of a head's turns in turn."""
+        heads = {
+            "q_proj": self.config.num_attention_heads,
+            "k_proj": self.config.num_key_value_heads,
+        }.get(linear)
+        if heads is None:
+            return data
+        halves = data.reshape(heads, 2, data.shape[0] // heads // 2, -1)
+        return halves.swapaxes(1, 2).reshape(data.shape)
+
+
+def _part(inner: Any, layers: Any, norm: Any) -> Any:
+    """The model with these layers alone, numbered anew so that a cache has one place for each."""
+    made = copy.copy(inner)
+    made._modules = dict(inner._modules)
+    made.layers, made.norm = layers, norm
+    for number, layer in enumerate(layers):
+        layer.self_attn.layer_idx = number
+    return made

@@ -1,0 +1,180 @@
+"""What `judge teach` does: labelled items become prompts with the word to be answered, and a local
+model's adapter is trained by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from judge.backends.local import LocalBackend
+from judge.calibration.adapter import Example, Trainer
+from judge.calibration.labels import gather, grouped, split, subject_of
+from judge.calibration.trials import Job
+from judge.errors import UsageError, missing_extra
+from judge.judging.judge import Judge
+from judge.profiles import item_key
+from judge.records.base import Item
+from judge.records.labels import LabelledItem
+from judge.rubric import Rubric
+from judge.run.calibrated import NO_PROFILE
+from judge.run.setup import Setup
+from judge.settings import Settings
+
+KEPT = 0.3
+"""Share of the records that nothing is taught by, so that `judge calibrate` can report on them."""
+
+EPOCHS = 2.0
+
+_TAUGHT = "judge.taught"
+"""The key in an adapter's header of what it was taught by."""
+
+_LIBRARIES = ("gguf", "peft", "torch", "transformers")
+
+Told = Callable[[str, int, int, str], None]
+"""Told a label, how many are done, of how many, and a detail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """An adapter that was made: the model's name with it, items taught by and kept apart, lines
+    that could not be used, and the mean loss at the end in nats."""
+
+    model: str
+    check: str
+    items: int
+    kept: int
+    problems: Sequence[Item]
+    loss: float
+
+
+def teach(
+    job: Job, settings: Settings, out: Path, *, epochs: float = EPOCHS, told: Told = lambda *_: None
+) -> Taught:
+    """Teach a local model a check by labels, and write the adapter.
+
+    Args:
+        job: `sources`, `records` and `group` say which labels; a share `KEPT` of them is left out.
+        epochs: how often each item is gone through.
+        out: a file whose name ends in .gguf.
+
+    Raises:
+        UsageError: a library is missing, the model is not local, the check cannot be taught, or
+            there are no labels for it; see `gather`.
+    """
+    if missing := [name for name in _LIBRARIES if find_spec(name) is None]:
+        raise missing_extra(f"judge teach needs {', '.join(missing)}", "teach")
+    job = replace(job, checks=settings.check, seed=settings.seed, held_out=KEPT)
+    setup = Setup.of(
+        settings.model_copy(update={"profile": NO_PROFILE, "check": (), "cache": False})
+    )
+    judge, items, problems = _labelled(job, setup)
+    backend = judge.client.backend
+    if not isinstance(backend, LocalBackend) or backend.adapter is not None:
+        raise UsageError(f"{judge.client.spec} cannot be taught: name a model as local:NAME")
+    places, kept = split(items, [1 - KEPT, KEPT], job.seed)
+    taught = examples(judge, [items[place] for place in places])
+    method = judge.rubric.methods.logprobs
+    assert method is not None
+    trainer = Trainer(backend.weights)
+    for done in trainer.read(taught, method.questions[0].words):
+        told("reading", done, len(taught), "")
+    loss = float("nan")
+    for step in trainer.teach(taught, epochs, job.seed):
+        loss = step.loss
+        told("teaching", step.done, step.of, f"loss {loss:.3f}")
+    notes = {
+        "judge.check": judge.rubric.name,
+        "judge.rubric": judge.rubric.digest,
+        "judge.base": backend.identity()["sha256"],
+        _TAUGHT: " ".join(sorted({one.key for one in taught})),
+    }
+    trainer.write(out, notes)
+    model = f"{judge.client.spec}+{out}"
+    return Taught(model, judge.rubric.name, len(taught), len(kept), problems, loss)
+
+
+def _labelled(job: Job, setup: Setup) -> tuple[Judge, list[LabelledItem], list[Item]]:
+    """The one check's judge and items, and the lines that could not be used."""
+    if len(setup.judges) > 1:
+        raise UsageError("judge teach takes one --model")
+
+    def rubric_of(check: str) -> Rubric:
+        return setup.judge(check, setup.judges[0]).rubric
+
+    checks = job.checks or (setup.checks.own if len(setup.checks.own) == 1 else ())
+    found, problems = gather(
+        job.sources,
+        rubric_of,
+        checks=checks,
+        records=job.records,
+        seed=job.seed,
+        columns=setup.settings.columns,
+    )
+    if len(found) > 1:
+        raise UsageError(f"one check is taught at a time: --check {' or '.join(sorted(found))}")
+    ((check, items),) = found.items()
+    if job.group is not None:
+        items = grouped(items, job.group)
+    return setup.judge(check, setup.judges[0]), items, problems
+
+
+def taught_by(adapter: Path) -> frozenset[str]:
+    """The keys of the items that an adapter was taught by (`key_of`); none of a stranger's.
+
+    Raises:
+        UsageError: the library that reads it is missing.
+    """
+    if find_spec("gguf") is None:
+        raise missing_extra(f"{adapter}: what it was taught by is read by gguf", "calibrate")
+    from gguf import GGUFReader
+
+    field = GGUFReader(adapter).get_field(_TAUGHT)
+    return frozenset(str(field.contents()).split()) if field else frozenset()
+
+
+def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[Example]:
+    """What the items teach: those with a reference among the rubric's answers.
+
+    Raises:
+        UsageError: the rubric's first question does not settle the answer, or no item can be used.
+    """
+    word = answered_with(judge.rubric)
+    found = []
+    for item in items:
+        subject = subject_of(item, judge.rubric)
+        answer = word.get(item.reference or "")
+        if isinstance(subject, str) or answer is None:
+            continue
+        prompt = judge.prompt(subject, item.number)
+        found.append(Example(prompt, answer, key_of(item, judge.rubric)))
+    if not found:
+        raise UsageError(f"no label of {judge.rubric.name} can be taught")
+    return found
+
+
+def key_of(item: LabelledItem, rubric: Rubric) -> str:
+    """What tells a labelled item again; "" for one that judges cannot be asked about."""
+    subject = subject_of(item, rubric)
+    return "" if isinstance(subject, str) else item_key(subject, subject.about(item.number))
+
+
+def answered_with(rubric: Rubric) -> Mapping[str, int]:
+    """The number of the first question's word for each answer.
+
+    Raises:
+        UsageError: it does not settle every answer, or there is no question for first tokens.
+    """
+    method = rubric.methods.logprobs
+    if method is None or rubric.comparing:
+        raise UsageError(f"{rubric.name} has no question that one first token answers")
+    if rubric.own:
+        return {answer: number for number, answer in enumerate(rubric.own)}
+    first = method.steps[0]
+    if not (first.yes and first.no):
+        raise UsageError(
+            f"{rubric.name}: its first question does not settle the answer; teach a rubric whose "
+            "one question has all answers"
+        )
+    return {first.yes: 0, first.no: 1}

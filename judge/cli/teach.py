@@ -1,0 +1,73 @@
+"""`judge teach`: parse the flags, teach a local model a check by labels, say what to do next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judge.cli import options as opt
+from judge.cli.calibrate import Group, Labels, Sample
+from judge.cli.printing import counted, shortened, tell
+from judge.errors import Exit, UsageError
+from judge.settings import Settings
+
+EPILOG = """\b
+Examples:
+  judge teach labels.jsonl --check adherence -o mine.gguf
+  judge teach mails.jsonl --rubric polite.yaml -m local:/models/qwen.gguf -o mine.gguf
+  judge calibrate labels.jsonl --check adherence -m local:qwen2.5-coder-1.5b+mine.gguf -o taught
+
+Labels as for judge calibrate. Three tenths of the records teach nothing, and judge calibrate leaves
+out the others when it reports on a model with the adapter.
+
+Exit code 3: some lines could not be used.
+"""
+
+_TOLD = 20
+
+
+@opt.with_settings("model", "check", "rubric", "ask", "on", "answers", "pass_", "map", "seed")
+def command(
+    settings: Settings,
+    labels: Labels,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="The adapter's file.", metavar="FILE.gguf")
+    ],
+    overwrite: opt.Overwrite = False,
+    sample: Sample = None,
+    group: Group = None,
+    epochs: Annotated[
+        float, typer.Option(min=0.1, max=50, help="How often each label is gone through.")
+    ] = 2.0,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Teach a local model one check by labels, where a probe does not learn it.
+
+    The upper layers of the model are trained (LoRA) to answer the rubric's first question as the
+    labels do. That takes about a thousand labels or more, and on two cores about a second a label;
+    on a GPU minutes. The adapter is a file of some megabytes that llama.cpp loads.
+    """
+    from judge.calibration.teaching import teach
+    from judge.calibration.trials import Job
+    from judge.cli.progress import steps
+
+    if out.suffix != ".gguf":
+        raise UsageError(f"-o {out}: name a file that ends in .gguf")
+    if out.exists() and not overwrite:
+        raise UsageError(f"-o {out} exists: name another file, or --overwrite")
+    job = Job(sources=labels, records=sample, group=group)
+    with steps("items", quiet=quiet) as told:
+        found = teach(job, settings, out, epochs=epochs, told=told)
+    for item in found.problems[:_TOLD]:
+        tell(f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}")
+    if len(found.problems) > _TOLD:
+        tell(f"and {len(found.problems) - _TOLD} more such lines")
+    if not quiet:
+        taught = f"taught {found.check} by {counted(found.items, 'item')}"
+        tell(f"{taught}, loss {found.loss:.3f}; {found.kept} kept apart; the adapter is in {out}")
+        sources = " ".join(shortened(source, 60) for source in labels)
+        tell(f"next: judge calibrate {sources} --check {found.check} -m {found.model} -o taught")
+    if found.problems:
+        raise typer.Exit(int(Exit.INCOMPLETE))
