@@ -195,5 +195,6 @@ class Calibration:
                 }
                 for item in self.problems
             ],
+            "taught_left_out": self.taught,
             "refused": self.refused,
         }

@@ -50,10 +50,11 @@ class Binding(_Part):
 
     def differences(self, other: Binding) -> list[str]:
         """What `other` has otherwise, in words; none if the profile speaks of it."""
-        names = ["check", "model", "rubric", "method", "votes", "per_value"]
+        names = ["check", "rubric", "method", "votes", "per_value"]
         if self.method == "structured":
             names.append("temperature")
-        pairs = [(name, getattr(self, name), getattr(other, name)) for name in names]
+        pairs = [("model", _bare(self.model), _bare(other.model))]
+        pairs += [(name, getattr(self, name), getattr(other, name)) for name in names]
         pairs += [
             (name, self.identity.get(name), other.identity.get(name))
             for name in sorted({*self.identity, *other.identity} - _UNBOUND)
@@ -63,6 +64,11 @@ class Binding(_Part):
             for name, ours, theirs in pairs
             if ours != theirs
         ]
+
+
+def _bare(model: str) -> str:
+    """The model's name without the path of its adapter, which its identity tells by hash."""
+    return model.rpartition("+")[0] or model if model.startswith("local:") else model
 
 
 class Data(_Part):

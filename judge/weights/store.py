@@ -149,7 +149,7 @@ def with_adapter(name: str) -> tuple[Path, Path | None]:
 
     Raises UsageError as `resolve`, and where there is no such adapter.
     """
-    base, plus, adapter = name.partition("+")
+    base, plus, adapter = name.rpartition("+")
     if not plus or Path(name).expanduser().is_file():
         return resolve(name), None
     ours = Path(str(resources.files("judge.profiles") / f"{adapter}.gguf"))

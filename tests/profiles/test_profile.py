@@ -15,6 +15,7 @@ from judge.errors import UsageError
 from judge.judging.combinations import Logistic, Probe, Reading
 from judge.judging.logprobs import Reader
 from judge.profiles import (
+    Binding,
     Guarantee,
     JudgeProfile,
     Profiles,
@@ -53,6 +54,18 @@ def test_nothing_differs_from_itself_nor_by_the_engines_version() -> None:
     assert binding().differences(binding(temperature=0.7)) == []
     cold, warm = (binding(method="structured", temperature=t) for t in (0.0, 0.7))
     assert cold.differences(warm) == ["temperature 0.0 in the profile, 0.7 here"]
+
+
+def test_an_adapter_is_known_by_its_hash_wherever_it_lies() -> None:
+    def taught(model: str, sha256: str) -> Binding:
+        return binding(model=model, identity={"provider": "local", "adapter": sha256})
+
+    ours = taught("local:q+mine.gguf", "ab")
+    assert ours.differences(taught("local:q+/elsewhere/mine.gguf", "ab")) == []
+    told = ["adapter ab in the profile, cd here"]
+    assert ours.differences(taught("local:q+mine.gguf", "cd")) == told
+    (model,) = ours.differences(taught("local:p+mine.gguf", "ab"))
+    assert model == "model local:q in the profile, local:p here"
 
 
 # ---------------------------------------------------------------- fingerprints

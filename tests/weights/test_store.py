@@ -57,6 +57,19 @@ def test_a_changed_file_is_refused_before_use_and_fetched_anew(there: Path) -> N
     assert store.path(NAME) is None
 
 
+def test_an_adapter_stands_behind_the_weights(tmp_path: Path) -> None:
+    """A + in a folder's name is no adapter's."""
+    folder = tmp_path / "a+b"
+    folder.mkdir()
+    weights, adapter = folder / "w.gguf", tmp_path / "mine.gguf"
+    weights.touch()
+    adapter.touch()
+    assert store.with_adapter(str(weights)) == (weights, None)
+    assert store.with_adapter(f"{weights}+{adapter}") == (weights, adapter)
+    with pytest.raises(UsageError, match=r"'other\.gguf' is no \.gguf file that is here"):
+        store.with_adapter(f"{weights}+other.gguf")
+
+
 def test_notes_that_cannot_be_read_do_not_count(there: Path) -> None:
     notes = store.weights_dir() / ".hashes.json"
     for text in ("", "[]", "{", json.dumps({str(there): 5}), json.dumps({str(there): ["0"]})):
