@@ -32,7 +32,7 @@ LOWER = 0.36
 """Share of the layers, from below, that stay as they are."""
 
 BATCH = 16
-RATE = 2e-4
+RATE = 5e-4
 """Learning rate of AdamW: reached after a share `_WARM` of the steps, then down along a cosine to a
 twentieth."""
 

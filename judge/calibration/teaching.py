@@ -12,7 +12,7 @@ from judge.backends.local import LocalBackend
 from judge.calibration.adapter import Example, Trainer
 from judge.calibration.labels import gather, grouped, split, subject_of
 from judge.calibration.trials import Job
-from judge.errors import UsageError, missing_extra
+from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.profiles import item_key
 from judge.records.base import Item
@@ -60,12 +60,15 @@ def teach(
         out: a file whose name ends in .gguf.
 
     Raises:
-        UsageError: a library is missing, the model is not local, the check cannot be taught, or
-            there are no labels for it; see `gather`.
+        UsageError: a library or the folder is missing, the model is not local, the check cannot be
+            taught, or there are no labels for it; see `gather`.
+        JudgeError: the file cannot be written (exit code 4).
     """
     if missing := [name for name in _LIBRARIES if find_spec(name) is None]:
         raise missing_extra(f"judge teach needs {', '.join(missing)}", "teach")
-    job = replace(job, checks=settings.check, seed=settings.seed, held_out=KEPT)
+    if not out.parent.is_dir():
+        raise UsageError(f"-o {out}: there is no folder {out.parent}")
+    job = replace(job, checks=settings.check, seed=settings.seed)
     setup = Setup.of(
         settings.model_copy(update={"profile": NO_PROFILE, "check": (), "cache": False})
     )
@@ -90,7 +93,12 @@ def teach(
         "judge.base": backend.identity()["sha256"],
         _TAUGHT: " ".join(sorted({one.key for one in taught})),
     }
-    trainer.write(out, notes)
+    partly = out.with_name(f"{out.name}.part")
+    try:
+        trainer.write(partly, notes)
+        partly.replace(out)
+    except OSError as error:
+        raise unwritable(f"-o {out}: cannot be written", error) from error
     model = f"{judge.client.spec}+{out}"
     return Taught(model, judge.rubric.name, len(taught), len(kept), problems, loss)
 

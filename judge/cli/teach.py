@@ -58,8 +58,12 @@ def command(
     if out.exists() and not overwrite:
         raise UsageError(f"-o {out} exists: name another file, or --overwrite")
     job = Job(sources=labels, records=sample, group=group)
-    with steps("items", quiet=quiet) as told:
-        found = teach(job, settings, out, epochs=epochs, told=told)
+    try:
+        with steps("items", quiet=quiet) as told:
+            found = teach(job, settings, out, epochs=epochs, told=told)
+    except KeyboardInterrupt:
+        tell("interrupted; nothing is kept", apart=True)
+        raise typer.Exit(int(Exit.INTERRUPTED)) from None
     for item in found.problems[:_TOLD]:
         tell(f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}")
     if len(found.problems) > _TOLD:
