@@ -81,7 +81,7 @@ def test_what_an_adapter_was_taught_by_never_reports(tmp_path: Path) -> None:
 
     labels, asked = mails(tmp_path), {"ask": "Is this mail polite?", "on": ("mail",)}
     settings = resolve({"model": (f"local:{SMALL}",), **asked})
-    taught = teach(LabelJob([labels]), settings, tmp_path / "polite.gguf", epochs=8)
+    taught = teach(LabelJob([labels]), settings, tmp_path / "polite.gguf", epochs=6)
     assert (taught.items, taught.kept, list(taught.problems)) == (45, 19, [])
     assert taught.model == f"local:{SMALL}+{tmp_path / 'polite.gguf'}"
     own = {**asked, "cache_dir": tmp_path / "cache", "method": "logprobs"}

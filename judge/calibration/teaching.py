@@ -30,7 +30,7 @@ EPOCHS = 2.0
 _TAUGHT = "judge.taught"
 """The key in an adapter's header of what it was taught by."""
 
-_LIBRARIES = ("gguf", "peft", "torch", "transformers")
+_LIBRARIES = ("gguf", "torch", "transformers")
 
 Told = Callable[[str, int, int, str], None]
 """Told a label, how many are done, of how many, and a detail."""
