@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from importlib import resources
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -256,6 +256,12 @@ class Rubric(Section):
         """12 hex digits over everything that can change an answer, the shared system text too."""
         body = self.model_dump_json(by_alias=True, exclude={"title", "source", "control"})
         return hashlib.blake2b(f"{system_text()}\n{body}".encode(), digest_size=6).hexdigest()
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with a digest of its own, whenever that of the original was asked for."""
+        made = super().model_copy(update=update, deep=deep)
+        made.__dict__.pop("digest", None)
+        return made
 
 
 # ---------------------------------------------------------------- loading

@@ -105,6 +105,7 @@ def test_the_default_model_tells_following_from_breaking(tmp_path: Path) -> None
     records = [{"rule_of_thumb": rule, "story": text} for text in stories]
     source.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
     own = ("adherence",)
-    # By its shipped profile it guesses at this, and is not asked.
-    _, lines = run(tmp_path, DEFAULT, source, 2, rubric=own, check=own, profile="none")
+    _, lines = run(tmp_path, DEFAULT, source, 2, rubric=own, check=own)
     assert [line["judge"]["verdict"] for line in lines] == ["pass", "fail"]
+    (vote,) = lines[0]["judge"]["checks"][0]["votes"]
+    assert vote["model"] == f"local:{DEFAULT}+adherence"

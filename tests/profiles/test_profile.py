@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,22 @@ def test_an_adapter_is_known_by_its_hash_wherever_it_lies() -> None:
     assert ours.differences(taught("local:q+mine.gguf", "cd")) == told
     (model,) = ours.differences(taught("local:p+mine.gguf", "ab"))
     assert model == "model local:q in the profile, local:p here"
+
+
+def test_the_adapter_that_ships_is_the_one_that_was_measured(tmp_path: Path) -> None:
+    """It is taken for the very question that it was taught, and for no other."""
+    rubric = builtin()["adherence"]
+    model = shipped().with_adapter(DEFAULT_MODEL, rubric)
+    assert model == f"{DEFAULT_MODEL}+adherence"
+    (known,) = shipped().judges["adherence"]
+    file = Path(str(resources.files("judge.profiles") / "adherence.gguf"))
+    assert known.binding.identity["adapter"] == store.hashed(file)
+    assert not known.guesses and known.data.held_out > 50
+    reworded = rubric.model_copy(update={"examples": ()})
+    assert shipped().with_adapter(DEFAULT_MODEL, reworded) == DEFAULT_MODEL
+    assert shipped().with_adapter("openai:gpt-4o", rubric) == "openai:gpt-4o"
+    own = Profiles.of(profile(known), str(tmp_path / "mine.json"))
+    assert own.with_adapter(DEFAULT_MODEL, rubric) == DEFAULT_MODEL
 
 
 # ---------------------------------------------------------------- fingerprints

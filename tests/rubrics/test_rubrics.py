@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.collection import collect
+from judge.collection import collect, corrected_normad
 from judge.errors import UsageError
 from judge.evidence import About
 from judge.prompts import messages
@@ -344,3 +344,10 @@ def test_sources_that_hold_no_rubric_are_refused(tmp_path: Path) -> None:
         collect([str(tmp_path)])
     with pytest.raises(UsageError, match="neither a file, a folder nor a built-in rubric"):
         collect(["nothing"])
+
+
+def test_a_rubric_that_was_changed_is_another_one() -> None:
+    """NormAd's corrected rubrics are not taken for the paper's, whichever was looked at before."""
+    papers = {name: builtin()[name].digest for name in ("derivation", "value_derivation")}
+    corrected = {one.name: one.digest for one in corrected_normad()}
+    assert all(corrected[name] != digest for name, digest in papers.items())
