@@ -207,7 +207,7 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
         assert found.binding.rubric == rubric.digest, told
         probed = isinstance(found.combination, Probe)
         assert found.binding.method == ("probe" if probed else "logprobs")
-        assert found.binding.model == DEFAULT_MODEL
+        assert found.binding.model in (DEFAULT_MODEL, f"{DEFAULT_MODEL}+{check}")
         assert found.binding.identity["sha256"] == store.entry(store.DEFAULT).sha256
         # It carries no text, and no place on a disk.
         assert not found.labels and found.data.held_out >= 20
