@@ -80,10 +80,13 @@ class Trainer:
         from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
         fast = torch.cuda.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported()
-        self.tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
+        self.tokenizer = AutoTokenizer.from_pretrained(
+            weights.parent, gguf_file=weights.name, trust_remote_code=False
+        )
         model: Any = AutoModelForCausalLM.from_pretrained(
             weights.parent,
             gguf_file=weights.name,
+            trust_remote_code=False,
             dtype=torch.bfloat16 if fast else torch.float32,
             quantization_config=GgufConfig(dequantize=True),
         )

@@ -30,7 +30,7 @@ EPOCHS = 2.0
 _TAUGHT = "judge.taught"
 """The key in an adapter's header of what it was taught by."""
 
-_LIBRARIES = ("gguf", "torch", "transformers")
+_LIBRARIES = ("accelerate", "gguf", "torch", "transformers")
 
 Told = Callable[[str, int, int, str], None]
 """Told a label, how many are done, of how many, and a detail."""

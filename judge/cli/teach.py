@@ -16,8 +16,8 @@ from judge.settings import Settings
 EPILOG = """\b
 Examples:
   judge teach labels.jsonl --check adherence -o mine.gguf
-  judge teach mails.jsonl --rubric polite.yaml -m local:/models/qwen.gguf -o mine.gguf
-  judge calibrate labels.jsonl --check adherence -m local:qwen2.5-coder-1.5b+mine.gguf -o taught
+  judge teach mails.jsonl --ask "Is it polite?" --on mail -o mine.gguf
+  judge calibrate mails.jsonl ... -m local:qwen2.5-coder-1.5b+mine.gguf
 
 Labels as for judge calibrate. Three tenths of the records teach nothing, and judge calibrate leaves
 out the others when it reports on a model with the adapter.
