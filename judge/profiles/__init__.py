@@ -53,7 +53,7 @@ class Binding(_Part):
         names = ["check", "rubric", "method", "votes", "per_value"]
         if self.method == "structured":
             names.append("temperature")
-        pairs = [("model", _bare(self.model), _bare(other.model))]
+        pairs: list[tuple[str, Any, Any]] = [("model", _bare(self.model), _bare(other.model))]
         pairs += [(name, getattr(self, name), getattr(other, name)) for name in names]
         pairs += [
             (name, self.identity.get(name), other.identity.get(name))

@@ -164,6 +164,8 @@ class Stream:
         if self._full.is_set():
             self._chunk, self._full = [], asyncio.Event()
             self._asking = asyncio.create_task(self._ask(self._chunk, self._full))
+            # After a second interrupt nobody waits for it any more, and Ray's end is its error.
+            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
         asking, place = self._asking, len(self._chunk)
         self._chunk.append(item)
         if len(self._chunk) == CHUNK:
