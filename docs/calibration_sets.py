@@ -140,12 +140,16 @@ SETS = (
             "relevance",
             "label_correctness",
             "adherence",
-            "abstraction",
-            "value_derivation",
         ),
         66,
     ),
-    DataSet("labelled/norms", (f"{FIXTURES}/norms.jsonl",), ("derivation",), 66, method="logprobs"),
+    DataSet(
+        "labelled/norms",
+        (f"{FIXTURES}/norms.jsonl",),
+        ("abstraction", "value_derivation", "derivation"),
+        66,
+        method="logprobs",
+    ),
     DataSet(
         "labelled/norms, adapter",
         (f"{FIXTURES}/norms.jsonl",),
@@ -158,13 +162,21 @@ SETS = (
     DataSet(
         "labelled/stories",
         (f"{FIXTURES}/stories.jsonl",),
-        ("incorporation", "consistency", "implicitness"),
+        ("incorporation", "consistency"),
+    ),
+    DataSet(
+        "labelled/stories", (f"{FIXTURES}/stories.jsonl",), ("implicitness",), method="logprobs"
     ),
     DataSet("labelled/situations", (f"{FIXTURES}/situations.jsonl",), ("leakage",)),
     DataSet("labelled/pairs", (f"{FIXTURES}/pairs.jsonl",), ("entailment",)),
     DataSet("labelled/replies", (f"{FIXTURES}/replies.jsonl",), ("irony",)),
     DataSet("labelled/outputs", (f"{FIXTURES}/outputs.jsonl",), ("preference",)),
-    DataSet("labelled/extractions", (f"{FIXTURES}/extractions.jsonl",), ("value_extraction",)),
+    DataSet(
+        "labelled/extractions",
+        (f"{FIXTURES}/extractions.jsonl",),
+        ("value_extraction",),
+        method="logprobs",
+    ),
 )
 
 

@@ -82,12 +82,21 @@ class Step(Section):
 class Question(Section):
     """A further question answered by the first token, one of `words`, for profiles to read.
 
-    With `swapped` the two fields of the rubric's `order` are shown in each other's place.
+    With `swapped` the two fields of the rubric's `order` are shown in each other's place. With
+    `overlap` no model is asked: yes is as likely as the share of the value's words that one
+    sentence of the record has (judge/judging/overlap.py).
     """
 
     question: Text
     words: Annotated[tuple[Word, ...], Field(min_length=2, max_length=MOST_ANSWERS)] = YES_NO
     swapped: bool = False
+    overlap: Annotated[bool, Field(exclude_if=operator.not_)] = False
+
+    @model_validator(mode="after")
+    def _counted(self) -> Question:
+        if self.overlap and self.words != YES_NO:
+            raise ValueError("overlap is a share: its words are yes and no")
+        return self
 
 
 class Logprobs(Section):
@@ -107,6 +116,8 @@ class Logprobs(Section):
     def _settles(self) -> Logprobs:
         if bool(self.steps) == bool(self.choices):
             raise ValueError("name either steps or choices")
+        if any(question.overlap for question in self.choices):
+            raise ValueError("choices are asked; overlap stands in also")
         for number, step in enumerate(self.steps, 1):
             last, settled = number == len(self.steps), bool(step.yes) + bool(step.no)
             if settled != 1 + last:

@@ -119,6 +119,8 @@ class Rubric(Section):
             yield f"order: {', '.join(self.order)} are not both among the fields"
         if self.order is None and probability and any(q.swapped for q in probability.questions):
             yield "methods: a swapped question needs an order to swap"
+        if self.about != "values" and probability and any(q.overlap for q in probability.questions):
+            yield "methods: overlap counts the words of a value, and the rubric is not about values"
 
     def _unknown_answers(self) -> Iterator[str]:
         """A verdict that no answer can bring would fail every record without a word."""

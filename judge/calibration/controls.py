@@ -146,11 +146,11 @@ def _left_out(subject: Subject) -> str:
 def _with(item: LabelledItem, subject: Subject, field: str, text: str) -> LabelledItem:
     """The item with this text in the field: in its value, where it is about one."""
     if not item.number:
-        return replace(item, fields={**item.fields, field: text})
+        return replace(item, fields={**item.fields, field: text}, mark=subject.mark)
     values = [value.text for value in subject.values]
     name = subject.values[item.number - 1].character
     values[item.number - 1] = f"{name}:{text}" if name else text
-    return replace(item, fields={**item.fields, "values": values})
+    return replace(item, fields={**item.fields, "values": values}, mark=subject.mark)
 
 
 # ---------------------------------------------------------------- measuring

@@ -220,6 +220,9 @@ def subject_of(item: LabelledItem, rubric: Rubric) -> Subject | str:
     made = _subject(item, rubric)
     if isinstance(made, str):
         return made
+    shown = (*made.texts.values(), *(value.text for value in made.values))
+    if item.mark and not any(item.mark in text for text in shown):
+        made = replace(made, mark=item.mark)
     if rubric.verdict is not None and rubric.verdict.pass_equals and made.label is None:
         known = item.reference in rubric.answers
         made = replace(made, label=item.reference if known else rubric.answers[0])

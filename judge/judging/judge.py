@@ -12,6 +12,7 @@ from judge.evidence import About, locate
 from judge.judging.client import Client
 from judge.judging.combinations import Chances, Reading
 from judge.judging.logprobs import TOP_TOKENS, Reader, mean_of, word_chances
+from judge.judging.overlap import overlap
 from judge.prompts import DEFENDED, Framing, messages
 from judge.replies import JUDGING_REPLIES, Answer, JudgingReply, answers_together, one_answer
 from judge.rubric import Rubric
@@ -218,10 +219,24 @@ class Judge:
             value=subject.about(number),
             verdict=_verdict(passes) if decided.sure else Verdict.ABSTAIN,
             answer=decided.answer,
+            quote=self._counted_quote(subject, number, wanted) if not passes else None,
             probability=round(min(1.0, chance), 6),
         )
         reason = ORDERS_DISAGREE if decided.torn else FAR if decided.far else None
         return Part((finding,), usage, reason, score)
+
+    def _overlap(self, subject: Subject, number: int) -> tuple[float, str]:
+        """How much of a value one sentence of what is shown repeats, and that sentence."""
+        shown = (subject.texts[name] for name in self.rubric.shown(subject.texts))
+        return overlap(subject.values[number - 1].statement, "\n".join(shown))
+
+    def _counted_quote(self, subject: Subject, number: int, asked: Sequence[int]) -> str | None:
+        """The sentence that a question about overlap goes by; None where none is asked."""
+        assert self.rubric.methods.logprobs is not None
+        known = self.rubric.methods.logprobs.questions
+        if not any(known[place].overlap for place in asked):
+            return None
+        return self._overlap(subject, number)[1] or None
 
     def prompt(self, subject: Subject, number: int) -> Prompt:
         """The prompt of the first question for first tokens; `number` as for `chances`."""
@@ -262,6 +277,10 @@ class Judge:
         numbers, usage = (number,) if number else (), Usage()
         read: dict[int, Chances] = {}
         for place in questions:
+            if known[place].overlap:
+                share, _ = self._overlap(subject, number)
+                read[place] = (share, 1 - share)
+                continue
             prompt = self._question(subject, numbers, place)
             ask = replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
             tokens, paid = await self.client.first_token(ask)

@@ -6,12 +6,11 @@ so nothing else of the text can be lost.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from judge.backends.base import Call, Origin
-from judge.evidence import SPEECH_MARKS, About, locate
+from judge.evidence import SENTENCE_END, SPEECH_MARKS, About, locate
 from judge.judging.client import Asked, Client
 from judge.judging.judge import Sampling
 from judge.prompts import messages
@@ -21,8 +20,6 @@ from judge.subject import Subject
 from judge.verdict import Edit, Finding
 
 _MARKS = frozenset(SPEECH_MARKS)
-_CLOSING = rf"[{SPEECH_MARKS}'\u2019)]*"
-_SENTENCE_END = re.compile(rf"[.!?\u2026]{_CLOSING}(?=\s|$)|[\u3002\uff01\uff1f]{_CLOSING}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +152,7 @@ def _sentence_end(story: str, end: int) -> int:
     line_end = story.find("\n", end)
     paragraph = story[: line_end if line_end >= 0 else len(story)].rstrip()
     at = max(0, end - 3)
-    while found := _SENTENCE_END.search(paragraph, at):
+    while found := SENTENCE_END.search(paragraph, at):
         at = found.end()
         follows = paragraph[at:].lstrip()[:1]
         # A small letter goes on with the sentence, such as "said Tomo" behind a question mark.

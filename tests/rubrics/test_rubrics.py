@@ -86,8 +86,8 @@ def shown(rubric: Rubric, name: str) -> list[tuple[str, list[Any]]]:
         ("structured", messages(rubric, about_it, numbers=numbers, **rewriting))
     ]
     questions = rubric.methods.logprobs.questions if rubric.methods.logprobs else ()
-    for place in range(len(questions)):
-        for number in numbers or (0,):
+    for place, question in enumerate(questions):
+        for number in () if question.overlap else numbers or (0,):
             asked = (number,) if number else ()
             title = f"probability, question {place + 1}" + (f", value {number}" if number else "")
             made.append((title, messages(rubric, about_it, step=place, numbers=asked)))

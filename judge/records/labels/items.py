@@ -30,7 +30,8 @@ class LabelledItem:
     asks about (from 1), or 0 for the record as a whole; `gold` the data set's own reference answer;
     `slices` the fields to group results by. Items with the same `record` are about one record;
     `group` names those that must not be told apart, on which one is fitted and another reports
-    ("": those about one record).
+    ("": those about one record). `mark` is the fence of the record that this one was made from by
+    changing a field ("": its own), so that an engine evaluates what they share once.
     """
 
     record: str
@@ -43,6 +44,7 @@ class LabelledItem:
     source: str = ""
     line: int = 0
     group: str = ""
+    mark: str = ""
 
     @property
     def cluster(self) -> str:

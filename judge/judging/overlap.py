@@ -1,0 +1,41 @@
+"""Word overlap: how much of a statement one sentence of a text repeats, counted without a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from judge.evidence import SENTENCE_END, UNSPACED
+
+_PREFIX = 5
+"""Letters by which words are compared, so that *allow* and *allowed* are one."""
+
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]{{3,}}")
+"""Words of three letters or more; of scripts without spaces, every letter."""
+
+
+def overlap(statement: str, text: str) -> tuple[float, str]:
+    """The largest share (between 0 and 1) of the statement's words that one sentence of the text
+    has, and the first such sentence.
+
+    Half a word is added to the shared ones and one to all, so that none is 0 and log-odds exist.
+    """
+    wanted = _words(statement)
+    shared, found = 0, ""
+    for sentence in _sentences(text):
+        if (count := len(wanted & _words(sentence))) > shared:
+            shared, found = count, sentence
+    return (shared + 0.5) / (len(wanted) + 1), found
+
+
+def _words(text: str) -> set[str]:
+    return {word[:_PREFIX] for word in _WORD.findall(text.casefold())}
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        begun = 0
+        for end in SENTENCE_END.finditer(line):
+            yield line[begun : end.end()].strip()
+            begun = end.end()
+        yield line[begun:].strip()

@@ -1,0 +1,97 @@
+"""What is counted without a model: how many of a value's words one sentence of a story has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from judge.backends.base import Call
+from judge.backends.scripted import ScriptedBackend
+from judge.errors import UsageError
+from judge.judging.client import Client
+from judge.judging.combinations import Isotonic
+from judge.judging.judge import Judge
+from judge.judging.limits import Budget
+from judge.judging.logprobs import Reader
+from judge.judging.overlap import overlap
+from judge.records.values import Value
+from judge.rubric import Rubric, builtin
+from judge.stats.classification import aucs
+from judge.subject import Subject
+from judge.verdict import Usage
+
+PASSAGES = Path(__file__).parents[2] / "fixtures" / "labelled" / "passages.jsonl"
+STATED = '"People should vote from sixteen," said Ana.'
+STORY = f'Ana fed the hens. {STATED} Bo laughed.\n\n"I\'d have handed her my pencil," said Bo.'
+
+
+@pytest.mark.parametrize(
+    ("statement", "text", "share", "sentence"),
+    [
+        ("Sixteen is the age at which people vote", STORY, 3.5 / 7, STATED),
+        ("Old houses stay", STORY, 0.5 / 4, ""),
+        # words of two sentences, or of two lines, do not add up
+        ("hens pencil", STORY, 1.5 / 3, "Ana fed the hens."),
+        ("投票十六", "他笑了。十六岁就该投票！", 4.5 / 5, "十六岁就该投票！"),
+        ("", STORY, 0.5, ""),
+    ],
+)
+def test_the_share_of_the_words_that_one_sentence_has(
+    statement: str, text: str, share: float, sentence: str
+) -> None:
+    assert overlap(statement, text) == (pytest.approx(share), sentence)
+
+
+def test_passages_that_state_a_value_outright_share_its_words() -> None:
+    """AUC 0.88 on our labelled passages, on which the words to compare were chosen."""
+    given = [json.loads(line) for line in PASSAGES.read_text("utf-8").splitlines()]
+    shares = np.array([overlap(one["statement"], one["passage"])[0] for one in given])
+    stated = np.array([one["label"] == "states" for one in given])
+    assert stated.sum() == 60
+    assert aucs(stated, shares, np.ones((1, len(given))))[0] == pytest.approx(0.878, abs=0.001)
+
+
+async def test_a_value_that_a_sentence_repeats_is_found_and_quoted_without_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def first_token(self: Client, call: Call) -> tuple[dict[str, float], Usage]:
+        raise AssertionError("nothing is to be asked")
+
+    monkeypatch.setattr(Client, "first_token", first_token)
+    script = tmp_path / "judge.yaml"
+    script.write_text("replies: []\n")
+    client = Client(
+        "scripted:a", ScriptedBackend(str(script)), cache=None, budget=Budget(), limit=1
+    )
+    step = Isotonic(questions=(1,), answers=("yes", "no"), xs=(0.4, 0.5), ys=(0.1, 0.9))
+    judge = Judge(builtin()["implicitness"], client, "logprobs", reader=Reader(combination=step))
+    values = ("People should vote from the age of sixteen--Agree", "Old houses stay--Agree")
+    parsed = tuple(Value.parse(value) for value in values)
+    vote = await judge.vote(Subject("s", "story", {"story": STORY}, "abcd1234", values=parsed))
+    assert [(one.verdict, one.quote) for one in vote.evidence] == [("fail", STATED), ("pass", None)]
+    assert vote.usage == Usage()
+
+
+def test_overlap_is_counted_for_values_only() -> None:
+    step = {"question": "Q?", "yes": "yes", "no": "no"}
+    counted = {"question": "Q?", "overlap": True}
+    rubric = {
+        "name": "own",
+        "title": "t",
+        "source": "s",
+        "reply": "YesNo",
+        "fields": ["story"],
+        "verdict": {"pass": "yes"},
+        "methods": {
+            "structured": {"question": "Q"},
+            "logprobs": {
+                "steps": [step],
+                "also": [counted],
+            },
+        },
+    }
+    with pytest.raises(UsageError, match="the rubric is not about values"):
+        Rubric.from_dict(rubric)
