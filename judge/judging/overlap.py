@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from judge.evidence import SENTENCE_END, UNSPACED
+from judge.evidence import SENTENCE_END, SPEECH_MARKS, UNSPACED
 
 _PREFIX = 5
 """Letters by which words are compared, so that *allow* and *allowed* are one."""
@@ -13,10 +13,12 @@ _PREFIX = 5
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]{{3,}}")
 """Words of three letters or more; of scripts without spaces, every letter."""
 
+_AROUND = f"{SPEECH_MARKS} "
+
 
 def overlap(statement: str, text: str) -> tuple[float, str]:
     """The largest share (between 0 and 1) of the statement's words that one sentence of the text
-    has, and the first such sentence.
+    has, and the first such sentence, without speech marks around it.
 
     Half a word is added to the shared ones and one to all, so that none is 0 and log-odds exist.
     """
@@ -36,6 +38,6 @@ def _sentences(text: str) -> Iterator[str]:
     for line in text.splitlines():
         begun = 0
         for end in SENTENCE_END.finditer(line):
-            yield line[begun : end.end()].strip()
+            yield line[begun : end.end()].strip(_AROUND)
             begun = end.end()
-        yield line[begun:].strip()
+        yield line[begun:].strip(_AROUND)

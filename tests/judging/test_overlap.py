@@ -24,8 +24,8 @@ from judge.subject import Subject
 from judge.verdict import Usage
 
 PASSAGES = Path(__file__).parents[2] / "fixtures" / "labelled" / "passages.jsonl"
-STATED = '"People should vote from sixteen," said Ana.'
-STORY = f'Ana fed the hens. {STATED} Bo laughed.\n\n"I\'d have handed her my pencil," said Bo.'
+STATED = 'People should vote from sixteen," said Ana.'
+STORY = f'Ana fed the hens. "{STATED} Bo laughed.\n\n"I\'d have handed her my pencil," said Bo.'
 
 
 @pytest.mark.parametrize(
