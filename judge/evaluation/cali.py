@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from random import Random
 from types import MappingProxyType
 from typing import Any
@@ -130,17 +130,18 @@ def pair_of(row: Line, groups: Groups) -> Pair:
 # ------------------------------------------------------------ items
 
 
-def items(sources: Sequence[str], choices: Choices, *, groups: Groups) -> Iterator[Item]:
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     """One item a question: a pair's own in `entailment`, in `alternatives` of every two pairs.
 
-    An item's `row` is its premise, because items about one premise are drawn together; `country`
-    whose culture is indicated, or None; `kept` whether the paper keeps the pair; `gold` the one of
-    `gold_all` and each group's, `gold_us` (None where raters diverge), that the indicator names.
-    `labels` are a pair's majority labels, of all and by group.
+    An item's `row` is its premise, because items about one premise are drawn together; `country` is
+    whose culture is indicated, or None; `golds` are by `all` and by group, None where raters
+    diverge, and `gold` is the one that the indicator names; `kept` says whether the paper keeps the
+    pair. `labels` are a pair's majority labels, of all and by group.
 
     Raises:
         UsageError: a source that cannot be read.
     """
+    groups = groups_of(sources, choices.columns)
     earlier: dict[str, list[Pair]] = defaultdict(list)
     for pair in each_row(sources, lambda row: [pair_of(row, groups)], columns=choices.columns):
         if isinstance(pair, Item):
@@ -160,35 +161,33 @@ def items(sources: Sequence[str], choices: Choices, *, groups: Groups) -> Iterat
                 }
             about = {"pair": pair.row.id, "country": country or None, "premise": pair.premise}
             for key, fields in found.items():
-                gold = fields[f"gold_{country or 'all'}"]
-                whole = {**own, **about, **fields, "gold": gold}
+                whole = {**own, **about, **fields, "gold": fields["golds"][country or "all"]}
                 yield asked(pair.row.item, condition, whole, row=premise, key=key)
         others.append(pair)
 
 
 def _entailment(pair: Pair) -> dict[str, Any]:
     golds = {
-        f"gold_{name}": label and (ENTAIL if label == "entailment" else NOT_ENTAIL)
+        name: label and (ENTAIL if label == "entailment" else NOT_ENTAIL)
         for name, label in pair.labels.items()
     }
-    told = {"labels": pair.labels, "kept": pair.kept}
-    return {"hypothesis": pair.hypothesis, **golds, **told}
+    told = {"golds": golds, "labels": pair.labels, "kept": pair.kept}
+    return {"hypothesis": pair.hypothesis, **told}
 
 
 def _alternatives(one: Pair, other: Pair, seed: int) -> dict[str, Any]:
     """Two hypotheses of a premise, the order in which they are shown drawn by the seed."""
     golds: dict[str, str | None] = {}
-    for name in one.labels:
-        label, beside = one.labels[name], other.labels[name]
-        gold = None
+    for name, label in one.labels.items():
+        beside = other.labels[name]
+        golds[name] = None
         if label is not None and beside is not None:
             above = _RANK[label] - _RANK[beside]
-            gold = EQUAL if above == 0 else FIRST if above > 0 else SECOND
-        golds[f"gold_{name}"] = gold
+            golds[name] = EQUAL if above == 0 else FIRST if above > 0 else SECOND
     return {
         "hypotheses": [one.hypothesis, other.hypothesis],
         "swapped": Random(f"{seed}/{one.row.id}+{other.row.id}").random() < 0.5,
-        **golds,
+        "golds": golds,
         "kept": one.kept and other.kept,
     }
 
@@ -233,8 +232,6 @@ _PAPERS_PAIRS = (
     "Of pairs on which one group at least agrees by 75 %, and both have a majority (3.6). All: "
     "those of them where both groups' ratings together have one."
 )
-
-
 _MATRIX_NOTE = (
     "Pairs that the paper keeps, by the majority label of either group; diverge: it has none "
     "(figure 3 leaves those out)."
@@ -246,20 +243,24 @@ def conditions_of(groups: Groups) -> tuple[str, ...]:
     return tuple(f"{task}{more}" for task in CLASSES for more in ("", *(f"+{g}" for g in groups)))
 
 
-def tables(results: Sequence[Result], *, groups: Groups) -> list[Table]:
+def tables(results: Sequence[Result]) -> list[Table]:
     """Table 2, on the paper's pairs, and the matrix of the groups' labels (figure 3)."""
+    first, second = groups = next((_groups(one) for one in results), GROUPS)
     title = "Entailment and plausible alternatives against three sets of labels (CALI, table 2)"
     by = {"condition": ("condition", conditions_of(groups))}
-    cells = partial(_cells, groups=groups)
     return [
-        results_table("cali-labels", title, results, by, cells, (_MEASURED, _PAPERS_PAIRS)),
-        _matrix(results, groups),
+        results_table("cali-labels", title, results, by, _cells, (_MEASURED, _PAPERS_PAIRS)),
+        _matrix(results, first, second),
     ]
 
 
-def _matrix(results: Sequence[Result], groups: Groups) -> Table:
+def _groups(result: Result) -> Groups:
+    first, second = (name for name in result.fields["golds"] if name != "all")
+    return first, second
+
+
+def _matrix(results: Sequence[Result], first: str, second: str) -> Table:
     """How many pairs have which label in one group and in the other."""
-    first, second = groups
     labels = {one.fields["pair"]: one.fields for one in results if "labels" in one.fields}
     kept = [fields["labels"] for fields in labels.values() if fields["kept"]]
     counts = Counter((own[first] or DIVERGE, own[second] or DIVERGE) for own in kept)
@@ -277,52 +278,36 @@ def _head(group: str) -> str:
     return group.upper() if len(group) <= 3 and group != "all" else country_name(group)
 
 
-def _cells(here: Sequence[Result], *, groups: Groups) -> dict[str, Cell]:
+def _cells(here: Sequence[Result]) -> dict[str, Cell]:
     sample, measure = Sample(here), _MEASURES[here[0].condition.partition("+")[0]]
     cells: dict[str, Cell] = {**sample.counts(), "premises": sample.rows(), "measure": measure}
-    return cells | {
-        _head(labels): _measured(here, labels, measure, groups) for labels in ("all", *groups)
-    }
+    for labels in ("all", *_groups(here[0])):
+        cells[_head(labels)] = _measured(here, labels, measure)
+    return cells
 
 
-def _gold(result: Result, labels: str, groups: Groups) -> str | None:
-    """The gold of these labels; None for what section 3.6 leaves out, and without a majority."""
-    fields = result.fields
-    if not fields["kept"] or any(fields[f"gold_{group}"] is None for group in groups):
-        return None
-    gold: str | None = fields[f"gold_{labels}"]
-    return gold
-
-
-def _measured(results: Sequence[Result], labels: str, measure: str, groups: Groups) -> Cell:
-    """The task's measure over the results that have a gold of these labels, out of all."""
+def _measured(results: Sequence[Result], labels: str, measure: str) -> Cell:
+    """The task's measure over the paper's pairs (3.6) that have a majority of these labels."""
     held = [
         replace(result, fields={**result.fields, "gold": gold}, score=float(result.answer == gold))
         for result in results
-        if (gold := _gold(result, labels, groups)) is not None
+        if result.fields["kept"] and None not in map(result.fields["golds"].get, _groups(result))
+        if (gold := result.fields["golds"][labels]) is not None
     ]
     cell = class_scores(held)[measure]
     return replace(cell, of=len(results)) if isinstance(cell, Estimate) else None
 
 
-def of_groups(groups: Groups) -> Benchmark:
-    """The benchmark for pairs that these groups rated."""
-    first, second = (_COUNTRIES.get(group) or country_name(group) for group in groups)
-    return Benchmark(
-        name="cali",
-        title=f"Culturally aware inference: {first} and {second}",
-        source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
-        conditions=conditions_of(groups),
-        tasks=("cali_entailment", "cali_alternatives", "cali_percent"),
-        settings={
-            PERCENT: "entailment as a percentage that the model writes, entail from 50 (5.1)"
-        },
-        items=partial(items, groups=groups),
-        ask=ask,
-        score=score,
-        tables=partial(tables, groups=groups),
-        of_sources=lambda sources, columns: of_groups(groups_of(sources, columns)),
-    )
-
-
-benchmark = of_groups(GROUPS)
+benchmark = Benchmark(
+    name="cali",
+    title="Culturally aware inference: the United States and India, or any two groups",
+    source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
+    conditions=conditions_of(GROUPS),
+    tasks=("cali_entailment", "cali_alternatives", "cali_percent"),
+    settings={PERCENT: "entailment as a percentage that the model writes, entail from 50 (5.1)"},
+    items=items,
+    ask=ask,
+    score=score,
+    tables=tables,
+    conditions_of=lambda sources, columns: conditions_of(groups_of(sources, columns)),
+)

@@ -71,6 +71,13 @@ def each_row(
             yield from found
 
 
+def fields_of(item: Item) -> dict[str, Any]:
+    """The item's fields; LabelError for a line that could not be read."""
+    if item.fields is None:
+        raise LabelError(item.problem.message if item.problem else "there is no record")
+    return item.fields
+
+
 def _name(item: Item, id: str | None, field: str, seen: Mapping[str, Item]) -> str:
     """The row's name. The id of a row that nothing was made of is free for another one."""
     if id is None:

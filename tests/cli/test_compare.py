@@ -48,7 +48,7 @@ def test_the_table_in_pieces_of_80_columns(typed: Typed) -> None:
     assert "columns, the intervals of A, B\n" in headline
     code, out, told = typed.text("compare", "a.jsonl", "b.jsonl", "--all")
     assert code == 0 and "…" not in out and "\x1b[" not in out
-    assert "11 items in both, 1 only in A, 0 only in B" in out
+    assert "11 items in all runs; 12 in A, 11 in B" in out
     found = row(out, "country")
     assert found[1:3] == ["7", "8"]
     assert found[3].startswith("0.14 (") and found[4].startswith("0.86 (")
@@ -85,10 +85,13 @@ def test_two_runs_of_validate_as_json(typed: Typed) -> None:
     code, out, _ = typed.text("compare", "no.jsonl", "yes.jsonl", "--json")
     found = json.loads(out)
     assert (code, found["made_by"]) == (0, "judge validate (norm)")
-    assert [one["verdict of"] for one in found["rows"]] == ["record", "check relevance"]
-    for one in found["rows"]:
+    assert [one["verdict of"] for one in found["tables"][0]["rows"]] == [
+        "record",
+        "check relevance",
+    ]
+    for one in found["tables"][0]["rows"]:
         assert (one["A"]["value"], one["B"]["value"], one["pairs"]) == (0.0, 1.0, 4)
-        assert one["McNemar p"] == "0.125"
+        assert one["McNemar p B"] == "0.125"
 
 
 def test_several_runs_in_the_papers_table_and_in_a_figure(typed: Typed) -> None:
