@@ -36,7 +36,7 @@ Runs = Annotated[
 
 Paper = Annotated[
     bool,
-    typer.Option("--paper", help="The paper's own tables, too, with a column for each run."),
+    typer.Option("--paper", help="The paper's own tables, too, with a row for each run."),
 ]
 FigureFile = Annotated[
     Path | None,

@@ -7,9 +7,10 @@ record of the same name goes with the second of the other runs.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from string import ascii_uppercase
 from typing import Any
 
@@ -21,7 +22,6 @@ from judge.records import RESERVED, content_hash, read
 from judge.records.base import clip
 from judge.records.fields import scalar_text
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
-from judge.stats.intervals import Estimate
 from judge.stats.significance import holm, mcnemar
 
 Mark = float | str
@@ -97,7 +97,7 @@ def compare(sources: Sequence[str], *, paper: bool = False) -> Comparison:
     a score in one run is left out of all. Of verdicts only pass and fail count.
 
     Args:
-        paper: add the benchmark's own tables with a column for each run.
+        paper: add the benchmark's own tables, with the runs beneath one another.
 
     Raises:
         UsageError: a file is no run, the runs are of different benchmarks or workflows, they share
@@ -315,45 +315,22 @@ def _notes(runs: Mapping[str, Run], series: Mapping[str, Marked]) -> Iterator[st
 
 
 def _paper_tables(name: str, runs: Mapping[str, Run], shared: Sequence[str]) -> list[Table]:
-    """The benchmark's tables of the shared items, each measure with a column for each run."""
+    """The benchmark's tables of the shared items, with a row for each run under each label."""
     benchmark = load_benchmark(name)
-    by_run: dict[str, dict[str, Table]] = {}
+    found: dict[str, Table] = {}
+    rows: dict[str, dict[tuple[str, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
     for letter, run in runs.items():
         results = [run.entries[key].result for key in shared]
-        made = tables_of(benchmark, [rated(benchmark, one) for one in results if one is not None])
-        by_run[letter] = {table.name: table for table in made}
-    found = []
-    for table in by_run["A"].values():
-        cells = {
-            letter: {row.labels: row.cells for row in made[table.name].rows}
-            for letter, made in by_run.items()
-            if table.name in made
-        }
-        if merged := _merged(table, cells):
-            found.append(merged)
-    return found
-
-
-def _merged(
-    table: Table, by_run: Mapping[str, Mapping[tuple[str, ...], Mapping[str, Cell]]]
-) -> Table | None:
-    """Words, and how many were asked, once; None for a table without measures."""
-    columns = [
-        column
-        for column in table.columns
-        if any(isinstance(row.cells.get(column), Estimate) for row in table.rows)
+        for table in tables_of(benchmark, [rated(benchmark, one) for one in results if one]):
+            found.setdefault(table.name, table)
+            for row in table.rows:
+                rows[table.name][row.labels].append(Row((*row.labels, letter), row.cells))
+    return [
+        replace(
+            table,
+            heads=(*table.heads, "run"),
+            rows=list(chain.from_iterable(rows[name].values())),
+            notes=(*table.notes, _PAPER_NOTE),
+        )
+        for name, table in found.items()
     ]
-    rows = []
-    for row in table.rows:
-        cells: dict[str, Cell] = {
-            name: cell
-            for name, cell in row.cells.items()
-            if isinstance(cell, str) or name == "asked"
-        }
-        for column in columns:
-            for letter, known in by_run.items():
-                cells[f"{column} {letter}"] = known.get(row.labels, {}).get(column)
-        rows.append(Row(row.labels, cells))
-    brief = tuple(f"{column} {letter}" for column in columns for letter in by_run)
-    notes = (*table.notes, _PAPER_NOTE)
-    return replace(table, rows=rows, notes=notes, brief=brief) if columns else None

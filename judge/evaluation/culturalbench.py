@@ -254,19 +254,19 @@ def mean_of_countries(results: Sequence[Result]) -> Estimate:
 
     Undefined where a country that was asked about has these only.
     """
-    countries = list(dict.fromkeys(result.fields.get("country") for result in results))
+    import numpy as np
 
-    def sums(result: Result) -> list[float]:
-        unscored = result.outcome == "answered" and result.score is None
-        home = None if unscored else result.fields.get("country")
-        own = [float(home == country) for country in countries]
-        return [*(one * (result.score or 0.0) for one in own), *own]
-
-    def mean(*columns: Any) -> Any:
-        shares = zip(columns[: len(countries)], columns[len(countries) :], strict=True)
-        return sum(ratio(right, asked) for right, asked in shares) / len(countries)
-
-    return Sample(results).measure(sums, mean)
+    sample = Sample(results)
+    asked_about = list(dict.fromkeys(result.fields.get("country") for result in results))
+    right = np.zeros((len(sample.there), len(asked_about)))
+    asked = np.zeros_like(right)
+    for number, one in enumerate(sample.there):
+        if one.outcome != "answered" or one.score is not None:
+            place = number, asked_about.index(one.fields.get("country"))
+            right[place], asked[place] = one.score or 0.0, 1.0
+    sums = sample.resamples.sums
+    means = ratio(sums(right), sums(asked)).mean(axis=1)
+    return sample.resamples.estimate(means, n=len(sample.there), of=len(results))
 
 
 benchmark = Benchmark(

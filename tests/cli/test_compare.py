@@ -95,7 +95,7 @@ def test_two_runs_of_validate_as_json(typed: Typed) -> None:
 
 
 def test_several_runs_in_the_papers_table_and_in_a_figure(typed: Typed) -> None:
-    """Models as columns, people as one of them."""
+    """People beside a model."""
     pairs = [
         {"premise": f"P{n}.", "hypothesis": "H.", "us_ratings": ["E"], "in_ratings": [rating]}
         for n, rating in enumerate("EN" * 6)
@@ -115,9 +115,9 @@ def test_several_runs_in_the_papers_table_and_in_a_figure(typed: Typed) -> None:
         "compare", "m.jsonl", "p.jsonl", "--paper", "--json", "--figure", "f.svg"
     )
     assert code == 0, told
-    (row,) = json.loads(out)["tables"][1]["rows"]
+    rows = {row["run"]: row for row in json.loads(out)["tables"][1]["rows"]}
     # Of six entailed and six not, all called entailed: F1 2/3 and 0.
-    assert round(row["IN A"]["value"], 3) == 0.333 and row["IN B"]["value"] == 1
+    assert round(rows["A"]["IN"]["value"], 3) == 0.333 and rows["B"]["IN"]["value"] == 1
     drawn = typed.read("f.svg").decode()
     assert "B: p.jsonl" in drawn and "entailment+in" in drawn
     for words, fault in (
