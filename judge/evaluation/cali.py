@@ -1,7 +1,8 @@
 """CALI: inference that differs between cultures, on pairs rated by people of two countries.
 
 Huang & Yang, "Culturally Aware Natural Language Inference", sections 3.6 and 5.1. The released
-`data.tsv` holds premise, hypothesis, us_ratings and in_ratings.
+`data.tsv` holds premise, hypothesis, us_ratings and in_ratings; any two groups are read from a file
+with two columns `GROUP_ratings`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,9 @@ from judge.stats.agreement import Threshold, majority
 from judge.stats.intervals import Estimate
 
 Groups = tuple[str, str]
-"""The two groups that rated: their columns are `GROUP_ratings`, their countries are indicated."""
+"""The two groups that rated, which are countries."""
 
 GROUPS: Groups = ("us", "in")
-"""Those of the paper."""
-
 RATINGS = "_ratings"
 
 STRONG = Threshold(Fraction(3, 4))
@@ -45,20 +44,18 @@ FIRST, SECOND, EQUAL = "hypothesis 1", "hypothesis 2", "same"
 """Answers of the choice of plausible alternatives, numbered as the hypotheses are in the file."""
 
 CLASSES = {"entailment": (ENTAIL, NOT_ENTAIL), "alternatives": (FIRST, SECOND, EQUAL)}
-_COUNTRIES = {"us": "the United States", "in": "India"}
 PERCENT = "percent"
 DIVERGE = "diverge"
 """What section 3.6 calls a pair without a majority."""
 
+_COUNTRIES = {"us": "the United States", "in": "India"}
 _RANK = {"contradiction": 0, "neutral": 1, "entailment": 2}
 _SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", "5": "entailment"}
-
-# ------------------------------------------------------------ pairs
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One line; `ratings` are labels by group, of two groups."""
+    """One line; `ratings` are labels by group."""
 
     row: Line
     premise: str
@@ -79,13 +76,10 @@ class Pair:
 
 
 def label_of(rating: object, column: str) -> str:
-    """A rating as a label: E, N, C or their words, or 1 to 5.
+    """A rating as a label: E, N, C or their words, or 1 to 5; LabelError for all else.
 
     On the scale 1 is contradiction, 3 neutral, 5 entailment (3.6). What 2 and 4 stand for depends
     on the annotator, whom the released lists do not name: they are neutral, as for most.
-
-    Raises:
-        LabelError: none of these.
     """
     text = str(rating).strip()
     if not isinstance(rating, bool) and text in _SCALE:
@@ -94,13 +88,10 @@ def label_of(rating: object, column: str) -> str:
 
 
 def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyType({})) -> Groups:
-    """The two groups whose ratings the first source's first record has; those of the paper where it
-    has not two, or is standard input.
-
-    Raises:
-        UsageError: it has ratings of more groups than two.
+    """The two groups whose ratings the first record has; those of the paper where it has not two,
+    or comes from standard input. Raises UsageError: ratings of more groups.
     """
-    if not sources or sources[0] == "-":
+    if sources[0] == "-":
         return GROUPS
     items = renamed(read(sources[0]), columns)
     head = next((item.fields for item in items if item.fields is not None), {})
@@ -115,19 +106,21 @@ def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyT
 def pair_of(row: Line, groups: Groups) -> Pair:
     """The pair of a row. Raises LabelError for a row that holds none."""
     folded = {key.strip().casefold(): content for key, content in row.fields.items()}
-    columns = {group: group + RATINGS for group in groups}
     ratings = {}
-    for group, column in columns.items():
+    for group in groups:
+        column = group + RATINGS
         if column not in folded:
             raise LabelError(f"field {column!r} is missing", column)
         ratings[group] = [label_of(one, column) for one in listed(folded[column], column)]
     if not any(ratings.values()):
-        first, second = columns.values()
+        first, second = (group + RATINGS for group in groups)
         raise LabelError(f"fields {first!r} and {second!r} are both empty", first)
     return Pair(row, text_of(folded, "premise"), text_of(folded, "hypothesis"), ratings)
 
 
-# ------------------------------------------------------------ items
+def conditions_of(groups: Groups) -> tuple[str, ...]:
+    """Each task without and with the culture indicator of either group."""
+    return tuple(f"{task}{more}" for task in CLASSES for more in ("", *(f"+{g}" for g in groups)))
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
@@ -136,10 +129,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     An item's `row` is its premise, because items about one premise are drawn together; `country` is
     whose culture is indicated, or None; `golds` are by `all` and by group, None where raters
     diverge, and `gold` is the one that the indicator names; `kept` says whether the paper keeps the
-    pair. `labels` are a pair's majority labels, of all and by group.
-
-    Raises:
-        UsageError: a source that cannot be read.
+    pair. `labels` are a pair's majority labels.
     """
     groups = groups_of(sources, choices.columns)
     earlier: dict[str, list[Pair]] = defaultdict(list)
@@ -213,15 +203,9 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
 
 
 def score(fields: Fields, answer: Any) -> float | None:
-    """1 for the gold label, 0 for another; None where raters diverge.
-
-    Raises:
-        ValueError: what is no answer in the item's condition.
-    """
+    """1 for the gold label, 0 for another; None where raters diverge, ValueError for no answer."""
     return exact(fields, answer, CLASSES[fields["condition"].partition("+")[0]])
 
-
-# ------------------------------------------------------------ tables
 
 _MEASURES = {"entailment": "F1", "alternatives": "accuracy"}
 _MEASURED = (
@@ -238,20 +222,12 @@ _MATRIX_NOTE = (
 )
 
 
-def conditions_of(groups: Groups) -> tuple[str, ...]:
-    """Each task without and with the culture indicator of either group."""
-    return tuple(f"{task}{more}" for task in CLASSES for more in ("", *(f"+{g}" for g in groups)))
-
-
 def tables(results: Sequence[Result]) -> list[Table]:
     """Table 2, on the paper's pairs, and the matrix of the groups' labels (figure 3)."""
-    first, second = groups = next((_groups(one) for one in results), GROUPS)
     title = "Entailment and plausible alternatives against three sets of labels (CALI, table 2)"
-    by = {"condition": ("condition", conditions_of(groups))}
-    return [
-        results_table("cali-labels", title, results, by, _cells, (_MEASURED, _PAPERS_PAIRS)),
-        _matrix(results, first, second),
-    ]
+    by = {"condition": ("condition", conditions_of(_groups(results[0])))}
+    notes = (_MEASURED, _PAPERS_PAIRS)
+    return [results_table("cali-labels", title, results, by, _cells, notes), _matrix(results)]
 
 
 def _groups(result: Result) -> Groups:
@@ -259,8 +235,9 @@ def _groups(result: Result) -> Groups:
     return first, second
 
 
-def _matrix(results: Sequence[Result], first: str, second: str) -> Table:
+def _matrix(results: Sequence[Result]) -> Table:
     """How many pairs have which label in one group and in the other."""
+    first, second = _groups(results[0])
     labels = {one.fields["pair"]: one.fields for one in results if "labels" in one.fields}
     kept = [fields["labels"] for fields in labels.values() if fields["kept"]]
     counts = Counter((own[first] or DIVERGE, own[second] or DIVERGE) for own in kept)

@@ -140,9 +140,6 @@ def _shared(runs: Sequence[Run]) -> list[str]:
     return shared
 
 
-# ------------------------------------------------------------ reading
-
-
 def read_run(source: str) -> Run:
     """Read a run back from a file, or `-` for standard input.
 
@@ -229,8 +226,6 @@ def _mark(judged: Mapping[str, Any]) -> Mark:
     verdict = str(judged["verdict"])
     return {"pass": 1.0, "fail": 0.0}.get(verdict, verdict)
 
-
-# ------------------------------------------------------------ the table
 
 Marked = Sequence[tuple[str, tuple[Mark, ...]]]
 """The items of a series: each one's cluster, and its mark in every run."""

@@ -52,9 +52,6 @@ def task_of(condition: str) -> str:
     return condition.split("+")[0]
 
 
-# ------------------------------------------------------------ items
-
-
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     """The items of CQ-Bench, story by story.
 
@@ -66,8 +63,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
         UsageError: see `values_and_stories`.
     """
     needed = {"attitude", "selection"} & set(map(task_of, choices.conditions))
-    known, rows, columns = values_and_stories(sources, choices.columns, needed=bool(needed))
-    return each_row(rows, lambda row: _of_row(row, known, choices), columns=columns)
+    known, stories = values_and_stories(sources, needed=bool(needed))
+    return each_row(stories, lambda row: _of_row(row, known, choices), columns=choices.columns)
 
 
 def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Item]:
@@ -128,9 +125,6 @@ def _category(story: Story, known: ValueList | None) -> str | None:
     return "random" if len(topics) > 1 else next(iter(topics), None)
 
 
-# ------------------------------------------------------------ asking
-
-
 async def ask(fields: Fields, model: MeasuredModel) -> str | list[str]:
     """Ask the model about one item, step by step where its condition says so."""
     steps = fields["condition"].endswith("+steps")
@@ -181,9 +175,6 @@ async def _written(model: MeasuredModel, task: str, texts: Mapping[str, str]) ->
         return await model.write(task, texts)
     except NoAnswer as no:
         raise NoAnswer(no.outcome, f"step {task}: {no.detail or no.outcome}") from no
-
-
-# ------------------------------------------------------------ scores and tables
 
 
 def score(fields: Fields, answer: Any) -> float | None:

@@ -6,7 +6,6 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,7 +13,7 @@ from pydantic import ValidationError
 from judge.errors import UsageError
 from judge.evaluation.rows import Row, fields_of
 from judge.evidence import fold
-from judge.records import RESERVED, BadValueError, Problem, Value, build, read, renamed
+from judge.records import RESERVED, BadValueError, Problem, Value, build, read
 from judge.records.base import clip, kind_of
 from judge.records.fields import LabelError, text_of
 from judge.records.kinds import normalise, normalised
@@ -43,9 +42,6 @@ def _spelt(fields: Mapping[str, Any], name: str) -> tuple[str, Any]:
     """The record's own spelling of a key, and its content; None where it has no such key."""
     key = next((key for key in fields if normalise(key) == normalise(name)), name)
     return key, fields.get(key)
-
-
-# ------------------------------------------------------------ value files
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,7 @@ class ValueList:
         raise LabelError(f"{told} with such an attitude", "values")
 
 
-def value_list(name: str, columns: Mapping[str, str] = MappingProxyType({})) -> ValueList:
+def value_list(name: str) -> ValueList:
     """Read a value file (topic, q_id, q_content, option).
 
     Raises:
@@ -88,7 +84,7 @@ def value_list(name: str, columns: Mapping[str, str] = MappingProxyType({})) -> 
             attitudes; with file and line.
     """
     statements: dict[str, Statement] = {}
-    for item in renamed(read(name), columns):
+    for item in read(name):
         try:
             found = _statement(fields_of(item))
         except LabelError as error:
@@ -124,15 +120,13 @@ def tidy_topic(topic: object) -> str | None:
     return plain.removesuffix(" values")
 
 
-# ------------------------------------------------------------ stories
-
-
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A story with the values that it carries, and those that a speaker in it contradicts.
+    """A story with its values: carried, contradicted by a speaker, and `absent` ones, which it was
+    written for and does not carry.
 
-    `absent` are values that it was written for and does not carry. `multiple`: each value is one
-    character's (the multiple attitude setting). `judged` is its validation, None without.
+    `multiple`: each value is one character's (the multiple attitude setting). `judged` is its
+    validation, if any.
     """
 
     text: str
@@ -216,16 +210,10 @@ def _refuse_rejected(judged: Judgement) -> None:
             raise LabelError(message, RESERVED, "rejected")
 
 
-# ------------------------------------------------------------ both
-
-
 def values_and_stories(
-    sources: Sequence[str],
-    columns: Mapping[str, str] = MappingProxyType({}),
-    *,
-    needed: bool = True,
-) -> tuple[ValueList | None, list[str], Mapping[str, str]]:
-    """The value file among the sources, the others, and those `columns` that are not the former's.
+    sources: Sequence[str], *, needed: bool = True
+) -> tuple[ValueList | None, list[str]]:
+    """The value file among the sources, and the others.
 
     A source whose first record has `q_content` and `option` is the value file.
 
@@ -235,14 +223,11 @@ def values_and_stories(
     """
     if "-" in sources:
         raise UsageError("standard input cannot be read twice, as stories are here: name a file")
-    lists: list[str] = []
-    own: dict[str, str] = {}
+    lists = []
     for source in sources:
         head = next((item.fields for item in read(source) if item.fields is not None), {})
-        here = {name: column for name, column in columns.items() if column in head}
-        if {"qcontent", "option"} <= normalised([*head, *here]):
+        if {"qcontent", "option"} <= normalised(head):
             lists.append(source)
-            own = here
     stories = [source for source in sources if source not in lists]
     if not stories:
         raise UsageError("the sources are value files only: name stories, too")
@@ -253,8 +238,7 @@ def values_and_stories(
             "questions about stories need the attitudes that each statement has: name a value "
             "file (topic, q_id, q_content, option) among the sources"
         )
-    known = value_list(lists[0], own) if lists else None
-    return known, stories, {name: c for name, c in columns.items() if name not in own}
+    return value_list(lists[0]) if lists else None, stories
 
 
 def selection(

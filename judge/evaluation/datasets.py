@@ -74,13 +74,11 @@ def _of_rows(sources: Sequence[str], of_row: Callable[[Row], Made], id_field: st
             yield made
 
 
-# ------------------------------------------------------------ CQ-Bench
-
 OfStory = Callable[[Row, Story, ValueList, int], Made]
 
 
 def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
-    known, stories, _ = values_and_stories(sources)
+    known, stories = values_and_stories(sources)
     assert known is not None, "a value file is needed"
     values = known
 
@@ -126,9 +124,6 @@ def _value_selection(row: Row, story: Story, known: ValueList, seed: int) -> Mad
     gold = [known.pair(value) for value in story.values]
     drawn = selection(known, story, gold, f"{seed}/{row.id}")
     yield {"id": row.id, "story": story.text, "options": drawn["options"], "values": drawn["gold"]}
-
-
-# ------------------------------------------------------------ the others
 
 
 def _hard(row: Row) -> Made:

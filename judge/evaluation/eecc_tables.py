@@ -71,9 +71,6 @@ def words_of(text: str) -> Words:
     return _WORD.findall(unicodedata.normalize("NFC", text).lower().translate(_QUOTES))
 
 
-# ------------------------------------------------------------ culture
-
-
 @dataclass(frozen=True, slots=True)
 class Culture:
     """Countries by demonym, and their distances, (countries, countries); nan where unknown."""
@@ -147,9 +144,6 @@ def taus(
         tau = kendall_tau_c(by_text[place][others], by_values[place][others])
         found[identities[number]] = tau
     return found
-
-
-# ------------------------------------------------------------ studies
 
 
 class Study:
@@ -240,8 +234,6 @@ def distances(
     starts = np.searchsorted(owner, np.arange(count + 1))
     return across, [pairs[a:b, a:b] for a, b in pairwise(starts)]
 
-
-# ------------------------------------------------------------ tables
 
 _HEADS = ("condition", "identities")
 _LEFT_OUT = "Items without an answer, and answers without a word, are left out elsewhere."

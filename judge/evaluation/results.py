@@ -102,9 +102,6 @@ def rated(benchmark: Benchmark, result: Result) -> Result:
     return result if score is None else replace(result, score=score)
 
 
-# ------------------------------------------------------------ answers made elsewhere
-
-
 @dataclass(frozen=True, slots=True)
 class Scored:
     """Results of answers made elsewhere.

@@ -81,7 +81,6 @@ class Table:
 
 _PARTS = ("low", "high", "n", "of")
 
-# ------------------------------------------------------------ measures
 
 FEWEST = 10
 """Rows of a source that an interval is bootstrapped over; fewer look surer than they are.
@@ -154,9 +153,6 @@ def scores(results: Sequence[Result]) -> dict[str, Cell]:
 def class_scores(results: Sequence[Result]) -> dict[str, Cell]:
     """Counts, accuracy, and macro F1."""
     return {**scores(results), "F1": Sample(results).macro_f1()}
-
-
-# ------------------------------------------------------------ tables
 
 
 def tables_of(benchmark: Benchmark, results: Sequence[Result]) -> list[Table]:
