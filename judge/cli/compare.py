@@ -52,7 +52,7 @@ def command(
     figure: FigureFile = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
-    """Say how much better runs are than the first, on the items that they share.
+    """Compare runs on the items that they share.
 
     Each run is a column of mean scores, over the items that all have. Differences from the first
     come with paired bootstrap intervals and, where scores are right or wrong, McNemar's exact test.
