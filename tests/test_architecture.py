@@ -26,7 +26,7 @@ LAYERS = (
     "prompts",
     "collection",
     "rubric backends",
-    "ask configuration",
+    "shorthand configuration",
     "questions",
     "subject replies reasons cache settings records weights stats",
     "verdict modeltables",
