@@ -12,15 +12,52 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
-
-from judge.modeltables import Price, Server, StepModel
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 TOML = "judge.toml"
 PREFIX = "JUDGE_"
 MODELS, JUDGING, ENGINE = "Models", "Judging", "Engine"
 LIMITS, CACHE, TRUST = "Speed and money", "Cache", "Trust"
 """Groups of settings: a command asks for some of them, and its help shows each under its name."""
+
+
+class Price(BaseModel):
+    """US dollars for a million tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+class Server(BaseModel):
+    """A server with OpenAI's protocol: its address, and the variable that holds its key.
+
+    The variable's name ends in KEY, TOKEN, SECRET or PASSWORD, because the values of such variables
+    are redacted in all that is written. Without `key_env` no key is sent.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    url: str
+    key_env: str | None = Field(
+        default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)$"
+    )
+
+
+class StepModel(BaseModel):
+    """The model and the temperature of one step; None: as for the other steps of its kind."""
+
+    model_config = ConfigDict(extra="forbid")
+    model: str | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_short(cls, given: object) -> object:
+        """`insertion = "openai:gpt-4o"` for `insertion = {model = "openai:gpt-4o"}`."""
+        return {"model": given} if isinstance(given, str) else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,147 +109,140 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     model: Words = _models(
-        "The judge; several make a panel.", default=(), unset="the embedded local model", short="-m"
+        "Model that judges; several make a panel.",
+        default=(),
+        unset="the embedded local model",
+        short="-m",
     )
     final_model: Words = _models(
-        "The final judge.", default=(), unset="the judge, in fresh context"
+        "Model that decides at the end of a story.", default=(), unset="the judge"
     )
-    rewrite_model: str | None = _models("The model that rewrites.", unset="the judge")
+    rewrite_model: str | None = _models("Model that rewrites, with --repair.", unset="the judge")
     model_for: Words = _models(
-        "The model of one check or rewriter, such as insertion; may be repeated.",
+        "Model for one check or rewriter, such as insertion; repeatable.",
         default=(),
         metavar="STEP=PROVIDER:MODEL",
     )
     models: Mapping[str, StepModel] = _models(
-        "By check or rewriter its model, or a table of model and temperature.", default={}
+        "Model of each check or rewriter, or a table of model and temperature.", default={}
     )
     servers: Mapping[str, Server] = _models(
-        "By provider name: url, and key_env, the variable that holds the key.", default={}
+        "Servers by provider name: url, and key_env, the variable that holds the key.", default={}
     )
     cheap_model: str | None = _models(
-        "Read P(yes) from this model first; ask the judge only where that is not sure."
+        "Ask this model first (P(yes)), and the judge only where it is not sure."
     )
     cheap_margin: float = _models(
-        "How far from the threshold --cheap-model must be to be sure.",
-        default=0.3,
-        metavar="X",
-        ge=0,
-        le=0.5,
+        "--cheap-model is sure this far from its threshold.", default=0.3, metavar="X", ge=0, le=0.5
     )
     workflow: str | None = _choosing(
-        "extraction, norm, record, story, or file.py:variable for one of your own, which is a "
-        "Workflow or a LangGraph graph.",
+        "extraction, norm, record, story, or your own: file.py:variable, a Workflow or a "
+        "LangGraph graph.",
         unset="by the record's fields",
     )
     check: Words = _choosing(
-        "Make only this check: one of the workflow's, or any judging rubric; may be repeated.",
+        "Make only this check: one of the workflow's, or any judging rubric; repeatable.",
         default=(),
     )
     rubric: Words = _choosing(
-        "A rubric of your own: replaces the built-in one of its name, else is asked as well.",
+        "Your own rubric: replaces the built-in one of the same name, or is asked as well.",
         default=(),
         metavar="FILE|FOLDER|NAME",
     )
-    ask: str | None = _choosing("Ask this of each record, and nothing else.", metavar="QUESTION")
+    ask: str | None = _choosing(
+        "Ask each record this question, and nothing else.", metavar="QUESTION"
+    )
     on: Words = _choosing(
-        "Field that --ask shows; may be repeated.",
-        default=(),
-        unset="every text",
-        metavar="FIELD",
+        "Field to show with --ask; repeatable.", default=(), unset="every text", metavar="FIELD"
     )
     answers: Words = _choosing(
-        "What --ask may be answered: labels, or scores such as 1,2,3,4,5.",
+        "Possible answers to --ask: labels, or scores such as 1,2,3,4,5.",
         default=(),
         unset="yes,no",
         metavar="A,B,...",
     )
     pass_: str | None = _choosing(
-        "Which answers to --ask pass: labels, or a bound such as '>= 4'.",
+        "Answers to --ask that pass: labels, or a bound such as '>= 4'.",
         unset="yes",
         metavar="A,B|BOUND",
         alias="pass",
     )
     map: Words = _judging(
-        "Judge the column as the field NAME; a.b is b within a; may be repeated.",
+        "Read this column as the field NAME; a.b is b within a; repeatable.",
         default=(),
         metavar="NAME=COLUMN",
     )
     method: Literal["structured", "logprobs", "probe"] | None = _judging(
-        "structured (typed reply with evidence), logprobs (first token) or probe (hidden state, as "
-        "a profile learnt it).",
-        unset="what suits the model",
+        "How to read answers: structured (typed reply with evidence), logprobs (first token) or "
+        "probe (hidden state; needs a profile).",
+        unset="by model",
     )
     votes: int | None = _judging(
-        "Votes of each judge.", unset="3 to accept a story, else 1", ge=1, le=99
+        "Votes of each judge.", unset="3 at the end of a story, else 1", ge=1, le=99
     )
-    all_votes: bool = _judging("Ask every vote, also when the verdict is clear.", default=False)
-    per_value: bool = _judging(
-        "Structured method: one call a value, not one for all.", default=False
-    )
+    all_votes: bool = _judging("Ask every vote, even when the verdict is clear.", default=False)
+    per_value: bool = _judging("Structured method: one call for each value.", default=False)
     neutral: Literal["paper", "corrected"] | None = _judging(
-        "Neutral norms: their rule must not follow from the background (NormAd's paper), or must "
-        "(the corrected release, whose stories the background alone must not settle).",
-        unset="paper; no derivation where a record has an Other Background",
+        "Neutral norms: the rule must not follow from the background (paper), or must, and the "
+        "background alone must not settle the story (corrected release).",
+        unset="paper; records with an Other Background skip derivation",
     )
     repair: bool = _judging(
-        "Rewrite what does not pass, and judge it again; rates are told for both.", default=False
+        "Rewrite what does not pass, and judge it again; print both pass rates.", default=False
     )
-    rounds: int = _judging("With --repair: most rewrites in each loop.", default=3, ge=1, le=20)
+    rounds: int = _judging("With --repair: rewrites in each loop, at most.", default=3, ge=1, le=20)
     keep_dropped: bool = _judging(
-        "With --repair: a story passes without the values that were dropped, as in CQ-Bench, if "
-        "what is left passes.",
-        default=False,
+        "With --repair: a story passes if its remaining values do, as in CQ-Bench.", default=False
     )
     temperature: float = _judging("Temperature of a single vote.", default=0.0, ge=0, le=2)
     vote_temperature: float = _judging("Temperature of several votes.", default=0.7, ge=0, le=2)
     rewrite_temperature: float = _judging("Temperature of rewrites.", default=0.7, ge=0, le=2)
-    seed: int = _judging("Seed of the first vote, and of --sample.", default=0, ge=0)
+    seed: int = _judging("Seed of votes and of --sample.", default=0, ge=0)
     margin: float = _judging(
         "Abstain this close to a probability threshold.", default=0.0, ge=0, lt=0.5
     )
     profile: str | None = _choosing(
-        "What `judge calibrate` learnt: judges, thresholds, error rates.",
-        unset="the local model's own",
+        "Profile from `judge calibrate`: judges, thresholds, error rates.",
+        unset="the local model's",
         metavar="FILE|none",
     )
-    min_words: int = _judging("Shorter stories are rejected.", default=400, ge=0)
+    min_words: int = _judging("Reject shorter stories.", default=400, ge=0)
     injected: Literal["abstain", "ask"] = _judging(
-        "What a check does with text that has the form of a message to the judge (control tokens, "
-        "ready-made replies, ...).",
+        "Text that looks like a message to the judge (control tokens, ready-made replies, ...): "
+        "abstain, or ask the model all the same.",
         default="abstain",
     )
-    reasks: int = _judging("Times that an invalid reply is asked again.", default=2, ge=0, le=10)
+    reasks: int = _judging(
+        "Ask again after an invalid reply, so many times.", default=2, ge=0, le=10
+    )
     engine: Literal["local", "batch", "ray"] = _engine(
-        "Where the work is done: this process, providers' batch APIs, or a Ray cluster.",
-        default="local",
+        "Where to judge: this process, providers' batch APIs, or a Ray cluster.", default="local"
     )
     address: str | None = _engine(
         "Address of the Ray cluster: auto or HOST:PORT.", unset="a Ray on this machine"
     )
-    workers: int | None = _engine(
-        "Ray workers.", unset="one for each free core", harmless=True, ge=1
-    )
+    workers: int | None = _engine("Ray workers.", unset="one a free core", harmless=True, ge=1)
     worker_gpus: int = _engine("GPUs of each Ray worker.", default=1, harmless=True, ge=0)
     concurrency: int = _limit(
-        "Most calls and records under way at once.",
+        "Calls and records in flight, at most.",
         default=16,
         unset="16; 5000 with --engine batch",
         harmless=True,
         ge=1,
-        le=100_000,
+        le=100000,
     )
-    timeout: float = _limit("Seconds until a call is given up.", default=120.0, harmless=True, gt=0)
+    timeout: float = _limit("Seconds before a call times out.", default=120.0, harmless=True, gt=0)
     max_calls: int | None = _limit("Stop gracefully after N paid calls.", ge=0)
     max_cost: float | None = _limit("Stop gracefully at this cost in USD; needs prices.", ge=0)
     prices: Mapping[str, Price] = _limit(
-        "USD for a million tokens by model: input and output.", default={}
+        "Prices by model: USD for a million input and output tokens.", default={}
     )
-    cache: bool = _setting("Read and keep replies.", default=True, group=CACHE)
+    cache: bool = _setting("Reuse cached replies, and keep new ones.", default=True, group=CACHE)
     cache_dir: Path | None = _setting(
-        "Folder of the replies.", unset="the user's cache folder", group=CACHE
+        "Folder of cached replies.", unset="the user's cache folder", group=CACHE
     )
     trust_config: bool = _setting(
-        f"Use all settings of {TOML} in the working directory.", default=False, group=TRUST
+        f"Trust all settings of {TOML} in this folder.", default=False, group=TRUST
     )
 
     _from_files: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
