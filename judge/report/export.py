@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -27,28 +28,14 @@ from judge.verdict import Judgement, Verdict
 Judged = Iterable[tuple[Item, Judgement]]
 
 COLUMNS: Mapping[str, str] = {
-    "id": "string",
-    "verdict": "string",
-    "original_verdict": "string",
-    "workflow": "string",
-    "check": "string",
-    "quote": "string",
-    "reason": "string",
-    "failed": "string",
-    "undecided": "string",
-    "checks": "string",
-    "models": "string",
-    "votes": "int64",
-    "edits": "int64",
-    "dropped": "int64",
+    **dict.fromkeys(("id", "verdict", "original_verdict", "workflow"), "string"),
+    **dict.fromkeys(("check", "quote", "reason"), "string"),
+    **dict.fromkeys(("failed", "undecided", "checks", "models"), "string"),
+    **dict.fromkeys(("votes", "edits", "dropped"), "int64"),
     "recall": "double",
-    "replies": "int64",
-    "input_tokens": "int64",
-    "output_tokens": "int64",
+    **dict.fromkeys(("replies", "input_tokens", "output_tokens"), "int64"),
     "cost_usd": "double",
-    "error": "string",
-    "fingerprint": "string",
-    "record": "string",
+    **dict.fromkeys(("error", "fingerprint", "record"), "string"),
 }
 """The columns of CSV and Parquet with their types, the same for every file whatever it holds."""
 
@@ -92,10 +79,7 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
         "edits": len(judged.edits),
         "dropped": len(judged.dropped),
         "recall": judged.extraction and judged.extraction.recall,
-        "replies": judged.usage.replies,
-        "input_tokens": judged.usage.input_tokens,
-        "output_tokens": judged.usage.output_tokens,
-        "cost_usd": judged.usage.cost_usd,
+        **asdict(judged.usage),
         "error": judged.error and f"{judged.error.type}: {judged.error.message}",
         "fingerprint": judged.fingerprint,
         "record": json.dumps(fields, ensure_ascii=False),

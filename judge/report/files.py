@@ -31,8 +31,8 @@ LONGEST = 4 * MAX_LINE
 class Lines:
     """The judged lines among some items, with a count of the others.
 
-    `names` are the inputs as people know them; `judged` and `foreign` count lines that
-    `judge validate` wrote, and others; `first_foreign` says which was the first of these, and why.
+    `names` are the inputs as people know them; `judged` counts the lines that `judge validate`
+    wrote, `foreign` all others; `first_foreign` says which of these came first, and what it is.
     """
 
     items: Iterable[Item]
@@ -43,11 +43,8 @@ class Lines:
 
     @classmethod
     def of(cls, sources: Sequence[str]) -> Self:
-        """Those of files, or of standard input where a source is `-`.
-
-        Raises:
-            UsageError: a source cannot be opened.
-        """
+        """Those of files, or of standard input where a source is `-`; UsageError where a source
+        cannot be opened."""
         if "-" in sources and sys.stdin is None:
             raise UsageError("standard input is closed: name a file, or pipe judged lines in")
         found = [read(source, format="jsonl", max_line=LONGEST) for source in sources]
@@ -55,11 +52,7 @@ class Lines:
         return cls(chain.from_iterable(found), names)
 
     def __iter__(self) -> Iterator[tuple[Item, Judgement]]:
-        """Each line with what was judged of its record; once.
-
-        Raises:
-            UsageError: there are lines, and none of them is a judged one.
-        """
+        """Each line with its judgement; UsageError where there are lines, and none is judged."""
         for item in self.items:
             found = _judged(item)
             if isinstance(found, Judgement):
@@ -76,7 +69,7 @@ class Lines:
 
 
 def _judged(item: Item) -> Judgement | str:
-    """What judge validate wrote of a record, or why the line is none of its lines."""
+    """The judgement in a line, or why `judge validate` did not write the line."""
     if item.fields is None:
         return item.problem.message if item.problem else "holds no record"
     told = item.fields.get(RESERVED)
@@ -96,12 +89,10 @@ def _judged(item: Item) -> Judgement | str:
 
 @contextmanager
 def writing(out: Path, sources: Sequence[str], *, overwrite: bool) -> Iterator[IO[bytes]]:
-    """A file to be written, which takes the place of an earlier one when it is whole.
+    """A file to write; it takes the place of an earlier one when it is whole.
 
-    Raises:
-        UsageError: `out` is an input, a folder, there already and not to be replaced, or in no
-            folder that can be written to.
-        JudgeError: it cannot be written further, such as on a full disk (exit code 4).
+    Raises UsageError where `out` is an input, a folder, there already and not to be replaced, or
+    cannot be opened; JudgeError where it cannot be written further, such as on a full disk.
     """
     refuse_nameless("-o", out, "")
     for source in sources:
@@ -136,11 +127,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) -> None:
-    """Write tables.json, and for each table NAME.csv.
-
-    Raises:
-        UsageError: the folder cannot be written to.
-    """
+    """Write tables.json, and NAME.csv for each table; UsageError where the folder cannot be written
+    to."""
     told = {"benchmark": benchmark, "model": model, "tables": [one.as_json() for one in tables]}
     text = json.dumps(told, ensure_ascii=False, indent=1)
     try:
@@ -157,10 +145,10 @@ def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) 
 
 
 def inert(cell: str | float | None) -> str | float | None:
-    """A cell that no spreadsheet takes for a formula: such a text gets an apostrophe in front.
+    """The cell; a text that a spreadsheet would take for a formula gets an apostrophe in front.
 
-    Labels come out of records. Numbers are no texts and stay as they are. A carriage return becomes
-    a newline: the csv module does not quote it, and readers would take it for the end of the row.
+    A carriage return becomes a newline: the csv module does not quote it, and readers would take it
+    for the end of the row.
     """
     if not isinstance(cell, str):
         return cell
