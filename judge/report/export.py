@@ -21,7 +21,7 @@ from jinja2 import Environment
 
 from judge.errors import missing_extra
 from judge.records import RESERVED, Item
-from judge.report.files import inert, own_id
+from judge.report.files import own_id
 from judge.run.summary import Summary
 from judge.verdict import Judgement, Verdict
 
@@ -104,8 +104,23 @@ def write_csv(lines: Judged, file: IO[bytes]) -> None:
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     made = csv.writer(text, lineterminator="\n")
     made.writerow(COLUMNS)
-    made.writerows([inert(cell) for cell in one.values()] for one in _rows(lines))
+    made.writerows([_inert(cell) for cell in one.values()] for one in _rows(lines))
     text.detach()
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def _inert(cell: str | float | None) -> str | float | None:
+    """The cell; a text that a spreadsheet would take for a formula gets an apostrophe in front.
+
+    A carriage return becomes a newline: the csv module does not quote it, and readers would take it
+    for the end of the row.
+    """
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if cell.startswith(_FORMULA) else text
 
 
 def write_parquet(lines: Judged, file: IO[bytes]) -> None:

@@ -1,16 +1,14 @@
-"""Judged lines read back, files made of them, and the folder of tables that `--tables` leaves."""
+"""Judged lines read back, and files made of them."""
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, Self
 
 from pydantic import ValidationError
 
@@ -19,9 +17,6 @@ from judge.records import MAX_LINE, RESERVED, Item, read
 from judge.records.kinds import normalise
 from judge.run.output import input_path, refuse_nameless, refuse_same, replacing
 from judge.verdict import Judgement, Verdict
-
-if TYPE_CHECKING:
-    from judge.evaluation.tables import Table
 
 LONGEST = 4 * MAX_LINE
 """Bytes of a line that is read: it may hold a record twice, and evidence."""
@@ -121,36 +116,3 @@ def own_id(item: Item) -> str | None:
         if normalise(key) == "id" and isinstance(content, str | int | float) and content != "":
             return str(content)
     return None
-
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-
-
-def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) -> None:
-    """Write tables.json, and NAME.csv for each table; UsageError where the folder cannot be written
-    to."""
-    told = {"benchmark": benchmark, "model": model, "tables": [one.as_json() for one in tables]}
-    text = json.dumps(told, ensure_ascii=False, indent=1)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Half of a surrogate pair has no UTF-8; so written it is what JSON escapes it to.
-        (folder / "tables.json").write_text(text + "\n", "utf-8", "backslashreplace")
-        for table in tables:
-            path = folder / f"{table.name}.csv"
-            with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-                rows = ([inert(cell) for cell in row] for row in table.as_rows())
-                csv.writer(file, lineterminator="\n").writerows(rows)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from error
-
-
-def inert(cell: str | float | None) -> str | float | None:
-    """The cell; a text that a spreadsheet would take for a formula gets an apostrophe in front.
-
-    A carriage return becomes a newline: the csv module does not quote it, and readers would take it
-    for the end of the row.
-    """
-    if not isinstance(cell, str):
-        return cell
-    text = cell.replace("\r\n", "\n").replace("\r", "\n")
-    return f"'{text}" if cell.startswith(_FORMULA) else text
