@@ -9,7 +9,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import print_lines, print_table, tell
-from judge.cli.tables import Folder, hand_over, refuse_folder
+from judge.cli.tables import hand_over
 from judge.errors import UsageError
 from judge.settings import CACHE, LIMITS, Settings
 
@@ -72,7 +72,6 @@ def command(
     sources: Sources = None,
     list_: Listing = False,
     out: opt.Out = None,
-    tables: Folder = None,
     as_json: opt.Json = False,
     every: opt.All = False,
     condition: Condition = None,
@@ -108,7 +107,6 @@ def command(
     benchmark = load_benchmark(name)
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
-    refuse_folder("--tables", tables, overwrite or resume)
     job = Job(
         inputs=sources,
         out=out,
@@ -139,6 +137,7 @@ def command(
             job, settings, watching, benchmark=benchmark, choices=choices, judges=judges
         )
     if report.finished and results:
+<<<<<<< HEAD
         hand_over(
             tables_of(benchmark, results),
             tables,
@@ -148,6 +147,9 @@ def command(
             model=settings.model[0],
             beside=out is None,
         )
+=======
+        hand_over(tables_of(benchmark, results), as_json=as_json, every=every, beside=out is None)
+>>>>>>> main
     if not quiet:
         print_short(report, "items")
     if report.finished:

@@ -30,7 +30,7 @@ class Table:
     """Rows under heads.
 
     Args:
-        name: of lower-case letters, digits and hyphens; names its files.
+        name: of lower-case letters, digits and hyphens.
         title: a line for people.
         heads: names of the label columns.
         rows: in the order in which they are shown.
@@ -63,25 +63,37 @@ class Table:
             "notes": list(self.notes),
         }
 
-    def as_rows(self) -> list[list[str | int | float | None]]:
-        """Heads and rows for CSV; an estimate takes five columns (NAME, NAME low and so on)."""
-        heads: list[str | int | float | None] = [*self.heads]
-        rows: list[list[str | int | float | None]] = [[*row.labels] for row in self.rows]
-        for name in self.columns:
-            cells = [row.cells.get(name) for row in self.rows]
-            wide = any(isinstance(cell, Estimate) for cell in cells)
-            heads += [name, *(f"{name} {part}" for part in _PARTS if wide)]
-            for row, cell in zip(rows, cells, strict=True):
-                if isinstance(cell, Estimate):
-                    row += [cell.value, cell.low, cell.high, cell.n, cell.of]
-                else:
-                    row += [cell, *(None for _ in _PARTS if wide)]
-        return [heads, *rows]
 
-
+<<<<<<< HEAD
 _PARTS = ("low", "high", "n", "of")
 
 
+=======
+def group_table(
+    name: str,
+    title: str,
+    heads: tuple[str, ...],
+    groups: Iterable[tuple[tuple[str, ...], T]],
+    cells: Callable[[T], Mapping[str, Cell]],
+    *,
+    notes: tuple[str, ...] = (),
+) -> Table:
+    """A table with a row for each group.
+
+    Args:
+        groups: labels and what is measured.
+        cells: the cells of a row, from what is measured.
+    """
+    return Table(name, title, heads, rows=[Row(k, cells(part)) for k, part in groups], notes=notes)
+
+
+def _plain(cell: Cell) -> Any:
+    return plain(cell) if isinstance(cell, Estimate) else cell
+
+
+# ------------------------------------------------------------ measures
+
+>>>>>>> main
 FEWEST = 10
 """Rows of a source that an interval is bootstrapped over; fewer look surer than they are.
 
