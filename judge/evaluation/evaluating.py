@@ -121,8 +121,8 @@ def plan_evaluation(
 ) -> Plan:
     """What an evaluation will ask, by task and by grading check, with stand-ins for its models.
 
-    With replies as short as they come (a quarter of a task's `max_tokens`, lists empty), with full
-    lists and all votes, and with replies as long as they may be as well. Re-asking of invalid
+    At the least replies are short (a quarter of a task's `max_tokens`, lists empty); at the most
+    they are as long as they may be, lists are full, and every vote is asked. Re-asking of invalid
     replies is left out.
 
     Raises:
