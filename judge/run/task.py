@@ -61,9 +61,18 @@ class Task(ABC):
     def items(self) -> Iterator[Item]:
         """The input, as far as it is wanted."""
 
+    @property
+    def slots(self) -> int:
+        """Items worked on at once."""
+        return self.setup.slots
+
     async def prepare(self) -> None:
         """Reach every model before the first item; raises BackendError or UsageError."""
         await self.setup.prepare()
+
+    async def aclose(self) -> None:
+        """Free what the task holds."""
+        await self.setup.aclose()
 
     @abstractmethod
     def mark(self, name: str) -> Mark:
@@ -190,7 +199,7 @@ class _Run:
             clients = self.setup.clients
             self.report.traffic = {spec: asdict(one.counters) for spec, one in clients.items()}
             self.report.batches = left_at_provider(clients.values())
-            await self.setup.aclose()
+            await self.task.aclose()
         return self.report
 
     async def _prepared(self) -> bool:
@@ -208,7 +217,7 @@ class _Run:
 
     async def _stream(self) -> None:
         self._streaming = True
-        slots = self.setup.slots
+        slots = self.task.slots
         ticking = asyncio.create_task(self._tick())
         try:
             await run_stream(
