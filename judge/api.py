@@ -25,7 +25,7 @@ from pydantic import Field
 from judge import verdict
 from judge.configuration import resolve
 from judge.errors import UsageError
-from judge.records import RESERVED, Item, SeenIds, from_memory
+from judge.records import RESERVED, Item, from_memory
 from judge.rubric import Rubric
 from judge.run.clients import refuse_stray
 from judge.run.job import Job, refuse_unusable, select
@@ -247,13 +247,9 @@ class _InMemory(Validation):
     """Validation whose lines are handed out, and whose records are read as those are taken."""
 
     def __init__(
-        self,
-        setup: Setup,
-        ids: SeenIds,
-        items: Iterator[Item],
-        hand_out: Callable[[Line], None],
+        self, setup: Setup, items: Iterator[Item], hand_out: Callable[[Line], None]
     ) -> None:
-        super().__init__(setup, ids, items)
+        super().__init__(setup, items)
         self._hand_out = hand_out
         self.room = threading.Semaphore(2 * setup.slots)
         self.closed = False
@@ -308,10 +304,9 @@ class _Run:
     def _go(self) -> None:
         ended: BaseException | None = None
         try:
-            with SeenIds() as ids:
-                setup = Setup.of(self._plan.settings, rubrics=self._plan.rubrics)
-                self._task = _InMemory(setup, ids, self._plan.items(), self._handed.put)
-                ended = run(self._plan.job, self._task, Watcher(), self._interrupts).fatal
+            setup = Setup.of(self._plan.settings, rubrics=self._plan.rubrics)
+            self._task = _InMemory(setup, self._plan.items(), self._handed.put)
+            ended = run(self._plan.job, self._task, Watcher(), self._interrupts).fatal
         except BaseException as error:  # noqa: BLE001 - raised where the judgements are taken
             ended = error
         self._handed.put(ended)

@@ -26,10 +26,10 @@ LAYERS = (
     "prompts",
     "collection",
     "rubric backends",
-    "ask configuration",
+    "shorthand configuration",
     "questions",
     "subject replies reasons cache settings records weights stats",
-    "verdict modeltables",
+    "verdict",
     "errors redact digest evidence locking plugins stepping templates tracing yamlfile",
 )
 """Rooms, and files beside them, from the top: each imports only from layers below its own. Those of
@@ -143,7 +143,7 @@ def test_a_run_loads_no_library_that_it_does_not_need(tmp_path: Path) -> None:
 
 HEAVY = """
     openai langgraph langchain langchain_core langchain_openai langchain_community
-    pydantic xllamacpp torch transformers ray matplotlib scipy pyarrow numpy
+    xllamacpp torch transformers ray matplotlib scipy pyarrow numpy
 """
 
 

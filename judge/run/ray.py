@@ -24,7 +24,7 @@ from typing import Any, Self
 
 from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
 from judge.judging.calls import Counters
-from judge.records import RESERVED, Item, Record, SeenIds
+from judge.records import RESERVED, Item, Record
 from judge.run import lines
 from judge.run.lines import Line
 from judge.run.ray_worker import ATTEMPTS, Done, Feed, Worker
@@ -56,9 +56,9 @@ class RayValidation(Validation):
     _given: Settings
 
     @classmethod
-    def of(cls, settings: Settings, ids: SeenIds, items: Iterator[Item]) -> Self:
+    def of(cls, settings: Settings, items: Iterator[Item]) -> Self:
         # Each worker has a cache; one here would never be looked into.
-        task = cls(Setup.of(settings.model_copy(update={"cache": False})), ids, items)
+        task = cls(Setup.of(settings.model_copy(update={"cache": False})), items)
         task._given = settings
         return task
 

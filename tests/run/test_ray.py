@@ -16,7 +16,7 @@ from judge.configuration import resolve
 from judge.errors import BackendError, UsageError
 from judge.judging.calls import Counters
 from judge.judging.limits import BudgetReached
-from judge.records import Item, Record, SeenIds
+from judge.records import Item, Record
 from judge.run import ray_worker
 from judge.run.lines import Line
 from judge.run.ray import RayValidation, Stream, workers_for
@@ -52,7 +52,7 @@ async def worked(count: int, **more: Any) -> tuple[list[Line], RayValidation]:
     """What a run makes of so many records by its one worker: their lines; and the task."""
     feed, stream = Feed(), object.__new__(Stream)
     stream._feed, stream._running = Remote(feed), asyncio.Future()
-    task = RayValidation.of(settings(**more), SeenIds(), iter(()))
+    task = RayValidation.of(settings(**more), iter(()))
     task.stream = stream
     worker = Worker(settings(**more), ".", Remote(feed))
 
@@ -87,7 +87,7 @@ async def test_what_ends_a_run_comes_back_as_the_error_that_it_is(more: dict[str
 
 
 async def test_the_calls_of_workers_are_the_runs() -> None:
-    task = RayValidation.of(settings(max_calls=11), SeenIds(), iter(()))
+    task = RayValidation.of(settings(max_calls=11), iter(()))
     task.stream = SimpleNamespace(judged=lambda item: pytest.fail("asked"))  # type: ignore[assignment]
     task._count({"scripted:yes.yaml": Counters(calls=6)}, 0.0)
     task._count({"scripted:yes.yaml": Counters(calls=5)}, 0.0)
