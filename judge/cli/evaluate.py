@@ -9,7 +9,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import print_lines, print_table, tell
-from judge.cli.tables import Folder, hand_over, refuse_folder
+from judge.cli.tables import hand_over
 from judge.errors import UsageError
 from judge.settings import CACHE, LIMITS, Settings
 
@@ -72,7 +72,6 @@ def command(
     sources: Sources = None,
     list_: Listing = False,
     out: opt.Out = None,
-    tables: Folder = None,
     as_json: opt.Json = False,
     every: opt.All = False,
     condition: Condition = None,
@@ -108,7 +107,6 @@ def command(
     benchmark = load_benchmark(name, sources or (), settings.columns)
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
-    refuse_folder("--tables", tables, overwrite or resume)
     job = Job(
         inputs=sources,
         out=out,
@@ -133,10 +131,7 @@ def command(
             job, settings, watching, benchmark=benchmark, choices=choices, judges=judges
         )
     if report.finished and results:
-        drawn, model = tables_of(benchmark, results), settings.model[0]
-        beside = out is None
-        shown = {"as_json": as_json, "every": every, "beside": beside}
-        hand_over(drawn, tables, benchmark=name, model=model, **shown)
+        hand_over(tables_of(benchmark, results), as_json=as_json, every=every, beside=out is None)
     if not quiet:
         print_short(report, "items")
     if not (report.finished or report.broken_pipe):

@@ -36,7 +36,7 @@ class Table:
     """Rows under heads.
 
     Args:
-        name: of lower-case letters, digits and hyphens; names its files.
+        name: of lower-case letters, digits and hyphens.
         title: a line for people.
         heads: names of the label columns.
         rows: in the order in which they are shown.
@@ -73,21 +73,6 @@ class Table:
             "notes": list(self.notes),
         }
 
-    def as_rows(self) -> list[list[str | int | float | None]]:
-        """Heads and rows for CSV; an estimate takes five columns (NAME, NAME low and so on)."""
-        heads: list[str | int | float | None] = [*self.heads]
-        rows: list[list[str | int | float | None]] = [[*row.labels] for row in self.rows]
-        for name in self.columns:
-            cells = [row.cells.get(name) for row in self.rows]
-            wide = any(isinstance(cell, Estimate) for cell in cells)
-            heads += [name, *(f"{name} {part}" for part in _PARTS if wide)]
-            for row, cell in zip(rows, cells, strict=True):
-                if isinstance(cell, Estimate):
-                    row += [cell.value, cell.low, cell.high, cell.n, cell.of]
-                else:
-                    row += [cell, *(None for _ in _PARTS if wide)]
-        return [heads, *rows]
-
 
 def group_table(
     name: str,
@@ -105,9 +90,6 @@ def group_table(
         cells: the cells of a row, from what is measured.
     """
     return Table(name, title, heads, rows=[Row(k, cells(part)) for k, part in groups], notes=notes)
-
-
-_PARTS = ("low", "high", "n", "of")
 
 
 def _plain(cell: Cell) -> Any:

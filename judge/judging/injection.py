@@ -52,7 +52,7 @@ class Injection:
 
 def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
     """The first passage of each form in each text that this rubric would show its judges."""
-    names = dict.fromkeys((*rubric.shown(subject.texts), *rubric.needs))
+    names = dict.fromkeys((*rubric.shown(subject.texts).values(), *rubric.needs))
     shown = {name: subject.texts[name] for name in names if name in subject.texts}
     if rubric.about == "values" or "values" in rubric.needs:
         shown["values"] = "\n".join(value.text for value in subject.values)

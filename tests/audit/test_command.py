@@ -68,7 +68,7 @@ def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: T
         # Where there is only one "contains", the two prompts are told apart by what one lacks.
         entry["when"]["lacks"] = "Judge only what the texts say"
     scripted(judge, *guarded, *script(ALL, RUBRICS, wanted))
-    done = judge(*AUDIT, "-o", "out.jsonl", "--tables", "tables", "--json")
+    done = judge(*AUDIT, "-o", "out.jsonl", "--json")
     tables = printed(done.stdout)
     turned = {row["prompt"]: row["turned"] for row in tables["flips"][:3]}
     assert turned == {"defended": 0, "prompt-only": 0, "undefended": HOSTILE}
@@ -79,9 +79,6 @@ def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: T
     assert [line["id"] for line in kept] == [case.id for case in ALL]
     assert {line["judge"]["verdict"] for line in kept} == {"pass"}
     assert kept[0]["judge"]["prompts"]["undefended"]["outcome"] == "flipped"
-    assert {"flips.csv", "paired.csv", "by-attack.csv", "tables.json"} <= {
-        file.name for file in (judge.folder / "tables").iterdir()
-    }
 
 
 def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typed) -> None:

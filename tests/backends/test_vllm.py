@@ -14,7 +14,7 @@ from judge.backends.base import Call, Mode
 from judge.backends.vllm import VLLMBackend
 from judge.judging.client import Client
 from judge.judging.limits import Budget
-from judge.modeltables import Price
+from judge.settings import Price
 
 from .made_vllm import alive, put, starts, wait_for
 

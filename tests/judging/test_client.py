@@ -19,8 +19,8 @@ from judge.evidence import About
 from judge.judging.calls import MAX_TRIES, MAX_TRIES_UNREACHABLE
 from judge.judging.client import Asked, Client
 from judge.judging.limits import Budget, BudgetReached
-from judge.modeltables import Price
 from judge.replies import YesNo
+from judge.settings import Price
 from judge.verdict import Usage
 
 STORY = "Ann bowed first. Then she poured the tea."
