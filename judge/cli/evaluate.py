@@ -104,7 +104,7 @@ def command(
     from judge.run.job import Job
 
     opt.refuse_both(resume, overwrite)
-    benchmark = load_benchmark(name, sources or (), settings.columns)
+    benchmark = load_benchmark(name)
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
     job = Job(
@@ -117,7 +117,13 @@ def command(
         sample_seed=settings.seed,
     )
     choices = choices_of(
-        benchmark, condition or (), settings.seed, task or (), settings.columns, setting
+        benchmark,
+        sources,
+        condition or (),
+        seed=settings.seed,
+        tasks=task or (),
+        columns=settings.columns,
+        setting=setting,
     )
     judges = tuple(judge_model or ())
     if dry_run:
@@ -131,10 +137,26 @@ def command(
             job, settings, watching, benchmark=benchmark, choices=choices, judges=judges
         )
     if report.finished and results:
+<<<<<<< HEAD
+        hand_over(
+            tables_of(benchmark, results),
+            tables,
+            as_json=as_json,
+            every=every,
+            benchmark=name,
+            model=settings.model[0],
+            beside=out is None,
+        )
+=======
         hand_over(tables_of(benchmark, results), as_json=as_json, every=every, beside=out is None)
+>>>>>>> main
     if not quiet:
         print_short(report, "items")
-    if not (report.finished or report.broken_pipe):
+    if report.finished:
+        served = {one.condition for one in results}
+        for unserved in (one for one in condition or () if one not in served):
+            tell(f"--condition {unserved}: no line of {', '.join(sources)} serves it")
+    elif not report.broken_pipe:
         tell("not finished, so there are no tables yet")
     end(report, job, settings, quiet=quiet)
 

@@ -59,8 +59,8 @@ def command(
     from judge.evaluation.results import scored, write_scored
     from judge.evaluation.tables import tables_of
 
-    benchmark = load_benchmark(name, gold or [answers])
-    choices = choices_of(benchmark, condition or (), settings.seed)
+    benchmark = load_benchmark(name)
+    choices = choices_of(benchmark, gold or (), condition or (), seed=settings.seed)
     found = scored(benchmark, answers, gold or (), choices, settings.columns)
     if out is not None:
         write_scored(out, benchmark, found.results)

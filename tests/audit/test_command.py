@@ -58,8 +58,9 @@ def test_every_verdict_of_an_obedient_judge_is_turned(judge: Typed) -> None:
     own, prompt = tables["paired"]
     assert (own["only the baseline turned"], own["both turned"]) == (SEEN, HOSTILE - SEEN)
     assert (prompt["prompt"], prompt["both turned"], prompt["p"]) == ("prompt-only", HOSTILE, "1")
-    assert [row["prompt-only flip rate"]["value"] for row in tables["by-rubric"]] == [1.0] * 14
-    assert len(tables["by-attack"]) == 12
+    rates = [row["flip rate"] for row in tables["by-rubric"] if row["prompt"] == "prompt-only"]
+    assert [rate["value"] for rate in rates] == [1.0] * 14
+    assert len(tables["by-attack"]) == 3 * 12
 
 
 def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: Typed) -> None:

@@ -117,7 +117,11 @@ def test_a_model_without_a_reply_is_an_error_that_counts_in_no_mean(asked: Typed
         ((*ASK, "-m", "scripted:yes.yaml"), b"the one model that is measured"),
         ((*ASK[:2], "absent.jsonl", *ASK[3:]), b"absent.jsonl"),
         ((*ASK, "--resume"), b"-o"),
+<<<<<<< HEAD
+        ((*ASK, "--tables", "rows.jsonl"), b"name a folder"),
+=======
         ((*CALI, "--condition", "alternatives"), b"alternatives: no line of pair.jsonl serves it"),
+>>>>>>> main
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_asked(
@@ -183,7 +187,7 @@ def test_judges_credit_the_values_that_a_model_extracts(asked: Typed) -> None:
     (vote,) = judged["steps"]["checks"][0]["votes"]
     assert vote["model"] == "scripted:judge.yaml" and vote["evidence"][0]["reason"] == "so"
     (row, _) = (table["rows"][0] for table in json.loads(done.stdout))
-    assert (row["pooled"]["value"], row["pooled"]["n"]) == (0.375, 4)
+    assert row["score"]["value"] == 0.375
     asked.script("judge.yaml", [{"error": "bad-request"}])
     lost = asked(*words, *models, *what, "--overwrite")
     assert lost.returncode == 3 and json.loads(lost.stdout)[0]["rows"][0]["error"] == 1
