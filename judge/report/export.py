@@ -186,7 +186,7 @@ def write_markdown(lines: Judged, file: IO[bytes]) -> None:
     made.filters["told"] = _markdown
     template = made.from_string((Path(__file__).parent / "summary.md").read_text("utf-8"))
     text = template.render(summary=summary, counts=counts, kinds=kinds, failed=failed)
-    file.write(f"{text}\n".encode(errors="backslashreplace"))
+    file.write(f"{text.strip()}\n".encode(errors="backslashreplace"))
 
 
 def _markdown(text: str | None, most: int = 300) -> str:
