@@ -222,6 +222,20 @@ class Check(_Part):
                 of_value[one.value].setdefault((one.character, one.quote), one)
         return tuple(one for findings in of_value.values() for one in findings.values())
 
+    @property
+    def telling(self) -> Finding | None:
+        """The finding that tells best why the check has its verdict, one with a quote if it can be.
+
+        Of an undecided check it is one that speaks against a value that is undecided.
+        """
+        found = [one for one in self.bearing() if one.verdict is self.verdict]
+        if self.verdict is Verdict.ABSTAIN:
+            verdicts = self.verdicts()
+            said = (one for vote in self.votes for one in vote.evidence)
+            against = (one for one in said if one.verdict is Verdict.FAIL)
+            found = [o for o in against if verdicts.get(o.value) is Verdict.ABSTAIN] or found
+        return next((one for one in found if one.quote), found[0] if found else None)
+
 
 def _by_value(evidence: Iterable[Finding]) -> dict[str | None, Verdict]:
     verdicts: dict[str | None, Verdict] = {}
@@ -308,20 +322,11 @@ class Judgement(_Part):
     error: Failure | None = None
 
     @property
-    def deciding(self) -> tuple[Check | None, Finding | None]:
-        """The check that gave the record its verdict, and what stands against it, where it does.
-
-        None for a pass, and where no check did; the finding is the first with a quote or a reason.
-        """
-        if self.verdict is Verdict.PASS:
-            return None, None
-        last = {check.name: check for check in self.checks}
-        checks = [check for check in last.values() if check.verdict is self.verdict]
-        for check in checks:
-            for finding in check.bearing():
-                if finding.verdict is self.verdict and (finding.quote or finding.reason):
-                    return check, finding
-        return next(iter(checks), None), None
+    def deciding(self) -> Check | None:
+        """The check that gave the record its verdict, the first with evidence; None for a pass."""
+        last = {check.name: check for check in self.checks}.values()
+        checks = [check for check in last if check.verdict is self.verdict is not Verdict.PASS]
+        return next((check for check in checks if check.telling), checks[0] if checks else None)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, as it stands in the line."""
