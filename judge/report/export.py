@@ -61,7 +61,8 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
         one.name: {"verdict": one.verdict, "answer": one.answer, "score": one.score}
         for one in judged.checks
     }
-    check, finding = judged.deciding
+    check = judged.deciding
+    finding = check and check.telling
     models = dict.fromkeys(vote.model for one in judged.checks for vote in one.votes)
     return {
         "id": own_id(item) or f"line {item.line}",

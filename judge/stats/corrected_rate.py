@@ -5,8 +5,7 @@ And the design effect of outcomes in clusters, which divides a sample's size.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import hypot, inf, sqrt
 from typing import NamedTuple
@@ -168,60 +167,6 @@ def _crossings(
 
 def _refused(raw: Estimate, labels: int, reason: str) -> Corrected:
     return Corrected(Estimate(None, n=labels, of=labels + raw.n), raw, reason)
-
-
-def prediction_powered(
-    passed: int,
-    judged: int,
-    pairs: Mapping[tuple[bool, bool], int],
-    *,
-    deff_judged: float = 1.0,
-    deff_labelled: float = 1.0,
-) -> Estimate:
-    """The share of judged records that people would pass, where people labelled some of them.
-
-    The judge passed `passed` of all `judged` records; `pairs` says how often each
-    (judge passed, people passed) came among the labelled ones, which are among the judged and drawn
-    from them at random. No assumption is made on how the judge errs: one that says nothing only
-    brings no gain.
-
-    The estimate is that of power-tuned prediction-powered inference (PPI++; Angelopoulos, Duchi &
-    Zrnic 2023, arXiv 2311.01453), which for verdicts of 0 or 1 is q a + (1 - q) b: q the judge's
-    pass share over all records, a and b people's pass shares among the labelled ones that the judge
-    passed and failed (Tenenbein's 1970 double sampling).
-
-    The interval is Wilson's at the number of labels that would bring the same variance without
-    any judge, t (1 - t) / V with V = q^2 a (1 - a) / n_a + (1 - q)^2 b (1 - b) / n_b +
-    (a - b)^2 q (1 - q) / judged. In V and t, half an item is added to each count, since perfect
-    agreement on a few labels is no proof of it. PPI's own normal interval covers down to 43 % at
-    60 labels; bench/coverage.py shows this one's. Design effects as in `rogan_gladen`.
-
-    Where the judge gave all labelled records one verdict, it is the mean of the labels with
-    Wilson's interval. None without any label.
-    """
-    cells = Counter(pairs)
-    labels = cells.total()
-    if not labels:
-        return Estimate(None, of=judged)
-    good_passed, good_failed = cells[True, True], cells[False, True]
-    judge_passed = good_passed + cells[True, False]
-    judge_failed = labels - judge_passed
-    if not (judge_passed and judge_failed):
-        value = (good_passed + good_failed) / labels
-        size = labels / deff_labelled
-    else:
-        value = (
-            passed * good_passed / judge_passed + (judged - passed) * good_failed / judge_failed
-        ) / judged
-        q = (passed + 0.5) / (judged + 1)
-        a = (good_passed + 0.5) / (judge_passed + 1)
-        b = (good_failed + 0.5) / (judge_failed + 1)
-        variance = deff_labelled * (
-            q * q * a * (1 - a) / judge_passed + (1 - q) ** 2 * b * (1 - b) / judge_failed
-        ) + deff_judged * ((a - b) ** 2 * q * (1 - q) / judged)
-        rate = q * a + (1 - q) * b
-        size = rate * (1 - rate) / variance
-    return Estimate(value, *score_limits(value, size), n=labels, of=judged)
 
 
 @dataclass(slots=True)
