@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from judge.calibration.labels import drawn, subject_of
-from judge.calibration.measures import Measures
+from judge.calibration.measures import Measures, measure
 from judge.calibration.observations import Judged
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
@@ -156,7 +156,52 @@ def _with(item: LabelledItem, subject: Subject, field: str, text: str) -> Labell
 # ---------------------------------------------------------------- measuring
 
 
-def above(
+def controls_of(
+    rubric: Rubric,
+    judge: Sequence[Judged],
+    blind: Sequence[Judged],
+    before: Sequence[Judged],
+    swapped: Sequence[Judged],
+    contrast: Sequence[Judged] | None,
+    *,
+    seed: int,
+    draws: int,
+) -> Controls:
+    """The controls from a judge's answers.
+
+    Args:
+        judge: to the items as they are; `blind`, the blind judge's to the same items.
+        before: to those of them that have a swapped one; `swapped`, to these.
+        contrast: to the items of the contrast set, if there is one.
+    """
+    classes = rubric.answers
+
+    def measured(answers: Sequence[Judged]) -> Measures:
+        return measure(answers, classes, seed=seed, draws=draws)
+
+    def share_of(expected: Sequence[str | None]) -> Estimate:
+        """The share of the swapped items answered as expected, of those that have both."""
+        resamples = Resamples([one.item.cluster for one in swapped], seed=seed, draws=draws)
+        hits = [
+            None if one.answer is None or wanted is None else float(one.answer == wanted)
+            for one, wanted in zip(swapped, expected, strict=True)
+        ]
+        return share_estimate(hits, resamples)
+
+    must = rubric.control.swapped if rubric.control else None
+    return Controls(
+        field=rubric.deciding or "",
+        kappa=measured(judge).kappa,
+        blind=measured(blind),
+        above=_above(judge, blind, classes, seed=seed, draws=draws),
+        stays=share_of([one.answer for one in before]),
+        as_swapped=share_of([must] * len(swapped)) if must else None,
+        contrast=None if contrast is None else measured(contrast),
+        together=None if contrast is None else measured([*judge, *contrast]),
+    )
+
+
+def _above(
     judge: Sequence[Judged],
     blind: Sequence[Judged],
     classes: Sequence[str],
@@ -173,20 +218,8 @@ def above(
     reference = [str(one.item.reference) for one, _ in pairs]
     resamples = Resamples([one.item.cluster for one, _ in pairs], seed=seed, draws=draws)
     seen, unseen = (
-        kappas(resamples.confusions(reference, [pair[k].answer for pair in pairs], classes))
-        for k in (0, 1)
+        kappas(resamples.confusions(reference, [one.answer for one in side], classes))
+        for side in ([one for one, _ in pairs], [other for _, other in pairs])
     )
     answered = sum(one.answer is not None and other.answer is not None for one, other in pairs)
     return resamples.estimate(seen - unseen, n=answered, of=len(pairs))
-
-
-def share_of(
-    judged: Sequence[Judged], expected: Sequence[str | None], *, seed: int, draws: int
-) -> Estimate:
-    """The share of the answers that are as expected, over those that have both."""
-    resamples = Resamples([one.item.cluster for one in judged], seed=seed, draws=draws)
-    hits = [
-        None if one.answer is None or wanted is None else float(one.answer == wanted)
-        for one, wanted in zip(judged, expected, strict=True)
-    ]
-    return share_estimate(hits, resamples)

@@ -7,7 +7,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from judge.calibration.fitting import LEAST_ITEMS, Fit, Read
+from judge.calibration.fitting import LEAST_ITEMS, Fit
+from judge.calibration.training import Read
 from judge.judging.combinations import Combination
 
 _DRAWS = 5
