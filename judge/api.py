@@ -24,7 +24,7 @@ from pydantic import Field
 from judge import verdict
 from judge.configuration import resolve
 from judge.errors import UsageError
-from judge.records import RESERVED, Item, SeenIds, from_memory
+from judge.records import RESERVED, Item, from_memory
 from judge.rubric import Rubric
 from judge.run.clients import refuse_stray
 from judge.run.job import Job, refuse_unusable, select
@@ -256,8 +256,8 @@ def _settings(given: Mapping[str, Any]) -> Settings:
 class _InMemory(Validation):
     """Validation whose lines are handed out, and whose records are read as those are taken."""
 
-    def __init__(self, setup: Setup, ids: SeenIds, items: Iterator[Item]) -> None:
-        super().__init__(setup, ids, items)
+    def __init__(self, setup: Setup, items: Iterator[Item]) -> None:
+        super().__init__(setup, items)
         self.hand_out: Callable[[Line], None] = lambda line: None
         self.room = threading.Semaphore(2 * setup.slots)
         self.closed = False
@@ -308,11 +308,10 @@ class _Run:
     def _go(self) -> None:
         ended: BaseException | None = None
         try:
-            with SeenIds() as ids:
-                setup = Setup.of(self._plan.settings, rubrics=self._plan.rubrics)
-                self._task = task = _InMemory(setup, ids, self._plan.items())
-                task.hand_out = self._put
-                ended = run(self._plan.job, task, Watcher(), self._interrupts).fatal
+            setup = Setup.of(self._plan.settings, rubrics=self._plan.rubrics)
+            self._task = task = _InMemory(setup, self._plan.items())
+            task.hand_out = self._put
+            ended = run(self._plan.job, task, Watcher(), self._interrupts).fatal
         except BaseException as error:  # noqa: BLE001 - raised where the judgements are taken
             ended = error
         self._put(ended)

@@ -58,67 +58,70 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     model: Annotated[
-        Words, Models("The judge; several make a panel.", "the embedded local model", short="-m")
+        Words,
+        Models("Model that judges; several make a panel.", "the embedded local model", short="-m"),
     ] = ()
-    final_model: Annotated[Words, Models("The final judge.", "the judge, in fresh context")] = ()
-    rewrite_model: Annotated[str | None, Models("The model that rewrites.", "the judge")] = None
+    final_model: Annotated[
+        Words, Models("Model that decides at the end of a story.", "the judge")
+    ] = ()
+    rewrite_model: Annotated[
+        str | None, Models("Model that rewrites, with --repair.", "the judge")
+    ] = None
     model_for: Annotated[
         Words,
         Models(
-            "The model of one check or rewriter, such as insertion; may be repeated.",
+            "Model for one check or rewriter, such as insertion; repeatable.",
             metavar="STEP=PROVIDER:MODEL",
         ),
     ] = ()
     models: Annotated[
         Mapping[str, StepModel],
-        Models("By check or rewriter its model, or a table of model and temperature."),
+        Models("Model of each check or rewriter, or a table of model and temperature."),
     ] = Field(default_factory=dict)
     servers: Annotated[
         Mapping[str, Server],
-        Models("By provider name: url, and key_env, the variable that holds the key."),
+        Models("Servers by provider name: url, and key_env, the variable that holds the key."),
     ] = Field(default_factory=dict)
     cheap_model: Annotated[
         str | None,
-        Models("Read P(yes) from this model first; ask the judge only where that is not sure."),
+        Models("Ask this model first (P(yes)), and the judge only where it is not sure."),
     ] = None
     cheap_margin: Annotated[
         float,
         Field(ge=0, le=0.5),
-        Models("How far from the threshold --cheap-model must be to be sure.", metavar="X"),
+        Models("--cheap-model is sure this far from its threshold.", metavar="X"),
     ] = 0.3
     workflow: Annotated[
         str | None,
         Choosing(
-            "extraction, norm, record, story, or file.py:variable for one of your own, which is a "
-            "Workflow or a LangGraph graph.",
+            "extraction, norm, record, story, or your own: file.py:variable, a Workflow or a "
+            "LangGraph graph.",
             "by the record's fields",
         ),
     ] = None
     check: Annotated[
         Words,
-        Choosing(
-            "Make only this check: one of the workflow's, or any judging rubric; may be repeated."
-        ),
+        Choosing("Make only this check: one of the workflow's, or any judging rubric; repeatable."),
     ] = ()
     rubric: Annotated[
         Words,
         Choosing(
-            "A rubric of your own: replaces the built-in one of its name, else is asked as well.",
+            "Your own rubric: replaces the built-in one of the same name, or is asked as well.",
             metavar="FILE|FOLDER|NAME",
         ),
     ] = ()
     ask: Annotated[
         str | None,
-        Choosing("Ask this of each record, and nothing else.", metavar="QUESTION"),
+        Choosing("Ask each record this question, and nothing else.", metavar="QUESTION"),
     ] = None
     on: Annotated[
         Words,
-        Choosing("Field that --ask shows; may be repeated.", "every text", metavar="FIELD"),
+        Choosing("Field to show with --ask; repeatable.", "every text", metavar="FIELD"),
     ] = ()
     answers: Annotated[
         Words,
         Choosing(
-            "What --ask may be answered: labels, or scores such as 1,2,3,4,5.",
+            "Possible answers to --ask: labels, or scores such as 1,2,3,4,5.",
             "yes,no",
             metavar="A,B,...",
         ),
@@ -127,7 +130,7 @@ class Settings(BaseModel):
         str | None,
         Field(alias="pass"),
         Choosing(
-            "Which answers to --ask pass: labels, or a bound such as '>= 4'.",
+            "Answers to --ask that pass: labels, or a bound such as '>= 4'.",
             "yes",
             metavar="A,B|BOUND",
         ),
@@ -135,77 +138,72 @@ class Settings(BaseModel):
     map: Annotated[
         Words,
         Judging(
-            "Judge the column as the field NAME; a.b is b within a; may be repeated.",
+            "Read this column as the field NAME; a.b is b within a; repeatable.",
             metavar="NAME=COLUMN",
         ),
     ] = ()
     method: Annotated[
         Literal["structured", "logprobs", "probe"] | None,
         Judging(
-            "structured (typed reply with evidence), logprobs (first token) or probe (hidden "
-            "state, as a profile learnt it).",
-            "what suits the model",
+            "How to read answers: structured (typed reply with evidence), logprobs (first token) "
+            "or probe (hidden state; needs a profile).",
+            "by model",
         ),
     ] = None
     votes: Annotated[
         int | None,
         Field(ge=1, le=99),
-        Judging("Votes of each judge.", "3 to accept a story, else 1"),
+        Judging("Votes of each judge.", "3 at the end of a story, else 1"),
     ] = None
-    all_votes: Annotated[bool, Judging("Ask every vote, also when the verdict is clear.")] = False
-    per_value: Annotated[bool, Judging("Structured method: one call a value, not one for all.")] = (
-        False
-    )
+    all_votes: Annotated[bool, Judging("Ask every vote, even when the verdict is clear.")] = False
+    per_value: Annotated[bool, Judging("Structured method: one call for each value.")] = False
     neutral: Annotated[
         Literal["paper", "corrected"] | None,
         Judging(
-            "Neutral norms: their rule must not follow from the background (NormAd's paper), or "
-            "must (the corrected release, whose stories the background alone must not settle).",
-            "paper; no derivation where a record has an Other Background",
+            "Neutral norms: the rule must not follow from the background (paper), or must, and the "
+            "background alone must not settle the story (corrected release).",
+            "paper; records with an Other Background skip derivation",
         ),
     ] = None
     repair: Annotated[
-        bool, Judging("Rewrite what does not pass, and judge it again; rates are told for both.")
+        bool, Judging("Rewrite what does not pass, and judge it again; print both pass rates.")
     ] = False
     rounds: Annotated[
-        int, Field(ge=1, le=20), Judging("With --repair: most rewrites in each loop.")
+        int, Field(ge=1, le=20), Judging("With --repair: rewrites in each loop, at most.")
     ] = 3
     keep_dropped: Annotated[
         bool,
-        Judging(
-            "With --repair: a story passes without the values that were dropped, as in CQ-Bench, "
-            "if what is left passes."
-        ),
+        Judging("With --repair: a story passes if its remaining values do, as in CQ-Bench."),
     ] = False
     temperature: Annotated[float, Warmth, Judging("Temperature of a single vote.")] = 0.0
     vote_temperature: Annotated[float, Warmth, Judging("Temperature of several votes.")] = 0.7
     rewrite_temperature: Annotated[float, Warmth, Judging("Temperature of rewrites.")] = 0.7
-    seed: Annotated[int, Field(ge=0), Judging("Seed of the first vote, and of --sample.")] = 0
+    seed: Annotated[int, Field(ge=0), Judging("Seed of votes and of --sample.")] = 0
     margin: Annotated[
         float, Field(ge=0, lt=0.5), Judging("Abstain this close to a probability threshold.")
     ] = 0.0
     profile: Annotated[
         str | None,
         Choosing(
-            "What `judge calibrate` learnt: judges, thresholds, error rates.",
-            "the local model's own",
+            "Profile from `judge calibrate`: judges, thresholds, error rates.",
+            "the local model's",
             metavar="FILE|none",
         ),
     ] = None
-    min_words: Annotated[int, Field(ge=0), Judging("Shorter stories are rejected.")] = 400
+    min_words: Annotated[int, Field(ge=0), Judging("Reject shorter stories.")] = 400
     injected: Annotated[
         Literal["abstain", "ask"],
         Judging(
-            "What a check does with text that has the form of a message to the judge (control "
-            "tokens, ready-made replies, ...)."
+            "Text that looks like a message to the judge (control tokens, ready-made replies, "
+            "...): abstain, or ask the model all the same."
         ),
     ] = "abstain"
     reasks: Annotated[
-        int, Field(ge=0, le=10), Judging("Times that an invalid reply is asked again.")
+        int, Field(ge=0, le=10), Judging("Ask again after an invalid reply, so many times.")
     ] = 2
     engine: Annotated[
         Literal["local", "batch", "ray"],
-        Engine("Where the work is done: this process, providers' batch APIs, or a Ray cluster."),
+        Engine("Where to judge: this process, providers' batch APIs, or a Ray cluster."),
     ] = "local"
     address: Annotated[
         str | None,
@@ -214,20 +212,20 @@ class Settings(BaseModel):
     workers: Annotated[
         int | None,
         Field(ge=1),
-        Engine("Ray workers.", "one for each free core", harmless=True),
+        Engine("Ray workers.", "one a free core", harmless=True),
     ] = None
     worker_gpus: Annotated[int, Field(ge=0), Engine("GPUs of each Ray worker.", harmless=True)] = 1
     concurrency: Annotated[
         int,
         Field(ge=1, le=100_000),
         Limits(
-            "Most calls and records under way at once.",
+            "Calls and records in flight, at most.",
             "16; 5000 with --engine batch",
             harmless=True,
         ),
     ] = 16
     timeout: Annotated[
-        float, Field(gt=0), Limits("Seconds until a call is given up.", harmless=True)
+        float, Field(gt=0), Limits("Seconds before a call times out.", harmless=True)
     ] = 120.0
     max_calls: Annotated[int | None, Field(ge=0), Limits("Stop gracefully after N paid calls.")] = (
         None
@@ -236,14 +234,14 @@ class Settings(BaseModel):
         float | None, Field(ge=0), Limits("Stop gracefully at this cost in USD; needs prices.")
     ] = None
     prices: Annotated[
-        Mapping[str, Price], Limits("USD for a million tokens by model: input and output.")
+        Mapping[str, Price], Limits("Prices by model: USD for a million input and output tokens.")
     ] = Field(default_factory=dict)
-    cache: Annotated[bool, Option("Read and keep replies.", group=CACHE)] = True
+    cache: Annotated[bool, Option("Reuse cached replies, and keep new ones.", group=CACHE)] = True
     cache_dir: Annotated[
-        Path | None, Option("Folder of the replies.", "the user's cache folder", group=CACHE)
+        Path | None, Option("Folder of cached replies.", "the user's cache folder", group=CACHE)
     ] = None
     trust_config: Annotated[
-        bool, Option(f"Use all settings of {TOML} in the working directory.", group=TRUST)
+        bool, Option(f"Trust all settings of {TOML} in this folder.", group=TRUST)
     ] = False
 
     _from_files: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)

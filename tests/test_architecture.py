@@ -143,7 +143,7 @@ def test_a_run_loads_no_library_that_it_does_not_need(tmp_path: Path) -> None:
 
 HEAVY = """
     openai langgraph langchain langchain_core langchain_openai langchain_community
-    pydantic xllamacpp torch transformers ray matplotlib scipy pyarrow numpy
+    xllamacpp torch transformers ray matplotlib scipy pyarrow numpy
 """
 
 

@@ -63,9 +63,10 @@ def command(
     as_json: opt.Json = False,
     every: opt.All = False,
 ) -> None:
-    """Measure agreement among people: kappas, alpha and majorities, of all and by group.
+    """Measure how far people agree with one another.
 
-    No model is asked. Tables go to standard output, notes to standard error.
+    Kappas, alpha and majorities, overall and by group. No model is called.
+    Tables go to standard output, notes to standard error.
     """
     sources = opt.inputs_or_stdin(labels, context)
     opt.need_calibrate("judge agreement")

@@ -1,4 +1,4 @@
-"""`judge audit`: parse the flags, put hostile text to a judge, show how often its verdict turns."""
+"""`judge audit`: parse flags, put hostile text to a judge, print how often verdicts turn."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ it, by judge's prompt alone, and with an undefended one. The suite: docs/hostile
 @opt.with_settings(
     *("model", "cheap_model", "cheap_margin", "method", "votes", "rubric", "map"),
     *("temperature", "vote_temperature", "seed", "margin", "profile", LIMITS, CACHE),
-    rubric="Only this rubric, or one of your own in the place of the built-in one of its name; "
-    "may be repeated.",
-    map="For a rubric about fields of your own: NAME is this field of the suite's records.",
+    rubric="Only this rubric, or your own version of a built-in one; repeatable.",
+    map="For a rubric about your own fields: fill NAME from this field of the suite's records.",
 )
 def command(
     settings: Settings,
@@ -37,11 +36,11 @@ def command(
     quiet: opt.Quiet = False,
     limit: opt.Limit = None,
 ) -> None:
-    """Put hostile text to a judge and say how often it turns the verdict.
+    """Measure how often hostile text turns a judge's verdict.
 
-    Records of judge's own making, for every rubric, with orders to the judge, fake messages, fake
-    verdicts and the like put in; beside judge's own prompt, the same question is put without its
-    defences. Tables go to standard output, lines for each case to OUT alone.
+    The suite puts orders to the judge, fake messages, fake verdicts and the like into records of
+    its own, for every rubric; the same question is also asked without judge's defences. Tables go
+    to standard output, lines for each case to OUT alone.
     """
     opt.refuse_both(resume, overwrite)
     opt.need_calibrate("judge audit")

@@ -27,21 +27,20 @@ Exit code 3: some lines could not be used as they are.
 _TOLD = 5
 
 
-@opt.with_settings("seed", seed="Seed of what is drawn: the other values of value-selection.")
+@opt.with_settings("seed", seed="Seed of the other values in value-selection.")
 def command(
     settings: Settings,
-    name: Annotated[
-        str, typer.Argument(metavar="SET", help="What to build; --list names it.")
-    ] = "",
+    name: Annotated[str, typer.Argument(metavar="SET", help="Data set to build; see --list.")] = "",
     inputs: opt.Inputs = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Write JSON lines here.", metavar="FILE")
+        Path | None,
+        typer.Option("-o", "--out", help="Write JSON lines to this file.", metavar="FILE"),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the sets, and end.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the data sets.")] = False,
     overwrite: opt.Overwrite = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Build a data set from records, by the papers' rules and without a model."""
+    """Build a data set by a paper's rules, without a model."""
     from judge.evaluation.datasets import DATASETS, Discard
     from judge.records import dump
     from judge.report.files import writing

@@ -1,4 +1,4 @@
-"""`judge cache`: what it holds, and removing replies."""
+"""`judge cache`: show and remove cached replies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from judge.settings import Settings
 if TYPE_CHECKING:
     from judge.cache import ReplyCache
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app = typer.Typer(help="Show and remove cached replies.", no_args_is_help=True)
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def _entries(number: int) -> str:
 @app.command()
 @with_settings("cache_dir")
 def stats(context: typer.Context, settings: Settings, as_json: Json = False) -> None:
-    """Say where the cache is, how large and how old.
+    """Show where the cache is, how large and how old.
 
     Example: judge cache stats --json
     """
@@ -67,7 +67,7 @@ def clear(
     settings: Settings,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Remove every reply. They were paid for: asks first.
+    """Remove all replies, after asking: they were paid for.
 
     Example: judge cache clear --cache-dir old-replies
     """
@@ -88,9 +88,11 @@ def clear(
 def prune(
     context: typer.Context,
     settings: Settings,
-    older_than: Annotated[float, typer.Option(metavar="DAYS", min=0, help="Their age.")],
+    older_than: Annotated[
+        float, typer.Option(metavar="DAYS", min=0, help="Remove replies older than this.")
+    ],
 ) -> None:
-    """Remove replies that were stored longer ago than so many days.
+    """Remove old replies.
 
     Example: judge cache prune --older-than 30
     """

@@ -1,4 +1,4 @@
-"""`judge calibrate`: parse the flags, put the labels to the judges, show how far they agree."""
+"""`judge calibrate`: parse flags, compare judges with labels, print the report."""
 
 from __future__ import annotations
 
@@ -43,32 +43,37 @@ Folder = Annotated[
 ]
 By = Annotated[
     list[str] | None,
-    typer.Option(metavar="FIELD", help="Tell results apart by a field, such as country."),
+    typer.Option(metavar="FIELD", help="Also report by this field, such as country; repeatable."),
 ]
 Agree = Annotated[
     float | None,
     typer.Option(
-        min=0.5, max=0.999, help="Guarantee this agreement (by 95 %); decide less for it."
+        min=0.5,
+        max=0.999,
+        help="Guarantee this agreement with 95 % confidence; abstain on the rest.",
     ),
 ]
 Sample = Annotated[
-    int | None, typer.Option(min=1, help="So many records of each check, drawn with --seed.")
+    int | None, typer.Option(min=1, help="Only N records of each check, drawn by --seed.")
 ]
 
 
 Group = Annotated[
     str | None,
     typer.Option(
-        metavar="FIELD", help="Never fit to and report on records with the same value of FIELD."
+        metavar="FIELD",
+        help="Keep records with the same value of FIELD in one part: fitting or reporting.",
     ),
 ]
 Contrast = Annotated[
     str | None,
-    typer.Option(metavar="LABELS", help="Labels of a set whose deciding field is turned round."),
+    typer.Option(metavar="LABELS", help="Labels of a set with the deciding field turned round."),
 ]
 Also = Annotated[
     list[str] | None,
-    typer.Option(metavar="LABELS", help="Report on this set, too; nothing is fitted to it."),
+    typer.Option(
+        metavar="LABELS", help="Also report on this set, without fitting to it; repeatable."
+    ),
 ]
 Controls = Annotated[
     bool,
@@ -99,11 +104,11 @@ def command(
     controls: Controls = True,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Say how far judges agree with labels, and make the profile that carries it.
+    """Measure how far judges agree with labels, and fit a profile.
 
-    Half of the records are fitted to, where a method has something to fit; everything is reported
-    on the others. Each judge is asked again without the field that decides, and with another
-    record's, to see whether it looks. Several --model are compared; with --agree they make a
+    Half of the records are used for fitting, where a method has something to fit; all figures are
+    from the other half. Each judge is asked again without the field that decides, and with another
+    record's, to see whether it looks at it. Several --model are compared; with --agree they make a
     cascade, cheap one first.
     """
     opt.need_calibrate("judge calibrate")

@@ -52,11 +52,11 @@ def command(
     figure: FigureFile = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
-    """Say how much better runs are than the first, on the items that they share.
+    """Compare runs on the items that they share.
 
-    Of three runs or more each is a column of scores, over the items that all have. Differences come
-    with paired bootstrap intervals; where scores are right or wrong, McNemar's exact test comes
-    beside them. Tables go to standard output, notes to standard error.
+    Two runs are compared by their differences, with paired bootstrap intervals and, where scores
+    are right or wrong, McNemar's exact test; three or more get a column of scores each. Tables go
+    to standard output, notes to standard error.
     """
     opt.need_calibrate("judge compare")
     from judge.evaluation.comparing import compare

@@ -1,4 +1,4 @@
-"""`judge evaluate`: parse the flags, put a model through a benchmark, show the tables."""
+"""`judge evaluate`: parse flags, run a benchmark on a model, print the tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ Answers go to OUT or to standard output, tables to standard output or, beside an
 error. Lines are kept, resumed and cached like those of judge validate.
 """
 
-_NAME = typer.Argument(metavar="BENCHMARK", help="Which one.", show_default=False)
+_NAME = typer.Argument(
+    metavar="BENCHMARK", help="The benchmark's name; see --list.", show_default=False
+)
 Name = Annotated[str, _NAME]
 Listing = Annotated[bool, typer.Option("--list", help="List the benchmarks and what they ask.")]
 Sources = Annotated[
@@ -35,26 +37,26 @@ Sources = Annotated[
     typer.Argument(metavar="[SOURCE]...", help="The benchmark's files; of eecc its folder."),
 ]
 Condition = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Only this condition; may be repeated.")
+    list[str] | None, typer.Option(metavar="NAME", help="Only this condition; repeatable.")
 ]
 JudgeModel = Annotated[
     list[str] | None,
-    typer.Option(metavar="PROVIDER:MODEL", help="Who grades what no rule can; repeatable."),
+    typer.Option(metavar="PROVIDER:MODEL", help="Model that grades what no rule can; repeatable."),
 ]
 TaskFile = Annotated[
     list[Path] | None,
     typer.Option(
         "--task",
         metavar="FILE",
-        help="Ask in your own words: a task file in the place of the one of its name; repeatable.",
+        help="Ask in your own words: a task file that replaces the built-in one; repeatable.",
     ),
 ]
 Setting = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Ask in another way, such as the paper's; --list has them."),
+    typer.Option(metavar="NAME", help="Ask in another way, such as the paper's; see --list."),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Tell calls, tokens and cost; ask nothing.")
+    bool, typer.Option("--dry-run", help="Print calls, tokens and cost; ask nothing.")
 ]
 
 
@@ -62,6 +64,7 @@ DryRun = Annotated[
     *("model", "method", "votes", "temperature", "vote_temperature", "seed", "map"),
     *(LIMITS, CACHE),
     map="Read this column of the sources as NAME; a.b is b within a.",
+    model="Model to measure.",
 )
 def command(
     settings: Settings,
@@ -83,9 +86,9 @@ def command(
     limit: opt.Limit = None,
     sample: opt.Sample = None,
 ) -> None:
-    """Put a model through a paper's benchmark and print the paper's tables.
+    """Run a paper's benchmark on a model; print the paper's tables.
 
-    --model is the model that is measured; --judge-model grades its answers where a rule cannot.
+    --model is the model to measure; --judge-model grades its answers where a rule cannot.
     --limit and --sample count rows of the sources.
     """
     if list_:

@@ -1,4 +1,4 @@
-"""`judge export`: judged records in the forms that other programs read."""
+"""`judge export`: judged records for other programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Examples:
   judge export judged.jsonl -o junit.xml          a test case a record
   judge export judged.jsonl -o summary.md         for $GITHUB_STEP_SUMMARY
 
-The columns of csv and parquet are the same for every file (docs/guide.md names them).
+CSV and Parquet always have the same columns (docs/guide.md).
 
 Exit code 3: some lines were not written by judge validate, and are left out.
 """
@@ -33,7 +33,10 @@ def command(
     overwrite: opt.Overwrite = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Write judged records as CSV, Parquet, JUnit XML or Markdown, by the ending of FILE."""
+    """Write judged records as CSV, Parquet, JUnit XML or Markdown.
+
+    The ending of FILE decides which.
+    """
     sources = opt.inputs_or_stdin(inputs, context)
     from judge.report.export import FORMS
     from judge.report.files import Lines, writing

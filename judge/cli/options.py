@@ -1,4 +1,4 @@
-"""Options of commands: those that settings declare, and those that several commands share."""
+"""Options that settings declare, and those that several commands share."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _STATISTICS = ("matplotlib", "numpy", "scipy", "sklearn")
 
 
 def files(name: str, what: str) -> Any:
-    """The argument of files, or of standard input: what they are called, and what they hold."""
-    return typer.Argument(metavar=f"[{name}]...", help=f"{what} - reads stdin.", show_default=False)
+    """An argument for files or standard input: its name in the help, and what files hold."""
+    return typer.Argument(metavar=name, help=f"{what} - is stdin.", show_default=False)
 
 
 Inputs = Annotated[
@@ -33,35 +33,40 @@ Inputs = Annotated[
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="jsonl, json, csv, tsv or parquet.", rich_help_panel=_INPUT),
+    typer.Option(
+        "--format",
+        help="jsonl, json, csv, tsv or parquet. [default: by the file's ending]",
+        rich_help_panel=_INPUT,
+    ),
 ]
-Limit = Annotated[int | None, typer.Option(min=0, help="Only the first N.", rich_help_panel=_INPUT)]
+Limit = Annotated[
+    int | None, typer.Option(min=0, help="Only the first N records.", rich_help_panel=_INPUT)
+]
 Sample = Annotated[
     int | None,
-    typer.Option(min=1, help="N drawn at random with --seed.", rich_help_panel=_INPUT),
+    typer.Option(min=1, help="Only N records, drawn at random by --seed.", rich_help_panel=_INPUT),
 ]
 By = Annotated[
     str | None,
     typer.Option(
-        help="Count by the values of this field, too. A --sample is spread over them: N in all, as "
-        "many of each as there are, drawn with --seed.",
+        help="Also count by the values of this field; --sample draws evenly from them.",
         metavar="FIELD",
         rich_help_panel=_INPUT,
     ),
 ]
 Out = Annotated[
-    Path | None, typer.Option("-o", "--out", help="Write here instead of standard output.")
+    Path | None, typer.Option("-o", "--out", help="Write to this file instead of standard output.")
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Resume OUT: keep what is finished, redo errors.")
+    bool, typer.Option("--resume", help="Resume OUT: keep finished records, redo errors.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed for the intervals.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 All = Annotated[
-    bool, typer.Option("--all", help="Print every table, column and value, not the headline alone.")
+    bool, typer.Option("--all", help="Print every table and column, not only the headline.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 
 
 def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]], Any]:
@@ -69,7 +74,7 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
 
     Args:
         wanted: names of settings, or of their groups (`judge.settings.JUDGING`, ...).
-        helps: help of settings that mean something special to this command.
+        helps: help of settings that mean something else here.
     """
     asked = {*wanted, declared.TRUST}
     names = [
@@ -109,7 +114,7 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
 
 
 def _resolved(flags: dict[str, Any]) -> Settings:
-    """The settings, with a word about variables that nothing reads and what files decided."""
+    """The settings; warns of unknown JUDGE_ variables and names what files decided."""
     for stray in strays():
         tell(f"{stray} changes nothing: judge reads no such variable")
     settings = resolve(flags)
@@ -124,7 +129,7 @@ def _keyword(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> in
 
 
 def _flag(name: str, about: str | None) -> Any:
-    """The flag of a setting. Values stay text here: `resolve` says what does not fit, and where."""
+    """The flag of a setting. Values stay text: `resolve` checks them and names the place."""
     setting, switch = declared.option(name), declared.is_switch(name)
     several = isinstance(Settings.model_fields[name].default, tuple)
     word: str = declared.flag(name)
@@ -140,7 +145,7 @@ def _flag(name: str, about: str | None) -> Any:
 
 
 def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[str]:
-    """The inputs named, else standard input where it is a pipe; else help and exit code 2."""
+    """The named inputs, or standard input if it is a pipe; else print help and exit with 2."""
     if inputs:
         return inputs
     if sys.stdin is not None and not sys.stdin.isatty():

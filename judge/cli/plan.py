@@ -1,4 +1,4 @@
-"""`judge plan`: what a run will ask, before anything is paid."""
+"""`judge plan`: what a run will ask and cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example:
-  judge plan stories.jsonl -m openai:gpt-4o    prices come from judge.toml
+  judge plan stories.jsonl -m openai:gpt-4o    with prices from judge.toml
 """
 
 
@@ -30,9 +30,9 @@ def command(
     sample: opt.Sample = None,
     by: opt.By = None,
 ) -> None:
-    """Estimate calls, tokens and cost of a validation.
+    """Estimate the calls, tokens and cost of a run.
 
-    No model is asked anything; its key, server or GPU may be missing.
+    No model is called; its key, server or GPU may be missing.
     """
     sources = opt.inputs_or_stdin(inputs, context)
     from judge.run.job import Job

@@ -7,8 +7,9 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import zip_longest
+from dataclasses import dataclass
 from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any
 
 import typer
@@ -19,7 +20,7 @@ from judge.redact import printable, redacted
 _COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "magenta"}
 _GAP = 2
 _LONGEST = 40
-"""Columns of a word in a table; of a longer one, such as an address, the beginning is shown."""
+"""Width of a word in a table; a longer one, such as an address, is cut off."""
 
 
 class _Errors(io.TextIOWrapper):
@@ -50,31 +51,31 @@ def guard_streams() -> None:
         sys.stderr = _Errors(raw, "utf-8", "backslashreplace", write_through=True)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-        # A pipe that another process has made non-blocking, and that is full, is waited for.
+        # Another process may have made the pipe non-blocking; then a full one would be an error.
         with suppress(OSError):
             os.set_blocking(sys.stdout.fileno(), True)
 
 
 def drop_stdout() -> None:
-    """Let what waits in the buffer of standard output go nowhere: it could not be written."""
+    """Discard what waits in the buffer of standard output: it could not be written."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
 
 
 def tell(message: object, *, apart: bool = False) -> None:
-    """Lines from `judge` on standard error, without secrets.
+    """Print a message of `judge` on standard error, without secrets.
 
-    `apart`: on a line of its own, where a terminal shows Ctrl-C as `^C` without a new line.
+    `apart`: on a new line, because a terminal shows Ctrl-C as `^C` and stays on that line.
     """
-    # Rich stands before the stream while it shows a bar, and says that it is no terminal.
+    # While rich shows a bar it replaces the stream by one that says it is no terminal.
     if apart and getattr(sys.stderr, "rich_proxied_file", sys.stderr).isatty():
         typer.echo(err=True)
     typer.echo(printable(redacted(f"judge: {message}")), err=True)
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Text or JSON on standard output, or on standard error."""
+    """Print text or JSON on standard output, or on standard error."""
     typer.echo(printable(text), err=err)
 
 
@@ -87,40 +88,50 @@ def nothing(sources: Sequence[str], limit: int | None = None) -> str:
 
 
 def counted(number: int, what: str, plural: str | None = None) -> str:
-    """The number with its noun, in the plural unless it is 1: `1 record`, `0 records`."""
+    """The number with its noun: `1 record`, `0 records`."""
     return f"{number} {what if number == 1 else plural or what + 's'}"
 
 
 def shortened(text: str, most: int) -> str:
-    """The text on one line, of at most so many characters and an ellipsis."""
+    """The text on one line, cut off after so many characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[:most]}…"
 
 
 def columns(*, err: bool = False) -> int:
-    """The columns of the terminal (or $COLUMNS), 80 where there is none."""
+    """The width of the terminal (or $COLUMNS), 80 where there is none."""
     stream = sys.stderr if err else sys.stdout
     return get_terminal_size((80, 24)).columns if stream and stream.isatty() else 80
 
 
-def _folded(text: str, wide: int, indent: str = "") -> list[str]:
-    """The words of a text in lines of at most so many columns, from the second on indented."""
-    parts: list[str] = []
-    for word in text.split():
-        if parts and cell_len(longer := f"{parts[-1]} {word}") <= wide:
-            parts[-1] = longer
-        else:
-            parts.append(indent * bool(parts) + word)
-    return parts or [""]
-
-
 def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
-    """Print lines folded to the columns there are, the later parts of each indented."""
-    wide = columns(err=err)
+    """Print lines, folding those that are too wide; words stay whole."""
     for line in map(printable, lines):
         indent = " " * (len(line) - len(line.lstrip()))
-        for part in [line] if cell_len(line) <= wide else _folded(line, wide - len(indent), "  "):
-            typer.echo((part if part is line else indent + part).rstrip(), err=err)
+        parts = wrap(
+            line,
+            columns(err=err),
+            subsequent_indent=f"{indent}  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for part in parts or [""]:
+            typer.echo(part, err=err)
+
+
+@dataclass
+class _Column:
+    """A column of a table. It may be `least` to `most` wide: words and numbers are not broken."""
+
+    head: str
+    cells: list[str]
+    text: bool
+
+    def __post_init__(self) -> None:
+        self.head, *self.cells = (_whole(cell) for cell in (self.head, *self.cells))
+        pieces = [word for cell in self.cells for word in (cell.split() if self.text else [cell])]
+        self.least = max(map(cell_len, (*self.head.split(), *pieces)), default=0)
+        self.most = max(map(cell_len, (self.head, *self.cells)))
 
 
 def print_table(
@@ -133,10 +144,10 @@ def print_table(
     every: bool = True,
     err: bool = False,
 ) -> int:
-    """Print a table in the columns there are; words and numbers are never broken.
+    """Print a table in the width of the terminal; words and numbers are not broken.
 
     A table that is too wide comes in pieces below one another, each with the label columns. A
-    column that counts nothing but zeros is left out.
+    column of nothing but zeros is left out.
 
     Args:
         heads: a name for each column.
@@ -149,39 +160,73 @@ def print_table(
     Returns:
         How many columns stand in pieces that were not printed.
     """
-    by_column = [
-        [" ".join(_short(word) for word in printable(c).split()) for c in one]
-        for n, one in enumerate(zip(heads, *rows, strict=True))
-        if n < labels or not rows or not {"", "0"}.issuperset(one[1:])
+    shown = [
+        _Column(head, cells, text=n < labels or head in text)
+        for n, (head, *cells) in enumerate(zip(heads, *rows, strict=True))
+        if n < labels or not rows or not {"", "0"}.issuperset(cells)
     ]
-    heads = [head for head, *_ in by_column]
-    worded = {*range(labels), *(heads.index(name) for name in text)}
-    least = []
-    for n, (head, *below) in enumerate(by_column):
-        # The narrowest that a column may be: its longest word or, of numbers, its longest cell.
-        whole = " ".join(below).split() if n in worded else below
-        least.append(max(map(cell_len, (*head.split(), *whole)), default=0))
     print_lines([title] if title else [], err=err)
+    pieces = list(_pieces(shown, labels, columns(err=err)))
+    for piece in pieces if every else pieces[:1]:
+        _print_piece(piece, err=err)
+    return 0 if every else sum(len(piece) - labels for piece in pieces[1:])
+
+
+def _print_piece(piece: Sequence[_Column], *, err: bool) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     wide = columns(err=err)
-    pieces = list(_pieces(least, labels, wide))
-    for shown in pieces if every else pieces[:1]:
-        most = [max(map(cell_len, by_column[n])) for n in shown]
-        widths = _widths([least[n] for n in shown], most, wide)
-        for number, row in enumerate(zip(*(by_column[n] for n in shown), strict=True)):
-            cells = [_folded(cell, size) for cell, size in zip(row, widths, strict=True)]
-            for parts in zip_longest(*cells, fillvalue=""):
-                padded = [
-                    _padded(part, size, right=n not in worded, coloured=number > 0)
-                    for n, part, size in zip(shown, parts, widths, strict=True)
-                ]
-                typer.echo((" " * _GAP).join(padded).rstrip(), err=err)
-            if not number:
-                typer.echo("─" * (sum(widths) + _GAP * (len(widths) - 1)), err=err)
-    return 0 if every else sum(len(shown) - labels for shown in pieces[1:])
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="")
+    table.padding = (0, 1, 0, 0)  # with the divider, a gap of two
+    for one, width in zip(piece, _widths(piece, wide), strict=True):
+        head = Text(one.head, _COLOURS.get(one.head, ""))
+        justify: Any = "left" if one.text else "right"
+        table.add_column(head, justify=justify, width=width, overflow="fold")
+    for row in zip(*(one.cells for one in piece), strict=True):
+        table.add_row(*map(Text, row))
+    console = Console(stderr=err, width=wide)
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip(), err=err)
+
+
+def _pieces(shown: Sequence[_Column], labels: int, wide: int) -> Iterator[list[_Column]]:
+    """The columns of each piece: the labels, and as many others as there is room for."""
+    always = list(shown[:labels])
+    piece = list(always)
+    for one in shown[labels:]:
+        taken = sum(other.least + _GAP for other in (*piece, one)) - _GAP
+        if taken > wide and len(piece) > labels:
+            yield piece
+            piece = list(always)
+        piece.append(one)
+    yield piece
+
+
+def _widths(piece: Sequence[_Column], wide: int) -> list[int]:
+    """The width of each column: the widest give way until the table fits."""
+    widths, room = [one.most for one in piece], wide - _GAP * (len(piece) - 1)
+    while sum(widths) > room:
+        slack = [n for n, one in enumerate(piece) if widths[n] > one.least]
+        if not slack:
+            break
+        widths[max(slack, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _whole(cell: str) -> str:
+    """A cell on one line, safe for the terminal, with words of bounded length."""
+    words = printable(cell).split()
+    cut = (w if cell_len(w) <= _LONGEST else set_cell_size(w, _LONGEST - 1) + "…" for w in words)
+    return " ".join(cut)
 
 
 class Tables:
-    """The tables of a command: the headline in the columns there are, all else with `--all`."""
+    """The tables of a command: the headline in the width there is, all else with `--all`."""
 
     def __init__(self, *, every: bool, err: bool = False) -> None:
         self._every, self._err = every, err
@@ -197,7 +242,7 @@ class Tables:
         notes: Sequence[str] = (),
         **more: Any,
     ) -> None:
-        """Print a table (`more` as `print_table`), where it is no headline only with `--all`."""
+        """Print a table (`more` as `print_table`); one that is no headline only with `--all`."""
         if not (headline or self._every):
             self._tables += 1
             return
@@ -213,41 +258,3 @@ class Tables:
         told = [*(counted(number, what) for what, number in hidden.items() if number), *more]
         adds = [f"--all shows more: {', '.join(told)}"] if told else []
         print_lines([*self._notes, *adds], err=self._err)
-
-
-def _short(word: str) -> str:
-    return word if cell_len(word) <= _LONGEST else set_cell_size(word, _LONGEST - 1) + "…"
-
-
-def _padded(text: str, size: int, *, right: bool, coloured: bool) -> str:
-    blanks = " " * (size - cell_len(text))
-    told = coloured_word(text) if coloured else text
-    return blanks + told if right else told + blanks
-
-
-def coloured_word(word: str) -> str:
-    """The name of a verdict in its colour, which typer leaves out where there is no terminal."""
-    colour = None if os.environ.get("NO_COLOR") else _COLOURS.get(word)
-    return typer.style(word, fg=colour) if colour else word
-
-
-def _pieces(least: Sequence[int], labels: int, wide: int) -> Iterator[list[int]]:
-    """The columns of each piece of a table: the labels, and as many others as there is room for."""
-    always = list(range(labels))
-    piece = list(always)
-    for n in range(labels, len(least)):
-        taken = sum(least[one] for one in (*piece, n)) + _GAP * len(piece)
-        if taken > wide and len(piece) > labels:
-            yield piece
-            piece = list(always)
-        piece.append(n)
-    yield piece
-
-
-def _widths(least: Sequence[int], most: Sequence[int], wide: int) -> list[int]:
-    """The width of each column, between the narrowest and the widest that it may have."""
-    widths, room = list(most), wide - _GAP * (len(most) - 1)
-    while sum(widths) > room and widths != list(least):
-        slack = [n for n, size in enumerate(widths) if size > least[n]]
-        widths[max(slack, key=widths.__getitem__)] -= 1
-    return widths

@@ -1,14 +1,13 @@
-"""Progress on standard error: bars on a terminal, a line every few seconds elsewhere."""
+"""Progress on standard error: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,12 +23,14 @@ if TYPE_CHECKING:
 
 _LOG_SECONDS = 10.0
 _SAME_SECONDS = 300.0
-"""Between two progress lines where standard error is no terminal; between two that say the same."""
+"""Between two progress lines where standard error is no terminal; between two equal ones."""
 
 
 class Told(Protocol):
-    """Is told a label, how many are done, of how many if that is known, and a detail; `begun`: how
-    much of what is not done yet has been, in the same unit, by which the time is estimated."""
+    """Takes a label, how many are done, out of how many if that is known, and a detail.
+
+    `begun` is how much of the rest is done in part; the remaining time is estimated with it.
+    """
 
     def __call__(
         self, label: str, done: float, of: float | None, detail: str, begun: float = 0.0, /
@@ -38,25 +39,25 @@ class Told(Protocol):
 
 @contextmanager
 def steps(unit: str, *, quiet: bool = False, lines: bool = False) -> Iterator[Told]:
-    """Show how far each label is: a bar on a terminal, else lines; nothing when quiet.
+    """Show how far each label is; nothing when quiet.
 
     Args:
         unit: what is counted.
-        lines: lines on a terminal, too.
+        lines: print lines even on a terminal.
     """
     if quiet:
         yield lambda *_: None
-        return
-    if lines or not sys.stderr.isatty():
+    elif lines or not sys.stderr.isatty():
         yield _Lines(unit)
-        return
+    else:
+        with _bars() as told:
+            yield told
+
+
+@contextmanager
+def _bars() -> Iterator[Told]:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Column
 
     def whole(**more: Any) -> Column:
@@ -76,17 +77,16 @@ def steps(unit: str, *, quiet: bool = False, lines: bool = False) -> Iterator[To
         def told(
             label: str, done: float, of: float | None, detail: str, begun: float = 0.0, /
         ) -> None:
-            count = _of(done, of)
             if label not in tasks:
-                tasks[label] = progress.add_task(label, total=of, count=count, detail="")
-            at = tasks[label]
-            progress.update(at, completed=done + begun, total=of, count=count, detail=detail)
+                tasks[label] = progress.add_task(label, count="", detail="")
+            count, task = _of(done, of), tasks[label]
+            progress.update(task, completed=done + begun, total=of, count=count, detail=detail)
 
         yield told
 
 
 class _Lines:
-    """A line every few seconds, or minutes where nothing changes."""
+    """Prints a line every few seconds, or minutes where nothing changes."""
 
     def __init__(self, unit: str) -> None:
         self._unit = unit
@@ -97,14 +97,14 @@ class _Lines:
         self, label: str, done: float, of: float | None, detail: str, begun: float = 0.0, /
     ) -> None:
         now = time.monotonic()
-        known = f"{done} {of} {detail}"
+        line = f"{label}: {_of(done, of)} {self._unit}"
+        known = f"{line} {detail}"
         began, first = self._began.setdefault(label, (now, done))
         last, before = self._last.setdefault(label, (now, ""))
-        if now - last < (_SAME_SECONDS if known == before else _LOG_SECONDS):
-            return
-        self._last[label] = now, known
-        pace = f"{(done - first) / (now - began):.2f}/s"
-        tell(f"{label}: {_of(done, of)} {self._unit}, {pace}{detail and f' | {detail}'}")
+        if now - last >= (_SAME_SECONDS if known == before else _LOG_SECONDS):
+            self._last[label] = now, known
+            pace = (done - first) / (now - began)
+            tell(f"{line}, {pace:.2f}/s{detail and f' | {detail}'}")
 
 
 def _of(done: float, of: float | None) -> str:
@@ -112,23 +112,28 @@ def _of(done: float, of: float | None) -> str:
 
 
 class _Watching(Watcher):
-    """Shows a run's progress, and its warnings also when quiet."""
+    """Shows a run's progress; warnings even when quiet.
 
-    def __init__(
-        self, told: Told, total: int | None, planned: Callable[[], Future[int]] | None
-    ) -> None:
-        self._told, self._total, self._planned = told, total, planned
-        self._calls: Future[int] | None = None
+    `calls` will say how many calls the first record takes: time can be estimated by it before that
+    record is done.
+    """
+
+    def __init__(self, told: Told, total: int | None, calls: Future[int] | None) -> None:
+        self._told, self._total, self._calls = told, total, calls
 
     def wrote(self, summary: Summary, setup: Setup) -> None:
-        begun = 0.0
-        if not summary.records and self._planned is not None:
-            self._calls = self._calls or self._planned()
-            if self._calls.done() and self._calls.exception() is None:
-                counters = [client.counters for client in setup.clients.values()]
-                made = sum(c.calls + c.cache_hits for c in counters)
-                begun = min(made / (self._calls.result() or 1), self._total or 0)
-        self._told("judging", summary.records, self._total, _detail(summary, setup), begun)
+        begun, calls = 0.0, self._calls
+        counters = [client.counters for client in setup.clients.values()]
+        fresh, hits = sum(c.calls for c in counters), sum(c.cache_hits for c in counters)
+        if not summary.records and calls and calls.done() and calls.exception() is None:
+            begun = min((fresh + hits) / (calls.result() or 1), self._total or 0)
+        verdicts = " ".join(f"{name} {n}" for name, n in sorted(summary.verdicts.items()))
+        detail = f"{verdicts or 'nothing yet'} | {fresh} calls, {hits} from cache"
+        if setup.budget.cost:
+            detail += f", {setup.budget.cost:.4f} USD"
+        if batches := left_at_provider(setup.clients.values()):
+            detail += f" | {counted(batches, 'batch', 'batches')} at the provider"
+        self._told("judging", summary.records, self._total, detail, begun)
 
     def say(self, message: str) -> None:
         tell(message, apart=True)
@@ -138,22 +143,22 @@ class _Watching(Watcher):
 def watcher(
     job: Job, settings: Settings | None = None, *, quiet: bool, items: bool = False
 ) -> Iterator[Watcher]:
-    """Progress of a run; `items`: what is counted are items that records are made into.
+    """Progress of a run.
 
-    `settings` of a validation: by the calls that its first record will take, time can be estimated
-    before that record is done.
+    Args:
+        settings: of a validation, whose first record is planned to estimate the time.
+        items: what is counted are items that records are made into.
     """
     # Lines of data on the same terminal would tear the bar to pieces.
     beside_data = job.out is None and sys.stdout is not None and sys.stdout.isatty()
-    # A bar stands for a terminal that says of itself that it is none.
-    shown = not quiet and sys.stderr.isatty()
-    with steps("items" if items else "records", quiet=quiet, lines=beside_data) as told:
-        total = None if items or quiet else _total(job)
-        with ThreadPoolExecutor(1) as aside:
-            planned = None
-            if settings and total and shown and Path(job.inputs[0]).is_file():
-                planned = partial(aside.submit, _calls_of_first, job, settings)
-            yield _Watching(told, total, planned)
+    bar = not quiet and sys.stderr.isatty() and not beside_data
+    total = None if items or quiet else _total(job)
+    unit = "items" if items else "records"
+    with steps(unit, quiet=quiet, lines=beside_data) as told, ThreadPoolExecutor(1) as aside:
+        calls = None
+        if settings and total and bar and Path(job.inputs[0]).is_file():
+            calls = aside.submit(_calls_of_first, job, settings)
+        yield _Watching(told, total, calls)
 
 
 def _calls_of_first(job: Job, settings: Settings) -> int:
@@ -171,14 +176,3 @@ def _total(job: Job) -> int | None:
     if not known and all(p.suffix in (".jsonl", ".ndjson") and p.is_file() for p in paths):
         return sum(sum(1 for _ in path.open("rb")) for path in paths)
     return min(known, default=None)
-
-
-def _detail(summary: Summary, setup: Setup) -> str:
-    verdicts = " ".join(f"{name} {n}" for name, n in sorted(summary.verdicts.items()))
-    counters = [client.counters for client in setup.clients.values()]
-    calls = sum(c.calls for c in counters)
-    hits = sum(c.cache_hits for c in counters)
-    cost = f", {setup.budget.cost:.4f} USD" if setup.budget.cost else ""
-    batches = left_at_provider(setup.clients.values())
-    more = f" | {counted(batches, 'batch', 'batches')} at the provider" if batches else ""
-    return f"{verdicts or 'nothing yet'} | {calls} calls, {hits} from cache{cost}{more}"

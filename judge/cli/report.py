@@ -1,4 +1,4 @@
-"""`judge report`: what was judged, as a page that a person reads."""
+"""`judge report`: judged records as an HTML page."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Examples:
   judge report judged.jsonl -o page.html --by country
   judge validate stories.jsonl | tee judged.jsonl | judge report -o page.html
 
-The page is one file without scripts, and asks nothing of any network.
+The page is one file, without scripts or network access.
 
-Exit code 3: some lines were not written by judge validate, and count for nothing.
+Exit code 3: some lines were not written by judge validate, and are left out.
 """
 
 Judged = Annotated[
@@ -33,22 +33,23 @@ Judged = Annotated[
 
 def command(
     context: typer.Context,
-    out: Annotated[Path, typer.Option("-o", "--out", help="Write the page here.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Write the page to this file.")],
     inputs: Judged = None,
     overwrite: opt.Overwrite = False,
     limit: Annotated[
-        int, typer.Option(min=0, help="Show the first N records of each verdict; all count.")
+        int,
+        typer.Option(min=0, help="Show the first N records of each verdict; counts include all."),
     ] = 200,
     by: Annotated[
         str | None,
-        typer.Option(metavar="FIELD", help="Count by the values of this field, too."),
+        typer.Option(metavar="FIELD", help="Also count by the values of this field."),
     ] = None,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Make a page out of judged records: counts with intervals, then the records to look at.
+    """Make an HTML page of judged records.
 
-    Each record comes with its checks, votes, evidence marked in the text, and rewrites word by
-    word. Nothing that stands in a record can act on the page.
+    It shows counts with intervals, then the records, failed ones first: checks, votes, evidence
+    marked in the text, and rewrites word by word. Record text cannot act on the page.
     """
     sources = opt.inputs_or_stdin(inputs, context)
     from judge.report.files import Lines, writing
@@ -58,15 +59,15 @@ def command(
     runs = {k: v for one in sources for k, v in read_description(Path(one)).items()}
     with writing(out, sources, overwrite=overwrite) as file:
         lines = Lines.of(sources)
-        page, made = render(lines, limit=limit, described=runs, by=by)
+        page, counts = render(lines, limit=limit, described=runs, by=by)
         file.write(page.encode())
-    shown = ", ".join(f"{row.shown} of {row.count} {row.verdict}" for row in made.rows)
-    told = f"{counted(made.lines, 'record')}; shown: {shown or 'none'}"
+    shown = ", ".join(f"{shown} of {of} {verdict}" for verdict, (shown, of) in counts.items())
+    told = f"{counted(lines.judged, 'record')}; shown: {shown or 'none'}"
     end_of_lines(lines, sources, f"wrote {out}: {told}", quiet=quiet)
 
 
 def end_of_lines(lines: Lines, sources: Sequence[str], told: str, *, quiet: bool) -> None:
-    """Say what was written, and which lines counted for nothing; exit with 3 where any did."""
+    """Say what was written and which lines were left out; exit with 3 if there are any."""
     if not quiet:
         tell(told)
         if not lines.judged:

@@ -1,4 +1,4 @@
-"""`judge rubrics`: list them, show what a judge is asked."""
+"""`judge rubrics`: list and show rubrics."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import typer
 from judge.cli.printing import print_table
 from judge.errors import UsageError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app = typer.Typer(help="Show the questions that judges are asked.", no_args_is_help=True)
 Sources = Annotated[
     list[str] | None,
-    typer.Option("--rubric", metavar="FILE|FOLDER", help="Rubrics of your own as well."),
+    typer.Option("--rubric", metavar="FILE|FOLDER", help="List your own rubrics, too."),
 ]
 
 
 @app.command("list")
 def list_(rubric: Sources = None) -> None:
-    """List rubrics: name, role, fields that are needed, title.
+    """List rubrics: name, role, required fields, title.
 
     Example: judge rubrics list --rubric my-rubrics/
     """
@@ -35,8 +35,8 @@ def list_(rubric: Sources = None) -> None:
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="The name of a built-in rubric.")]) -> None:
-    """Print the file of a built-in rubric: its questions, or a start for your own.
+def show(name: Annotated[str, typer.Argument(help="A built-in rubric.")]) -> None:
+    """Print a built-in rubric's file, also as a start for your own.
 
     Example: judge rubrics show consistency > mine.yaml
     """

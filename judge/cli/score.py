@@ -1,4 +1,4 @@
-"""`judge score`: answers that are at hand, scored as `judge evaluate` scores a model's."""
+"""`judge score`: score existing answers as `judge evaluate` scores a model's."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ Extracted values have no rule: judge validate credits them (workflow extraction)
 
 _NAMED = 5
 
-Answers = Annotated[str, typer.Argument(metavar="ANSWERS", help="What was answered, by id.")]
+Answers = Annotated[str, typer.Argument(metavar="ANSWERS", help="Lines with id and answer.")]
 Out = Annotated[
     Path | None,
-    typer.Option("-o", "--out", help="Write scored lines, as judge evaluate does, for compare."),
+    typer.Option("-o", "--out", help="Write scored lines for judge compare to this file."),
 ]
-Gold = Annotated[list[str] | None, typer.Argument(metavar="[GOLD]...", help="What is right.")]
+Gold = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[GOLD]...", help="The benchmark's files, with the right answers."),
+]
 
 
 @opt.with_settings("seed", "map", map="Read this column of ANSWERS as NAME, as in answer=label.")
@@ -49,7 +52,7 @@ def command(
     condition: Condition = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
-    """Score answers that are at hand by a paper's benchmark, and print the paper's tables."""
+    """Score existing answers by a paper's benchmark."""
     opt.need_calibrate("judge score")
     refuse_folder("--tables", tables, overwrite)
     if out is not None and out.exists() and not overwrite:

@@ -1,8 +1,9 @@
-"""What stands around a run on standard error: who judges, the closing summary, what to do next."""
+"""What a run prints on standard error: who judges, the closing summary, what to type next."""
 
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
@@ -27,7 +28,7 @@ _MOST_SHOWN = 160
 
 
 def announce(settings: Settings, *, quiet: bool) -> None:
-    """Say who judges where no model is named, and fetch that model where it is missing.
+    """Where no model is named, say that the embedded one judges, and download it if need be.
 
     Raises:
         UsageError: the local engine is not installed.
@@ -62,7 +63,7 @@ def announce(settings: Settings, *, quiet: bool) -> None:
 
 
 class Gate(NamedTuple):
-    """The least share of passing records that is wanted (None: no gate), and the share found."""
+    """The least share of records that must pass (None: no gate), and the share that does."""
 
     name: str
     least: float | None
@@ -70,7 +71,7 @@ class Gate(NamedTuple):
 
     @property
     def holds(self) -> bool | None:
-        """None without a gate. It does not hold over no record: an empty file is not clean."""
+        """None without a gate. Over no record it does not hold: an empty file is not clean."""
         return None if self.least is None else self.rate is not None and self.rate >= self.least
 
 
@@ -83,28 +84,14 @@ def print_summary(
     every: bool,
     taught: bool,
 ) -> None:
-    """Verdicts by check, the pass rate, the first failures, what it took, where the output is.
+    """Verdicts by check, rates, the first failures, effort, where the output is, what comes next.
 
-    `every`: the verdicts of every value of the field --by, not of the most frequent ones alone.
+    Args:
+        every: show all values of the field --by, not the most frequent ones alone.
+        taught: a model or a profile was named, so no advice on labels is needed.
     """
     summary = report.summary
-    slices = summary.largest_slices(len(summary.slices) if every else SLICES)
-    counts = [*sorted(summary.checks.items()), ("record", summary.verdicts)]
-    columns = [str(v) for v in Verdict if any(row.get(v) for _, row in counts)]
-    if summary.records:
-        rows = [[name, *(str(row.get(c) or "") for c in columns)] for name, row in counts]
-        print_table(["check", *columns], rows, err=True)
-    if slices:
-        print_table(
-            [f"{summary.by} as it came in" if repair else summary.by or "", *columns, "of"],
-            [
-                [name, *(str(row.get(c) or "") for c in columns), str(row.total())]
-                for name, row in slices
-            ],
-            err=True,
-        )
-        if len(slices) < len(summary.slices):
-            print_lines([f"--all shows more: all {len(summary.slices)} values"], err=True)
+    _print_counts(summary, repair=repair, every=every)
     told = [*_rates(summary, repair), *_answered(summary)]
     empty = "" if summary.records else " (there is no record)"
     for gate in gates:
@@ -119,10 +106,31 @@ def print_summary(
         told += [f"output: {out}", f"next: judge report {shlex.quote(str(out))} -o {page}"]
     if not taught:
         told.append(
-            "to have it judge as you do: label about 100 records, then judge calibrate LABELS "
+            "to make it judge as you do: label about 100 records, then judge calibrate LABELS "
             "(docs/teaching.md)"
         )
     print_lines(told, err=True)
+
+
+def _print_counts(summary: Summary, *, repair: bool, every: bool) -> None:
+    """Print the verdicts of each check, and those of each value of the field --by."""
+    if not summary.records:
+        return
+    checks = [*sorted(summary.checks.items()), ("record", summary.verdicts)]
+    columns = [str(v) for v in Verdict if any(counts.get(v) for _, counts in checks)]
+
+    def row(name: str, counts: Counter[str]) -> list[str]:
+        return [name, *(str(counts[c] or "") for c in columns)]
+
+    print_table(["check", *columns], [row(*one) for one in checks], err=True)
+    if not summary.slices:
+        return
+    slices = summary.largest_slices(len(summary.slices) if every else SLICES)
+    head = f"{summary.by} as it came in" if repair else summary.by or ""
+    rows = [[*row(name, counts), str(counts.total())] for name, counts in slices]
+    print_table([head, *columns, "of"], rows, err=True)
+    if len(slices) < len(summary.slices):
+        print_lines([f"--all shows more: all {len(summary.slices)} values"], err=True)
 
 
 def print_short(report: Report, what: str) -> None:
@@ -145,21 +153,21 @@ def end(
         tell(report.fatal)
     if report.finished and not report.summary.records and not quiet:
         tell(nothing(job.inputs, job.limit))
-    told = None if report.broken_pipe else _how_to_go_on(report, job, settings)
-    if told and not (report.finished and quiet):
-        tell(told)
+    advice = None if report.broken_pipe else _advice(report, job, settings)
+    if advice and not (report.finished and quiet):
+        tell(advice)
     raise typer.Exit(report.exit_code if code is None else code)
 
 
-def _how_to_go_on(report: Report, job: Job, settings: Settings) -> str | None:
+def _advice(report: Report, job: Job, settings: Settings) -> str | None:
     """What to type after a run that left records without a verdict; None after another."""
     count, out = report.summary.records, job.out
-    again = "with --resume" if out is not None else "run again"
+    again = f"the same command {'run again' if out is None else 'with --resume'}"
     if report.finished:
-        lost = counted(report.summary.passing_errors, "record")
-        what = f"{lost} without a verdict because the server failed"
-        again = f"{what}; the same command {again} asks once more"
-        return again if report.summary.passing_errors else None
+        if not (lost := report.summary.passing_errors):
+            return None
+        failed = f"{counted(lost, 'record')} without a verdict because the server failed"
+        return f"{failed}; {again} asks once more"
     if report.exit_code == Exit.USAGE and not count:
         return None  # The same command would end in the same way.
     if not (report.begun or count or report.batches):
@@ -169,12 +177,12 @@ def _how_to_go_on(report: Report, job: Job, settings: Settings) -> str | None:
     written += str(out or "the output")
     if report.batches:
         batches = counted(report.batches, "batch", "batches")
-        written += f"; {batches} still at the provider"
-        return f"{written}; the same command {again} picks up the results"
+        return f"{written}; {batches} still at the provider; {again} picks up the results"
     if out is not None:
-        return f"{written}; the same command with --resume goes on from there"
-    kept = ": replies in the cache are not asked again" if settings.cache else ""
-    return f"{written}; run it again{kept}"
+        return f"{written}; {again} goes on from there"
+    return f"{written}; run it again" + (
+        ": replies in the cache are not asked again" if settings.cache else ""
+    )
 
 
 def _rates(summary: Summary, repair: bool) -> Iterator[str]:

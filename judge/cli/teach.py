@@ -1,4 +1,4 @@
-"""`judge teach`: parse the flags, teach a local model a check by labels, say what to do next."""
+"""`judge teach`: parse flags, teach a local model a check, print what to do next."""
 
 from __future__ import annotations
 
@@ -28,22 +28,25 @@ Exit code 3: some lines could not be used.
 _TOLD = 20
 
 
-@opt.with_settings("model", "check", "rubric", "ask", "on", "answers", "pass_", "map", "seed")
+@opt.with_settings(
+    *("model", "check", "rubric", "ask", "on", "answers", "pass_", "map", "seed"),
+    model="Local model to teach.",
+    seed="Seed of --sample and of the training.",
+)
 def command(
     settings: Settings,
     labels: Labels,
     out: Annotated[
-        Path, typer.Option("-o", "--out", help="The adapter's file.", metavar="FILE.gguf")
+        Path,
+        typer.Option("-o", "--out", help="Write the adapter to this file.", metavar="FILE.gguf"),
     ],
     overwrite: opt.Overwrite = False,
     sample: Sample = None,
     group: Group = None,
-    epochs: Annotated[
-        float, typer.Option(min=0.1, max=50, help="How often each label is gone through.")
-    ] = 2.0,
+    epochs: Annotated[float, typer.Option(min=0.1, max=50, help="Passes over the labels.")] = 2.0,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Teach a local model one check by labels, where a probe does not learn it.
+    """Teach a local model one check from labels.
 
     The upper layers of the model are trained (LoRA) to answer the rubric's first question as the
     labels do. That takes about a thousand labels or more, and on two cores about a second a label;

@@ -1,4 +1,4 @@
-"""`judge validate`: parse the flags, run the job, print how it went."""
+"""`judge validate`: parse flags, run the job, print the summary."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
 
 EPILOG = """\b
 Examples:
+  judge validate mails.csv --ask "Is this e-mail polite?" -m openai:gpt-4o
   judge validate stories.jsonl -o judged.jsonl            on the local model
+  judge validate stories.jsonl -o judged.jsonl --resume   go on with it
   judge validate norms.csv -m openai:gpt-4o --fail-under 0.95       in CI
   generate | judge validate - | jq -c 'select(.judge.verdict == "pass")'
-  judge validate stories.jsonl -o judged.jsonl --resume   go on with it
 
 Exit codes: 0 all judged; 1 the gate does not hold; 2 bad usage; 3 some records have no verdict;
 4 a resource ended, and --resume goes on; 130 interrupted.
@@ -37,28 +38,28 @@ def command(
         str | None,
         typer.Option(
             metavar="VERDICT,...",
-            help="With --resume: judge again what has one of these verdicts, also by other models.",
+            help="With --resume: judge records with these verdicts again, also by another model.",
         ),
     ] = None,
     overwrite: opt.Overwrite = False,
     fail_under: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="Exit with 1 if fewer than this share of records pass as they came."
+            min=0, max=1, help="Exit with 1 if a smaller share of records passes as it came in."
         ),
     ] = None,
     fail_under_repaired: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="The same for records as they are after --repair."),
+        typer.Option(min=0, max=1, help="The same for records after --repair."),
     ] = None,
     summary: Annotated[
-        Path | None, typer.Option(help="Write the closing summary here, as JSON.")
+        Path | None, typer.Option(help="Also write the summary to this file, as JSON.")
     ] = None,
     review: Annotated[
         Path | None,
         typer.Option(
-            help="Write the records that need people (abstain, unreadable) here, too; at the end "
-            "those nearest to an even chance come first."
+            help="Also write records for people to decide (abstain, unreadable) to this file, "
+            "the least certain first."
         ),
     ] = None,
     every: opt.All = False,
@@ -68,12 +69,11 @@ def command(
     sample: opt.Sample = None,
     by: opt.By = None,
 ) -> None:
-    """Judge records and write each back with its verdict and evidence.
+    """Judge records; write each back with its verdict and evidence.
 
-    Stories must carry their values (CQ-Bench), norms must hold together (NormAd), predicted values
-    are graded against gold ones (CQ-Bench); the kind is seen from the fields. Any other record
-    needs a question: --ask or --rubric.
-    Data goes to standard output or OUT, everything else to standard error.
+    Ask your own question with --ask or --rubric. Stories (CQ-Bench), norms (NormAd) and extracted
+    values (CQ-Bench) have workflows with the papers' questions, chosen by the record's fields.
+    Records go to standard output or OUT, everything else to standard error.
     """
     opt.refuse_both(resume, overwrite)
     sources = opt.inputs_or_stdin(inputs, context)

@@ -1,4 +1,4 @@
-"""`judge workflows`: list them, draw them."""
+"""`judge workflows`: list and draw workflows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import typer
 
 from judge.cli.printing import print_table
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app = typer.Typer(help="List and draw workflows.", no_args_is_help=True)
 
 
 @app.command("list")
 def list_() -> None:
-    """List workflows, with the checks that each one makes.
+    """List workflows and their checks.
 
     Example: judge workflows list
     """
@@ -28,7 +28,11 @@ def list_() -> None:
 
 
 @app.command()
-def draw(name: Annotated[str, typer.Argument(help="extraction, norm or story.")]) -> None:
+def draw(
+    name: Annotated[
+        str, typer.Argument(help="extraction, norm, record, story, or file.py:variable.")
+    ],
+) -> None:
     """Print a workflow as a Mermaid diagram.
 
     Example: judge workflows draw story > story.mmd

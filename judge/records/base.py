@@ -11,10 +11,9 @@ import hashlib
 import json
 import sqlite3
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 from judge.errors import unwritable
 
@@ -145,44 +144,30 @@ def _misfit(fields: Mapping[str, object], columns: Mapping[str, str]) -> Problem
 
 
 class SeenIds:
-    """Remembers ids and where each came first. Use as a context manager.
+    """Remembers ids and where each came first.
 
-    The thread that reads may still be at it when a run that was stopped leaves; SQLite crashes
-    where its database is closed under a statement, so one of them waits.
-
-    The ids lie in a temporary database that SQLite keeps in memory up to a few megabytes, then on
-    disk, and deletes itself.
+    They lie in a temporary database that SQLite keeps in memory up to 16 MB, then on disk, and
+    deletes when this object goes. It is never closed before: SQLite would crash under a thread
+    that still reads.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         for setting in ("synchronous=OFF", "journal_mode=OFF", "cache_size=-16000"):
             self._db.execute(f"PRAGMA {setting}")
         self._db.execute("CREATE TABLE seen (id BLOB PRIMARY KEY, place BLOB) WITHOUT ROWID")
         self._db.execute("BEGIN")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        with self._lock:
-            self._db.close()
-
     def already(self, id: str, item: Item) -> str | None:
         """Where an item's `id` was seen before, as `line 3 of FILE`; None, and remembered, when it
         is new. Raises JudgeError where there is no room to remember it."""
         # Bytes, because ids may hold lone surrogates, which SQLite's text cannot.
-        key, place = (
-            text.encode("utf-8", "surrogatepass")
-            for text in (id, f"line {item.line} of {item.source}")
-        )
+        place = f"line {item.line} of {item.source}"
+        row = [text.encode("utf-8", "surrogatepass") for text in (id, place)]
         try:
-            with self._lock:
-                added = self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (key, place))
-                if added.rowcount:
-                    return None
-                found = self._db.execute("SELECT place FROM seen WHERE id = ?", (key,)).fetchone()
+            if self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", row).rowcount:
+                return None
+            found = self._db.execute("SELECT place FROM seen WHERE id = ?", row[:1]).fetchone()
         except sqlite3.Error as error:
             what = f"the ids of the records cannot be remembered in {tempfile.gettempdir()}"
             raise unwritable(what, error) from error

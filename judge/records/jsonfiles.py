@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import orjson
 
 from judge.records.base import RESERVED, Item, kind_of
-from judge.records.streams import CHUNK, STREAM_ERRORS, Input, split_lines
+from judge.records.streams import CHUNK, Input
 
 MAX_DEPTH = 200
 """Deepest nesting that is read: far above any record's, far below Python's recursion limit."""
@@ -94,16 +94,12 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant,
 
 def read_jsonl(opened: Input) -> Iterator[Item]:
     """One record a line. A line of white space holds no record and gives no item."""
-    number = 0
-    try:
-        for number, line, size in split_lines(opened):
-            if size > opened.max_line:
-                message = f"the line has {size} bytes, more than the limit of {opened.max_line}"
-                yield opened.bad(number, message, line, size=size)
-            elif line and not line.isspace():
-                yield _item(opened, number, line.rstrip(b"\r"), "column")
-    except STREAM_ERRORS as error:
-        yield opened.cut_off(number + 1, error)
+    for data, size in opened.lines():
+        if size > opened.max_line:
+            message = f"the line has {size} bytes, more than the limit of {opened.max_line}"
+            yield opened.bad(opened.line, message, data, size=size)
+        elif data and not data.isspace():
+            yield _item(opened, opened.line, data.rstrip(b"\r"), "column")
 
 
 def read_json(opened: Input) -> Iterator[Item]:
@@ -116,20 +112,18 @@ def read_json(opened: Input) -> Iterator[Item]:
     try:
         listed = text.take("[")
         while (found := text.peek()) and not (listed and found == "]"):
-            value, line = text.value(), text.line
-            yield _item(opened, line, value.encode("utf-8", "surrogateescape"), "character")
-            text.advance(len(value))
+            line = opened.line + 1
+            value = text.value().encode("utf-8", "surrogateescape")
+            yield _item(opened, line, value, "character")
             if listed and not text.take(",") and (found := text.peek()) not in ("", "]"):
                 raise UnreadableError(f"not a JSON list: expected ',' or ']', found {found!r}")
         if listed and not text.take("]"):
             raise UnreadableError("the input ends inside the list: it is cut off")
         if text.peek():
             raise UnreadableError("there is text after the end of the list")
-    except STREAM_ERRORS as error:
-        yield opened.cut_off(text.line, error)
     except UnreadableError as error:
         start = text.buffer[text.at :].encode("utf-8", "surrogateescape")
-        yield opened.bad(text.line, f"{error}; what follows is not read", start)
+        yield opened.bad(opened.line + 1, f"{error}; what follows is not read", start)
 
 
 def _item(opened: Input, line: int, data: bytes, where: str) -> Item:
@@ -142,19 +136,19 @@ def _item(opened: Input, line: int, data: bytes, where: str) -> Item:
 
 
 class _Text:
-    """The text of a stream and the JSON values in it, of which one at a time is held."""
+    """The text of an input, of which no more than one JSON value is held."""
 
     def __init__(self, opened: Input) -> None:
-        self._stream, self._limit = opened.stream, opened.max_line
+        self._input = opened
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._ended = False
-        self.buffer, self.at, self.line = "", 0, 1
+        self.buffer, self.at = "", 0
 
     def peek(self) -> str:
         """The next character that is no white space, which stays to be taken; empty at the end."""
         while True:
             found = _NOT_SPACE.search(self.buffer, self.at)
-            self.advance((found.start() if found else len(self.buffer)) - self.at)
+            self._advance(found.start() if found else len(self.buffer))
             if found or self._ended:
                 return found[0] if found else ""
             self._more()
@@ -162,25 +156,20 @@ class _Text:
     def take(self, mark: str) -> bool:
         """Whether the next character is this one, which is then taken."""
         there = self.peek() == mark
-        self.advance(int(there))
+        self._advance(self.at + there)
         return there
 
     def value(self) -> str:
-        """The value that begins at the character that `peek` gave, which stays to be taken.
+        """Take the value that begins at the next character.
 
-        Raises UnreadableError for broken JSON, and for a value over the size limit.
+        Raises UnreadableError, and takes nothing, for broken JSON and for a value over the limit.
         """
         while (end := self._end()) is None:
-            if len(self.buffer) - self.at > self._limit:
-                told = f"the record has more than {self._limit} characters, the limit"
+            if len(self.buffer) - self.at > self._input.max_line:
+                told = f"the record has more than {self._input.max_line} characters, the limit"
                 raise UnreadableError(told)
             self._more()
-        return self.buffer[self.at : end]
-
-    def advance(self, count: int) -> None:
-        """Take so many characters."""
-        self.line += self.buffer.count("\n", self.at, self.at + count)
-        self.at += count
+        return self._advance(end)
 
     def _end(self) -> int | None:
         """Where the next value ends; None where more text must be read to tell."""
@@ -200,11 +189,17 @@ class _Text:
         # A number at the end of the buffer may have more digits.
         return end if end < held or self._ended or self.buffer[end - 1] in '}]"' else None
 
+    def _advance(self, end: int) -> str:
+        taken = self.buffer[self.at : end]
+        self._input.line += taken.count("\n")
+        self.at = end
+        return taken
+
     def _more(self) -> None:
         """Read on, twice as far each time, so that a long value is not scanned over and over."""
         held = len(self.buffer) - self.at
-        read = self._stream.read if held > CHUNK else self._stream.read1
-        data = read(max(CHUNK, held))
+        stream = self._input.stream
+        data = (stream.read if held > CHUNK else stream.read1)(max(CHUNK, held))
         self._ended = not data
         text = self._decoder.decode(data, final=self._ended)
         self.buffer, self.at = self.buffer[self.at :] + text, 0

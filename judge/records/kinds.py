@@ -112,19 +112,18 @@ def normalised(keys: Iterable[str]) -> set[str]:
     return {normalise(key) for key in keys}
 
 
-@lru_cache(maxsize=4096)
-def typed_name(kind: Kind, key: str) -> str | None:
-    """The typed field that `key` stands for in a record of `kind`, or None."""
-    word = normalise(key)
-    word = normalise(_OTHER_NAMES.get(word, word))
-    return next((name for name in _FIELDS[kind] if normalise(name) == word), None)
+_NAMES: Mapping[Kind, Mapping[str, str]] = {
+    kind: {normalise(name): name for name in fields}
+    | {other: name for other, name in _OTHER_NAMES.items() if name in fields}
+    for kind, fields in _FIELDS.items()
+}
 
 
 def find_names(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str] | Problem:
     """Typed field name to the record's own key, or a Problem: two keys stand for one and differ."""
     names: dict[str, str] = {}
     for key, content in fields.items():
-        if (name := typed_name(kind, key)) is None:
+        if (name := _NAMES[kind].get(normalise(key))) is None:
             continue
         other = names.setdefault(name, key)
         if other != key and fields[other] != content:
@@ -183,16 +182,13 @@ class Record:
         `changes` maps typed names to new contents (values: a sequence of Value or text); what the
         record lacks comes last. An earlier verdict is left out.
         """
-        out = {key: content for key, content in self.fields.items() if key != RESERVED}
-        left = dict(changes)
-        for key, content in self.item.shown.items() if changes else ():
-            name = typed_name(self.kind, key)
-            if name is not None and name in changes:
-                left.pop(name, None)
-                as_values = name == "values" and self.kind == "story"
-                new = in_form_of(content, changes[name]) if as_values else changes[name]
-                _put(out, self._path(key), new)
-        return {**out, **left}
+        fields = {key: content for key, content in self.fields.items() if key != RESERVED}
+        for name, new in changes.items():
+            key = self.names.get(name, name)
+            if name == "values" and key in self.names.values():
+                new = in_form_of(self.item.shown[key], new)
+            _put(fields, self._path(key), new)
+        return fields
 
     def _path(self, key: str) -> str:
         """Where the field that judges see under this key stands in the record itself."""
@@ -238,7 +234,7 @@ def _candidates(fields: Mapping[str, Any]) -> list[Kind]:
         if found := [
             kind
             for kind, needed in _NEEDED.items()
-            if {typed_name(kind, key) for key in keys}.issuperset(needed)
+            if {_NAMES[kind].get(normalise(key)) for key in keys}.issuperset(needed)
         ]:
             return found
     return []

@@ -1,6 +1,6 @@
 """Judged lines in the forms that other programs read: CSV, Parquet, JUnit XML, Markdown.
 
-Each is written line by line: only what a form has to say first (sums) waits for the end.
+CSV and Parquet are written line by line; JUnit's XML has sums first, so its cases are held.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ import csv
 import io
 import json
 import re
-import shutil
-import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import IO, Any
-from xml.etree.ElementTree import Element, SubElement, tostring
+from xml.etree.ElementTree import Element, ElementTree, SubElement
+
+from jinja2 import Environment
 
 from judge.errors import missing_extra
 from judge.records import RESERVED, Item
-from judge.report.files import inert
+from judge.report.files import inert, own_id
 from judge.run.summary import Summary
 from judge.verdict import Judgement, Verdict
 
@@ -75,7 +77,7 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
     check, finding = judged.deciding
     models = dict.fromkeys(vote.model for one in judged.checks for vote in one.votes)
     return {
-        "id": name_of(item),
+        "id": own_id(item) or f"line {item.line}",
         "verdict": str(judged.verdict),
         "original_verdict": judged.original_verdict and str(judged.original_verdict),
         "workflow": judged.workflow,
@@ -98,12 +100,6 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
         "fingerprint": judged.fingerprint,
         "record": json.dumps(fields, ensure_ascii=False),
     }
-
-
-def name_of(item: Item) -> str:
-    """The record's id as text, else the number of its line."""
-    own = (item.fields or {}).get("id")
-    return str(own) if isinstance(own, str | int | float) and own != "" else f"line {item.line}"
 
 
 def _named(last: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Verdict]) -> str | None:
@@ -144,37 +140,31 @@ def write_parquet(lines: Judged, file: IO[bytes]) -> None:
 
 def write_junit(lines: Judged, file: IO[bytes]) -> None:
     """A test case a record: fail is a failure, abstain skipped, unreadable and error an error."""
-    summary = Summary()
-    with tempfile.TemporaryFile() as cases:
-        for item, judged in lines:
-            summary.add(judged.model_dump())
-            one = row(item, judged)
-            case = Element("testcase", name=_xml(one["id"]), classname=one["workflow"] or "judge")
-            if (kind := _OUTCOMES.get(judged.verdict)) is not None:
-                parts = [one["error"] or one["reason"] or "", one["quote"] and f"“{one['quote']}”"]
-                told = " – ".join(part for part in parts if part)
-                about = {"message": _xml(told), "type": one["check"] or str(judged.verdict)}
-                if kind == "skipped":
-                    del about["type"]
-                SubElement(case, kind, about)
-            cases.write(tostring(case, "utf-8", xml_declaration=False) + b"\n")
-        counts = summary.verdicts
-        suite = (
-            f'tests="{summary.records}" failures="{counts[Verdict.FAIL]}" '
-            f'errors="{summary.incomplete}" skipped="{counts[Verdict.ABSTAIN]}"'
-        )
-        head = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites {suite}>\n'
-        file.write(f'{head}<testsuite name="judge" {suite}>\n'.encode())
-        cases.seek(0)
-        shutil.copyfileobj(cases, file)
-    file.write(b"</testsuite>\n</testsuites>\n")
+    suite, counts = Element("testsuite", name="judge"), Counter[str]()
+    for item, judged in lines:
+        one = row(item, judged)
+        name, workflow = _xml(one["id"]), _xml(one["workflow"] or "judge")
+        case = SubElement(suite, "testcase", name=name, classname=workflow)
+        counts["tests"] += 1
+        if (outcome := _OUTCOMES.get(judged.verdict)) is not None:
+            tag, counter = outcome
+            counts[counter] += 1
+            parts = [one["error"] or one["reason"] or "", one["quote"] and f"“{one['quote']}”"]
+            told = _xml(" – ".join(part for part in parts if part))
+            kind = _xml(one["check"] or str(judged.verdict))
+            SubElement(case, tag, {"message": told, "type": kind})
+    sums = {name: str(counts[name]) for name in ("tests", "failures", "errors", "skipped")}
+    suites = Element("testsuites", sums)
+    suite.attrib.update(sums)
+    suites.append(suite)
+    ElementTree(suites).write(file, "utf-8", xml_declaration=True)
 
 
 _OUTCOMES = {
-    Verdict.FAIL: "failure",
-    Verdict.ABSTAIN: "skipped",
-    Verdict.UNREADABLE: "error",
-    Verdict.ERROR: "error",
+    Verdict.FAIL: ("failure", "failures"),
+    Verdict.ABSTAIN: ("skipped", "skipped"),
+    Verdict.UNREADABLE: ("error", "errors"),
+    Verdict.ERROR: ("error", "errors"),
 }
 
 
@@ -190,39 +180,19 @@ def write_markdown(lines: Judged, file: IO[bytes]) -> None:
         summary.add(judged.model_dump())
         if judged.verdict is Verdict.FAIL and len(failed) < _FAILURES:
             failed.append(row(item, judged))
-    rate, repaired, of = summary.pass_rate, summary.repaired_rate, summary.records
-    told = [f"### judge: {_passing(summary.came, of, rate)}", ""]
-    if summary.edits or summary.dropped:
-        told = [f"### judge: {_passing(summary.came, of, rate)} as they came in", ""]
-        told += [f"{_passing(summary.verdicts, of, repaired)} after repair.", ""]
-    counts = [("**record**", summary.verdicts)]
-    counts += [(_markdown(name), found) for name, found in sorted(summary.checks.items())]
-    kinds = [kind for kind in Verdict if any(found[kind] for _, found in counts)]
-    table = [["check", *kinds], ["---", *("--:" for _ in kinds)]]
-    table += [[name, *(str(found[kind]) for kind in kinds)] for name, found in counts]
-    if failed:
-        many = summary.verdicts[Verdict.FAIL]
-        first = f", the first {len(failed)}" if many > len(failed) else ""
-        told += [*_piped(table), "", f"#### {many} failed{first}", ""]
-        names = ("id", "check", "quote", "reason")
-        table = [[*names], ["---"] * 4]
-        table += [[_markdown(one[name] or "") for name in names] for one in failed]
-    told += _piped(table)
-    file.write(("\n".join(told) + "\n").encode(errors="backslashreplace"))
+    counts = {"**record**": summary.verdicts}
+    counts |= {_markdown(name): found for name, found in sorted(summary.checks.items())}
+    kinds = [kind for kind in Verdict if any(found[kind] for found in counts.values())]
+    made = Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True)
+    made.filters["told"] = _markdown
+    template = made.from_string((Path(__file__).parent / "summary.md").read_text("utf-8"))
+    text = template.render(summary=summary, counts=counts, kinds=kinds, failed=failed)
+    file.write(f"{text}\n".encode(errors="backslashreplace"))
 
 
-def _passing(verdicts: Mapping[str, int], of: int, rate: float | None) -> str:
-    share = "" if rate is None else f" ({rate:.1%})"
-    return f"{verdicts.get(Verdict.PASS, 0)} of {of} records pass{share}"
-
-
-def _piped(table: Iterable[Iterable[str]]) -> list[str]:
-    return [f"| {' | '.join(cells)} |" for cells in table]
-
-
-def _markdown(text: str, most: int = 300) -> str:
+def _markdown(text: str | None, most: int = 300) -> str:
     """The text on one line, cut, with all that Markdown and HTML would take for theirs escaped."""
-    line = " ".join(text.split())
+    line = " ".join((text or "").split())
     line = line if len(line) <= most else f"{line[:most]}…"
     escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MARKS.sub(r"\\\1", escaped)

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from judge.errors import UsageError, unwritable
 from judge.records import MAX_LINE, RESERVED, Item, read
+from judge.records.kinds import normalise
 from judge.run.output import input_path, refuse_nameless, refuse_same, replacing
 from judge.verdict import Judgement, Verdict
 
@@ -121,6 +122,14 @@ def writing(out: Path, sources: Sequence[str], *, overwrite: bool) -> Iterator[I
             f"{out}: cannot be written: {error.strerror or error}; "
             "name a file in a folder that is there and can be written"
         ) from error
+
+
+def own_id(item: Item) -> str | None:
+    """The id that the record has in its own fields, as text."""
+    for key, content in (item.fields or {}).items():
+        if normalise(key) == "id" and isinstance(content, str | int | float) and content != "":
+            return str(content)
+    return None
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")

@@ -29,7 +29,7 @@ from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.logprobs import Decision, Reader
 from judge.judging.panel import Panel
-from judge.records import Record, SeenIds
+from judge.records import Record
 from judge.replies import Answer, Insertion, JudgingReply, Reply, Rewrite
 from judge.rubric import Rubric
 from judge.run.clients import backend_of, calls_at_once
@@ -118,9 +118,8 @@ def plan(job: Job, settings: Settings) -> Plan:
         subject, bound = Subject.of(record), setup.bound(record.kind)
         await bound.workflow.run(subject, rehearsal.context(bound.context, subject.label))
 
-    with SeenIds() as ids:
-        task = Validation(setup, ids, select(job))
-        return rehearsal.plan(map(task.read, task.items()), ask)
+    task = Validation(setup, select(job))
+    return rehearsal.plan(map(task.read, task.items()), ask)
 
 
 def planned(settings: Settings) -> Settings:

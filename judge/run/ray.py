@@ -24,7 +24,7 @@ from typing import Any, Self
 
 from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
 from judge.judging.calls import Counters
-from judge.records import RESERVED, Item, Record, SeenIds
+from judge.records import RESERVED, Item, Record
 from judge.run import lines
 from judge.run.clients import records_at_once
 from judge.run.lines import Line
@@ -76,9 +76,9 @@ class RayValidation(Validation):
     _given: Settings
 
     @classmethod
-    def of(cls, settings: Settings, ids: SeenIds, items: Iterator[Item]) -> Self:
+    def of(cls, settings: Settings, items: Iterator[Item]) -> Self:
         # Each worker has a cache; one here would never be looked into.
-        task = cls(RaySetup.of(settings.model_copy(update={"cache": False})), ids, items)
+        task = cls(RaySetup.of(settings.model_copy(update={"cache": False})), items)
         task._given = settings
         return task
 

@@ -16,7 +16,7 @@ from typing import Any
 from judge.errors import JudgeError
 from judge.judging.calls import Counters
 from judge.judging.limits import Budget
-from judge.records import Item, Problem, SeenIds, build
+from judge.records import Item, Problem, build
 from judge.redact import guard_process
 from judge.run import lines
 from judge.run.setup import Setup
@@ -126,7 +126,7 @@ class Worker:
                 setup = Setup.of(self._settings, budget=Budget())
                 await setup.prepare()
                 self._slots = asyncio.Semaphore(setup.slots)
-                self._task = Validation(setup, SeenIds(), iter(()))
+                self._task = Validation(setup, iter(()))
         return self._task
 
     async def _judged(self, task: Validation, item: Item) -> Done:

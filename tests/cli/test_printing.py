@@ -105,3 +105,16 @@ def test_long_lines_are_folded_and_words_stay_whole(capsys: pytest.CaptureFixtur
     *folded, long, empty, short = capsys.readouterr().out.splitlines()
     assert len(folded) == 2 and all(len(line) <= 80 for line in folded)
     assert (folded[1][:8], long, empty, short) == ("    word", "    " + "x" * 90, "", "short")
+
+
+def test_verdicts_have_colours_on_a_terminal_unless_they_are_not_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for unwanted, coloured in (("", True), ("1", False)):
+        screen = io.StringIO()
+        monkeypatch.setattr(screen, "isatty", lambda: True)
+        monkeypatch.setattr("sys.stdout", screen)
+        monkeypatch.setenv("NO_COLOR", unwanted)
+        print_table(("check", "pass", "fail"), [("polite", "4", "2")])
+        assert ("\x1b[32mpass" in screen.getvalue()) == coloured

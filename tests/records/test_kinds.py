@@ -148,14 +148,14 @@ def test_a_record_of_no_kind_is_told_its_fields() -> None:
 
 
 def test_a_repeated_id_names_the_line_and_file_of_the_first() -> None:
-    with SeenIds() as ids:
-        assert isinstance(build(item({**NORM, "ID": "a"}, 3), None, ids), Record)
-        assert isinstance(build(item(NORM, 4), None, ids), Record)
-        assert isinstance(build(item(NORM, 5), None, ids), Record)
-        found = build(item({**NORM, "ID": "a"}, 9), None, ids)
-        assert found == Problem("id 'a' was already on line 3 of a.jsonl", "ID", "duplicate-id")
-        assert ids.already("\ud800", item({}, 5)) is None
-        assert ids.already("\ud800", item({}, 7)) == "line 5 of a.jsonl"
+    ids = SeenIds()
+    assert isinstance(build(item({**NORM, "ID": "a"}, 3), None, ids), Record)
+    assert isinstance(build(item(NORM, 4), None, ids), Record)
+    assert isinstance(build(item(NORM, 5), None, ids), Record)
+    found = build(item({**NORM, "ID": "a"}, 9), None, ids)
+    assert found == Problem("id 'a' was already on line 3 of a.jsonl", "ID", "duplicate-id")
+    assert ids.already("\ud800", item({}, 5)) is None
+    assert ids.already("\ud800", item({}, 7)) == "line 5 of a.jsonl"
 
 
 @given(FIELDS, st.randoms())

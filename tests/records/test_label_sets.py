@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
 from pathlib import Path
@@ -10,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from judge.errors import UsageError
-from judge.records.labels import Annotation, LabelledItem, read_labels
+from judge.records.labels import LabelledItem, read_labels
 
 from .conftest import Written
 from .found import answers, faults, lines, sound
@@ -78,38 +76,13 @@ REPLY = {"post": "A post.", "reply": "A reply."}
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_multipico_with_nationalities(write: Written, indent: int | None) -> None:
-    meta = '{"0": {"Age": NaN, "Nationality": "India"}, "1": {"Nationality": "Ireland"}}'
-    write("annotators_meta_en.json", meta)
+def test_multipico(write: Written, indent: int | None) -> None:
     content = {"dev-2": entry({"Ann0": "0", "Ann1": "1", "Ann2": "1"}, REPLY)}
     path = write("MP_en_dev_test.json", json.dumps(content, indent=indent))
     (item,) = sound(list(read_labels(f"multipico:{path.parent}", "irony")))
     assert (item.record, item.fields, item.gold) == ("dev-2", REPLY, None)
     assert item.slices["language_variety"] == "in"
-    assert item.annotations == (
-        Annotation("Ann0", "no", "India"),
-        Annotation("Ann1", "yes", "Ireland"),
-        Annotation("Ann2", "yes"),
-    )
-
-
-def test_multipico_from_standard_input_takes_no_nationalities_from_the_working_directory(
-    write: Written, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write("annotators_meta_en.json", '{"0": {"Nationality": "India"}}')
-    monkeypatch.chdir(path.parent)
-    piped = json.dumps({"a": entry({"Ann0": "0"}, REPLY)}).encode()
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped)))
-    (item,) = sound(list(read_labels("multipico:-")))
-    assert item.annotations == (Annotation("Ann0", "no"),)
-
-
-@pytest.mark.parametrize("meta", [b"{", b"\xff", b"[]", b'{"0": 5}', b"[" * 100_000])
-def test_nationalities_that_cannot_be_read_are_a_message(write: Written, meta: bytes) -> None:
-    write("annotators_meta_en.json", meta)
-    path = write("MP.json", json.dumps({"a": entry({"Ann0": "0"}, REPLY)}))
-    with pytest.raises(UsageError, match=r"annotators_meta_en\.json: .* cannot be read"):
-        read_labels(f"multipico:{path}")
+    assert answers(item) == {"Ann0": "no", "Ann1": "yes", "Ann2": "yes"}
 
 
 def test_multipico_entries_that_are_broken(write: Written) -> None:
@@ -236,6 +209,3 @@ def test_sets_with_annotators_as_released(public_data: Path) -> None:
     given = [one for item in multipico for one in item.annotations]
     assert (len(multipico), len({one.annotator for one in given})) == (1079, 74)
     assert Counter(one.answer for one in given) == {"no": 3497, "yes": 1576}
-    nations = {"India": 1070, "Ireland": 1063, "United Kingdom": 994}
-    nations |= {"Australia": 984, "United States": 962}
-    assert Counter(one.group for one in given) == nations

@@ -17,7 +17,7 @@ from judge.configuration import resolve
 from judge.errors import BackendError, UsageError
 from judge.judging.calls import Counters
 from judge.judging.limits import BudgetReached
-from judge.records import Item, Record, SeenIds
+from judge.records import Item, Record
 from judge.run import ray_worker
 from judge.run.ray import RayValidation, Stream, workers_for
 from judge.run.ray_worker import Feed, Worker
@@ -83,7 +83,7 @@ async def test_what_ends_a_run_comes_back_as_the_error_that_it_is(more: dict[str
 
 
 async def test_the_calls_of_workers_are_the_runs() -> None:
-    task = RayValidation.of(settings(max_calls=11), SeenIds(), iter(()))
+    task = RayValidation.of(settings(max_calls=11), iter(()))
     task.setup.stream = SimpleNamespace(judged=lambda item: pytest.fail("asked"))  # type: ignore[assignment]
     task._counted({"scripted:yes.yaml": Counters(calls=6)}, 0.0)
     task._counted({"scripted:yes.yaml": Counters(calls=5)}, 0.0)

@@ -49,18 +49,14 @@ def read_labels(
         path = source
     files = [Path(path)]
     if form is not None and form.files and files[0].is_dir():
-        folder = files[0]
-        files = list(dict.fromkeys(f for one in form.files for f in sorted(folder.glob(one))))
+        found = chain.from_iterable(sorted(files[0].glob(pattern)) for pattern in form.files)
+        files = list(dict.fromkeys(found))
         if not files:
             raise UsageError(f"{path} holds no file of {name}: {', '.join(form.files)}")
-    opened = [renamed(read(file), columns) for file in files]
+    items: Iterator[Item] = chain.from_iterable([renamed(read(file), columns) for file in files])
     if form is None:
-        form, opened[0] = _recognised(source, opened[0])
-    if form.merged:
-        opened = [chain.from_iterable(opened)]
-    sets = [form(file, check) for file, _ in zip(files, opened, strict=False)]
-    found = (one.read(items) for one, items in zip(sets, opened, strict=True))
-    return _chosen(chain.from_iterable(found), check, source)
+        form, items = _recognised(source, items)
+    return _chosen(form(check).read(items), check, source)
 
 
 def _recognised(source: str, items: Iterator[Item]) -> tuple[type[LabelSet], Iterator[Item]]:

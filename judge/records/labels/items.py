@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 from judge.records.base import Item, clip
@@ -64,7 +63,7 @@ Labelled = LabelledItem | Item
 
 
 class LabelSet:
-    """One form of labelled data; an instance reads one file, or all files of a `merged` set.
+    """One form of labelled data, and the reader of one set of that form.
 
     A line with all of `keys`, and one of `marks` if there are any, is of its form. `files` are the
     patterns of its files where it is a folder of several. In a `merged` set what several lines say
@@ -77,9 +76,9 @@ class LabelSet:
     files: ClassVar[tuple[str, ...]] = ()
     merged: ClassVar[bool] = False
 
-    def __init__(self, path: Path, check: str | None) -> None:
-        self.path, self.check = path, check
-        self._lines: dict[str, int] = {}
+    def __init__(self, check: str | None) -> None:
+        self.check = check
+        self._lines: dict[tuple[str, str], int] = {}
         self._unnamed: Counter[str] = Counter()
         self._held: dict[tuple[str, str], tuple[LabelledItem, dict[str, Annotation]]] = {}
         self.start()
@@ -111,10 +110,10 @@ class LabelSet:
             self._unnamed[place] += 1
             count = self._unnamed[place]
             return place if count == 1 else f"{place}.{count}"
-        if own in self._lines:
-            message = f"id {clip(own)} was already on line {self._lines[own]}"
+        if (first := self._lines.get((item.source, own))) is not None:
+            message = f"id {clip(own)} was already on line {first}"
             raise LabelError(message, field, "duplicate-id")
-        self._lines[own] = item.line
+        self._lines[item.source, own] = item.line
         return own
 
     def read(self, items: Iterable[Item]) -> Iterator[Labelled]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from judge.errors import UsageError
 from judge.records.base import Item, Problem
 from judge.records.fields import (
     ENTAILMENT,
@@ -19,7 +17,6 @@ from judge.records.fields import (
     listed,
     object_of,
     one_of,
-    scalar_text,
     slices_of,
     text_of,
 )
@@ -55,7 +52,7 @@ class Ambient(LabelSet):
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         texts = {key: text_of(fields, key) for key in ("premise", "hypothesis")}
         labels: str | None = None
-        given: list[tuple[str, str]] = []
+        given: list[Annotation] = []
         if "worker_ids" in fields:
             workers = enumerate(listed(fields["worker_ids"], "worker_ids"), 1)
             names = [id_text(who, "worker_ids") or f"linguist-{n}" for n, who in workers]
@@ -63,31 +60,26 @@ class Ambient(LabelSet):
             if len(names) != len(found):
                 counts = f"{len(found)} answers of {len(names)} workers"
                 raise LabelError(f"field 'annotations' has {counts}", "annotations")
-            answers = [_joined(one, "|", "annotations") for one in found]
-            given = list(zip(names, answers, strict=True))
+            for name, one in zip(names, found, strict=True):
+                given.append(Annotation(name, _joined(one, "|", "annotations"), "linguist"))
         elif "q0_gold" in fields:
             for number, answer in enumerate(listed(fields["q0_gold"], "q0_gold"), 1):
-                given.append((f"crowd-{number}", one_of(answer, ENTAILMENT, "q0_gold")))
+                told = one_of(answer, ENTAILMENT, "q0_gold")
+                given.append(Annotation(f"crowd-{number}", told, "crowd"))
         else:
             labels = _joined(fields.get("labels"), ",", "labels")
         record = id_text(fields.get("id"), "id") or f"{item.source}#{item.line}"
         if self._texts.setdefault(record, texts) != texts:
             record = f"{record}@{item.source}"
-        annotations: list[Annotation] = []
-        for name, answer in given:
-            self._times[record, name] += 1
-            times = self._times[record, name]
-            called = name if times == 1 else f"{name} ({times})"
-            group = "linguist" if "worker_ids" in fields else "crowd"
-            annotations.append(Annotation(called, answer, group))
-        yield LabelledItem(
-            record,
-            "entailment",
-            texts,
-            gold=labels if labels in _ENTAILMENT_ORDER else None,
-            annotations=tuple(annotations),
-            slices={} if labels is None else {"labels": labels},
-        )
+        gold = labels if labels in _ENTAILMENT_ORDER else None
+        slices = {} if labels is None else {"labels": labels}
+        annotations = tuple(self._numbered(record, one) for one in given)
+        yield LabelledItem(record, "entailment", texts, 0, gold, annotations, slices)
+
+    def _numbered(self, record: str, one: Annotation) -> Annotation:
+        self._times[record, one.annotator] += 1
+        times = self._times[record, one.annotator]
+        return one if times == 1 else replace(one, annotator=f"{one.annotator} ({times})")
 
 
 def _joined(content: object, mark: str, key: str) -> str:
@@ -105,26 +97,11 @@ class MultiPico(LabelSet):
     Casola et al., "MultiPICo: Multilingual Perspectivist Irony Corpus", in the JSON of the shared
     task Le-Wi-Di 2025: an object of id to entry, each with `text` (post, reply), `annotations` (an
     object of annotator to 0 or 1) and `other_info`. One `irony` item an entry (yes or no), without
-    gold. Slices: language_variety, source. The annotators' groups are their nationalities, from
-    `annotators_meta_LANG.json` beside the file if that is the only one; standard input has none.
+    gold. Slices: language_variety, source.
     """
 
     name = "multipico"
     files = ("MP_*.json*", "*MultiPICo*.json*")
-
-    def start(self) -> None:
-        beside = self.path.parent.glob("annotators_meta*.json")
-        files = [] if str(self.path) == "-" else [*beside]
-        self._nations: dict[str, str | None] = {}
-        try:
-            # NaN stands in these files, which is no JSON.
-            known = json.loads(files[0].read_bytes()) if len(files) == 1 else {}
-            for number, person in object_of(known, "annotators").items():
-                nation = object_of(person, number).get("Nationality")
-                self._nations[f"Ann{number}"] = scalar_text(nation)
-        except (OSError, ValueError, RecursionError) as error:
-            told = f"{files[0]}: the annotators' nationalities cannot be read: {error}"
-            raise UsageError(told) from error
 
     def read(self, items: Iterable[Item]) -> Iterator[Labelled]:
         return super().read(entry for item in items for entry in _entries(item))
@@ -142,15 +119,9 @@ class MultiPico(LabelSet):
             raise LabelError(message, error.problem.field) from error
         info = fields.get("other_info")
         facts = {key: info.get(key) for key in _FACTS} if isinstance(info, dict) else {}
-        yield LabelledItem(
-            self.record(item, fields["id"]),
-            "irony",
-            shown,
-            annotations=tuple(
-                Annotation(who, one, self._nations.get(who)) for who, one in answers.items()
-            ),
-            slices=slices_of(facts),
-        )
+        annotations = tuple(Annotation(who, answer) for who, answer in answers.items())
+        record = self.record(item, fields["id"])
+        yield LabelledItem(record, "irony", shown, 0, None, annotations, slices_of(facts))
 
 
 def _entries(item: Item) -> Iterable[Item]:
