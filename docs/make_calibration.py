@@ -173,9 +173,8 @@ def _looks(one: DataSet, report: CheckReport) -> Iterator[str]:
     found = report.judges[0].controls
     if found is not None:
         told = (
-            *(found.kappa, found.blind.kappa, found.above, found.stays, found.as_swapped),
-            found.contrast and found.contrast.kappa,
-            found.together and found.together.kappa,
+            *(found.kappa, found.blind, found.above, found.stays, found.as_swapped),
+            *(found.contrast, found.together),
         )
         cells = " | ".join("–" if one is None else str(one) for one in told)
         yield f"| {one.name}: {report.check} | {found.field} | {cells} |"

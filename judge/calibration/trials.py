@@ -170,7 +170,8 @@ class Study:
     def _constant(self) -> list[Judged]:
         """The most frequent label of the items to fit to, or of all, as the answer to each."""
         labels = [self.items[place].reference for place in self.parts.fitted or self.parts.kept]
-        ((most, _),) = Counter(label for label in labels if label).most_common(1) or [(None, 0)]
+        counts = Counter(label for label in labels if label is not None)
+        most = max(counts, key=counts.__getitem__, default=None)
         return [Judged(item, "answered" if most else "skipped", most) for item in self.items]
 
     async def _swapped(self, judge: Judge, name: str) -> dict[int, Judged]:
