@@ -20,9 +20,10 @@ from scipy.stats import binom
 
 from judge.calibration import fitting, probes
 from judge.calibration.cascade import policy_of
+from judge.calibration.labels import Job
 from judge.calibration.observations import Judged, as_read
 from judge.calibration.training import Read
-from judge.calibration.trials import Job, Parts
+from judge.calibration.trials import Parts
 from judge.judging.client import Client
 from judge.judging.combinations import Reading
 from judge.judging.judge import Judge

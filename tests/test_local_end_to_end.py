@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from judge.calibration.labels import Job as LabelJob
 from judge.calibration.teaching import teach
-from judge.calibration.trials import Job as LabelJob
 from judge.configuration import resolve
 from judge.run.job import Job
 from judge.run.summary import Report

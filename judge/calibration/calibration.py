@@ -14,13 +14,13 @@ from judge.backends.local import LocalBackend
 from judge.calibration.cascade import decided, policy_of, refusal
 from judge.calibration.controls import Controls, controls_of
 from judge.calibration.curve import Curve, curve
-from judge.calibration.labels import gather, grouped
+from judge.calibration.labels import Job, gather
 from judge.calibration.measures import Measures, against_people, measure, slices
 from judge.calibration.observations import Judged
 from judge.calibration.rating import data_of, profile_of, rateable, rates
 from judge.calibration.report import Calibration, CheckReport, JudgeReport, disagreements
 from judge.calibration.teaching import key_of, taught_by
-from judge.calibration.trials import Job, Parts, Study, Told, Trial
+from judge.calibration.trials import Parts, Study, Told, Trial
 from judge.errors import UsageError
 from judge.judging.combinations import Combination
 from judge.judging.judge import Judge
@@ -67,16 +67,7 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
     own = setup.checks.own
     if not job.checks and len(own) == 1:
         job = replace(job, checks=own)
-    found, problems = gather(
-        job.sources,
-        rubric_of,
-        checks=job.checks,
-        records=job.records,
-        seed=job.seed,
-        columns=setup.settings.columns,
-    )
-    if job.group is not None:
-        found = {check: grouped(items, job.group) for check, items in found.items()}
+    found, problems = gather(job, rubric_of, setup.settings.columns)
     further = _further(job, rubric_of, found, setup)
     given = sum(map(len, found.values()))
     if taught := frozenset(key for spec in setup.judges for key in _taught(setup, spec)):
@@ -161,14 +152,9 @@ def _further(
     for source in dict.fromkeys((*([job.contrast] if job.contrast else []), *job.also)):
         sets[source] = {}
         for check in found:
-            items, _ = gather(
-                [source],
-                rubric_of,
-                checks=[check],
-                records=job.records if source in job.also else None,
-                seed=job.seed,
-                columns=setup.settings.columns,
-            )
+            records = job.records if source in job.also else None
+            part = replace(job, sources=[source], checks=[check], records=records, group=None)
+            items, _ = gather(part, rubric_of, setup.settings.columns)
             sets[source][check] = items[check]
     return sets
 

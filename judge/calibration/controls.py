@@ -31,7 +31,7 @@ _NO_AGREEMENT = 0.05
 class Controls:
     """How much of a judge's agreement rests on the `field` that decides.
 
-    - `kappa` of the judge; `blind`: of the same judge, fitted anew, without the field, over the same
+    - `kappa` of the judge; `blind`: without the field, of the same judge fitted anew, over the same
       items; `above`: the difference
     - `stays`: share of the answers that stay when the field is another record's
     - `as_swapped`: share of those items answered as the rubric says they must be; None where it

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from judge.backends.base import HiddenStates
 from judge.calibration import controls
 from judge.calibration.fitting import Fit, fit
-from judge.calibration.labels import split
+from judge.calibration.labels import Job, split
 from judge.calibration.observations import Judged, as_read, observe
 from judge.calibration.training import Read
 from judge.judging.combinations import Probe
@@ -26,35 +26,6 @@ _GUARANTEED = 0.6
 
 Told = Callable[[str, str, int, int], None]
 """Is told check, model, items done, items in all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What to calibrate on, and how.
-
-    - `sources`, `checks`, `records`: the labels, as `gather` takes them
-    - `held_out`: the share of the records (0 to 1) that nothing is fitted to; None for the usual
-    - `by`: fields to tell results apart by
-    - `group`: a field whose values are never on both sides, of fitting and of reporting
-    - `contrast`: a set of labels in which the deciding field is turned round
-    - `also`: further sets to report on, to which nothing is fitted
-    - `controls`: whether each judge is asked without the deciding field, and with another's
-    - `agreement`: what the judge shall be guaranteed to agree; None for no guarantee
-    - `draws`, `seed`: resamples of each interval, and the seed of all that is drawn
-    """
-
-    sources: Sequence[str]
-    checks: Sequence[str] = ()
-    held_out: float | None = None
-    records: int | Mapping[str, int | None] | None = None
-    by: Sequence[str] = ()
-    group: str | None = None
-    contrast: str | None = None
-    also: Sequence[str] = ()
-    controls: bool = True
-    agreement: float | None = None
-    draws: int = 1000
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ def command(
     """
     opt.need_calibrate("judge calibrate")
     from judge.calibration.calibration import calibrate
-    from judge.calibration.trials import Job
+    from judge.calibration.labels import Job
     from judge.cli.progress import steps
     from judge.cli.summary import announce
     from judge.cli.tables import print_calibration, refuse_folder

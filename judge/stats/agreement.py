@@ -78,22 +78,6 @@ def rater_agreement(
     return {name: resamples.estimate(one, n=len(table), of=of) for name, one in stacks.items()}
 
 
-def coincidences(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(items, K) in, (items, K, K) out: each ordered pair of an item's r ratings, 1 / (r - 1) each.
-
-    Krippendorff's (2011) matrix, item by item; `counts` as for `rater_agreement`. Their sum is
-    symmetric, and counts every rating once. Its quadratic-weighted kappa is Krippendorff's alpha
-    for interval data but for the factor (n - 1) / n of n ratings in its expected disagreement.
-    """
-    import numpy as np
-
-    table = counts.astype(np.float64)
-    own = table[:, :, None] * np.eye(table.shape[1])
-    others = (table.sum(axis=1) - 1)[:, None, None]
-    pairs: NDArray[np.float64] = (table[:, :, None] * table[:, None, :] - own) / others
-    return pairs
-
-
 Item = TypeVar("Item", bound=Hashable)
 
 ANNOTATORS_AT_LEAST = 3

@@ -18,8 +18,8 @@ import pytest
 from judge.backends.base import Call
 from judge.calibration import fitting, trials
 from judge.calibration.calibration import acalibrate
+from judge.calibration.labels import Job
 from judge.calibration.report import Calibration
-from judge.calibration.trials import Job
 from judge.errors import BadRequest
 from judge.judging.client import Client
 from judge.judging.combinations import Reading
