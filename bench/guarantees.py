@@ -29,7 +29,7 @@ from judge.judging.combinations import Reading
 from judge.judging.judge import Judge
 from judge.judging.logprobs import Reader
 from judge.records.labels import LabelledItem
-from judge.rubric import parse
+from judge.rubric import Rubric
 from judge.stats.guarantee import grid_from, threshold_with_guarantee
 
 Rates = NDArray[np.float64]
@@ -70,7 +70,7 @@ def guarantees(count: int) -> Iterable[str]:
 WIDE, TELLING = 24, 3
 """Numbers of a simulated hidden state, and how many of them have to do with the answer."""
 
-RUBRIC = parse(
+RUBRIC = Rubric.from_text(
     """
     name: simulated
     title: Is it so?

@@ -14,8 +14,8 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -164,12 +164,9 @@ class ReplyCache:
             await asyncio.sleep(0)
             until = time.monotonic() + LOCKED_SECONDS
             while self._waiting and self.storing:
-                together = dict(self._waiting)
                 try:
-                    with self._usable():
-                        self._write(together)
-                    for key in together:
-                        del self._waiting[key]
+                    self._tried(lambda: self._write(self._waiting))
+                    self._waiting = {}
                 except CacheError as fault:
                     if fault.locked and time.monotonic() < until:
                         await asyncio.sleep(_STEP)
@@ -195,16 +192,14 @@ class ReplyCache:
         until = time.monotonic() + LOCKED_SECONDS
         while True:
             try:
-                with self._usable():
-                    return use()
+                return self._tried(use)
             except CacheError as error:
                 if not error.locked or time.monotonic() >= until:
                     raise
 
-    @contextmanager
-    def _usable(self) -> Iterator[None]:
+    def _tried(self, use: Callable[[], T]) -> T:
         try:
-            yield
+            return use()
         except diskcache.Timeout as error:
             # diskcache says "timeout" whatever kept a transaction from being begun.
             raise self._unusable(error.__context__ or error) from error

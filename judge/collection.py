@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from judge.errors import UsageError
-from judge.rubric import Rubric, builtin, load, parse
+from judge.rubric import Rubric, builtin, load
 
 
 def corrected_normad() -> tuple[Rubric, ...]:
@@ -18,7 +18,7 @@ def corrected_normad() -> tuple[Rubric, ...]:
     return (
         derivation.model_copy(update={"verdict": value.verdict}),
         value.model_copy(update={"not_for_labels": ()}),
-        parse(text, "rubrics/corrected/background_alone.yaml"),
+        Rubric.from_text(text, "rubrics/corrected/background_alone.yaml"),
     )
 
 

@@ -88,12 +88,8 @@ def messages(
         assert methods.logprobs is not None
         chosen = methods.logprobs.questions[step]
         question, swapped = chosen.question, chosen.swapped
-    shown = [
-        framing.shown(
-            rubric.title_of(name), subject.texts[rubric.shown_as(name, swapped)], subject.mark
-        )
-        for name in rubric.shown(subject.texts)
-    ]
+    fields = rubric.shown(subject.texts, swapped=swapped)
+    shown = [framing.shown(t, subject.texts[name], subject.mark) for t, name in fields.items()]
     variables = _variables(rubric, subject, numbers, passages, findings, framing)
     asked = template(question).render(variables)
     examples = _examples(rubric, framing) if step is None else ""

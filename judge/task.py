@@ -105,7 +105,7 @@ def _packaged(name: str) -> Task:
 def parse_task(text: str, name: str) -> Task:
     """Read a task from YAML text; `name` stands for the file in messages. See `load_task`."""
     source = read_mapping(text, name)
-    task = source.validated(Task, Task.model_fields)
+    task = source.validated(Task)
     if problem := fault(task.question, {*task.fields, *task.inserts, "options"}):
         raise source.refused([(("question",), problem)])
     return task

@@ -65,6 +65,8 @@ def fault(
         known: the names of the variables that it will be given.
         trials: some of their values; it must render with each, all others being `x`.
     """
+    if not source.strip():
+        return "there is no question"
     if len(source) > LONGEST:
         return f"template: it has {len(source)} characters, more than {LONGEST}"
     try:

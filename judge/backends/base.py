@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypedDict, runtime_checkable
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from judge.digest import digest
 from judge.errors import BadRequest, UsageError
@@ -93,6 +95,8 @@ class Completion:
     `cached_tokens` counts prompt tokens that the engine did not evaluate again (None: unknown).
     """
 
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
     text: str
     finish_reason: Literal["stop", "length", "refusal"] = "stop"
     input_tokens: int = 0
@@ -106,16 +110,14 @@ class Completion:
 
     @classmethod
     def restored(cls, plain: Mapping[str, Any]) -> Completion | None:
-        """The completion that was written `as_text`; None for any other JSON object."""
+        """The completion of `as_text`; None for any other JSON object."""
         try:
-            first = plain["first_token"]
-            tokens = None if first is None else tuple((str(t), float(p)) for t, p in first)
-            made = cls(**{**plain, "first_token": tokens})
-        except (KeyError, TypeError, ValueError):
+            return _COMPLETION.validate_python(plain)
+        except ValidationError:
             return None
-        counts = (made.input_tokens, made.output_tokens, made.cached_tokens or 0)
-        sound = isinstance(made.text, str) and all(isinstance(n, int) for n in counts)
-        return made if sound and made.finish_reason in ("stop", "length", "refusal") else None
+
+
+_COMPLETION = TypeAdapter(Completion)
 
 
 class Backend(Protocol):

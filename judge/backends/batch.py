@@ -4,10 +4,10 @@ Calls are collected. When nothing new has come for a while, or a batch is full, 
 file; the batch is polled, and its results are given to the calls that wait. A rewriting loop asks
 one question after another, so a run takes as many batches as its slowest record asks questions.
 
-What survives a killed process are entries of the reply cache, written before a batch is created:
-of each request, the file at the provider that it is in, and of the file, its batch. A run that asks
-the same again waits for that batch instead of paying for another. When a run ends by itself the
-entries are cleared: what it asks again later, such as an invalid reply, is asked anew.
+Before a batch is created, the reply cache notes of each request the file at the provider that it is
+in. After a kill, a run that asks the same waits for that file's batch instead of paying for
+another. When a run ends by itself these entries are cleared: what it asks again later, such as an
+invalid reply, is asked anew.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ MOST_BYTES = 200_000_000
 """In a file of requests; OpenAI's limit."""
 
 _ENDPOINT = "/v1/chat/completions"
-_PAGE, _MOST_PAGES = 100, 100
+_MOST_PAGES = 100
+"""Of 100 batches each, that are searched for the batch of a file."""
+
 _MOST_BYTES = 1 << 31
 """In a file of results."""
 
@@ -97,7 +99,7 @@ class BatchBackend(OpenAIBackend):
         self._cut_short = False
 
     async def _answered(self, body: bytes, call: Call) -> Answered:
-        key = _key(body, call)
+        key = digest([body.decode(), call.vote])
         try:
             if (wave := self._earlier_wave(key)) is not None:
                 answered = (await asyncio.shield(wave.done)).pop(key, None)
@@ -196,20 +198,16 @@ class BatchBackend(OpenAIBackend):
         # Before the batch is made: a kill must not leave one that is not known of.
         await self._note({self._entry(key): {"file": file} for key in requests})
         wave.batch = await self._patiently(lambda: self._created(file))
-        await self._note({self._entry(file): {"batch": wave.batch["id"]}})
         return await self._followed(wave)
 
     async def _created(self, file: str) -> Mapping[str, Any]:
-        """The batch of a file, unless an earlier try has made it, whose answer was lost."""
+        """The batch of a file: an earlier try whose answer was lost may have made it."""
         return await self._api.find(file, pages=1) or await self._api.create(file)
 
     async def _found(self, wave: _Wave, file: str) -> dict[str, Answered]:
-        """The results of an earlier process' batch; none where it was never made, or is gone."""
-        batch = (self._cache.get(self._entry(file)) or {}).get("batch") if self._cache else None
-        found = await self._patiently(
-            lambda: self._api.get(batch) if isinstance(batch, str) else self._api.find(file)
-        )
-        if found is None or found["status"] == "failed":
+        """The results of an earlier process' batch; none where it was never made, or failed."""
+        found = await self._patiently(lambda: self._api.find(file))
+        if found is None:
             return {}
         wave.batch = found
         return await self._followed(wave)
@@ -219,8 +217,7 @@ class BatchBackend(OpenAIBackend):
         name = wave.batch["id"]
         while wave.under_way:
             await asyncio.sleep(self._poll)
-            seen = await self._patiently(lambda: self._api.get(name))
-            wave.batch = seen or {"status": "failed"}
+            wave.batch = await self._patiently(lambda: self._api.get(name))
         if wave.batch["status"] == "failed":
             listed = (wave.batch.get("errors") or {}).get("data") or ()
             told = "; ".join(f"{e.get('code')}: {scrubbed(e.get('message') or '')}" for e in listed)
@@ -248,9 +245,9 @@ class BatchBackend(OpenAIBackend):
 
     # ------------------------------------------------------------ what survives a kill
 
-    def _entry(self, what: str) -> str:
-        """The cache's key for a request or a file."""
-        return digest({"kind": "batched", "model": dict(self.identity()), "what": what})
+    def _entry(self, key: str) -> str:
+        """The cache's key for a request."""
+        return digest({"kind": "batched", "model": dict(self.identity()), "what": key})
 
     async def _note(self, entries: Mapping[str, Mapping[str, str]]) -> None:
         """Write entries into the cache, all at once, or end: a batch could be paid for twice."""
@@ -260,15 +257,6 @@ class BatchBackend(OpenAIBackend):
         await self._cache.store(texts)
         if not self._cache.storing:
             raise errors.Denied("the cache cannot be written, so no further batch is sent")
-
-
-def _key(body: bytes, call: Call) -> str:
-    """Of a request, told apart from others as in the reply cache (`Client`)."""
-    asked = orjson.loads(body)
-    if call.temperature == 0 or call.logprobs is not None:
-        asked.pop("seed", None)
-        return digest(asked)
-    return digest({**asked, "vote": call.vote})
 
 
 def _positive(name: str, default: float) -> float:
@@ -312,17 +300,16 @@ class BatchAPI:
         asked = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h"}
         return self._read(await self._request("POST", "/batches", data=orjson.dumps(asked)))
 
-    async def get(self, batch: str) -> Mapping[str, Any] | None:
-        """How a batch stands; None if the server does not know it."""
-        answered = await self._request("GET", f"/batches/{batch}")
-        return None if answered.status == 404 else self._read(answered)
+    async def get(self, batch: str) -> Mapping[str, Any]:
+        """How a batch stands."""
+        return self._read(await self._request("GET", f"/batches/{batch}"))
 
     async def find(self, file: str, *, pages: int = _MOST_PAGES) -> Mapping[str, Any] | None:
         """The batch made of a file, newest first, at most so many pages of 100 batches far.
 
         A batch that failed as a whole is passed over: none of its requests was answered.
         """
-        query = {"limit": str(_PAGE)}
+        query = {"limit": "100"}
         for _ in range(pages):
             told = self._read(await self._request("GET", "/batches", query=query), of_one=False)
             page = told.get("data") or []

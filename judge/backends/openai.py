@@ -32,8 +32,8 @@ OWN_URL = "https://api.openai.com/v1"
 """Where models are asked if $OPENAI_BASE_URL names no other server."""
 
 _MOST_SAID = 65_536
-"""Bytes of a complaint that are looked at. Many times what is told of it, because secrets are
-redacted before it is cut, and half of one would not be known for what it is."""
+"""Bytes of an error message that are read: far more than are shown, because secrets are redacted
+before it is cut, and half of one would not be recognised."""
 
 _MOST_SHOWN = 120
 """Characters that are shown of an answer that is no completion."""
@@ -79,10 +79,8 @@ class OpenAIBackend:
         refuse_half_pairs(call)
         answered = await self._answered(orjson.dumps(arguments), call)
         if answered.status >= 300:
-            if (
-                "max_completion_tokens" in complaint(answered.body)[0]
-                and not self._counts_completion
-            ):
+            wanted = "max_completion_tokens" in complaint(answered.body)[0]
+            if wanted and not self._counts_completion:
                 self._counts_completion = True
                 return await self.complete(call, mode)
             raise unsuccessful(answered, f"{self._name} at {self._wire.server}")
@@ -173,8 +171,7 @@ def unsuccessful(answered: Answered, what: str) -> errors.BackendError:
 
 def complaint(body: bytes) -> tuple[str, str | None]:
     """(message, error code) of an answer that is no success, in OpenAI's form or any other."""
-    if len(body) > _MOST_SAID:
-        return body[:_MOST_SAID].decode("utf-8", "replace"), None
+    body = body[:_MOST_SAID]
     try:
         told = orjson.loads(body)
     except (ValueError, RecursionError):

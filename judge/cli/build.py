@@ -46,12 +46,13 @@ def command(
     from judge.report.files import writing
 
     if list_:
-        rows = [(set_name, one.title) for set_name, one in DATASETS.items()]
+        rows = [(known, title) for known, (title, _) in DATASETS.items()]
         print_table(("set", "what it holds, and from what"), rows, labels=2)
         return
-    if (wanted := DATASETS.get(name)) is None:
+    if name not in DATASETS:
         known = f"there are {', '.join(DATASETS)}"
         raise UsageError(f"no set is called {name!r}; {known}" if name else f"name a set; {known}")
+    _, build = DATASETS[name]
     if not inputs or out is None:
         raise UsageError(f"judge build {name}: name the files to build from, and -o FILE")
     beside = out.with_name(f"{out.name}.discarded.jsonl")
@@ -61,7 +62,7 @@ def command(
         writing(out, inputs, overwrite=overwrite) as file,
         writing(beside, inputs, overwrite=overwrite) as left_out,
     ):
-        for made in wanted.build(inputs, settings.seed):
+        for made in build(inputs, settings.seed):
             if isinstance(made, Discard):
                 left_out.write(dump(made.as_json()))
                 discards, bad = discards + 1, bad + made.bad

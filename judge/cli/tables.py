@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from judge.cli.printing import Tables, counted, print_lines, say, shortened
 from judge.errors import UsageError
@@ -22,10 +20,6 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 5
 """Disagreements of a judge that are printed."""
 
-Folder = Annotated[
-    Path | None, typer.Option("--tables", help="Folder for every table as CSV, and all as JSON.")
-]
-
 
 def refuse_folder(flag: str, folder: Path | None, replace: bool) -> None:
     """Raise UsageError where a folder to write into is a file, or holds something to be kept."""
@@ -37,35 +31,16 @@ def refuse_folder(flag: str, folder: Path | None, replace: bool) -> None:
         raise UsageError(f"{flag} {folder}: is not empty; name another folder, or --overwrite")
 
 
-def hand_over(
-    made: Sequence[Table],
-    folder: Path | None,
-    *,
-    as_json: bool,
-    every: bool,
-    benchmark: str,
-    model: str,
-    beside: bool = False,
-) -> None:
-    """Write tables to the folder, if one is named, and print the headline, or every one.
+def hand_over(made: Sequence[Table], *, as_json: bool, every: bool, beside: bool = False) -> None:
+    """Print tables: the headline, every one, or all as JSON.
 
-    They go to standard output, or where answers go there (`beside`) to standard error. Files come
-    first, as a reader that leaves ends the process; what a full disk keeps from them is printed.
-
-    Raises:
-        UsageError: the folder cannot be written to.
+    They go to standard output, or where answers go there (`beside`) to standard error.
     """
-    try:
-        if folder is not None:
-            from judge.report.files import write
-
-            write(made, folder, benchmark=benchmark, model=model)
-    finally:
-        if as_json:
-            told = [table.as_json() for table in made]
-            say(json.dumps(told, ensure_ascii=False, indent=1), err=beside)
-        else:
-            print_results(made, every=every, err=beside)
+    if as_json:
+        told = [table.as_json() for table in made]
+        say(json.dumps(told, ensure_ascii=False, indent=1), err=beside)
+    else:
+        print_results(made, every=every, err=beside)
 
 
 def print_results(tables: Sequence[Table], *, every: bool, err: bool = False) -> None:

@@ -24,7 +24,7 @@ from judge.evaluation.cqbench_values import (
     value_list,
 )
 from judge.evaluation.rows import Row, asked, each_row
-from judge.records import RESERVED, BadValueError, Item, Problem, Value, build, read, renamed
+from judge.records import RESERVED, Item, Problem, Value, build, read, renamed
 from judge.records.base import kind_of
 from judge.records.fields import LabelError, refused
 from judge.records.kinds import normalised
@@ -120,7 +120,7 @@ def _values(field: str, found: object, *, named: bool = False) -> list[Value]:
         raise LabelError(f"{message}, not {kind_of(found)}", field)
     try:
         return [Value.parse(str(text), named=named) for text in texts if str(text).strip()]
-    except BadValueError as error:
+    except ValueError as error:
         raise LabelError(f"field {field!r} {error}", field) from error
 
 

@@ -1,23 +1,30 @@
 """Data sets made from records and what is known of them, without a model (`judge build`).
 
 Each is one line a story, answer or record, in the form in which the papers' sets are released. What
-is left out is told with its reason.
+is left out comes with its reason.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from judge.evaluation.cali import Groups, groups_of, pair_of
-from judge.evaluation.cqbench_items import Story, judgement_of, story_of, values_and_stories
-from judge.evaluation.cqbench_values import ValueList, folded, key_of, selection
+from judge.evaluation.cali import groups_of, pair_of
+from judge.evaluation.cqbench_stories import (
+    Story,
+    ValueList,
+    folded,
+    judgement_of,
+    key_of,
+    selection,
+    story_of,
+    values_and_stories,
+)
 from judge.evaluation.culturalbench import question_of
 from judge.evaluation.rows import Row, each_row
-from judge.records import RESERVED, Item, Value
+from judge.records import RESERVED, Item
 from judge.records.fields import LabelError
 from judge.verdict import Verdict
 
@@ -46,49 +53,32 @@ class Discard:
         return {"source": self.item.source, "line": self.item.line, **known, "reason": self.reason}
 
 
-Line = dict[str, Any]
-Made = Iterator[Line | Discard]
+Made = Iterator[dict[str, Any] | Discard]
+"""Lines of a set, and what is left out, in the order of the rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class DataSet:
-    """A set that can be built: `prepare` gives, from sources and a seed, the sources that hold its
-    rows and what is made of a row. Raises UsageError for sources that cannot be used."""
+def _of_rows(sources: Sequence[str], of_row: Callable[[Row], Made], id_field: str = "id") -> Made:
+    """What `of_row` makes of each row; it raises LabelError for a row that is left out."""
 
-    title: str
-    prepare: Callable[[Sequence[str], int], tuple[Sequence[str], Callable[[Row], Made]]]
-    id_field: str = "id"
+    def told(row: Row) -> Made:
+        try:
+            yield from of_row(row)
+        except LabelError as error:
+            bad = error.problem.type != "rejected"
+            yield Discard(row.item, error.problem.message, row.id, bad=bad)
 
-    def build(self, sources: Sequence[str], seed: int) -> Made:
-        """The lines of the set, and what is left out, in the order of the rows.
-
-        Raises:
-            UsageError: a source cannot be used.
-        """
-        rows, of_row = self.prepare(sources, seed)
-
-        def told(row: Row) -> Made:
-            try:
-                yield from of_row(row)
-            except LabelError as error:
-                problem = error.problem
-                bad = problem.type != "rejected"
-                yield Discard(row.item, problem.message, row.id, bad=bad)
-
-        for made in each_row(rows, told, self.id_field):
-            if isinstance(made, Item):
-                yield Discard(made, made.problem.message if made.problem else "", bad=True)
-            else:
-                yield made
+    for made in each_row(sources, told, id_field):
+        if isinstance(made, Item):
+            yield Discard(made, made.problem.message if made.problem else "", bad=True)
+        else:
+            yield made
 
 
-# ------------------------------------------------------------ CQ-Bench
+OfStory = Callable[[Row, Story, ValueList, int], Made]
 
 
-def _stories(
-    of_story: Callable[[Row, Story, ValueList, int], Made], sources: Sequence[str], seed: int
-) -> tuple[Sequence[str], Callable[[Row], Made]]:
-    known, rows, _ = values_and_stories(sources)
+def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
+    known, stories = values_and_stories(sources)
     assert known is not None, "a value file is needed"
     values = known
 
@@ -102,13 +92,13 @@ def _stories(
             yield Discard(row.item, "the story does not carry it", row.id, value.display)
         yield from made
 
-    return rows, of_row
+    return _of_rows(stories, of_row)
 
 
 def _attitude_detection(row: Row, story: Story, known: ValueList, seed: int) -> Made:
     """A story with a question for each value that nobody in it contradicts (2.2, A.3)."""
     against = set(map(key_of, story.contradicted))
-    questions: list[Line] = []
+    questions: list[dict[str, Any]] = []
     for value in story.values:
         if key_of(value) in against:
             yield Discard(row.item, "a character contradicts it", row.id, value.display)
@@ -118,16 +108,12 @@ def _attitude_detection(row: Row, story: Story, known: ValueList, seed: int) -> 
         except LabelError as error:
             yield Discard(row.item, error.problem.message, row.id, value.display, bad=True)
             continue
-        questions.append(_question(value, statement, attitude, known))
+        options = list(known.statements[folded(statement)].options)
+        asked = {"value": statement, "options": options, "gold label": attitude}
+        questions.append({"name": value.character, **asked})
     if not questions:
         raise LabelError("no value is left to ask about", "values", "rejected")
     yield {"id": row.id, "story": story.text, "questions": questions}
-
-
-def _question(value: Value, statement: str, attitude: str, known: ValueList) -> Line:
-    options = list(known.statements[folded(statement)].options)
-    asked = {"value": statement, "options": options, "gold label": attitude}
-    return {"name": value.character, **asked}
 
 
 def _value_selection(row: Row, story: Story, known: ValueList, seed: int) -> Made:
@@ -136,17 +122,8 @@ def _value_selection(row: Row, story: Story, known: ValueList, seed: int) -> Mad
         message = "in the multiple setting there is attitude detection alone"
         raise LabelError(message, "values", "rejected")
     gold = [known.pair(value) for value in story.values]
-    rng = random.Random(f"{seed}/{row.id}")
-    drawn = selection(known, gold, rng, story.contradicted, story.absent)
-    yield {
-        "id": row.id,
-        "story": story.text,
-        "options": drawn["options"],
-        "values": drawn["gold"],
-    }
-
-
-# ------------------------------------------------------------ the others
+    drawn = selection(known, story, gold, f"{seed}/{row.id}")
+    yield {"id": row.id, "story": story.text, "options": drawn["options"], "values": drawn["gold"]}
 
 
 def _hard(row: Row) -> Made:
@@ -164,38 +141,45 @@ def _hard(row: Row) -> Made:
         }
 
 
-def _filtered(groups: Groups, row: Row) -> Made:
-    """A record that passed, and whose raters, where it has some, agree strongly (CALI, 3.6)."""
-    judged = judgement_of(row.fields)
-    rated = any(key.strip().casefold() == f"{groups[0]}_ratings" for key in row.fields)
-    if judged is None and not rated:
-        raise LabelError("it has neither a verdict (judge validate) nor ratings (CALI)")
-    if judged is not None and judged.verdict is not Verdict.PASS:
-        why = f": {judged.reason}" if judged.reason else ""
-        raise LabelError(f"{judged.verdict}{why}", RESERVED, "rejected")
-    if rated and not pair_of(row, groups).kept:
-        message = "in neither group do 75 % of the raters agree"
-        raise LabelError(message, f"{groups[0]}_ratings", "rejected")
-    yield {name: content for name, content in row.fields.items() if name != RESERVED}
+def _filtered(sources: Sequence[str], seed: int) -> Made:
+    """Records that passed, and whose raters, where they have some, agree strongly (CALI, 3.6)."""
+    groups = groups_of(sources)
+    column = f"{groups[0]}_ratings"
+
+    def of_row(row: Row) -> Made:
+        judged = judgement_of(row.fields)
+        rated = any(key.strip().casefold() == column for key in row.fields)
+        if judged is None and not rated:
+            raise LabelError("it has neither a verdict (judge validate) nor ratings (CALI)")
+        if judged is not None and judged.verdict is not Verdict.PASS:
+            why = f": {judged.reason}" if judged.reason else ""
+            raise LabelError(f"{judged.verdict}{why}", RESERVED, "rejected")
+        if rated and not pair_of(row, groups).kept:
+            raise LabelError("in neither group do 75 % of the raters agree", column, "rejected")
+        yield {name: content for name, content in row.fields.items() if name != RESERVED}
+
+    return _of_rows(sources, of_row)
 
 
-DATASETS: Mapping[str, DataSet] = {
-    "attitude-detection": DataSet(
+Build = Callable[[Sequence[str], int], Made]
+"""Makes a set from sources and a seed; raises UsageError for sources that cannot be used."""
+
+DATASETS: Mapping[str, tuple[str, Build]] = {
+    "attitude-detection": (
         "CQ-Bench: a story's questions, each value's attitudes; from stories and a value file",
-        partial(_stories, _attitude_detection),
+        partial(_of_stories, _attitude_detection),
     ),
-    "value-selection": DataSet(
+    "value-selection": (
         "CQ-Bench: a story and 15 values to choose from; from stories and a value file",
-        partial(_stories, _value_selection),
+        partial(_of_stories, _value_selection),
     ),
-    "culturalbench-hard": DataSet(
+    "culturalbench-hard": (
         "CulturalBench: each answer alone, true or false; from rows of the Easy file",
-        lambda sources, seed: (sources, _hard),
-        "question_idx",
+        lambda sources, seed: _of_rows(sources, _hard, "question_idx"),
     ),
-    "filtered": DataSet(
+    "filtered": (
         "Records that passed; of rated pairs those on which one group agrees by 75 %, as in CALI",
-        lambda sources, seed: (sources, partial(_filtered, groups_of(sources))),
+        _filtered,
     ),
 }
-"""By name, what can be built."""
+"""What can be built, by name: a title, and how."""

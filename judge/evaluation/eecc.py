@@ -12,6 +12,7 @@ has a header.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -130,16 +131,11 @@ def _groups(path: Path, group: str, name: str) -> dict[str, str]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and cells of the lines that are not blank; they end at a line feed and nowhere else.
-
-    Raises:
-        UsageError: the file cannot be read.
-    """
+    """Number and cells of the lines that are not blank. Raises UsageError: unreadable."""
     try:
-        with path.open(encoding="utf-8-sig", newline="\n") as file:
-            for number, text in enumerate(file, start=1):
-                if text.strip():
-                    yield number, text.rstrip("\r\n").split("\t")
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+            yield from ((reader.line_num, cells) for cells in reader if any(map(str.strip, cells)))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {why_unread(error)}") from error
 

@@ -1,9 +1,9 @@
 """EECC's tables: variance (figure 1, table 3), words (tables 1 and 2), tau-c (figure 2).
 
 As in the authors' scripts, the distance of two nationalities is the mean over all pairs of an
-output of one and an output of the other; BLEU becomes the distance 1 - BLEU. Countries are as far
-apart in culture as the vectors of their values (section 4.3.2), the sum of squares over the
-dimensions that both have being scaled up to all dimensions. docs/papers.md has the reasons.
+output of one and an output of the other; BLEU becomes the distance 1 - BLEU. The distance of two
+countries in culture is that of the vectors of their values (section 4.3.2), the sum of squares over
+the dimensions that both have scaled up to all dimensions. docs/papers.md has the reasons.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from judge.errors import UsageError
@@ -58,26 +59,6 @@ _WORD = re.compile(
 )
 _QUOTES = str.maketrans({"’": "'", "‘": "'"})
 
-_HEADS = ("condition", "identities")
-_LEFT_OUT = "Items without an answer, and answers without a word, are left out elsewhere."
-_RULE = (
-    "Variance by appendix B.1; BLEU between two outputs, in both directions; tau-c of the two "
-    "orders, countries' distances over the values that both have, scaled up."
-)
-_OVER_CONCEPTS = "Means over concepts; intervals are 95 %, bootstrapped over concepts."
-_ABOVE = (
-    "Above 0 where countries nearer in values have outputs more alike. A concept's value is the "
-    "mean over countries, each in turn the anchor."
-)
-_FEWER = (
-    "Each concept gives one value to either group. The variance within k outputs is (k - 1) / k of "
-    "what it would be among many, and that alone makes F larger."
-)
-_WORDS = (
-    "All outputs for a nationality are one document. A word scores its count times ln(N / m) where "
-    "m of N nationalities have it; one that all have is not listed."
-)
-
 Words = list[str]
 
 
@@ -88,9 +69,6 @@ def words_of(text: str) -> Words:
     own, clitics ('s, n't, 'll) are split off, hyphens and marks inside a word are kept.
     """
     return _WORD.findall(unicodedata.normalize("NFC", text).lower().translate(_QUOTES))
-
-
-# ------------------------------------------------------------ culture
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +90,6 @@ def read_cultures(folder: Path) -> dict[str, Culture]:
 
 def read_vectors(path: Path) -> dict[str, list[float]]:
     """Each country's values by its demonym, nan for what is missing; `NOMINAL` ones left out.
-
-    Args:
-        path: a CSV file with a header.
 
     Raises:
         UsageError: a demonym that is missing or was there before, or a value that is neither a
@@ -147,118 +122,6 @@ def culture(vectors: Mapping[str, Sequence[float]]) -> Culture:
     return Culture(tuple(vectors), nan_euclidean_distances(values))
 
 
-# ------------------------------------------------------------ studies
-
-
-Measured = Mapping[str, float | None]
-"""One concept under one metric; None where there are too few outputs.
-
-`across` is the variance across nationalities, `within` the mean over nationalities of the variance
-of one's outputs; each measure of culture has the mean of tau-c over the countries.
-"""
-
-
-class Study:
-    """All outputs of one condition for one kind of identity.
-
-    `concepts` are measured by metric. `words` are by topic and identity, best first; stories are
-    one topic. `matched` says how many identities each measure of culture knows, of those whose
-    files are in the folder.
-
-    Raises:
-        UsageError: a file of cultural values cannot be read; where the folder or the file is not
-            there at all, the study is made without it.
-    """
-
-    def __init__(self, condition: str, kind: str, data: str, results: Sequence[Result]) -> None:
-        self.labels, self.folder, self.results = (condition, kind), Path(data), results
-        cultures = read_cultures(self.folder)
-        self.identities = tuple(dict.fromkeys(one.fields["identity"] for one in results))
-        self.matched = {
-            name: len(set(one.demonyms) & set(self.identities)) for name, one in cultures.items()
-        }
-        by_concept: dict[str, list[Result]] = defaultdict(list)
-        for result in results:
-            by_concept[result.fields["concept"]].append(result)
-        self.concepts: list[Mapping[str, Measured]] = []
-        documents: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-        for asked in by_concept.values():
-            texts = _texts(asked)
-            self.concepts.append({name: _measured(texts, cultures, name) for name in METRICS})
-            # The paper takes stories together, QA by topic (section 5.2).
-            topic = "all" if condition == "stories" else asked[0].fields["topic"]
-            for identity, outputs in texts.items():
-                telling = (w for w in chain(*outputs) if len(w) > 1 and any(map(str.isalpha, w)))
-                documents[topic][identity].update(telling)
-        self.words = {
-            (topic, identity): words
-            for topic, by_identity in documents.items()
-            for identity, words in top_words(by_identity).items()
-        }
-
-    def values(self, metric: str, measure: str) -> list[float | None]:
-        """Each concept's value of a measure."""
-        return [one[metric][measure] for one in self.concepts]
-
-    def counts(self) -> dict[str, Cell]:
-        """What came of the items, and of how many nationalities and concepts they are."""
-        size = {"nationalities": len(self.identities), "concepts": len(self.concepts)}
-        return {**Sample(self.results).counts(), **size}
-
-    def culture_notes(self) -> Iterator[str]:
-        for culture, file in FILES.items():
-            count, of = self.matched.get(culture), len(self.identities)
-            if count is None:
-                yield f"{self.labels[0]}: no {culture} values, {self.folder / file} is not there."
-            else:
-                yield (
-                    f"{self.labels[0]}: {culture} values for {count} of {of} nationalities, "
-                    f"matched by demonym; the other {of - count} are left out."
-                )
-
-
-def _texts(results: Iterable[Result]) -> dict[str, list[Words]]:
-    """Each identity's outputs as words, those without a word left out."""
-    found: dict[str, list[Words]] = {}
-    for result in results:
-        words = words_of(result.answer) if result.outcome == "answered" else []
-        if words:
-            found.setdefault(result.fields["identity"], []).append(words)
-    return found
-
-
-def _measured(
-    texts: Mapping[str, list[Words]], cultures: Mapping[str, Culture], metric: str
-) -> Measured:
-    owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
-    across, blocks = distances(list(chain.from_iterable(texts.values())), owners, metric)
-    within = _plain_mean([lexical_variance(block) for block in blocks])
-    by_culture = {name: taus(tuple(texts), across, one) for name, one in cultures.items()}
-    found = {name: _plain_mean(one.values()) for name, one in by_culture.items()}
-    return {"across": lexical_variance(across), "within": within, **found}
-
-
-def distances(
-    texts: Sequence[Words], owners: Sequence[int], metric: str
-) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    """Between identities, (identities, identities); and between each identity's own texts.
-
-    Args:
-        texts: as words, none empty.
-        owners: each text's identity, from 0, in ascending order.
-    """
-    import numpy as np
-
-    count = max(owners, default=-1) + 1
-    owner = np.array(owners, dtype=np.intp)
-    pairs = word_edit_distances(texts) if metric == "WED" else 1 - symmetric_bleu(texts)
-    share = (owner == np.arange(count)[:, None]) / np.bincount(owner, minlength=count)[:, None]
-    across: NDArray[np.float64] = share @ pairs @ share.T
-    np.fill_diagonal(across, 0.0)
-    starts = np.searchsorted(owner, np.arange(count + 1))
-    return across, [pairs[a:b, a:b] for a, b in pairwise(starts)]
-
-
 def taus(
     identities: Sequence[str], across: NDArray[np.float64], culture: Culture
 ) -> dict[str, float | None]:
@@ -283,7 +146,114 @@ def taus(
     return found
 
 
-# ------------------------------------------------------------ tables
+class Study:
+    """All outputs of one condition for one kind of identity.
+
+    `values` are, by metric and measure, one for each concept, None where it has too few outputs:
+    `across` is the variance across nationalities, `within` the mean over nationalities of the
+    variance of one's outputs, and each measure of culture has the mean of tau-c over its countries.
+    `words` are the most telling ones by topic and identity; stories are one topic.
+
+    Raises:
+        UsageError: a file of cultural values cannot be read; one that is not there is done without.
+    """
+
+    def __init__(self, condition: str, kind: str, data: str, results: Sequence[Result]) -> None:
+        self.labels, self.folder, self.results = (condition, kind), Path(data), results
+        self.cultures = read_cultures(self.folder)
+        self.identities = {one.fields["identity"] for one in results}
+        self.values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
+        by_concept: dict[str, list[Result]] = defaultdict(list)
+        for result in results:
+            by_concept[result.fields["concept"]].append(result)
+        documents: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        for asked in by_concept.values():
+            texts = _texts(asked)
+            for metric in METRICS:
+                self._measure(texts, metric)
+            # The paper takes stories together, QA by topic (section 5.2).
+            topic = "all" if condition == "stories" else asked[0].fields["topic"]
+            for identity, outputs in texts.items():
+                telling = (w for w in chain(*outputs) if len(w) > 1 and any(map(str.isalpha, w)))
+                documents[topic][identity].update(telling)
+        self.words = {
+            (topic, identity): [word for word, _ in words]
+            for topic, by_identity in documents.items()
+            for identity, words in top_words(by_identity).items()
+        }
+
+    def _measure(self, texts: Mapping[str, list[Words]], metric: str) -> None:
+        owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
+        across, blocks = distances(list(chain.from_iterable(texts.values())), owners, metric)
+        self.values[metric, "across"].append(lexical_variance(across))
+        self.values[metric, "within"].append(_plain_mean(map(lexical_variance, blocks)))
+        for name, one in self.cultures.items():
+            found = taus(tuple(texts), across, one)
+            self.values[metric, name].append(_plain_mean(found.values()))
+
+    def culture_notes(self) -> Iterator[str]:
+        for name, file in FILES.items():
+            if name not in self.cultures:
+                yield f"{self.labels[0]}: no {name} values, {self.folder / file} is not there."
+                continue
+            of = len(self.identities)
+            count = len(self.identities.intersection(self.cultures[name].demonyms))
+            yield (
+                f"{self.labels[0]}: {name} values for {count} of {of} nationalities, matched by "
+                f"demonym; the other {of - count} are left out."
+            )
+
+
+def _texts(results: Iterable[Result]) -> dict[str, list[Words]]:
+    """Each identity's outputs as words, those without a word left out."""
+    found: dict[str, list[Words]] = {}
+    for result in results:
+        words = words_of(result.answer) if result.outcome == "answered" else []
+        if words:
+            found.setdefault(result.fields["identity"], []).append(words)
+    return found
+
+
+def distances(
+    texts: Sequence[Words], owners: Sequence[int], metric: str
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """Between identities, (identities, identities); and between each identity's own texts.
+
+    Args:
+        texts: as words, none empty.
+        owners: each text's identity, from 0, in ascending order.
+    """
+    import numpy as np
+
+    count = max(owners, default=-1) + 1
+    owner = np.array(owners, dtype=np.intp)
+    pairs = word_edit_distances(texts) if metric == "WED" else 1 - symmetric_bleu(texts)
+    share = (owner == np.arange(count)[:, None]) / np.bincount(owner, minlength=count)[:, None]
+    across: NDArray[np.float64] = share @ pairs @ share.T
+    np.fill_diagonal(across, 0.0)
+    starts = np.searchsorted(owner, np.arange(count + 1))
+    return across, [pairs[a:b, a:b] for a, b in pairwise(starts)]
+
+
+_HEADS = ("condition", "identities")
+_LEFT_OUT = "Items without an answer, and answers without a word, are left out elsewhere."
+_RULE = (
+    "Variance by appendix B.1; BLEU between two outputs, in both directions; tau-c of the two "
+    "orders, countries' distances over the values that both have, scaled up."
+)
+_OVER_CONCEPTS = "Means over concepts; intervals are 95 %, bootstrapped over concepts."
+_ABOVE = (
+    "Above 0 where countries nearer in values have outputs more alike. A concept's value is the "
+    "mean over countries, each in turn the anchor."
+)
+_FEWER = (
+    "Each concept gives one value to either group. The variance within k outputs is (k - 1) / k of "
+    "what it would be among many, and that alone makes F larger."
+)
+_WORDS = (
+    "All outputs for a nationality are one document. A word scores its count times ln(N / m) where "
+    "m of N nationalities have it; one that all have is not listed."
+)
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
@@ -293,60 +263,68 @@ def tables(results: Sequence[Result]) -> list[Table]:
         fields = result.fields
         groups[fields["condition"], fields["kind"], fields["data"]].append(result)
     studies = [Study(*key, some) for key, some in groups.items()]
-    by_metric = [(study, metric) for study in studies for metric in METRICS]
-    replies = [Row(study.labels, study.counts()) for study in studies]
-    variance = [
-        Row((*study.labels, metric, side), _mean(study.values(metric, side)))
-        for study, metric in by_metric
-        for side in SIDES
-    ]
-    anova = [Row((*study.labels, metric), _anova(study, metric)) for study, metric in by_metric]
-    words = [
-        Row((*study.labels, *key), {"words": ", ".join(word for word, _ in best)})
-        for study in studies
-        for key, best in study.words.items()
-    ]
-    tau = [
-        Row((*study.labels, culture, metric), _mean(study.values(metric, culture)))
-        for study, metric in by_metric
-        for culture in study.matched
-    ]
+    by_metric = list(product(studies, METRICS))
     about_culture = [note for study in studies for note in study.culture_notes()]
     return [
         Table(
             "eecc-variance",
             "EECC: lexical variance across and within nationalities (figure 1)",
             (*_HEADS, "metric", "variance"),
-            variance,
+            [
+                Row((*study.labels, metric, side), _mean(study.values[metric, side]))
+                for study, metric in by_metric
+                for side in SIDES
+            ],
             (_RULE, _OVER_CONCEPTS),
         ),
-        Table("eecc-replies", "EECC: outputs that were asked for", _HEADS, replies, (_LEFT_OUT,)),
+        Table(
+            "eecc-replies",
+            "EECC: outputs that were asked for",
+            _HEADS,
+            [Row(study.labels, _counts(study)) for study in studies],
+            (_LEFT_OUT,),
+        ),
         Table(
             "eecc-anova",
             "EECC: variance within against across nationalities, one-way ANOVA (table 3)",
             (*_HEADS, "metric"),
-            anova,
+            [Row((*study.labels, metric), _anova(study, metric)) for study, metric in by_metric],
             (_RULE, _FEWER),
         ),
         Table(
             "eecc-words",
             "EECC: the 15 words of highest TF-IDF (tables 1 and 2)",
             (*_HEADS, "topic", "nationality"),
-            words,
+            [
+                Row((*study.labels, *key), {"words": ", ".join(best)})
+                for study in studies
+                for key, best in study.words.items()
+            ],
             (_WORDS,),
         ),
         Table(
             "eecc-tau",
             "EECC: Kendall's tau-c of text and cultural values, over countries (figure 2)",
             (*_HEADS, "values", "metric"),
-            tau,
+            [
+                Row((*study.labels, culture, metric), _mean(study.values[metric, culture]))
+                for study, metric in by_metric
+                for culture in study.cultures
+            ],
             (_RULE, _OVER_CONCEPTS, _ABOVE, *about_culture),
         ),
     ]
 
 
+def _counts(study: Study) -> dict[str, Cell]:
+    """What came of the items, and of how many nationalities and concepts they are."""
+    concepts = {one.fields["concept"] for one in study.results}
+    size = {"nationalities": len(study.identities), "concepts": len(concepts)}
+    return {**Sample(study.results).counts(), **size}
+
+
 def _anova(study: Study, metric: str) -> dict[str, Cell]:
-    values = [study.values(metric, side) for side in SIDES]
+    values = [study.values[metric, side] for side in SIDES]
     groups = [[value for value in group if value is not None] for group in values]
     found = one_way_anova(groups)
     n, of = sum(map(len, groups)), sum(map(len, values))
@@ -361,7 +339,7 @@ def _anova(study: Study, metric: str) -> dict[str, Cell]:
 
 def _plain_mean(values: Iterable[float | None]) -> float | None:
     there = [value for value in values if value is not None]
-    return sum(there) / len(there) if there else None
+    return fmean(there) if there else None
 
 
 def _mean(values: Sequence[float | None]) -> dict[str, Cell]:

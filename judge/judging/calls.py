@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting, packed
 from judge.errors import BackendError, BadRequest, GivenUp, ServerFault, UsageError
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
-from judge.modeltables import Price
+from judge.settings import Price
 from judge.tracing import guard_tracing
 from judge.verdict import Usage
 

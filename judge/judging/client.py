@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt, State, unpacked
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
-from judge.errors import BadRequest, ContextExceeded, JudgeError, UsageError
+from judge.errors import BadRequest, ContextExceeded, UsageError
 from judge.evidence import About
 from judge.judging.calls import CANARY, Calls
 from judge.replies import Reply, about, schema_of
@@ -72,7 +73,7 @@ class Client(Calls):
         self._preparing = asyncio.Lock()
         self._tried_again = False
         self._key_parts = getattr(backend, "key_parts", None)
-        self._flights: dict[str, asyncio.Future[Completion]] = {}
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # ------------------------------------------------------------ asking
 
@@ -85,7 +86,7 @@ class Client(Calls):
         mode = self._mode or await self.prepare()
         schema, name = schema_of(reply_model), reply_model.__name__
         call = replace(call, schema=schema, schema_name=name)
-        with self._attempts() as made:
+        async with _Attempts() as made:
             try:
                 first = await self._complete(call, mode, made)
             except BadRequest as error:
@@ -103,7 +104,7 @@ class Client(Calls):
         reply_model: type[Reply],
         record: About,
         first: Completion,
-        made: dict[str, Completion],
+        made: _Attempts,
     ) -> Asked:
         if first.finish_reason != "stop":
             return _withheld(first, call, self._usage(first))
@@ -138,7 +139,7 @@ class Client(Calls):
             UsageError: the model gives no log-probabilities.
             BackendError: the model gave no reply at all.
         """
-        with self._attempts() as made:
+        async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
             if completion.finish_reason == "refusal":
                 return {}, self._usage(completion)
@@ -158,7 +159,7 @@ class Client(Calls):
             UsageError: the model gives no hidden states.
             BackendError: the model gave none this time.
         """
-        with self._attempts() as made:
+        async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
             await self._store(made)
         return unpacked(completion.text), self._usage(completion)
@@ -169,7 +170,7 @@ class Client(Calls):
         Raises:
             BackendError: the model gave no reply at all.
         """
-        with self._attempts() as made:
+        async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
             if completion.finish_reason == "stop" and completion.text.strip():
                 await self._store(made)
@@ -279,42 +280,14 @@ class Client(Calls):
             }
         )
 
-    @contextmanager
-    def _attempts(self) -> Iterator[dict[str, Completion]]:
-        """The completions of one ask by key; after it the same calls are made anew, or cached."""
-        made: dict[str, Completion] = {}
-        try:
-            yield made
-        finally:
-            for key in made:
-                self._flights.pop(key, None)
-
-    async def _complete(self, call: Call, mode: Mode, made: dict[str, Completion]) -> Completion:
-        """The completion from the cache, from the same call under way, or from the backend."""
+    async def _complete(self, call: Call, mode: Mode, made: _Attempts) -> Completion:
+        """The completion from the cache or the backend, once nobody else asks for the very same."""
         key = self._key(call, mode)
-        while True:
-            if (found := self._cached(key, call)) is not None:
-                return found
-            if (flight := self._flights.get(key)) is None:
-                made[key] = await self._first(key, call, mode)
-                return made[key]
-            with suppress(_Abandoned):
-                made[key] = await asyncio.shield(flight)
-                return made[key]
-
-    async def _first(self, key: str, call: Call, mode: Mode) -> Completion:
-        """Make a call that others, who want the very same, can wait for until the ask is over."""
-        flight: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
-        self._flights[key] = flight
-        try:
-            completion = await self._paid(call, mode)
-        except BaseException as error:
-            del self._flights[key]
-            flight.set_exception(error if isinstance(error, JudgeError) else _Abandoned())
-            flight.exception()
-            raise
-        flight.set_result(completion)
-        return completion
+        await made.enter_async_context(self._asking.setdefault(key, asyncio.Lock()))
+        if (found := self._cached(key, call)) is not None:
+            return found
+        made.by_key[key] = await self._paid(call, mode)
+        return made.by_key[key]
 
     def _cached(self, key: str, call: Call) -> Completion | None:
         found = self._cache.get(key)
@@ -324,14 +297,19 @@ class Client(Calls):
         self.counters.cache_hits += 1
         return completion
 
-    async def _store(self, made: Mapping[str, Completion]) -> None:
+    async def _store(self, made: _Attempts) -> None:
         """Keep what led to a valid reply."""
-        if made:
-            await self._cache.store({key: one.as_text() for key, one in made.items()})
+        if made.by_key:
+            await self._cache.store({key: one.as_text() for key, one in made.by_key.items()})
 
 
-class _Abandoned(Exception):
-    """The call that this one waited for was cancelled; those that wait make it themselves."""
+class _Attempts(AsyncExitStack):
+    """The completions that one ask paid for, by key. Until it ends, and has stored them, others who
+    want the very same wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_key: dict[str, Completion] = {}
 
 
 def _valid(text: str, reply_model: type[Reply], record: About) -> Reply | None:

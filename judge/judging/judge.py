@@ -13,7 +13,7 @@ from judge.judging.client import Client
 from judge.judging.combinations import Chances, Reading
 from judge.judging.logprobs import TOP_TOKENS, Reader, mean_of, word_chances
 from judge.prompts import DEFENDED, Framing, messages
-from judge.replies import JUDGING_REPLIES, Answer, JudgingReply, answers_together, one_answer
+from judge.replies import REPLIES, Answer, JudgingReply, answers_together, one_answer
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
@@ -159,14 +159,14 @@ class Judge:
         rubric, evidence = self.rubric, self.rubric.evidence
         numbers = asked if rubric.about == "values" else ()
         record = About(
-            texts={name: subject.texts[name] for name in rubric.shown(subject.texts)},
+            texts={name: subject.texts[name] for name in rubric.shown(subject.texts).values()},
             numbers=numbers,
             characters=subject.characters,
             evidence=(evidence.field, evidence.answers) if evidence else None,
             predicted=len(subject.predicted),
         )
         ask = replace(call, messages=self._question(subject, numbers, swapped=swapped))
-        model = one_answer(rubric.words) if rubric.own else JUDGING_REPLIES[rubric.reply]
+        model = one_answer(rubric.words) if rubric.own else REPLIES[rubric.reply]
         if rubric.together:
             model = answers_together(tuple(rubric.together.items()))
         result = await self.client.ask(ask, model.sized(len(numbers)), record)

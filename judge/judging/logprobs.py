@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from judge.judging.combinations import Chances, Combination, Probe, Reading
-from judge.questions import YES_NO
+from judge.replies import YES_NO
 from judge.rubric import Rubric
 
 TOP_TOKENS = 20

@@ -33,6 +33,14 @@ class Problem:
     type: str = "bad-input"
 
 
+class LabelError(ValueError):
+    """A record, or a label, that cannot be used; `problem` says why."""
+
+    def __init__(self, message: str, field: str | None = None, type: str = "bad-input") -> None:
+        super().__init__(message)
+        self.problem = Problem(message, field, type)
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One unit of input, readable or not: either `fields` (the record) or `problem` is there.

@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -20,35 +21,21 @@ from jinja2 import Environment
 
 from judge.errors import missing_extra
 from judge.records import RESERVED, Item
-from judge.report.files import inert, own_id
+from judge.report.files import own_id
 from judge.run.summary import Summary
 from judge.verdict import Judgement, Verdict
 
 Judged = Iterable[tuple[Item, Judgement]]
 
 COLUMNS: Mapping[str, str] = {
-    "id": "string",
-    "verdict": "string",
-    "original_verdict": "string",
-    "workflow": "string",
-    "check": "string",
-    "quote": "string",
-    "reason": "string",
-    "failed": "string",
-    "undecided": "string",
-    "checks": "string",
-    "models": "string",
-    "votes": "int64",
-    "edits": "int64",
-    "dropped": "int64",
+    **dict.fromkeys(("id", "verdict", "original_verdict", "workflow"), "string"),
+    **dict.fromkeys(("check", "quote", "reason"), "string"),
+    **dict.fromkeys(("failed", "undecided", "checks", "models"), "string"),
+    **dict.fromkeys(("votes", "edits", "dropped"), "int64"),
     "recall": "double",
-    "replies": "int64",
-    "input_tokens": "int64",
-    "output_tokens": "int64",
+    **dict.fromkeys(("replies", "input_tokens", "output_tokens"), "int64"),
     "cost_usd": "double",
-    "error": "string",
-    "fingerprint": "string",
-    "record": "string",
+    **dict.fromkeys(("error", "fingerprint", "record"), "string"),
 }
 """The columns of CSV and Parquet with their types, the same for every file whatever it holds."""
 
@@ -92,10 +79,7 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
         "edits": len(judged.edits),
         "dropped": len(judged.dropped),
         "recall": judged.extraction and judged.extraction.recall,
-        "replies": judged.usage.replies,
-        "input_tokens": judged.usage.input_tokens,
-        "output_tokens": judged.usage.output_tokens,
-        "cost_usd": judged.usage.cost_usd,
+        **asdict(judged.usage),
         "error": judged.error and f"{judged.error.type}: {judged.error.message}",
         "fingerprint": judged.fingerprint,
         "record": json.dumps(fields, ensure_ascii=False),
@@ -120,8 +104,23 @@ def write_csv(lines: Judged, file: IO[bytes]) -> None:
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     made = csv.writer(text, lineterminator="\n")
     made.writerow(COLUMNS)
-    made.writerows([inert(cell) for cell in one.values()] for one in _rows(lines))
+    made.writerows([_inert(cell) for cell in one.values()] for one in _rows(lines))
     text.detach()
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def _inert(cell: str | float | None) -> str | float | None:
+    """The cell; a text that a spreadsheet would take for a formula gets an apostrophe in front.
+
+    A carriage return becomes a newline: the csv module does not quote it, and readers would take it
+    for the end of the row.
+    """
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if cell.startswith(_FORMULA) else text
 
 
 def write_parquet(lines: Judged, file: IO[bytes]) -> None:

@@ -1,7 +1,6 @@
 """The page a person reads: one HTML file out of the output lines of `judge validate`.
 
-Every line counts; of each verdict the first `limit` records are shown, and only these are kept in
-memory.
+Every line counts; only the records that are shown are kept in memory.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Overview:
 
 
 def passing(counts: Counter[str]) -> Estimate:
-    """The share of passes over what was not skipped, with its interval."""
+    """The share of passes among what was not skipped, with its interval."""
     return wilson(counts[Verdict.PASS], counts.total() - counts[Verdict.SKIPPED])
 
 
@@ -101,14 +100,9 @@ def render(
 ) -> tuple[str, dict[Verdict, tuple[int, int]]]:
     """The page, and of each verdict how many records are shown, of how many.
 
-    Args:
-        lines: output lines; also those that judge did not write.
-        limit: how many lines of each verdict are shown, the first ones (at least 0).
-        described: what is known of each run, by fingerprint.
-        by: a field, `a.b` the field b of object a, whose values are counted by.
-
-    Raises:
-        UsageError: there are lines, and none of them is a judged one, or none has the field `by`.
+    Of each verdict the first `limit` records are shown. `described` is what is known of each run,
+    by fingerprint; `by` a field (`a.b` is the field b of object a) whose values are counted by.
+    Raises UsageError where none of the lines is judged, or none has the field `by`.
     """
     found = Overview(Summary(by))
     groups: dict[Verdict, list[tuple[Item, Judgement]]] = {verdict: [] for verdict in MEANINGS}

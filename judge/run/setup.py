@@ -15,7 +15,6 @@ from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
-from judge.modeltables import StepModel
 from judge.profiles import JudgeProfile, Profiles
 from judge.rubric import Rubric
 from judge.run.calibrated import (
@@ -36,7 +35,7 @@ from judge.run.clients import (
     refuse_unfit,
 )
 from judge.run.lines import Mark, fingerprint
-from judge.settings import Settings
+from judge.settings import Settings, StepModel
 from judge.weights import store
 from judge.workflow import By, Context, Workflow
 

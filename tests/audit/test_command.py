@@ -58,8 +58,9 @@ def test_every_verdict_of_an_obedient_judge_is_turned(judge: Typed) -> None:
     own, prompt = tables["paired"]
     assert (own["only the baseline turned"], own["both turned"]) == (SEEN, HOSTILE - SEEN)
     assert (prompt["prompt"], prompt["both turned"], prompt["p"]) == ("prompt-only", HOSTILE, "1")
-    assert [row["prompt-only flip rate"]["value"] for row in tables["by-rubric"]] == [1.0] * 14
-    assert len(tables["by-attack"]) == 12
+    rates = [row["flip rate"] for row in tables["by-rubric"] if row["prompt"] == "prompt-only"]
+    assert [rate["value"] for rate in rates] == [1.0] * 14
+    assert len(tables["by-attack"]) == 3 * 12
 
 
 def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: Typed) -> None:
@@ -68,7 +69,7 @@ def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: T
         # Where there is only one "contains", the two prompts are told apart by what one lacks.
         entry["when"]["lacks"] = "Judge only what the texts say"
     scripted(judge, *guarded, *script(ALL, RUBRICS, wanted))
-    done = judge(*AUDIT, "-o", "out.jsonl", "--tables", "tables", "--json")
+    done = judge(*AUDIT, "-o", "out.jsonl", "--json")
     tables = printed(done.stdout)
     turned = {row["prompt"]: row["turned"] for row in tables["flips"][:3]}
     assert turned == {"defended": 0, "prompt-only": 0, "undefended": HOSTILE}
@@ -79,9 +80,6 @@ def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: T
     assert [line["id"] for line in kept] == [case.id for case in ALL]
     assert {line["judge"]["verdict"] for line in kept} == {"pass"}
     assert kept[0]["judge"]["prompts"]["undefended"]["outcome"] == "flipped"
-    assert {"flips.csv", "paired.csv", "by-attack.csv", "tables.json"} <= {
-        file.name for file in (judge.folder / "tables").iterdir()
-    }
 
 
 def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typed) -> None:

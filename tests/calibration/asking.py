@@ -19,14 +19,14 @@ from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric, builtin, parse
+from judge.rubric import Rubric, builtin
 from judge.run.checks import Checks
 from judge.run.setup import Setup
 from judge.settings import Settings
 
 Answer = Callable[[Call], Any]
 
-PLAIN = parse(
+PLAIN = Rubric.from_text(
     """
     name: plain
     title: Is the rule kept?
@@ -45,7 +45,7 @@ PLAIN = parse(
 )
 """A rubric with a single question, which is fitted to quickly."""
 
-MANY = parse(
+MANY = Rubric.from_text(
     """
     name: many
     title: Is the rule kept?

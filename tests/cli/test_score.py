@@ -118,7 +118,7 @@ def test_people_and_two_models_in_one_table(typed: Typed) -> None:
     code, out, told = typed.text("compare", *runs, "--json")
     assert code == 0, told
     found = json.loads(out)
-    ((row,), _) = (table["rows"] for table in found["tables"])
+    ((row,),) = (table["rows"] for table in found["tables"])
     assert [round(row[name]["value"], 3) for name in "ABC"] == [0.333, 1.0, 0.333]
     assert found["runs"] == dict(zip("ABC", runs, strict=True))
     code, out, _ = typed.text("compare", *runs)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judge.errors import UsageError
-from judge.evaluation.benchmark import Outcome, Result, choices_of
-from judge.evaluation.evaluating import items_of
+from judge.evaluation.benchmark import Outcome, Result
 from judge.evaluation.normad import (
     CLUSTERS,
     COUNTRIES,
@@ -19,7 +16,6 @@ from judge.evaluation.normad import (
     cluster_of,
     country_name,
 )
-from judge.run.job import Job
 
 from .examinee import Examined, ask, asked, items, problems, public, table, value, written
 
@@ -199,23 +195,3 @@ def test_naming_every_condition_is_naming_conditions(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", [SHORT])
     (problem,) = problems(items(benchmark, path, conditions=[*SHOWN]))
     assert problem == "field 'value', which condition 'country+value' shows, is missing"
-
-
-def test_chosen_conditions_are_read_no_further_than_their_first_rows(tmp_path: Path) -> None:
-    rows = [{**SHORT, "ID": str(number)} for number in range(20)]
-    path = written(tmp_path / "a.csv", [*rows, {**FULL, "ID": "20"}])
-    read = 0
-
-    def counted(sources: Any, choices: Any) -> Any:
-        nonlocal read
-        for item in benchmark.items(sources, choices):
-            read += 1
-            yield item
-
-    counting, job = replace(benchmark, items=counted), Job(inputs=[path])
-    found = items_of(job, counting, choices_of(counting, ["country", "none"]))
-    assert next(found).fields is not None and read == 2
-    assert len([*found]) == 2 * 21 - 1
-    with pytest.raises(UsageError, match=r"country\+value: no line .*: line 2: field 'value'"):
-        chosen = choices_of(benchmark, ["country+value"])
-        items_of(Job(inputs=[written(tmp_path / "b.csv", rows)]), benchmark, chosen)

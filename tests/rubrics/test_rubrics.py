@@ -17,12 +17,11 @@ from judge.errors import UsageError
 from judge.evidence import About
 from judge.prompts import messages
 from judge.records import Item, Record, build
-from judge.replies import JUDGING_REPLIES, Insertions, Regeneration, Rewrites, about
-from judge.rubric import TEXT_FIELDS, Rubric, builtin, load, parse, system_text
+from judge.replies import REPLIES, about
+from judge.rubric import TEXT_FIELDS, Rubric, builtin, load, system_text
 from judge.subject import Kind, Subject
 
 GOLDEN = Path(__file__).parent / "golden"
-REPLIES = {**JUDGING_REPLIES, **{m.__name__: m for m in (Insertions, Rewrites, Regeneration)}}
 RUBRICS = sorted(builtin())
 JUDGING = [name for name in RUBRICS if builtin()[name].role == "judge"]
 
@@ -255,6 +254,7 @@ methods:
         "yes": "yes"
         "no": "no"
 """
+SHORT = "name: own\nquestion: Q?\nfields: [story]\n"
 VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\nfields")
 
 
@@ -262,7 +262,7 @@ VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\n
     ("text", "place", "problem"),
     [
         ("name: [own", ":2: ", "not valid YAML"),
-        ("name: " + "[" * 100_000 + "]" * 100_000, ":1: ", "nested more than 100 deep"),
+        ("name: " + "[" * 100_000 + "]" * 100_000, ":1: ", "nest"),
         ("name: &a [*a]\n", ":1: ", "the alias *a is not read"),
         (OWN + "tone: kind\n", ":15: tone: ", "no such key"),
         (OWN.replace("question: Q?", "query: Q?"), ":8: methods.structured.question", "required"),
@@ -273,10 +273,14 @@ VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\n
         (OWN.replace('pass: "yes"', "pass: ja"), ":6: verdict: ", "'ja'"),
         (
             OWN.replace('{pass: "yes"}', "{pass_equals: label}").replace("YesNo", "LabelAnswer"),
-            ":7: methods: ",
+            ":10: methods.logprobs: ",
             "'neutral'",
         ),
         (OWN.replace('        "no": "no"\n', ""), ":10: methods.logprobs", "must settle both"),
+        (SHORT + "evidence: {field: story, answers: [c]}\n", ":4: evidence: ", "'c' is none of"),
+        (SHORT + "max_tokens: 9\n", ":4: max_tokens: ", "greater than or equal to 16"),
+        (SHORT + "compare: [a, a]\n", ":4: compare: ", "two different ones"),
+        (SHORT + "compare: [a, b]\nanswers: [a, c]\n", ":5: answers: ", "leave them out"),
         (OWN.replace("Q?", "'{{ mood }}?'"), ":9: methods.structured.question: ", "'mood'"),
     ],
 )
@@ -293,7 +297,7 @@ def test_a_faulty_rubric_is_refused_with_file_line_and_key(
 
 
 def test_yes_and_no_stay_words() -> None:
-    rubric = parse(OWN.replace('"yes"', "yes").replace('"no"', "no"), "own.yaml")
+    rubric = Rubric.from_text(OWN.replace('"yes"', "yes").replace('"no"', "no"), "own.yaml")
     assert rubric.verdict is not None and rubric.verdict.passes == "yes"
 
 

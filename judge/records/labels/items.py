@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from judge.records.base import Item, clip
-from judge.records.fields import LabelError, id_text, refused
+from judge.records.base import Item, LabelError, clip
+from judge.records.fields import id_text, refused
 from judge.records.kinds import normalised
 
 

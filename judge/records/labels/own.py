@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from judge.records.base import RESERVED, Item, Problem
-from judge.records.fields import LabelError, answer_of, id_text, object_of, scalar_text, slices_of
+from judge.records.base import RESERVED, Item, LabelError
+from judge.records.fields import answer_of, id_text, object_of, scalar_text, slices_of
 from judge.records.kinds import find_names, normalise, recognise
 from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 
@@ -79,8 +79,6 @@ def _typed(own: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
     """
     kind = recognise(own)
     names = find_names(kind, own) if kind else {}
-    if isinstance(names, Problem):
-        raise LabelError(names.message, names.field)
     typed = {name: own[key] for name, key in names.items()}
     typed |= {key: own[key] for key in own if key not in names.values()}
     values = typed.get("values") if kind == "story" else None

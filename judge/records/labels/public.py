@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from judge.records.base import Item, Problem
+from judge.records.base import Item, LabelError
 from judge.records.fields import (
     ENTAILMENT,
-    LabelError,
     answer_of,
     id_text,
     listed,
@@ -20,7 +19,7 @@ from judge.records.fields import (
     slices_of,
     text_of,
 )
-from judge.records.kinds import build
+from judge.records.kinds import built
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet
 
 _ENTAILMENT_ORDER = ("entailment", "neutral", "contradiction")
@@ -222,9 +221,7 @@ class NormAd(LabelSet):
     keys = frozenset({"country", "ruleofthumb", "story", "goldlabel"})
 
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
-        record = build(item, "norm")
-        if isinstance(record, Problem):
-            raise LabelError(record.message, record.field, record.type)
+        record = built(item, "norm")
         known = record.typed
         label = known.get("label")
         if label is None:
