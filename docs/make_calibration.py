@@ -51,8 +51,8 @@ def fitted_to(check: str) -> list[DataSet]:
 
 
 async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile:
-    """A profile for each check, without its labels' keys; kept unless all that it is fitted to is
-    measured now."""
+    """A profile for each check; the one there is, unless all that it is fitted to is measured
+    now."""
     made: dict[str, JudgeProfile] = {check: one for check, (one,) in shipped().judges.items()}
     made_by = ""
     for check in dict.fromkeys(check for unit in units for check in unit.checks):
@@ -62,7 +62,7 @@ async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile
         found = await acalibrate(job(parts, data), setup_for(parts[0], setup))
         assert found.profile is not None, found.refused
         (one,) = found.profile.judges
-        made_by, made[check] = found.profile.made_by, one.model_copy(update={"labels": {}})
+        made_by, made[check] = found.profile.made_by, one
     return Profile(made_by=made_by, judges=tuple(made[check] for check in sorted(made)))
 
 

@@ -10,6 +10,7 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -151,24 +152,13 @@ def calibrate(
         controls=controls,
         agreement=agree,
     )
-    found: list[Calibration | BaseException] = []
-
-    def go() -> None:
-        try:
-            found.append(calibration.calibrate(job, chosen))
-        except BaseException as error:  # noqa: BLE001 - raised below, in the caller's thread
-            found.append(error)
-
-    thread = threading.Thread(target=go, name="judge-calibrate", daemon=True)
-    thread.start()
-    thread.join()
-    if isinstance(found[0], BaseException):
-        raise found[0]
+    # In a thread, which may have an event loop where the caller has one already.
+    found = ThreadPoolExecutor(1).submit(calibration.calibrate, job, chosen).result()
     if out is not None:
         from judge.report.plots import write
 
-        write(found[0], Path(out))
-    return found[0]
+        write(found, Path(out))
+    return found
 
 
 def load_profile(path: Pathlike) -> Profile:
@@ -257,9 +247,11 @@ def _settings(given: Mapping[str, Any]) -> Settings:
 class _InMemory(Validation):
     """Validation whose lines are handed out, and whose records are read as those are taken."""
 
-    def __init__(self, setup: Setup, items: Iterator[Item]) -> None:
+    def __init__(
+        self, setup: Setup, items: Iterator[Item], hand_out: Callable[[Line], None]
+    ) -> None:
         super().__init__(setup, items)
-        self.hand_out: Callable[[Line], None] = lambda line: None
+        self._hand_out = hand_out
         self.room = threading.Semaphore(2 * setup.slots)
         self.closed = False
 
@@ -271,27 +263,31 @@ class _InMemory(Validation):
             yield item
 
     def count(self, line: Line, report: Report) -> None:
-        self.hand_out(line)
+        self._hand_out(line)
 
 
 class _Run:
-    """A run in a thread of its own. `put` is given its lines, then the error that ended it or None.
+    """A run in a thread of its own, whose judgements are taken in the order of the records."""
 
-    Lines are put in the order of the records; call `took` for each that was taken.
-    """
-
-    def __init__(self, plan: _Plan, put: Callable[[Line | BaseException | None], None]) -> None:
-        self._plan, self._put = plan, put
+    def __init__(self, plan: _Plan) -> None:
+        self._plan = plan
+        self._handed: SimpleQueue[Line | BaseException | None] = SimpleQueue()
         self._task: _InMemory | None = None
         self._interrupt: Callable[[bool], None] | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._go, name="judge-run", daemon=True)
         self._thread.start()
 
-    def took(self) -> None:
-        """Let the run begin another record."""
-        if self._task is not None:
-            self._task.room.release()
+    def take(self) -> Judgement | None:
+        """The next judgement, None at the end; raises what ended the run early."""
+        handed = self._handed.get()
+        if isinstance(handed, BaseException):
+            raise handed
+        if handed is None or self._task is None:
+            return None
+        self._task.room.release()
+        fields = json.loads(handed.text)
+        return Judgement.model_validate({**fields.pop(RESERVED), "record": fields})
 
     def close(self) -> None:
         """End the run, which drops what is under way, and wait until it has freed everything."""
@@ -310,12 +306,11 @@ class _Run:
         ended: BaseException | None = None
         try:
             setup = Setup.of(self._plan.settings, rubrics=self._plan.rubrics)
-            self._task = task = _InMemory(setup, self._plan.items())
-            task.hand_out = self._put
-            ended = run(self._plan.job, task, Watcher(), self._interrupts).fatal
+            self._task = _InMemory(setup, self._plan.items(), self._handed.put)
+            ended = run(self._plan.job, self._task, Watcher(), self._interrupts).fatal
         except BaseException as error:  # noqa: BLE001 - raised where the judgements are taken
             ended = error
-        self._put(ended)
+        self._handed.put(ended)
 
     @contextmanager
     def _interrupts(self, interrupt: Callable[[bool], None]) -> Iterator[None]:
@@ -326,37 +321,17 @@ class _Run:
 
 
 def _taken(plan: _Plan) -> Iterator[Judgement]:
-    handed: SimpleQueue[Line | BaseException | None] = SimpleQueue()
-    running = _Run(plan, handed.put)
+    running = _Run(plan)
     try:
-        while isinstance(line := handed.get(), Line):
-            yield _judgement(line)
-            running.took()
+        yield from iter(running.take, None)
     finally:
         running.close()
-    if line is not None:
-        raise line
 
 
 async def _awaited(plan: _Plan) -> AsyncIterator[Judgement]:
-    handed: asyncio.Queue[Line | BaseException | None] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
-
-    def put(thing: Line | BaseException | None) -> None:
-        with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(handed.put_nowait, thing)
-
-    running = _Run(plan, put)
+    running = _Run(plan)
     try:
-        while isinstance(line := await handed.get(), Line):
-            yield _judgement(line)
-            running.took()
+        while (judgement := await asyncio.to_thread(running.take)) is not None:
+            yield judgement
     finally:
         await asyncio.to_thread(running.close)
-    if line is not None:
-        raise line
-
-
-def _judgement(line: Line) -> Judgement:
-    fields = json.loads(line.text)
-    return Judgement.model_validate({**fields.pop(RESERVED), "record": fields})

@@ -28,10 +28,10 @@ from diskcache.core import DEFAULT_SETTINGS, MODE_RAW, UNKNOWN
 from judge.errors import Exit, UsageError
 
 LOCKED_SECONDS = 30.0
-"""How long a lock that another process holds on the database is waited for."""
+"""How long to wait for a lock that another process holds on the database."""
 
 _STEP = 0.2
-"""Seconds of one try. SQLite waits for a lock in C, where no signal is handled, so not for long."""
+"""Seconds of one attempt, short because SQLite waits in C, where Python handles no signal."""
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
         return super().get(key, raw) if raw else ""
 
     def remove(self, file_path: str) -> None:
-        """Never needed for our own entries; somebody else's row must not name a file to delete."""
+        """Nothing: our entries have no files, and a planted row must not name one to delete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,10 @@ class MemoryCache:
 
 
 class ReplyCache:
-    """A folder of replies; a value that is no JSON object counts as absent.
+    """A folder of replies; a damaged entry counts as absent.
 
-    `on_fault` is told if replies can no longer be stored, once; whoever sets it brings the run to
-    its end, and replies are used without being stored until then. Without it `store` raises.
+    `on_fault` is called once, when replies can no longer be stored, and must end the run; until
+    then replies are used without being stored. Without it `store` raises.
 
     Raises:
         CacheError: the folder cannot be used, now or later (it is no folder, the disk is full, the
@@ -141,7 +141,7 @@ class ReplyCache:
         return diskcache.Cache(str(self.folder), disk=TextDisk, timeout=_STEP, **_SETTINGS)
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The object stored under `key`; None where there is none, or a damaged one."""
+        """The object stored under `key`, or None."""
         try:
             return _opened_entry(key, self._insist(lambda: self._cache.get(key, default=None)))
         except CacheError as error:
@@ -180,7 +180,7 @@ class ReplyCache:
 
     def _write(self, entries: Mapping[str, str]) -> None:
         if not (self.folder / "cache.db").exists():
-            # Somebody has removed it: what went on into the open file would be gone with it.
+            # It was removed: what is written into the open file would be lost with it.
             self._cache.close()
             self._cache = self._opened()
         with self._cache.transact():
@@ -230,7 +230,7 @@ class ReplyCache:
         return CacheStats(str(self.folder), int(count), size, age)
 
     def clear(self) -> int:
-        """Remove everything; returns how many entries that were."""
+        """Remove everything; returns the number of entries."""
         return cast(int, self._insist(self._cache.clear))
 
     def prune(self, older_than_seconds: float) -> int:
@@ -249,7 +249,7 @@ def _code(error: BaseException) -> int:
 
 
 def _opened_entry(key: str, stored: object) -> dict[str, Any] | None:
-    """An entry without its checksum, which tells of damage and of entries that were moved."""
+    """An entry without its checksum, which shows damage and moved entries."""
     if not isinstance(stored, str) or _checksum(key, stored[_CHECKSUM:]) != stored[:_CHECKSUM]:
         return None
     try:
@@ -266,7 +266,7 @@ def _checksum(key: str, text: str) -> str:
 
 
 def _clear_settings(database: Path) -> None:
-    """Take out what would become attributes and pragmas of ours; we give all that we need."""
+    """Empty the folder's own settings, which diskcache would take for attributes and pragmas."""
     if not database.is_file():
         return
     with closing(sqlite3.connect(database, timeout=_STEP)) as opened:

@@ -355,7 +355,8 @@ def asked_once(
         raise UsageError(told) from error
 
 
-_KEYS = (*SHORT_KEYS, "answers", *(n for p in Section.__subclasses__() for n in p.model_fields))
+_FIELDS = (field for part in Section.__subclasses__() for field in part.model_fields.items())
+_KEYS = (*SHORT_KEYS, *(field.alias or name for name, field in _FIELDS))
 
 
 def _made(data: Mapping[str, Any]) -> list[Rubric]:

@@ -12,7 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 TOML = "judge.toml"
 PREFIX = "JUDGE_"
@@ -275,52 +283,37 @@ class Settings(BaseModel):
         names = {name for name in Settings.model_fields if option(name).decides}
         return self.model_dump(mode="json", include=names)
 
-    @field_validator("map", mode="before")
+    @field_validator(
+        *("model", "final_model", "model_for", "check", "rubric", "on", "answers", "map"),
+        mode="before",
+    )
     @classmethod
-    def _columns(cls, value: object) -> object:
-        """Of one text, several, or the table [map]: NAME=COLUMN, each name once."""
-        if isinstance(value, Mapping):
+    def _split(cls, value: object, info: ValidationInfo) -> object:
+        """One text may hold several, with commas between them; so may each text of `map`."""
+        if info.field_name == "map" and isinstance(value, Mapping):
             value = [f"{name}={column}" for name, column in value.items()]
-        given = [value] if isinstance(value, str) else value
-        if not isinstance(given, list | tuple):
-            return value
-        pairs = [part for text in given for part in str(text).split(",") if part.strip()]
-        columns: dict[str, str] = {}
-        for pair in pairs:
-            name, _, column = (part.strip() for part in pair.partition("="))
-            if not name or not column:
-                raise ValueError(f"{pair!r} is not NAME=COLUMN")
-            if name == "judge":
-                raise ValueError(f"{pair}: the name judge is reserved for the verdict")
-            if columns.setdefault(name, column) != column:
-                raise ValueError(f"{name} is named twice: {columns[name]} and {column}")
-        return tuple(f"{name}={column}" for name, column in columns.items())
-
-    @field_validator("model_for")
-    @classmethod
-    def _pairs(cls, pairs: Words) -> Words:
-        """STEP=PROVIDER:MODEL, each step once."""
-        steps = [pair.partition("=")[0] for pair in pairs]
-        for step, pair in zip(steps, pairs, strict=True):
-            if not all(pair.partition("=")):
-                raise ValueError(f"{pair!r} is not STEP=PROVIDER:MODEL")
-            if steps.count(step) > 1:
-                raise ValueError(f"{step} is named twice; a step has one model")
-        return pairs
-
-    @field_validator("model", "final_model", "model_for", "check", "rubric", "on", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
+        if isinstance(value, list | tuple) and (
+            info.field_name == "map" or (info.field_name == "answers" and len(value) == 1)
+        ):
+            value = ",".join(str(text) for text in value)
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
-    @field_validator("answers", mode="before")
+    @field_validator("map", "model_for")
     @classmethod
-    def _listed(cls, value: object) -> object:
-        """One text holds all answers, with commas between them."""
-        one = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
-        return cls._split(one)
+    def _pairs(cls, pairs: Words, info: ValidationInfo) -> Words:
+        """NAME=COLUMN or STEP=PROVIDER:MODEL, each name once."""
+        named: dict[str, str] = {}
+        for pair in pairs:
+            name, _, what = (part.strip() for part in pair.partition("="))
+            if not name or not what:
+                raise ValueError(f"{pair!r} is not {metavar(str(info.field_name))}")
+            if name == "judge" and info.field_name == "map":
+                raise ValueError(f"{pair}: the name judge is reserved for the verdict")
+            if named.setdefault(name, what) != what:
+                raise ValueError(f"{name} is named twice: {named[name]} and {what}")
+        return tuple(f"{name}={what}" for name, what in named.items())
 
 
 # ---------------------------------------------------------------- what is declared

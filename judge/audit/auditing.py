@@ -85,11 +85,6 @@ class Audit(Task):
         for number, case in enumerate(self.cases, 1):
             yield Item("judge audit", number, case.fields)
 
-    async def prepare(self) -> None:
-        await self.setup.prepare_judges()
-        if (cheap := self.setup.settings.cheap_model) is not None:
-            await self.setup.client(cheap).prove_logprobs(f"--cheap-model {cheap}")
-
     def mark(self, name: str) -> Mark:
         if name != NAME:
             raise UsageError(

@@ -43,7 +43,7 @@ def calibrate(job: Job, settings: Settings, told: Told = lambda *_: None) -> Cal
     async def go() -> Calibration:
         setup = Setup.of(plain)
         try:
-            await setup.prepare_judges()
+            await setup.prepare()
             return await acalibrate(job, setup, told)
         finally:
             await setup.aclose()

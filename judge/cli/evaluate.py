@@ -137,19 +137,7 @@ def command(
             job, settings, watching, benchmark=benchmark, choices=choices, judges=judges
         )
     if report.finished and results:
-<<<<<<< HEAD
-        hand_over(
-            tables_of(benchmark, results),
-            tables,
-            as_json=as_json,
-            every=every,
-            benchmark=name,
-            model=settings.model[0],
-            beside=out is None,
-        )
-=======
         hand_over(tables_of(benchmark, results), as_json=as_json, every=every, beside=out is None)
->>>>>>> main
     if not quiet:
         print_short(report, "items")
     if report.finished:

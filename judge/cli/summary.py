@@ -253,8 +253,6 @@ def _corrected(rate: CorrectedRate) -> str:
         told += f"; corrected for its errors {estimate}, by {estimate.n} labels"
     if rate.unseen is not None:
         told += f"; not shown to look at {rate.unseen}"
-    if rate.powered is not None:
-        told += f"; by {rate.powered.n} labels on these very records {rate.powered}"
     return told
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from judge.errors import UsageError
 from judge.evaluation.rows import Row, fields_of
 from judge.evidence import fold
-from judge.records import RESERVED, BadValueError, Problem, Value, build, read
+from judge.records import RESERVED, Problem, Value, build, read
 from judge.records.base import clip, kind_of
 from judge.records.fields import LabelError, text_of
 from judge.records.kinds import normalise, normalised
@@ -180,7 +180,7 @@ def _values(field: str, found: object, *, named: bool = False) -> list[Value]:
         raise LabelError(f"{message}, not {kind_of(found)}", field)
     try:
         return [Value.parse(str(text), named=named) for text in texts if str(text).strip()]
-    except BadValueError as error:
+    except ValueError as error:
         raise LabelError(f"field {field!r} {error}", field) from error
 
 

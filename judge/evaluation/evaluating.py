@@ -121,7 +121,7 @@ class Evaluation(Task):
         else:
             await self._client.prepare()
         if self.judges:
-            await self.setup.prepare_judges()
+            await self.setup.prepare()
 
     def mark(self, name: str) -> Mark:
         if name != self.benchmark.name:

@@ -64,36 +64,6 @@ class Table:
         }
 
 
-<<<<<<< HEAD
-_PARTS = ("low", "high", "n", "of")
-
-
-=======
-def group_table(
-    name: str,
-    title: str,
-    heads: tuple[str, ...],
-    groups: Iterable[tuple[tuple[str, ...], T]],
-    cells: Callable[[T], Mapping[str, Cell]],
-    *,
-    notes: tuple[str, ...] = (),
-) -> Table:
-    """A table with a row for each group.
-
-    Args:
-        groups: labels and what is measured.
-        cells: the cells of a row, from what is measured.
-    """
-    return Table(name, title, heads, rows=[Row(k, cells(part)) for k, part in groups], notes=notes)
-
-
-def _plain(cell: Cell) -> Any:
-    return plain(cell) if isinstance(cell, Estimate) else cell
-
-
-# ------------------------------------------------------------ measures
-
->>>>>>> main
 FEWEST = 10
 """Rows of a source that an interval is bootstrapped over; fewer look surer than they are.
 

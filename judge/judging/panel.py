@@ -16,7 +16,7 @@ from judge.judging.injection import Injection, injections
 from judge.judging.judge import Judge, Sampling
 from judge.rubric import Rubric
 from judge.subject import Subject
-from judge.verdict import PASS_OR_FAIL, Check, Finding, Verdict, Vote, gravest, needed, settled
+from judge.verdict import PASS_OR_FAIL, Check, Finding, Verdict, Vote, gravest, needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +183,10 @@ async def _panel_votes(
     asks, graded, answers = panel.asks, panel.rubric.graded, panel.counted or PASS_OR_FAIL
     votes: list[Vote] = []
     said: dict[int, list[str]] = {n: [] for n in numbers}
-    unsettled = numbers
-    while unsettled and len(votes) < len(asks):
-        asked = unsettled if panel.by_value else numbers
-        wanted = len(asks)
-        if not panel.exhaustive:
-            wanted = max(needed(said[n], len(asks), answers) for n in unsettled)
+    open_votes = {n: needed([], len(asks), answers) for n in numbers}
+    while open_votes and len(votes) < len(asks):
+        asked = tuple(open_votes) if panel.by_value else numbers
+        wanted = len(asks) if panel.exhaustive else max(open_votes.values())
         coming = [
             judge.vote(subject, vote=vote, round=round, numbers=asked, sampling=panel.sampling)
             for judge, vote in asks[len(votes) : len(votes) + wanted]
@@ -200,8 +198,8 @@ async def _panel_votes(
             for n in asked:
                 said[n].append(opinions[subject.about(n)])
         votes += new
-        if not panel.exhaustive:
-            unsettled = tuple(n for n in unsettled if not settled(said[n], len(asks), answers))
+        left = {n: needed(said[n], len(asks), answers) for n in open_votes}
+        open_votes = {n: more for n, more in left.items() if more}
     return votes
 
 

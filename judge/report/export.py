@@ -61,7 +61,8 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
         one.name: {"verdict": one.verdict, "answer": one.answer, "score": one.score}
         for one in judged.checks
     }
-    check, finding = judged.deciding
+    check = judged.deciding
+    finding = check and check.telling
     models = dict.fromkeys(vote.model for one in judged.checks for vote in one.votes)
     return {
         "id": own_id(item) or f"line {item.line}",
@@ -186,7 +187,7 @@ def write_markdown(lines: Judged, file: IO[bytes]) -> None:
     made.filters["told"] = _markdown
     template = made.from_string((Path(__file__).parent / "summary.md").read_text("utf-8"))
     text = template.render(summary=summary, counts=counts, kinds=kinds, failed=failed)
-    file.write(f"{text}\n".encode(errors="backslashreplace"))
+    file.write(f"{text.strip()}\n".encode(errors="backslashreplace"))
 
 
 def _markdown(text: str | None, most: int = 300) -> str:

@@ -7,28 +7,23 @@ rewritten until the judge passed it, so its checks count as they were before.
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judge.errors import UsageError
 from judge.judging.judge import Judge
 from judge.judging.logprobs import Reader
 from judge.judging.panel import Panel
-from judge.profiles import Binding, JudgeProfile, Profiles, Rates, item_key, named, shipped
-from judge.records import RESERVED, Item, Problem, build
+from judge.profiles import Binding, JudgeProfile, Profiles, Rates, named, shipped
 from judge.settings import Settings
-from judge.stats.corrected_rate import ClusterSums, Corrected, prediction_powered, rogan_gladen
-from judge.stats.intervals import Estimate, plain
-from judge.subject import Subject
+from judge.stats.corrected_rate import ClusterSums, Corrected, rogan_gladen
+from judge.stats.intervals import plain
 from judge.verdict import Check, Verdict
 
 if TYPE_CHECKING:
-    from judge.run.setup import Bound
+    from judge.workflow import By
 
 _DECIDED = (Verdict.PASS, Verdict.FAIL)
 
@@ -39,12 +34,10 @@ NO_PROFILE = "none"
 class Errors(NamedTuple):
     """How a check's verdicts err on records as they came in.
 
-    `labels` has, by `item_key`, whether a labelled item should pass; `unseen` is the deciding field
-    where the controls do not show that the judge looks at it.
+    `unseen` is the deciding field, where the controls do not show that the judge looks at it.
     """
 
     rates: Rates
-    labels: Mapping[str, bool]
     unseen: str | None = None
 
 
@@ -146,7 +139,7 @@ def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profile
     if len(panel.judges) > 1 or rates is None:
         return None
     unseen = None if own.controls.get("looks", True) else str(own.controls["field"])
-    return Errors(rates, own.labels, unseen)
+    return Errors(rates, unseen)
 
 
 # ---------------------------------------------------------------- corrected pass rates
@@ -156,8 +149,7 @@ def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profile
 class CorrectedRate:
     """One check's pass rate over the records, as they came in, whose verdicts were added.
 
-    `unseen` is the deciding field, where calibration did not show that the judge looks at it;
-    `pairs` counts (judge passed, should pass) where labels on these very records know it.
+    `unseen` is the deciding field, where calibration did not show that the judge looks at it.
     """
 
     check: str
@@ -165,16 +157,13 @@ class CorrectedRate:
     unseen: str | None = None
     undecided: int = 0
     sums: ClusterSums = field(default_factory=ClusterSums)
-    pairs: Counter[tuple[bool, bool]] = field(default_factory=Counter)
 
-    def add(self, verdicts: Mapping[str | None, str], truth: Mapping[str | None, bool]) -> None:
-        """Count one record's verdicts, by value, and what they should have been."""
-        decided = {value: v == Verdict.PASS for value, v in verdicts.items() if v in _DECIDED}
+    def add(self, verdicts: Collection[Verdict]) -> None:
+        """Count one record's verdicts: one for each value, or one for the record."""
+        decided = [verdict is Verdict.PASS for verdict in verdicts if verdict in _DECIDED]
         self.undecided += len(verdicts) - len(decided)
         if decided:
-            self.sums.add(sum(decided.values()), len(decided))
-        for value in decided.keys() & truth.keys():
-            self.pairs[decided[value], truth[value]] += 1
+            self.sums.add(sum(decided), len(decided))
 
     @property
     def corrected(self) -> Corrected:
@@ -191,15 +180,6 @@ class CorrectedRate:
             deff_labelled=known.design_effect,
         )
 
-    @property
-    def powered(self) -> Estimate | None:
-        """The prediction-powered estimate from labels on these very records; None without any."""
-        sums, design = self.sums, (self.sums.design_effect, self.rates.design_effect)
-        found = prediction_powered(
-            sums.passed, sums.n, self.pairs, deff_judged=design[0], deff_labelled=design[1]
-        )
-        return found if found.n else None
-
     def as_json(self) -> dict[str, Any]:
         corrected = self.corrected
         return {
@@ -207,7 +187,6 @@ class CorrectedRate:
             "raw": plain(corrected.raw),
             "undecided": self.undecided,
             "corrected": {**plain(corrected.estimate), "reason": corrected.reason},
-            "prediction_powered": plain(self.powered),
             "not_shown_to_look_at": self.unseen,
         }
 
@@ -218,36 +197,15 @@ class Corrections:
     def __init__(self) -> None:
         self._rates: dict[str, CorrectedRate] = {}
 
-    def add(
-        self,
-        text: bytes,
-        judgement: Mapping[str, Any],
-        bound: Bound,
-        columns: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        """Count one output line that a workflow with these errors brought, of a record with these
-        columns."""
-        subject: Subject | None = None
+    def add(self, judgement: Mapping[str, Any], known: Mapping[tuple[str, By], Errors]) -> None:
+        """Count one line's `"judge"`; `known` has the errors by check and who makes it."""
         checks = _as_it_came(judgement.get("checks", ()))
         for check in {check["check"]: check for check in checks}.values():
-            errors = bound.errors.get((check["check"], check["by"]))
-            if errors is None or check["verdict"] in (Verdict.SKIPPED, Verdict.ERROR):
-                continue
-            about = bound.context.panel(check["check"], check["by"]).rubric.about
-            if subject is None and (errors.labels or about == "values"):
-                subject = _subject(text, bound, columns)
-            verdicts: dict[str | None, str] = {None: check["verdict"]}
-            if about == "values" and subject is not None:
-                # A value on which nothing was found is undecided.
-                verdicts = {value.text: Verdict.ABSTAIN for value in subject.values}
-                found = Check.model_validate(check).verdicts()
-                verdicts |= {value: said for value, said in found.items() if value is not None}
-            truth: dict[str | None, bool] = {}
-            if subject is not None and errors.labels:
-                keys = {value: item_key(subject, value) for value in verdicts}
-                truth = {v: errors.labels[key] for v, key in keys.items() if key in errors.labels}
-            rate = CorrectedRate(check["check"], errors.rates, errors.unseen)
-            self._rates.setdefault(rate.check, rate).add(verdicts, truth)
+            errors = known.get((check["check"], check["by"]))
+            if errors is not None and check["verdict"] not in (Verdict.SKIPPED, Verdict.ERROR):
+                rate = CorrectedRate(check["check"], errors.rates, errors.unseen)
+                verdicts = Check.model_validate(check).verdicts()
+                self._rates.setdefault(rate.check, rate).add(verdicts.values())
 
     def rates(self) -> list[CorrectedRate]:
         """One for each check, in the order of their names."""
@@ -255,19 +213,10 @@ class Corrections:
 
 
 def _as_it_came(checks: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The checks of the record as it came in: a rewrite makes one that was made before again."""
+    """The checks of the record as it came in: after a rewrite the first of them is made again."""
     made: set[tuple[str, str]] = set()
     for check in checks:
         if (key := (check["check"], check["by"])) in made:
             return
         made.add(key)
         yield check
-
-
-def _subject(text: bytes, bound: Bound, columns: Mapping[str, str]) -> Subject | None:
-    """The record of an output line as it was read."""
-    line = json.loads(text)
-    original = line.pop(RESERVED).get("original") or {}
-    item = Item("", 0, {**line, **original}, columns=columns)
-    record = build(item, bound.workflow.kind)
-    return None if isinstance(record, Problem) else Subject.of(record)

@@ -55,6 +55,12 @@ class Job:
     summary: Path | None = None
     silent: bool = False
 
+    @property
+    def outputs(self) -> list[tuple[str, Path]]:
+        """The files that are written, each with the flag that names it."""
+        named = (("-o", self.out), ("--review", self.review), ("--summary", self.summary))
+        return [(flag, path) for flag, path in named if path is not None]
+
 
 def select(job: Job) -> Iterator[Item]:
     """The items of all inputs, cut down to the limit or the sample."""
@@ -148,9 +154,7 @@ def refuse_outputs(job: Job) -> None:
     taken = [(input_path(source), "the input") for source in job.inputs]
     if job.out is not None:
         taken.append((description_file(job.out), "where OUT is described"))
-    for flag, path in (("-o", job.out), ("--review", job.review), ("--summary", job.summary)):
-        if path is None:
-            continue
+    for flag, path in job.outputs:
         refuse_nameless(flag, path, "" if flag != "-o" or job.silent else "lines")
         for other, what in taken:
             refuse_same(flag, path, other, what)
@@ -162,17 +166,18 @@ def refuse_outputs(job: Job) -> None:
                 f"{flag} {path}: plain JSON lines are written, not {path.suffix}: name a .jsonl "
                 "file, or pipe standard output into what writes the other form"
             )
-        if flag == "--review" and job.resume and not _of_a_run(path):
-            raise UsageError(f"{flag} {path} was not written by judge validate: name another file")
+        if flag == "--review" and job.resume:
+            _refuse_foreign(flag, path)
         if not (job.resume or job.overwrite):
             refuse_existing(path, flag)
 
 
-def _of_a_run(path: Path) -> bool:
-    """Whether a file begins as one that a run writes, or holds nothing that could be lost."""
-    if not path.is_file():
-        return True
-    with path.open("rb") as file:
-        first = file.readline()
-    # A run that was killed may have left its first line torn.
-    return earlier(first) is not None if first.endswith(b"\n") else first[:1] in (b"", b"{")
+def _refuse_foreign(flag: str, path: Path) -> None:
+    """Raises UsageError for a file that no run has written, and that this one would empty."""
+    if path.is_file():
+        with path.open("rb") as file:
+            first = file.readline()
+        # A run that was killed may have torn its first line.
+        torn = first.startswith(b"{") and not first.endswith(b"\n")
+        if first and not torn and earlier(first) is None:
+            raise UsageError(f"{flag} {path} was not written by judge validate: name another file")

@@ -121,20 +121,17 @@ class Setup:
     def rewriter(self) -> str:
         return self.settings.rewrite_model or self.judges[0]
 
-    def _strong(self, steps: Iterable[str]) -> tuple[str, ...]:
-        """The models that judge, accept and rewrite, and those of these steps' own, once each."""
-        own = (self.settings.steps[name].model for name in steps)
-        known = (*self.judges, *self.final_models, self.rewriter, *own)
-        return tuple(dict.fromkeys(spec for spec in known if spec))
-
     @property
     def models(self) -> tuple[str, ...]:
         """Every model of the run, once, the cheap one of a cascade last."""
-        return self._with_cheap(self._strong(self.settings.steps))
+        return self._models_of(self.settings.steps)
 
-    def _with_cheap(self, specs: Sequence[str]) -> tuple[str, ...]:
+    def _models_of(self, steps: Iterable[str]) -> tuple[str, ...]:
+        """The models that judge, accept and rewrite, these steps' own, and the cheap one."""
+        own = (self.settings.steps[name].model for name in steps)
         cheap = self.settings.cheap_model
-        return tuple(dict.fromkeys((*specs, *([cheap] if cheap else ()))))
+        named = (*self.judges, *self.final_models, self.rewriter, *own, cheap)
+        return tuple(dict.fromkeys(spec for spec in named if spec))
 
     @property
     def slots(self) -> int:
@@ -187,35 +184,26 @@ class Setup:
             self.bound(workflow.name)
 
     async def prepare(self) -> None:
-        """Reach every model before the first record; raises as `prepare_judges`."""
-        for spec in self._strong(self.settings.steps):
-            if spec in self.clients and not self._only_probed(spec):
-                await self.clients[spec].prepare()
-        if (cheap := self.settings.cheap_model) is not None:
-            await self.client(cheap).prove_logprobs(f"--cheap-model {cheap}")
-
-    def _only_probed(self, spec: str) -> bool:
-        """Whether a model gives hidden states alone, as a server of embeddings does."""
-        known = [j for judges in self.profiles.judges.values() for j in judges]
-        methods = {j.binding.method for j in known if j.binding.model == spec}
-        return not self.settings.repair and (
-            self.settings.method == "probe" or methods == {"probe"}
-        )
-
-    async def prepare_judges(self) -> None:
-        """Reach the judges alone, each as it will be asked.
+        """Reach every model before the first record, as it will be asked.
 
         Raises:
             BackendError: unreachable, or the key is refused.
             UsageError: no way of asking brought valid JSON, or there are no log-probabilities.
         """
-        for spec in self.judges:
-            client = self.client(spec)
-            method = self.settings.method or client.backend.method
-            if method == "logprobs":
-                await client.prove_logprobs(f"--model {spec}")
-            elif method == "structured":
-                await client.prepare()
+        for spec in self.models:
+            method = self._method_of(spec)
+            if spec == self.settings.cheap_model:
+                await self.client(spec).prove_logprobs(f"--cheap-model {spec}")
+            elif method == "structured" or self.settings.repair:
+                await self.client(spec).prepare()
+            elif method == "logprobs":
+                await self.client(spec).prove_logprobs(f"--model {spec}")
+
+    def _method_of(self, spec: str) -> Method:
+        known = (one.binding for judges in self.profiles.judges.values() for one in judges)
+        learnt = {binding.method for binding in known if binding.model == spec}
+        usual = learnt.pop() if len(learnt) == 1 else self.client(spec).backend.method
+        return self.settings.method or usual
 
     async def aclose(self) -> None:
         for client in self.clients.values():
@@ -243,7 +231,7 @@ class Setup:
         )
         described = self._described(context)
         specs = {judge.client.spec for panel in context.panels for judge in panel.judges}
-        specs.update(self._with_cheap(self._strong(described.get("steps", ()))))
+        specs.update(self._models_of(described.get("steps", ())))
         identities = {spec: self._identity(spec) for spec in sorted(specs)}
         mark = fingerprint({"workflow": workflow.name, **described}, identities)
         return Bound(workflow.name, described, mark, workflow, context, self._errors(context))
@@ -356,7 +344,7 @@ class Setup:
 
     def _bare(self, rubric: Rubric, spec: str, by: By) -> Judge:
         client = self.client(spec)
-        method: Method = self.settings.method or client.backend.method
+        method = self.settings.method or client.backend.method
         return Judge(rubric, client, method, by, per_value=self.settings.per_value)
 
     def _reading(

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
@@ -22,7 +22,7 @@ from judge.redact import redacted
 from judge.run.clients import left_at_provider
 from judge.run.job import Job
 from judge.run.lines import Line, Mark, bad_input, earlier, key_of
-from judge.run.output import Review, Sink, read_description, write_description
+from judge.run.output import Sink, read_description, sort_review, write_description
 from judge.run.resume import Resumption, unmatched_file
 from judge.run.runner import Stop, interrupts
 from judge.run.runner import run as run_stream
@@ -38,8 +38,6 @@ TICK_SECONDS = 1.0
 
 SYNC_SECONDS = 5.0
 """Between two times that OUT is brought to the disk."""
-
-S = TypeVar("S", bound=Sink)
 
 _log = logging.getLogger(__name__)
 
@@ -63,9 +61,18 @@ class Task(ABC):
     def items(self) -> Iterator[Item]:
         """The input, as far as it is wanted."""
 
+    @property
+    def slots(self) -> int:
+        """Items worked on at once."""
+        return self.setup.slots
+
     async def prepare(self) -> None:
         """Reach every model before the first item; raises BackendError or UsageError."""
         await self.setup.prepare()
+
+    async def aclose(self) -> None:
+        """Free what the task holds."""
+        await self.setup.aclose()
 
     @abstractmethod
     def mark(self, name: str) -> Mark:
@@ -167,8 +174,7 @@ class _Run:
         self.report = Report(Summary(job.by, task.setup.checks.scales))
         self.stop = Stop()
         self.sink: Sink | None = None
-        self.review: Review | None = None
-        self.opened: list[Sink] = []
+        self.review: Sink | None = None
         self.resumption: Resumption | None = None
         self._files = ExitStack()
         self._dearest = Usage()
@@ -188,7 +194,12 @@ class _Run:
                 self._sort()
         finally:
             self._files.close()
-            await self._sum_up(time.monotonic() - began)
+            self.report.seconds = time.monotonic() - began
+            self.report.cost = self.setup.budget.cost
+            clients = self.setup.clients
+            self.report.traffic = {spec: asdict(one.counters) for spec, one in clients.items()}
+            self.report.batches = left_at_provider(clients.values())
+            await self.task.aclose()
         return self.report
 
     async def _prepared(self) -> bool:
@@ -206,7 +217,7 @@ class _Run:
 
     async def _stream(self) -> None:
         self._streaming = True
-        slots = self.setup.slots
+        slots = self.task.slots
         ticking = asyncio.create_task(self._tick())
         try:
             await run_stream(
@@ -269,8 +280,8 @@ class _Run:
 
     def _look(self) -> None:
         """Read no further if OUT, or the review, is not what it was."""
-        for opened in self.opened:
-            if fault := opened.fault():
+        for sink in filter(None, (self.sink, self.review)):
+            if fault := sink.fault():
                 self._stop_for(fault)
 
     # ------------------------------------------------------------ one item
@@ -304,7 +315,8 @@ class _Run:
             cost = max(self._dearest.cost_usd or 0.0, usage.get("cost_usd") or 0.0)
             self._dearest = Usage(replies, cost_usd=cost)
         if self.review is not None and line.verdict in FOR_PEOPLE:
-            self.review.add(line.text, line.judgement)
+            self.review.start()
+            self.review.write(line.text)
         self.task.count(line, self.report)
 
     def _describe(self, line: Line) -> None:
@@ -324,22 +336,19 @@ class _Run:
             UsageError: one cannot be written, or another run writes to it.
         """
         job, cache = self.job, self.setup.cache
-        fresh = not (job.resume or job.overwrite)
-        for flag, path in (("-o", job.out), ("--review", job.review), ("--summary", job.summary)):
-            if path and cache and cache.folder.resolve() in path.resolve().parents:
+        for flag, path in job.outputs:
+            if cache is not None and cache.folder.resolve() in path.resolve().parents:
                 raise UsageError(f"{flag} {path} is in the cache folder in use: name another file")
+        fresh = not (job.resume or job.overwrite)
         if job.out is not None or not job.silent:
-            self.sink = self._opened(Sink(job.out, fresh=fresh))
+            self.sink = self._files.enter_context(closing(Sink(job.out, fresh=fresh)))
         if job.review is not None:
-            self.review = self._opened(Review(job.review, fresh=fresh))
+            review = Sink(job.review, fresh=fresh, flag="--review")
+            self.review = self._files.enter_context(closing(review))
         if job.resume and job.out is not None:
-            self.resumption = Resumption(job.out, self.task.mark, job.redo)
-            self._files.enter_context(closing(self.resumption))
+            resumption = Resumption(job.out, self.task.mark, job.redo)
+            self.resumption = self._files.enter_context(closing(resumption))
             self.report.runs = read_description(job.out)
-
-    def _opened(self, file: S) -> S:
-        self.opened.append(self._files.enter_context(closing(file)))
-        return file
 
     def _begin(self) -> None:
         """Make room for the first new line, once.
@@ -355,29 +364,20 @@ class _Run:
             self.report.begun = True
 
     def _sort(self) -> None:
-        """Put a resumed OUT into the order of the input, also where the run was stopped, and the
-        review into its own."""
-        lost = self.sink is None or self.sink.fault() is not None
+        """Put a resumed OUT into the order of the input, also where the run was stopped; and the
+        most informative lines of the review first."""
+        report, resumption, sink, review = self.report, self.resumption, self.sink, self.review
         try:
-            if self.resumption is not None and self.report.begun and not lost:
-                self.report.unmatched = self.resumption.settle(finished=self.report.finished)
-            if self.review is not None:
-                self.review.sort()
+            if resumption is not None and report.begun and sink is not None and not sink.fault():
+                report.unmatched = resumption.settle(finished=report.finished)
+            if review is not None and review.path and review.regular and not review.fault():
+                sort_review(review.path)
         except JudgeError as error:
-            self.report.fatal = self.report.fatal or error
-        if self.resumption is not None and (count := self.report.unmatched):
+            report.fatal = report.fatal or error
+        if resumption is not None and (count := report.unmatched):
             lines = f"{count} finished line{'s' if count > 1 else ''} of {self.job.out}"
-            where = unmatched_file(self.resumption.out)
+            where = unmatched_file(resumption.out)
             self.watcher.say(f"{lines} for which this input has no record: put into {where}")
-
-    async def _sum_up(self, seconds: float) -> None:
-        """Sum up and free everything."""
-        self.report.seconds = seconds
-        self.report.cost = self.setup.budget.cost
-        for spec, client in self.setup.clients.items():
-            self.report.traffic[spec] = asdict(client.counters)
-        self.report.batches = left_at_provider(self.setup.clients.values())
-        await self.setup.aclose()
 
 
 def _fatal(error: JudgeError) -> JudgeError:

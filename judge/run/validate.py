@@ -127,4 +127,4 @@ class Validation(Task):
         judgement = line.judgement
         if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
             bound = self.setup.bound(judgement["workflow"])
-            report.corrections.add(line.text, judgement, bound, self.columns)
+            report.corrections.add(judgement, bound.errors)

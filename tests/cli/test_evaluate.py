@@ -117,11 +117,6 @@ def test_a_model_without_a_reply_is_an_error_that_counts_in_no_mean(asked: Typed
         ((*ASK, "-m", "scripted:yes.yaml"), b"the one model that is measured"),
         ((*ASK[:2], "absent.jsonl", *ASK[3:]), b"absent.jsonl"),
         ((*ASK, "--resume"), b"-o"),
-<<<<<<< HEAD
-        ((*ASK, "--tables", "rows.jsonl"), b"name a folder"),
-=======
-        ((*CALI, "--condition", "alternatives"), b"alternatives: no line of pair.jsonl serves it"),
->>>>>>> main
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_asked(

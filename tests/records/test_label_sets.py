@@ -162,7 +162,7 @@ def test_normad_in_short_neutral_and_broken(write: Written) -> None:
         (4, "field 'Gold Label' must be yes, no or neutral, not empty"),
         (5, "field 'Rule-of-Thumb' is empty"),
         (6, "the row has 3 cells, the header 5"),
-        (7, "id '7' was already on line 2"),
+        (7, "id '7' was already on line 2 of a.csv"),
     ]
 
 

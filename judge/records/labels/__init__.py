@@ -10,8 +10,7 @@ from types import MappingProxyType
 
 from judge.errors import UsageError
 from judge.records.base import Item, renamed
-from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet
-from judge.records.labels.own import Own, Table
+from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own, Table
 from judge.records.labels.public import Ambient, LLMBar, MoralStories, MultiPico, NormAd
 from judge.records.read import read
 

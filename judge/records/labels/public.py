@@ -25,6 +25,8 @@ from judge.records.labels.items import Annotation, Labelled, LabelledItem, Label
 _ENTAILMENT_ORDER = ("entailment", "neutral", "contradiction")
 _BINARY = {"0": "no", "1": "yes"}
 _FACTS = ("language_variety", "source")
+_NORM_SLICES: tuple[str, ...] = ("country", "subcategory", "label")
+_NORM_FIELDS = ("rule_of_thumb", "story", "country", "background", "value")
 _SEED = 20210121
 
 
@@ -161,8 +163,8 @@ class MoralStories(LabelSet):
     the two (the splits for classification). The actions were written to the norm, so the labels
     hold by construction. Slice: `story_pair`, the two actions of a story. Two items an action:
     `adherence` (yes or no), and after all of these `relevance`, each norm with its own action (yes)
-    or, for a fixed random half of the items, with
-    another norm's (no): by chance, not by a person's judgement.
+    or, for a fixed random half of the items, with another norm's (no): by chance, not by a person's
+    judgement.
     """
 
     name = "moral-stories"
@@ -183,15 +185,12 @@ class MoralStories(LabelSet):
             moral = key == "moral_action"
             # The splits for classification number a story's actions in the same way.
             id = f"{own}{moral:d}" if own is not None and len(actions) > 1 else own
-            shown = {"rule_of_thumb": norm, "story": text_of(fields, key)}
             record = self.record(item, id, "ID")
-            gold = "yes" if moral else "no"
+            shown = {"rule_of_thumb": norm, "story": text_of(fields, key)}
             paired = own is not None and record[-1] in "01"
             slices = {"story_pair": record[:-1]} if paired else {}
-            one = LabelledItem(
-                record, "adherence", shown, 0, gold, (), slices, item.source, item.line
-            )
-            found.append(one)
+            gold, place = "yes" if moral else "no", (item.source, item.line)
+            found.append(LabelledItem(record, "adherence", shown, 0, gold, (), slices, *place))
         self._found += found
         return found
 
@@ -223,21 +222,14 @@ class NormAd(LabelSet):
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         record = built(item, "norm")
         known = record.typed
-        label = known.get("label")
-        if label is None:
+        if (label := known.get("label")) is None:
             key = record.names.get("label", "Gold Label")
             raise LabelError(f"field {key!r} must be yes, no or neutral, not empty", key)
         golds = {"label_correctness": label, "relevance": "no" if label == "neutral" else "yes"}
         if label != "neutral":
             golds["adherence"] = label
-        shown = ("rule_of_thumb", "story", "country", "background", "value")
-        slices = ("country", "subcategory", "label")
+        fields = {key: known[key] for key in _NORM_FIELDS if key in known}
+        slices = {key: known[key] for key in _NORM_SLICES if key in known}
         name = self.record(item, known.get("id"), record.names.get("id", "id"))
         for check, gold in golds.items():
-            yield LabelledItem(
-                name,
-                check,
-                {key: known[key] for key in shown if key in known},
-                gold=gold,
-                slices={key: known[key] for key in slices if key in known},
-            )
+            yield LabelledItem(name, check, fields, gold=gold, slices=slices)
