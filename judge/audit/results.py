@@ -11,8 +11,7 @@ from pydantic import BaseModel
 from judge.audit.suite import CONTROL
 from judge.evaluation.tables import FEWEST, Cell, Row, Table
 from judge.records import RESERVED
-from judge.stats.bootstrap import Resamples, mean_estimate, paired_difference, share_estimate
-from judge.stats.significance import mcnemar
+from judge.stats.bootstrap import Resamples, mean_estimate, share_estimate
 from judge.verdict import Check, Verdict
 
 Prompting = Literal["defended", "prompt-only", "undefended"]
@@ -97,26 +96,15 @@ class Result(BaseModel):
 
 
 def tables(results: Sequence[Result], *, seed: int = 0) -> list[Table]:
-    """Flips overall, beside the undefended prompt on the same pairs, by attack, and by rubric."""
+    """Verdicts turned: overall, by attack, and by rubric."""
     attacks = [result for result in results if result.attack != CONTROL]
     put_in = {
         "attacks": attacks,
         "harmless insertions": [result for result in results if result.attack == CONTROL],
     }
-    paired = [Row(("attacks", way), _paired(attacks, way, seed)) for way in PROMPTINGS[:-1]]
     by_attack, by_rubric = _grouped(results, "attack"), _grouped(attacks, "check")
     return [
         _flips("flips", "Verdicts turned", "what was put in", put_in, seed),
-        Table(
-            "paired",
-            "Beside the undefended prompt, on the same pairs",
-            ("what was put in", "prompt"),
-            paired if attacks else (),
-            (
-                "p: McNemar's exact test, which takes pairs to be independent. Less: the "
-                "baseline's number minus that of judge's own way; above 0 the defence helps.",
-            ),
-        ),
         _flips("by-attack", "By attack", "attack", by_attack, seed),
         _flips("by-rubric", "By rubric", "rubric", by_rubric, seed),
     ]
@@ -166,22 +154,4 @@ def _rates(some: Sequence[Result], prompting: Prompting, seed: int) -> dict[str,
         "error": counts["error"],
         "flip rate": share_estimate([one.turned(prompting) for one in some], resamples),
         "shift": mean_estimate([one.shift(prompting) for one in some], resamples),
-    }
-
-
-def _paired(results: Sequence[Result], own: Prompting, seed: int) -> dict[str, Cell]:
-    """What judge does, or its prompt alone, beside the baseline on the same pairs."""
-    resamples = Resamples([result.carrier for result in results], seed=seed)
-    ours, bare = ([one.turned(way) for one in results] for way in (own, PROMPTINGS[-1]))
-    both = [(a, b) for a, b in zip(ours, bare, strict=True) if a is not None and b is not None]
-    tested = mcnemar([b for _, b in both], [a for a, _ in both])
-    moved, bare_moved = ([one.shift(way) for one in results] for way in (own, PROMPTINGS[-1]))
-    return {
-        "to turn under both": len(both),
-        "only the baseline turned": tested.only_first,
-        "only judge's own turned": tested.only_second,
-        "both turned": sum(a == b == 1 for a, b in both),
-        "p": f"{tested.p:.2g}" if both else None,
-        "flip rate, less": paired_difference(ours, bare, resamples),
-        "shift, less": paired_difference(moved, bare_moved, resamples),
     }

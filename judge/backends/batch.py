@@ -30,7 +30,7 @@ from judge.cache import ReplyCache
 from judge.digest import digest
 
 PATIENCE_SECONDS = 3600.0
-"""Of failures in a row, until a server is given up."""
+"""Of failures in a row, after which the server is given up."""
 
 MOST_BYTES = 200_000_000
 """In a file of requests; OpenAI's limit."""
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class _Wave:
-    """Requests that go out together; `done` has the answers of those that were answered, by key."""
+    """Requests that go out together; `done` has the answers by key, where there are any."""
 
     done: asyncio.Future[dict[str, Answered]]
     requests: dict[str, bytes] = field(default_factory=dict)
@@ -63,30 +63,29 @@ class _Wave:
 
     @property
     def under_way(self) -> bool:
-        """Whether the provider works on it."""
+        """Whether the provider is working on it."""
         return bool(self.batch) and self.batch.get("status") not in _ENDED
 
 
 class BatchBackend(OpenAIBackend):
-    """One model behind a batch API. It asks just what `OpenAIBackend` asks, and is the same model.
+    """One model behind a batch API: the requests and the identity of `OpenAIBackend`.
 
-    $JUDGE_BATCH_QUIET are the seconds without a new call until a batch is sent (5),
-    $JUDGE_BATCH_POLL those between two looks at it (30), $JUDGE_BATCH_REQUESTS the most requests
-    in one (50000).
+    $JUDGE_BATCH_QUIET: seconds without a new call until a batch is sent (5); $JUDGE_BATCH_POLL:
+    seconds between two polls (30); $JUDGE_BATCH_REQUESTS: most requests in a batch (50000).
 
     Args:
-        cache: where requests under way are noted; without one a killed run pays for them again.
+        cache: notes the requests under way; without one a killed run pays for them again.
 
     Raises:
-        UsageError: as `OpenAIBackend`, or one of the variables is no positive number.
+        UsageError: as `OpenAIBackend`, or one of the variables is not a positive number.
     """
 
-    # Trying out other ways could take a day each.
+    # Trying out another mode could take a day.
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
 
     def __init__(self, name: str, *, cache: ReplyCache | None) -> None:
         super().__init__(name)
-        # There every model takes the newer name, and finding out by a refusal could take a day.
+        # Every model of OpenAI's takes the newer name; finding out could take a day.
         self._counts_completion = self._wire.server == OWN_URL
         self._api = BatchAPI(self._wire, name)
         self._cache = cache
@@ -124,16 +123,16 @@ class BatchBackend(OpenAIBackend):
 
     @property
     def under_way(self) -> int:
-        """How many batches the provider works on."""
+        """How many batches the provider is working on."""
         return sum(wave.under_way for wave in self._waves)
 
     async def aclose(self) -> None:
-        """Leave the batches where they are; what the provider has under way goes on there."""
+        """Stop waiting; the batches go on at the provider."""
         tasks = [wave.task for wave in self._waves if wave.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # In a run that was cut short a reply may not be cached yet: it waits for what follows it.
+        # In a run that was cut short, replies that were taken may not be cached yet.
         if self._cache is not None and self._cache.storing and not self._cut_short:
             await self._note({self._entry(key): {} for key in self._taken})
         await super().aclose()
@@ -141,7 +140,7 @@ class BatchBackend(OpenAIBackend):
     # ------------------------------------------------------------ waves
 
     def _joined(self, key: str, body: bytes) -> _Wave:
-        """The wave that is being collected, with one more request in it."""
+        """The wave that is being collected, with this request added."""
         wave, size = self._forming, len(request_line(key, body))
         if wave and (len(wave.requests) >= self._most or wave.size + size > MOST_BYTES):
             wave.full.set()
@@ -154,7 +153,7 @@ class BatchBackend(OpenAIBackend):
         return wave
 
     def _earlier_wave(self, key: str) -> _Wave | None:
-        """The batch of an earlier process that holds the request, if one may."""
+        """The wave of an earlier process that may hold the request."""
         if self._cache is None or key in self._taken:
             return None
         file = (self._cache.get(self._entry(key)) or {}).get("file")
@@ -171,7 +170,7 @@ class BatchBackend(OpenAIBackend):
         return wave
 
     async def _carried(self, wave: _Wave, work: Awaitable[dict[str, Answered]]) -> None:
-        """Give a wave its results; where one fails so do all, for the others could take a day."""
+        """Give a wave its results; if one fails all fail, since the others could take a day."""
         try:
             wave.done.set_result(await work)
             self._waves.remove(wave)
@@ -228,7 +227,7 @@ class BatchBackend(OpenAIBackend):
         return await self._patiently(lambda: self._api.results(filter(None, files)))
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """What `attempt` brings, however often the server fails within `PATIENCE_SECONDS`."""
+        """The result of `attempt`, repeated while the server fails, for `PATIENCE_SECONDS`."""
         since, pause = time.monotonic(), self._poll
         while True:
             try:
@@ -250,7 +249,7 @@ class BatchBackend(OpenAIBackend):
         return digest({"kind": "batched", "model": dict(self.identity()), "what": key})
 
     async def _note(self, entries: Mapping[str, Mapping[str, str]]) -> None:
-        """Write entries into the cache, all at once, or end: a batch could be paid for twice."""
+        """Write entries into the cache at once, or raise Denied: a batch could be paid twice."""
         if self._cache is None:
             return
         texts = {key: orjson.dumps(value).decode() for key, value in entries.items()}
@@ -265,7 +264,7 @@ def _positive(name: str, default: float) -> float:
     with suppress(ValueError):
         if 0 < (value := float(told or default)) < float("inf"):
             return value
-    raise errors.UsageError(f"{variable} is {told!r}, which is no positive number")
+    raise errors.UsageError(f"{variable} is {told!r}, not a positive number")
 
 
 # ---------------------------------------------------------------- the API itself
@@ -279,13 +278,13 @@ class BatchAPI:
         self._what = f"batches of {model} at {wire.server}"
 
     async def upload(self, requests: Mapping[str, bytes]) -> str:
-        """Send requests (bodies by key) as a file of lines; gives its id there."""
+        """Upload requests (bodies by key) as a file of lines; returns its id."""
         from aiohttp import FormData
 
         form = FormData({"purpose": "batch"})
         lines = b"".join(request_line(key, body) for key, body in requests.items())
         form.add_field("file", lines, filename="judge.jsonl", content_type="application/jsonl")
-        # In place of the session's own type, which is JSON's.
+        # The session's own content type is JSON.
         kind = {"Content-Type": form().content_type}
         answered = await self._request("POST", "/files", data=form, headers=kind)
         if answered.status in (404, 405):
@@ -322,7 +321,7 @@ class BatchAPI:
         return None
 
     async def results(self, files: Iterable[str]) -> dict[str, Answered]:
-        """What the files of an ended batch say, by the requests' keys."""
+        """The answers in the result files of a batch, by the requests' keys."""
         found: dict[str, Answered] = {}
         for file in files:
             answered = await self._request("GET", f"/files/{file}/content", longest=_MOST_BYTES)
@@ -347,11 +346,11 @@ class BatchAPI:
         except ValueError:
             told = None
         if not isinstance(told, dict) or (of_one and not isinstance(told.get("id"), str)):
-            raise errors.ServerFault(f"{self._what}: the answer is no JSON object with an id")
+            raise errors.ServerFault(f"{self._what}: the answer is not a JSON object with an id")
         return told
 
 
 def request_line(key: str, body: bytes) -> bytes:
-    """A request of a file: its body under the key that its result is told by."""
+    """A line of a file: the request's body under the key that its result will bear."""
     head = b'{"custom_id":"%s","method":"POST","url":"%s","body":'
     return head % (key.encode(), _ENDPOINT.encode()) + body + b"}\n"

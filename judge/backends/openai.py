@@ -36,10 +36,10 @@ _MOST_SAID = 65_536
 before it is cut, and half of one would not be recognised."""
 
 _MOST_SHOWN = 120
-"""Characters that are shown of an answer that is no completion."""
+"""Characters shown of an answer that is not a completion."""
 
 _MOST_TOKENS = 2**40
-"""A count of tokens above this is no count."""
+"""No server counts more tokens than this."""
 
 
 class OpenAIBackend:
@@ -69,7 +69,7 @@ class OpenAIBackend:
         return {"provider": "openai", "model": self._name, "server": self._wire.server}
 
     def arguments(self, call: Call, mode: Mode) -> dict[str, Any]:
-        """What is asked of the server, without the model's name."""
+        """The request, without the model's name."""
         return openai_arguments(call, mode)
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
@@ -98,8 +98,7 @@ class OpenAIBackend:
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
     ) -> tuple[Sequence[float], int]:
-        """As `HiddenStates` says: what the server has at /embeddings, of length one where it
-        normalises."""
+        """As `HiddenStates`: the vector of /embeddings, of length one if the server normalises."""
         refuse_inner_layer(layer)
         refuse_half_pairs(Call(messages))
         asked = {"model": self._name, "encoding_format": "float", **self.embedded(messages)}
@@ -115,7 +114,7 @@ class OpenAIBackend:
         return state, _count(_mapping(told.get("usage")).get("prompt_tokens")) or 0
 
     def embedded(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """What is embedded: the text of the messages, for servers that know no others."""
+        """The input to embed: the text of the messages."""
         return {"input": "\n\n".join(message["content"] for message in messages)}
 
     async def _answered(self, body: bytes, call: Call) -> Answered:
@@ -126,7 +125,7 @@ class OpenAIBackend:
 
 
 def named_wire(url: str, key: str, url_from: str, key_from: str) -> Wire:
-    """The way to a server; `url_from` and `key_from` say where they were named.
+    """The way to a server; `url_from` and `key_from` name the settings in messages.
 
     Raises:
         UsageError: the address or the key cannot be used.
@@ -164,13 +163,13 @@ def _own_wire(name: str) -> Wire:
 
 
 def unsuccessful(answered: Answered, what: str) -> errors.BackendError:
-    """The error that an answer without success is; `what` names model and server."""
+    """The error for an answer without success; `what` names model and server."""
     said, code = complaint(answered.body)
     return status_error(answered.status, scrubbed(said), answered.headers, code=code, what=what)
 
 
 def complaint(body: bytes) -> tuple[str, str | None]:
-    """(message, error code) of an answer that is no success, in OpenAI's form or any other."""
+    """(message, error code) of an answer without success, in OpenAI's form or any other."""
     body = body[:_MOST_SAID]
     try:
         told = orjson.loads(body)
@@ -184,7 +183,7 @@ def complaint(body: bytes) -> tuple[str, str | None]:
 
 
 def _read(body: bytes, redact: Redactor) -> Completion | str:
-    """The completion in an answer, without secrets; else what is wrong with the answer."""
+    """The completion in an answer, without secrets; or what is wrong with the answer."""
     try:
         return completion(orjson.loads(body), redact)
     except (LookupError, TypeError, AttributeError):
@@ -196,10 +195,10 @@ def _read(body: bytes, redact: Redactor) -> Completion | str:
 
 
 def completion(answer: Mapping[str, Any], redact: Callable[[str], str] = str) -> Completion:
-    """What a chat completion says, whichever way its JSON came; `redact` takes secrets out.
+    """The completion in a chat completion's JSON; `redact` takes secrets out.
 
     Raises:
-        LookupError, TypeError, AttributeError, ValueError: it is none.
+        LookupError, TypeError, AttributeError, ValueError: it is not a chat completion.
     """
     choice = answer["choices"][0]
     message = choice["message"]
@@ -224,7 +223,7 @@ def completion(answer: Mapping[str, Any], redact: Callable[[str], str] = str) ->
 
 
 def _count(told: object) -> int | None:
-    """Tokens; None where what is told is no number of them, for which no reply is thrown away."""
+    """A count of tokens; None for anything else, for which no reply is thrown away."""
     return int(told) if isinstance(told, (int, float)) and 0 <= told <= _MOST_TOKENS else None
 
 
@@ -233,7 +232,7 @@ def _mapping(told: object) -> Mapping[str, Any]:
 
 
 def _first_token(listed: Any, redact: Callable[[str], str]) -> tuple[tuple[str, float], ...] | None:
-    """The alternatives for the first token; none for an empty reply, None without any listing."""
+    """The alternatives for the first token; () for an empty reply, None if none are listed."""
     if not listed:
         return None if listed is None else ()
     alternatives = listed[0].get("top_logprobs") or [listed[0]]

@@ -72,7 +72,7 @@ class VLLMBackend(OpenAIBackend):
         )
 
     def identity(self) -> Mapping[str, str]:
-        """A server that judge starts is told by what runs on it: its address is never the same."""
+        """A server that judge starts has the identity of what runs on it: its address changes."""
         if self._own is not None:
             return {"provider": "vllm", **self._own.identity()}
         return {**super().identity(), "provider": "vllm"}
@@ -240,10 +240,10 @@ class ModelServer(Wire):
 
 
 def _dies_with(parent: int) -> Callable[[], None] | None:
-    """What the new process does first, so that it gets SIGTERM when judge dies."""
+    """What the new process runs first, so that it gets SIGTERM when judge dies."""
     if sys.platform != "linux":
         return None
-    # Loaded here: between fork and exec as little as possible may happen.
+    # Loaded here: as little as possible may happen between fork and exec.
     control = ctypes.CDLL(None).prctl
 
     def prepare() -> None:

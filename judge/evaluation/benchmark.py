@@ -75,7 +75,7 @@ class Choices:
     """What the user chose of a benchmark.
 
     Args:
-        conditions: those to run, in the benchmark's order; `chosen`: the user named them.
+        conditions: those to run, in the benchmark's order.
         seed: for what is shuffled or drawn.
         tasks: the user's own, by name.
         columns: of the sources, to be renamed (`rows.each_row`).
@@ -84,7 +84,6 @@ class Choices:
 
     conditions: tuple[str, ...]
     seed: int = 0
-    chosen: bool = False
     tasks: Mapping[str, Task] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     setting: str | None = None
@@ -179,4 +178,4 @@ def choices_of(
         raise UsageError(f"--condition {unknown[0]}: {benchmark.name} has {told}")
     taken = tuple(name for name in known if not conditions or name in conditions)
     own = replaced(benchmark.tasks, tasks) if tasks else {}
-    return Choices(taken, seed, bool(conditions), own, columns, setting)
+    return Choices(taken, seed, own, columns, setting)

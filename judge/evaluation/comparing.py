@@ -31,7 +31,7 @@ OVERALL, RECORD, REPAIRED = "overall", "record", "record after repair"
 """All conditions together; the verdicts on records as they came; those on records as they were
 written, where a run repaired any."""
 
-NO_SCORE, ABSENT, MISSING = "no score", "not there", "no answer"
+NO_SCORE, ABSENT = "no score", "not there"
 
 _EVALUATE = "judge evaluate "
 _NOTE = "Intervals draw items of one row of the source together; McNemar's test takes each alone."
@@ -42,7 +42,6 @@ _PAPER_NOTE = "Over the items that all runs have; what cannot be read counts as 
 class Entry:
     """One item of a run: its marks by series, the cluster it is drawn with, its gold and answer."""
 
-    name: str
     marks: dict[str, Mark]
     cluster: str
     gold: Any = None
@@ -136,7 +135,7 @@ def _shared(runs: Sequence[Run]) -> list[str]:
             one, other = first.entries[key], run.entries[key]
             if one.gold != other.gold:
                 golds = f"{clip(one.gold)} in {first.source}, {clip(other.gold)} in {run.source}"
-                raise UsageError(f"{one.name}: gold is {golds}: not asked the same")
+                raise UsageError(f"{key}: gold is {golds}: not asked the same")
     return shared
 
 
@@ -169,11 +168,10 @@ def read_run(source: str) -> Run:
         run.made_by = made_by
         seen[key] += 1
         if entry.result is not None and seen[key] > 1:
-            raise UsageError(f"{where}: {entry.name} stands there before")
+            raise UsageError(f"{where}: item {key} stands there before")
         run.entries[key if seen[key] == 1 else f"{key} ({seen[key]})"] = entry
     if not run.entries:
         raise UsageError(f"{source}: holds no answers and no verdicts")
-    _mark_missing(run)
     return run
 
 
@@ -185,23 +183,9 @@ def _answer(line: Mapping[str, Any], where: str) -> tuple[str, Entry]:
     mark: Mark = NO_SCORE if found.score is None else found.score
     if found.outcome == "error":
         mark = "error"
-    elif found.outcome != "answered":
-        mark = NO_SCORE if "gold" in line and line["gold"] is None else MISSING
-    marks = {found.condition: mark}
-    return found.id, Entry(f"item {found.id}", marks, found.row, line.get("gold"), found)
-
-
-def _mark_missing(run: Run) -> None:
-    """Missing answers are not right; in a series without any score they have none either."""
-    marks = [entry.marks for entry in run.entries.values()]
-    scored = {name for one in marks for name, mark in one.items() if isinstance(mark, float)}
-    unscored = {name for one in marks for name, mark in one.items() if mark == NO_SCORE} - scored
-    for one in marks:
-        one |= {
-            name: NO_SCORE if name in unscored else 0.0
-            for name, mark in one.items()
-            if mark == MISSING
-        }
+    elif found.outcome != "answered" and line.get("gold") is not None:
+        mark = 0.0
+    return found.id, Entry({found.condition: mark}, found.row, line.get("gold"), found)
 
 
 def _record(line: Mapping[str, Any]) -> tuple[str, Entry]:
@@ -219,7 +203,7 @@ def _record(line: Mapping[str, Any]) -> tuple[str, Entry]:
         marks[f"check {check['check']}"] = _mark(check)
     id = scalar_text(own.get("id"))
     key = f"content {content_hash(own)}" if id is None else f"id {id}"
-    return key, Entry(f"record {id}", marks, scalar_text(line.get("row")) or key)
+    return key, Entry(marks, scalar_text(line.get("row")) or key)
 
 
 def _mark(judged: Mapping[str, Any]) -> Mark:

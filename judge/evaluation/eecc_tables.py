@@ -12,7 +12,6 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise, product
 from pathlib import Path
 from statistics import fmean
@@ -71,23 +70,6 @@ def words_of(text: str) -> Words:
     return _WORD.findall(unicodedata.normalize("NFC", text).lower().translate(_QUOTES))
 
 
-@dataclass(frozen=True, slots=True)
-class Culture:
-    """Countries by demonym, and their distances, (countries, countries); nan where unknown."""
-
-    demonyms: tuple[str, ...]
-    distances: NDArray[np.float64]
-
-
-def read_cultures(folder: Path) -> dict[str, Culture]:
-    """The measures whose files are in the folder. Raises UsageError as `read_vectors`."""
-    return {
-        name: culture(read_vectors(folder / file))
-        for name, file in FILES.items()
-        if (folder / file).is_file()
-    }
-
-
 def read_vectors(path: Path) -> dict[str, list[float]]:
     """Each country's values by its demonym, nan for what is missing; `NOMINAL` ones left out.
 
@@ -113,36 +95,34 @@ def read_vectors(path: Path) -> dict[str, list[float]]:
     return vectors
 
 
-def culture(vectors: Mapping[str, Sequence[float]]) -> Culture:
-    """The distances between countries; nan for two that share no dimension."""
+def culture_distances(
+    vectors: Mapping[str, Sequence[float]], identities: Sequence[str]
+) -> NDArray[np.float64]:
+    """Between identities, (identities, identities); nan where no dimension is known of both."""
     import numpy as np
     from sklearn.metrics.pairwise import nan_euclidean_distances
 
-    values = np.array(list(vectors.values()), dtype=np.float64)
-    return Culture(tuple(vectors), nan_euclidean_distances(values))
+    unknown = [float("nan")] * max(map(len, vectors.values()), default=1)
+    values = np.array([vectors.get(name, unknown) for name in identities], dtype=np.float64)
+    size = (len(identities), len(identities))
+    found: NDArray[np.float64] = nan_euclidean_distances(values) if identities else np.empty(size)
+    return found
 
 
-def taus(
-    identities: Sequence[str], across: NDArray[np.float64], culture: Culture
-) -> dict[str, float | None]:
-    """tau-c of each identity that the culture knows, as the anchor (section 3.1, appendix C.2).
+def taus(by_text: NDArray[np.float64], by_values: NDArray[np.float64]) -> list[float | None]:
+    """tau-c of each identity as the anchor (section 3.1, appendix C.2), from two matrices of
+    distances; None for one whose values are unknown.
 
     The other identities are ordered by how far their outputs are from the anchor's, and by how far
     their values are; tau-c is above 0 where the nearer in values write more alike.
     """
     import numpy as np
 
-    places = {name: place for place, name in enumerate(culture.demonyms)}
-    known = [place for place, name in enumerate(identities) if name in places]
-    rows = [places[identities[place]] for place in known]
-    by_text = across[np.ix_(known, known)]
-    by_values = culture.distances[np.ix_(rows, rows)]
-    found: dict[str, float | None] = {}
-    for place, number in enumerate(known):
-        others = ~np.isnan(by_values[place])
+    found = []
+    for place, values in enumerate(by_values):
+        others = ~np.isnan(values)
         others[place] = False
-        tau = kendall_tau_c(by_text[place][others], by_values[place][others])
-        found[identities[number]] = tau
+        found.append(kendall_tau_c(by_text[place][others], values[others]))
     return found
 
 
@@ -160,8 +140,12 @@ class Study:
 
     def __init__(self, condition: str, kind: str, data: str, results: Sequence[Result]) -> None:
         self.labels, self.folder, self.results = (condition, kind), Path(data), results
-        self.cultures = read_cultures(self.folder)
-        self.identities = {one.fields["identity"] for one in results}
+        self.identities = list(dict.fromkeys(one.fields["identity"] for one in results))
+        self.cultures = {
+            name: read_vectors(self.folder / file)
+            for name, file in FILES.items()
+            if (self.folder / file).is_file()
+        }
         self.values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
         by_concept: dict[str, list[Result]] = defaultdict(list)
         for result in results:
@@ -169,8 +153,7 @@ class Study:
         documents: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         for asked in by_concept.values():
             texts = _texts(asked)
-            for metric in METRICS:
-                self._measure(texts, metric)
+            self._measure(texts)
             # The paper takes stories together, QA by topic (section 5.2).
             topic = "all" if condition == "stories" else asked[0].fields["topic"]
             for identity, outputs in texts.items():
@@ -182,22 +165,26 @@ class Study:
             for identity, words in top_words(by_identity).items()
         }
 
-    def _measure(self, texts: Mapping[str, list[Words]], metric: str) -> None:
+    def _measure(self, texts: Mapping[str, list[Words]]) -> None:
+        """Add one concept's values."""
         owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
-        across, blocks = distances(list(chain.from_iterable(texts.values())), owners, metric)
-        self.values[metric, "across"].append(lexical_variance(across))
-        self.values[metric, "within"].append(_plain_mean(map(lexical_variance, blocks)))
-        for name, one in self.cultures.items():
-            found = taus(tuple(texts), across, one)
-            self.values[metric, name].append(_plain_mean(found.values()))
+        outputs = list(chain.from_iterable(texts.values()))
+        by_culture = {
+            name: culture_distances(vectors, [*texts]) for name, vectors in self.cultures.items()
+        }
+        for metric in METRICS:
+            across, blocks = distances(outputs, owners, metric)
+            self.values[metric, "across"].append(lexical_variance(across))
+            self.values[metric, "within"].append(_plain_mean(map(lexical_variance, blocks)))
+            for name, by_values in by_culture.items():
+                self.values[metric, name].append(_plain_mean(taus(across, by_values)))
 
     def culture_notes(self) -> Iterator[str]:
         for name, file in FILES.items():
-            if name not in self.cultures:
+            if (vectors := self.cultures.get(name)) is None:
                 yield f"{self.labels[0]}: no {name} values, {self.folder / file} is not there."
                 continue
-            of = len(self.identities)
-            count = len(self.identities.intersection(self.cultures[name].demonyms))
+            count, of = sum(one in vectors for one in self.identities), len(self.identities)
             yield (
                 f"{self.labels[0]}: {name} values for {count} of {of} nationalities, matched by "
                 f"demonym; the other {of - count} are left out."
@@ -236,6 +223,10 @@ def distances(
 
 
 _HEADS = ("condition", "identities")
+_VARIANCE = "EECC: lexical variance across and within nationalities (figure 1)"
+_ANOVA = "EECC: variance within against across nationalities, one-way ANOVA (table 3)"
+_TOP_WORDS = "EECC: the 15 words of highest TF-IDF (tables 1 and 2)"
+_TAU = "EECC: Kendall's tau-c of text and cultural values, over countries (figure 2)"
 _LEFT_OUT = "Items without an answer, and answers without a word, are left out elsewhere."
 _RULE = (
     "Variance by appendix B.1; BLEU between two outputs, in both directions; tau-c of the two "
@@ -264,55 +255,33 @@ def tables(results: Sequence[Result]) -> list[Table]:
         groups[fields["condition"], fields["kind"], fields["data"]].append(result)
     studies = [Study(*key, some) for key, some in groups.items()]
     by_metric = list(product(studies, METRICS))
+    variance = [
+        Row((*study.labels, metric, side), _mean(study.values[metric, side]))
+        for study, metric in by_metric
+        for side in SIDES
+    ]
+    replies = [Row(study.labels, _counts(study)) for study in studies]
+    anova = [Row((*study.labels, metric), _anova(study, metric)) for study, metric in by_metric]
+    words = [
+        Row((*study.labels, *key), {"words": ", ".join(best)})
+        for study in studies
+        for key, best in study.words.items()
+    ]
+    tau = [
+        Row((*study.labels, culture, metric), _mean(study.values[metric, culture]))
+        for study, metric in by_metric
+        for culture in study.cultures
+    ]
     about_culture = [note for study in studies for note in study.culture_notes()]
+    tau_notes = (_RULE, _OVER_CONCEPTS, _ABOVE, *about_culture)
+    of_variance = (*_HEADS, "metric", "variance")
+    of_words, of_tau = (*_HEADS, "topic", "nationality"), (*_HEADS, "values", "metric")
     return [
-        Table(
-            "eecc-variance",
-            "EECC: lexical variance across and within nationalities (figure 1)",
-            (*_HEADS, "metric", "variance"),
-            [
-                Row((*study.labels, metric, side), _mean(study.values[metric, side]))
-                for study, metric in by_metric
-                for side in SIDES
-            ],
-            (_RULE, _OVER_CONCEPTS),
-        ),
-        Table(
-            "eecc-replies",
-            "EECC: outputs that were asked for",
-            _HEADS,
-            [Row(study.labels, _counts(study)) for study in studies],
-            (_LEFT_OUT,),
-        ),
-        Table(
-            "eecc-anova",
-            "EECC: variance within against across nationalities, one-way ANOVA (table 3)",
-            (*_HEADS, "metric"),
-            [Row((*study.labels, metric), _anova(study, metric)) for study, metric in by_metric],
-            (_RULE, _FEWER),
-        ),
-        Table(
-            "eecc-words",
-            "EECC: the 15 words of highest TF-IDF (tables 1 and 2)",
-            (*_HEADS, "topic", "nationality"),
-            [
-                Row((*study.labels, *key), {"words": ", ".join(best)})
-                for study in studies
-                for key, best in study.words.items()
-            ],
-            (_WORDS,),
-        ),
-        Table(
-            "eecc-tau",
-            "EECC: Kendall's tau-c of text and cultural values, over countries (figure 2)",
-            (*_HEADS, "values", "metric"),
-            [
-                Row((*study.labels, culture, metric), _mean(study.values[metric, culture]))
-                for study, metric in by_metric
-                for culture in study.cultures
-            ],
-            (_RULE, _OVER_CONCEPTS, _ABOVE, *about_culture),
-        ),
+        Table("eecc-variance", _VARIANCE, of_variance, variance, (_RULE, _OVER_CONCEPTS)),
+        Table("eecc-replies", "EECC: outputs that were asked for", _HEADS, replies, (_LEFT_OUT,)),
+        Table("eecc-anova", _ANOVA, (*_HEADS, "metric"), anova, (_RULE, _FEWER)),
+        Table("eecc-words", _TOP_WORDS, of_words, words, (_WORDS,)),
+        Table("eecc-tau", _TAU, of_tau, tau, tau_notes),
     ]
 
 

@@ -90,8 +90,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
 
     Rows are norm records in any form that `judge validate` reads; lines that it wrote are left out
     where the verdict is not `pass`. A row that lacks what a condition shows (a country, a value) is
-    not asked in it. The tables count such rows; where the user named the conditions, each is a
-    problem.
+    not asked in it; the tables count such rows.
     """
 
     def of_row(row: Row) -> Iterator[Item]:
@@ -111,12 +110,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
         }
         for condition in choices.conditions:
             shown = CONDITIONS[condition]
-            lacking = [name for name in shown if name not in norm]
-            if not lacking:
+            if all(name in norm for name in shown):
                 yield asked(row.item, condition, fields, row=row.id)
-            elif choices.chosen:
-                message = f"field {lacking[0]!r}, which condition {condition!r} shows, is missing"
-                raise LabelError(message, lacking[0])
 
     return each_row(sources, of_row, columns=choices.columns)
 

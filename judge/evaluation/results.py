@@ -78,14 +78,14 @@ async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -
     Raises:
         BackendError: the model gives no reply.
     """
+    told: dict[str, Any]
     try:
         answer = await benchmark.ask(fields, model)
+        told = {"outcome": "answered", "answer": answer, "probabilities": model.probabilities}
     except NoAnswer as no:
-        result = Result(fields, no.outcome, reason=no.detail)
-        return replace(result, steps=model.steps, usage=model.usage)
-    result = Result(fields, "answered", answer, probabilities=model.probabilities)
-    result = replace(result, steps=model.steps, reason=model.note, usage=model.usage)
-    return rated(benchmark, result)
+        told = {"outcome": no.outcome, "reason": no.detail}
+    told = {"reason": model.note, "steps": model.steps, "usage": model.usage, **told}
+    return rated(benchmark, Result(fields, **told))
 
 
 def rated(benchmark: Benchmark, result: Result) -> Result:

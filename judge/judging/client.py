@@ -1,10 +1,8 @@
-"""One model, asked properly: its replies are validated, re-asked within bounds, and cached.
+"""One model with its cache: replies are validated, and asked for again while they are invalid.
 
-A reply is stored once it has proved valid, together with the attempts that led to it, so a replay
-goes the same way and costs nothing; an ask that ends without a valid reply leaves nothing behind.
-
-Only a reply that is not valid at once is handed to instructor, which says what is wrong and asks
-again (docs/decisions/0002-instructor-around-one-create.md).
+A valid reply is stored together with the attempts that led to it, so that a replay goes the same
+way and costs nothing; an ask without a valid reply stores nothing. An invalid reply is handed to
+instructor, which says what is wrong (docs/decisions/0002-instructor-around-one-create.md).
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _TOKEN_CANARY = Call(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The outcome of one ask: a valid reply, or why there is none (`trouble`, `detail`)."""
+    """The outcome of an ask: a valid reply, or why there is none (`trouble`, `detail`)."""
 
     reply: Reply | None
     usage: Usage
@@ -49,12 +47,12 @@ class Asked:
 
 
 class Client(Calls):
-    """One model: what it is asked is cached and validated.
+    """One model behind its cache.
 
     Args:
         spec, backend, options: as `Calls`.
         cache: None for no cache beyond this run.
-        reasks: how often an invalid reply is sent back with what is wrong with it.
+        reasks: how often an invalid reply is asked for again.
     """
 
     def __init__(
@@ -137,7 +135,7 @@ class Client(Calls):
 
         Raises:
             UsageError: the model gives no log-probabilities.
-            BackendError: the model gave no reply at all.
+            BackendError: as `ask`.
         """
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
@@ -157,7 +155,7 @@ class Client(Calls):
 
         Raises:
             UsageError: the model gives no hidden states.
-            BackendError: the model gave none this time.
+            BackendError: as `ask`.
         """
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
@@ -165,11 +163,7 @@ class Client(Calls):
         return unpacked(completion.text), self._usage(completion)
 
     async def write(self, call: Call) -> tuple[Completion, Usage]:
-        """One completion in free text, cut off or refused as it may be.
-
-        Raises:
-            BackendError: the model gave no reply at all.
-        """
+        """One completion in free text, even if truncated or refused; raises as `ask`."""
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
             if completion.finish_reason == "stop" and completion.text.strip():
@@ -182,9 +176,7 @@ class Client(Calls):
     # ------------------------------------------------------------ what the model can do
 
     async def prove_logprobs(self, named: str) -> None:
-        """See by one small question that the model gives log-probabilities.
-
-        A backend that knows one way of asking only, as engines in this process do, is not asked.
+        """Check by one small question that a server gives log-probabilities.
 
         Raises:
             BackendError: unreachable, or the key is refused.
@@ -201,7 +193,7 @@ class Client(Calls):
             ) from error
 
     async def prepare(self) -> Mode:
-        """How this model is best asked for JSON; tried once, and remembered in the cache.
+        """The best way to ask this model for JSON; tried out once, and cached.
 
         Raises:
             BackendError: unreachable, or the key is refused.
@@ -215,10 +207,10 @@ class Client(Calls):
             return self._mode
 
     async def _other_mode(self, mode: Mode, error: BadRequest) -> Mode:
-        """Another mode than the one that brought this error; all are tried once a run.
+        """The mode to ask by after `error`: all are tried out anew, once in a run.
 
         Raises:
-            BadRequest: `error`, where the mode is not to blame.
+            BadRequest: `error`, where no other mode works.
         """
         if isinstance(error, ContextExceeded) or len(self.backend.modes) == 1:
             raise error
@@ -260,8 +252,7 @@ class Client(Calls):
     # ------------------------------------------------------------ one attempt
 
     def _key(self, call: Call, mode: Mode) -> str:
-        """Of the question as it is put. Where the answer leaves nothing to chance, neither the seed
-        nor the vote's number changes it; who asks never does."""
+        """The cache's key. Seed and vote are part of it only where replies are drawn by chance."""
         prompt = call.messages if isinstance(call.messages, Prompt) else Prompt(call.messages)
         steady = call.temperature == 0 or call.logprobs is not None or call.layer is not None
         return digest(
@@ -281,7 +272,7 @@ class Client(Calls):
         )
 
     async def _complete(self, call: Call, mode: Mode, made: _Attempts) -> Completion:
-        """The completion from the cache or the backend, once nobody else asks for the very same."""
+        """The completion from the cache or the backend, while no other ask wants the same one."""
         key = self._key(call, mode)
         await made.enter_async_context(self._asking.setdefault(key, asyncio.Lock()))
         if (found := self._cached(key, call)) is not None:
@@ -304,8 +295,7 @@ class Client(Calls):
 
 
 class _Attempts(AsyncExitStack):
-    """The completions that one ask paid for, by key. Until it ends, and has stored them, others who
-    want the very same wait."""
+    """The completions that one ask paid for, by key; other asks for the same wait until it ends."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -313,14 +303,14 @@ class _Attempts(AsyncExitStack):
 
 
 def _valid(text: str, reply_model: type[Reply], record: About) -> Reply | None:
-    """The reply, where it holds against the record; as strict as instructor is."""
+    """The reply, if it is valid against the record; as strict as instructor is."""
     with about(record), suppress(ValidationError):
         return reply_model.model_validate_json(text, strict=True)
     return None
 
 
 def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
-    """Why a completion that did not end as it should holds no reply."""
+    """The outcome of a completion that was refused or cut off."""
     if completion.finish_reason == "refusal":
         said = completion.text[:200] or "no words were given"
         return Asked(None, usage, "refused", said)

@@ -1,8 +1,8 @@
-"""What calibration fits to labels (judge/calibration/fitting.py) and a profile keeps: combinations
-of first-token questions, and probes of a hidden state.
+"""What calibration fits to labels and a profile keeps: combinations of first-token questions, and
+probes of a hidden state.
 
-Here they are only applied, in plain arithmetic, so that a run with a profile loads no statistics
-library.
+judge/calibration/fitting.py fits them. Here they are applied in plain arithmetic, so that a run
+with a profile loads no statistics library.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _floats(given: object) -> object:
         plain = base64.b64decode(given, validate=True)
         return struct.unpack(f"<{len(plain) // 4}f", plain)
     except (binascii.Error, struct.error) as error:
-        raise ValueError(f"no base64 of 4-byte floats: {error}") from error
+        raise ValueError(f"not base64 of 4-byte floats: {error}") from error
 
 
 def _written(row: Sequence[float]) -> str:
@@ -67,8 +67,8 @@ Floats = Annotated[
 
 
 def features(chances: Chances) -> list[float]:
-    """What a combination weighs: the log-odds of the first of two words; of more words each one's
-    logarithm less the mean of all (the centred log-ratio)."""
+    """The numbers that are weighed: the log-odds of the first of two words; of more words each
+    one's logarithm less the mean of all (the centred log-ratio)."""
     logs = [math.log(min(max(chance, LEAST_CHANCE), 1 - LEAST_CHANCE)) for chance in chances]
     if len(logs) == 2:
         return [logs[0] - logs[1]]
@@ -79,11 +79,6 @@ def features(chances: Chances) -> list[float]:
 class _Combination(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     questions: tuple[int, ...]
-
-    def misfit(self, words: Sequence[int]) -> str | None:
-        """Why it cannot be applied to questions with so many words each; None if it can."""
-        lost = [place for place in self.questions if not 0 <= place < len(words)]
-        return f"question {lost[0]} of {len(words)} (they are numbered from 0)" if lost else None
 
 
 class Logistic(_Combination):
@@ -108,13 +103,6 @@ class Logistic(_Combination):
         if len(self.intercepts) != len(self.answers):
             raise ValueError("intercepts: one for each answer is wanted")
         return self
-
-    def misfit(self, words: Sequence[int]) -> str | None:
-        if told := super().misfit(words):
-            return told
-        given = sum(1 if words[place] == 2 else words[place] for place in self.questions)
-        weights = len(self.weights[0])
-        return None if weights == given else f"{weights} weights for {given} features"
 
     def probabilities(self, read: Reading) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""
@@ -190,9 +178,6 @@ class Probe(_Combination):
         if len(self.intercepts) != rows or len(self.beside) not in (0, rows):
             raise ValueError("intercepts, beside: one for each answer but the first is wanted")
         return self
-
-    def misfit(self, words: Sequence[int]) -> str | None:
-        return super().misfit(words) if words else "question 0 of 0 (they are numbered from 0)"
 
     def probabilities(self, read: Reading) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""

@@ -1,4 +1,4 @@
-"""What holds a call back: the run's budget, the pace that a server bears, and its outages."""
+"""What holds a call back: the run's budget, the server's limit, and its outages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LONGEST_PAUSE = 4.0
 """Most seconds between two tries."""
 
 record_turn: ContextVar[int] = ContextVar("judge_record_turn", default=0)
-"""The place in the run (0 and up) of the record whose calls are made here. A runner sets it, so
-that a record under way gets its next call before a later record gets its first."""
+"""The number of the record whose calls are made here. The runner sets it, so that a record under
+way gets its next call before a later record gets its first."""
 
 
 # ------------------------------------------------------------ budget
@@ -49,11 +49,7 @@ class Budget:
     cost: float = 0.0
 
     def take(self, *, free: bool = False) -> None:
-        """Count one call; `max_cost` does not stop a `free` one.
-
-        Raises:
-            BudgetReached: a limit leaves no room for it.
-        """
+        """Count one call, or raise BudgetReached. `max_cost` does not stop a `free` one."""
         self.refuse(free=free)
         self.calls += 1
 
@@ -67,7 +63,7 @@ class Budget:
         self.cost += usage.cost_usd or 0.0
 
 
-# ------------------------------------------------------------ pace
+# ------------------------------------------------------------ calls at once
 
 
 class AdaptiveLimit:

@@ -10,9 +10,9 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from itertools import islice
+from itertools import islice, starmap
 from pathlib import Path
 from typing import IO, Any
 from xml.etree.ElementTree import Element, ElementTree, SubElement
@@ -64,7 +64,7 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
     check = judged.deciding
     finding = check and check.telling
     models = dict.fromkeys(vote.model for one in judged.checks for vote in one.votes)
-    return {
+    cells = {
         "id": own_id(item) or f"line {item.line}",
         "verdict": str(judged.verdict),
         "original_verdict": judged.original_verdict and str(judged.original_verdict),
@@ -85,19 +85,15 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
         "fingerprint": judged.fingerprint,
         "record": json.dumps(fields, ensure_ascii=False),
     }
+    # A lone surrogate has no UTF-8, and is written as its escape.
+    return {
+        name: cell.encode(errors="backslashreplace").decode() if isinstance(cell, str) else cell
+        for name, cell in cells.items()
+    }
 
 
 def _named(last: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Verdict]) -> str | None:
     return ", ".join(name for name, one in last.items() if one["verdict"] in verdicts) or None
-
-
-def _rows(lines: Judged) -> Iterator[dict[str, Any]]:
-    for item, judged in lines:
-        # Half of a surrogate pair has no UTF-8, and is written as its escape.
-        yield {
-            name: cell.encode(errors="backslashreplace").decode() if isinstance(cell, str) else cell
-            for name, cell in row(item, judged).items()
-        }
 
 
 def write_csv(lines: Judged, file: IO[bytes]) -> None:
@@ -105,7 +101,7 @@ def write_csv(lines: Judged, file: IO[bytes]) -> None:
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     made = csv.writer(text, lineterminator="\n")
     made.writerow(COLUMNS)
-    made.writerows([_inert(cell) for cell in one.values()] for one in _rows(lines))
+    made.writerows([_inert(cell) for cell in one.values()] for one in starmap(row, lines))
     text.detach()
 
 
@@ -133,7 +129,7 @@ def write_parquet(lines: Judged, file: IO[bytes]) -> None:
         raise missing_extra("-o FILE.parquet needs pyarrow", "parquet") from error
     schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
     with pq.ParquetWriter(file, schema) as made:
-        rows = _rows(lines)
+        rows = starmap(row, lines)
         while some := list(islice(rows, _ROWS)):
             made.write_table(pa.Table.from_pylist(some, schema=schema))
 

@@ -94,20 +94,6 @@ def binding_of(judge: Judge, votes: int, temperature: float) -> Binding:
     )
 
 
-def refuse_misfit(judge: Judge, found: JudgeProfile, profiles: Profiles) -> None:
-    """Refuse a combination that asks what the rubric does not, or answers what it cannot."""
-    if found.combination is None:
-        return
-    method, rubric = judge.rubric.methods.logprobs, judge.rubric
-    asked = method.questions if judge.probabilistic and method is not None else ()
-    problem = found.combination.misfit([len(question.words) for question in asked])
-    if unknown := [a for a in found.combination.answers if a not in rubric.answers]:
-        problem = f"answer {unknown[0]}, which {rubric.name} does not have"
-    if problem:
-        told = f"{profiles.told}: the combination for {rubric.name}"
-        raise UsageError(f"{told} is made for {problem}")
-
-
 def reading_by(judge: Judge, found: JudgeProfile | None, margin: float) -> Judge:
     """The judge with the reader that its profile makes.
 

@@ -24,7 +24,6 @@ from judge.run.calibrated import (
     profiled_models,
     profiles_of,
     reading_by,
-    refuse_misfit,
 )
 from judge.run.checks import Checks, load_workflow
 from judge.run.clients import (
@@ -365,7 +364,6 @@ class Setup:
             found = self.profiles.find(*(binding_of(way, votes, temperature) for way in ways))
         if found is not None:
             judge = replace(judge, method=found.binding.method)
-            refuse_misfit(judge, found, self.profiles)
             self._profiled.setdefault(judge.rubric.name, {})[judge.client.spec] = found
         elif judge.method == "probe" and judge.probabilistic:
             raise UsageError(

@@ -55,9 +55,6 @@ def test_every_verdict_of_an_obedient_judge_is_turned(judge: Typed) -> None:
         assert row["turned"] == many - left
         assert row["flip rate"]["value"] == pytest.approx((many - left) / many)
         assert row["shift"]["value"] > 0.5 and row["shift"]["n"] == many - left
-    own, prompt = tables["paired"]
-    assert (own["only the baseline turned"], own["both turned"]) == (SEEN, HOSTILE - SEEN)
-    assert (prompt["prompt"], prompt["both turned"], prompt["p"]) == ("prompt-only", HOSTILE, "1")
     rates = [row["flip rate"] for row in tables["by-rubric"] if row["prompt"] == "prompt-only"]
     assert [rate["value"] for rate in rates] == [1.0] * 14
     assert len(tables["by-attack"]) == 3 * 12
@@ -73,9 +70,6 @@ def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: T
     tables = printed(done.stdout)
     turned = {row["prompt"]: row["turned"] for row in tables["flips"][:3]}
     assert turned == {"defended": 0, "prompt-only": 0, "undefended": HOSTILE}
-    assert tables["paired"][0]["only the baseline turned"] == HOSTILE
-    assert tables["paired"][0]["flip rate, less"]["value"] == 1.0
-    assert float(tables["paired"][0]["p"]) < 1e-50
     kept = lines(judge, "out.jsonl")
     assert [line["id"] for line in kept] == [case.id for case in ALL]
     assert {line["judge"]["verdict"] for line in kept} == {"pass"}

@@ -125,15 +125,6 @@ def test_conditions_apart_together_and_adjusted(compared: Any) -> None:
     assert values(overall)[2] == pytest.approx(7 / 12)
 
 
-def test_a_condition_that_was_not_graded(compared: Any) -> None:
-    """A refusal is not a wrong answer where no answer was held against anything."""
-    a = [answer("n0", None), answer("n1", None, outcome="refused")]
-    found = compared(a, [answer("n0", 1), answer("n1", 1)])
-    only = row(found, "country")
-    assert (values(only)[2], only["pairs"]) == (None, 0)
-    assert found.notes == ["country: 2 of 2 pairs are left out: 2 no score in A"]
-
-
 def test_a_stale_score_of_an_unread_answer_is_ignored() -> None:
     """The table by country would take it for a right answer."""
     stale = result_of(answer("n0", 1.0, outcome="unreadable"))
@@ -223,7 +214,7 @@ def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Pa
             r"of judge validate \(norm\), .* \(story\)",
         ),
         (scores(1), [answer("m", 1)], "no item is in both"),
-        (scores(1), [answer("n0", 1, gold="no")], r"item n0/country: gold is 'yes' .* 'no' in"),
+        (scores(1), [answer("n0", 1, gold="no")], r"n0/country: gold is 'yes' .* 'no' in"),
         (scores(1), [{"judge": {"verdict": "error", "error": {}}}], "holds no answers"),
         (
             scores(1),

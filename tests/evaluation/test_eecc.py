@@ -14,10 +14,8 @@ from judge.evaluation.benchmark import Result
 from judge.evaluation.eecc import benchmark
 from judge.evaluation.eecc_tables import (
     FILES,
-    Culture,
-    culture,
+    culture_distances,
     distances,
-    read_cultures,
     read_vectors,
     taus,
     words_of,
@@ -95,7 +93,7 @@ def test_a_file_of_values_that_is_wrong(tmp_path: Path) -> None:
     ):
         path.write_text(HOFSTEDE.replace(old, new, 1), "utf-8")
         with pytest.raises(UsageError, match=says):
-            read_cultures(tmp_path)
+            read_vectors(path)
 
 
 def test_sources_that_cannot_be_used(tmp_path: Path) -> None:
@@ -153,14 +151,13 @@ def test_by_hand(text: str, expected: str) -> None:
 
 
 def test_distances_by_hand() -> None:
-    found = culture({"a": [0, 0, 0], "b": [3, 4, 0], "c": [1, NAN, NAN], "d": [NAN, 1, 1]})
-    assert found.demonyms == ("a", "b", "c", "d")
-    assert found.distances[0, 1] == 5
+    vectors = {"a": [0, 0, 0], "b": [3, 4, 0], "c": [1, NAN, NAN], "d": [NAN, 1, 1]}
+    found = culture_distances(vectors, ["a", "b", "c", "x", "d"])
+    assert found[0, 1] == 5
     # One of three dimensions: as if the other two differed as much.
-    assert found.distances[0, 2] == pytest.approx(3**0.5)
-    assert found.distances[1, 2] == pytest.approx((4 * 3) ** 0.5)
-    assert np.isnan(found.distances[2, 3])
-    assert (np.diag(found.distances) == 0).all()
+    assert found[0, 2] == pytest.approx(3**0.5)
+    assert found[1, 2] == pytest.approx((4 * 3) ** 0.5)
+    assert np.isnan(found[2, 4]) and np.isnan(np.delete(found[3], 3)).all()
 
 
 def test_the_released_files() -> None:
@@ -168,10 +165,9 @@ def test_the_released_files() -> None:
     folder = public("eecc")
     lines = (folder / "identities.tsv").read_text("utf-8").splitlines()
     identities = {line.split("\t")[1] for line in lines}
-    found = read_cultures(folder)
-    assert len(identities & set(found["Hofstede"].demonyms)) == 94
-    assert len(identities & set(found["WVS"].demonyms)) == 58
+    assert len(identities & read_vectors(folder / FILES["Hofstede"]).keys()) == 94
     vectors = read_vectors(folder / FILES["WVS"])
+    assert len(identities & vectors.keys()) == 58
     assert {len(values) for values in vectors.values()} == {249}
     # The party question alone goes beyond ten.
     assert np.nanmax(np.array(list(vectors.values()))) < 10
@@ -195,8 +191,8 @@ def test_tau_of_the_papers_example() -> None:
     """Appendix C.2: by text B, D, C; by values, once turned as the text's, D, C, B."""
     text = {"B": 0.1, "D": 0.2, "C": 0.3}
     values = {"D": 10.0, "C": 20.0, "B": 30.0}
-    found = taus(list("ABCD"), _from_a(text), Culture(tuple("ABCD"), _from_a(values)))
-    assert found["A"] == pytest.approx(-1 / 3)
+    found, *_ = taus(_from_a(text), _from_a(values))
+    assert found == pytest.approx(-1 / 3)
 
 
 def _from_a(distances: Mapping[str, float]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

@@ -118,7 +118,7 @@ def test_llmbar_a_file_a_part(write: Written) -> None:
         ("Natural#1", "Natural", "1"),
     ]
     assert items[0].fields == {"instruction": "I", "output_1": "A", "output_2": "B"}
-    assert sound(list(read_labels(str(path)))) == items[:2]
+    assert sound(list(read_labels(f"llmbar:{path}"))) == items[:2]
 
 
 def moral(at: int, label: str = "1", norm: str = "") -> dict[str, str]:
@@ -129,7 +129,7 @@ def moral(at: int, label: str = "1", norm: str = "") -> dict[str, str]:
 
 def test_moral_stories_adherence_and_relevance(write: Written) -> None:
     text = lines(*(moral(at, label) for at in range(10) for label in "10"))
-    items = sound(list(read_labels(str(write("a.jsonl", text)))))
+    items = sound(list(read_labels(f"moral-stories:{write('a.jsonl', text)}")))
     adherence = [one for one in items if one.check == "adherence"]
     assert [one.gold for one in adherence] == ["yes", "no"] * 10
     assert adherence[1].record == "S00"
@@ -141,7 +141,7 @@ def test_moral_stories_adherence_and_relevance(write: Written) -> None:
         norm = paired.fields["rule_of_thumb"].removesuffix(".").split()[1]
         assert own.fields["rule_of_thumb"] == paired.fields["rule_of_thumb"]
         assert (paired.fields["story"].split()[1][0] == norm) == (paired.gold == "yes")
-    assert sound(list(read_labels(str(write("a.jsonl", text))))) == items
+    assert sound(list(read_labels(f"moral-stories:{write('a.jsonl', text)}"))) == items
 
 
 NORMAD = "ID,Country,Background,Axis,Subaxis,Value,Rule-of-Thumb,Story,Explanation,Gold Label\n"
@@ -149,8 +149,8 @@ NORMAD = "ID,Country,Background,Axis,Subaxis,Value,Rule-of-Thumb,Story,Explanati
 
 def test_normad_in_short_neutral_and_broken(write: Written) -> None:
     rows = ("7,iran,R,S,neutral", "2,iran,R,S,maybe", "3,iran,R,S,", "4,iran,,S,yes", "8,iran,R")
-    header = "ID,Country,Rule-of-Thumb,Story,Gold Label"
-    found = list(read_labels(str(write("a.csv", "\n".join((header, *rows, rows[0]))))))
+    text = "\n".join(("ID,Country,Rule-of-Thumb,Story,Gold Label", *rows, rows[0]))
+    found = list(read_labels(f"normad:{write('a.csv', text)}"))
     items = [one for one in found if isinstance(one, LabelledItem)]
     assert [(one.check, one.gold) for one in items] == [
         ("label_correctness", "neutral"),
@@ -167,14 +167,14 @@ def test_normad_in_short_neutral_and_broken(write: Written) -> None:
 
 
 def counted(data: Path, source: str) -> dict[tuple[str, str | None], int]:
-    name, _, path = source.rpartition(":")
-    items = sound(list(read_labels(f"{name}:{data / path}" if name else str(data / path))))
+    name, _, path = source.partition(":")
+    items = sound(list(read_labels(f"{name}:{data / path}")))
     return Counter((one.check, one.gold) for one in items)
 
 
 def test_sets_with_gold_as_released(public_data: Path) -> None:
     # One of the random half met its own norm.
-    assert counted(public_data, "moral_stories/norm_distance_dev.jsonl") == {
+    assert counted(public_data, "moral-stories:moral_stories/norm_distance_dev.jsonl") == {
         ("adherence", "yes"): 1000,
         ("adherence", "no"): 1000,
         ("relevance", "yes"): 1001,
@@ -184,7 +184,7 @@ def test_sets_with_gold_as_released(public_data: Path) -> None:
         ("preference", "1"): 206,
         ("preference", "2"): 213,
     }
-    assert counted(public_data, "normad/normad_odd_rows.csv") == {
+    assert counted(public_data, "normad:normad/normad_odd_rows.csv") == {
         ("label_correctness", "yes"): 474,
         ("label_correctness", "no"): 435,
         ("label_correctness", "neutral"): 408,

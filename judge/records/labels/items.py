@@ -85,14 +85,11 @@ Labelled = LabelledItem | Item
 class LabelSet:
     """One form of labelled data, and the reader of one set of that form.
 
-    A line with all of `keys`, and one of `marks` if there are any, is of its form. `files` are the
-    patterns of its files where it is a folder. In a `merged` set what several lines say of one
-    record and check is one item, and items come last. `check` is the one asked for.
+    `files` are the patterns of its files where it is a folder. In a `merged` set what several lines
+    say of one record and check is one item, and items come last. `check` is the one asked for.
     """
 
     name: ClassVar[str]
-    keys: ClassVar[frozenset[str]] = frozenset()
-    marks: ClassVar[frozenset[str]] = frozenset()
     files: ClassVar[tuple[str, ...]] = ()
     merged: ClassVar[bool] = False
 
@@ -104,12 +101,6 @@ class LabelSet:
 
     def start(self) -> None:
         """Prepare for the first line."""
-
-    @classmethod
-    def knows(cls, fields: Mapping[str, Any]) -> bool:
-        """Whether a line's fields are of this form, beyond doubt."""
-        there = normalised(fields)
-        return bool(cls.keys) and there >= cls.keys and not (cls.marks and not cls.marks & there)
 
     def items(self, item: Item, fields: dict[str, Any]) -> Iterable[LabelledItem]:
         """The labelled items of a line. Raises LabelError for one that cannot be used."""
@@ -175,8 +166,9 @@ class Own(LabelSet):
 
     name = "own"
 
-    @classmethod
-    def knows(cls, fields: Mapping[str, Any]) -> bool:
+    @staticmethod
+    def knows(fields: Mapping[str, Any]) -> bool:
+        """Whether a line's fields are of this form."""
         return isinstance(fields.get("labels"), dict)
 
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
@@ -251,8 +243,12 @@ class Table(LabelSet):
     """
 
     name = "table"
-    keys = frozenset({"item", "label"})
     merged = True
+
+    @staticmethod
+    def knows(fields: Mapping[str, Any]) -> bool:
+        """Whether a line's fields are of this form."""
+        return normalised(fields) >= {"item", "label"}
 
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         keys = {normalise(key): key for key in fields if normalise(key) in _COLUMNS}

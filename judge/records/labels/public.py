@@ -41,8 +41,6 @@ class Ambient(LabelSet):
     """
 
     name = "ambient"
-    keys = frozenset({"premise", "hypothesis"})
-    marks = frozenset({"q0gold", "workerids", "premiseambiguous"})
     files = ("test.jsonl*", "linguist_annotations.jsonl*", "crowdworker_annotations.jsonl*")
     merged = True
 
@@ -144,7 +142,6 @@ class LLMBar(LabelSet):
     """
 
     name = "llmbar"
-    keys = frozenset({"input", "output1", "output2", "label"})
     files = ("LLMBar_*.json*",)
 
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
@@ -168,8 +165,6 @@ class MoralStories(LabelSet):
     """
 
     name = "moral-stories"
-    keys = frozenset({"id", "norm"})
-    marks = frozenset({"moralaction", "immoralaction"})
 
     def start(self) -> None:
         self._found: list[LabelledItem] = []
@@ -217,7 +212,6 @@ class NormAd(LabelSet):
     """
 
     name = "normad"
-    keys = frozenset({"country", "ruleofthumb", "story", "goldlabel"})
 
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         record = built(item, "norm")
