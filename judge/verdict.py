@@ -240,7 +240,8 @@ class Check(_Part):
 def _by_value(evidence: Iterable[Finding]) -> dict[str | None, Verdict]:
     verdicts: dict[str | None, Verdict] = {}
     for one in evidence:
-        verdicts[one.value] = gravest((verdicts.get(one.value, one.verdict), one.verdict))
+        before = verdicts.get(one.value)
+        verdicts[one.value] = gravest((before, one.verdict)) if before else one.verdict
     return verdicts
 
 

@@ -138,11 +138,13 @@ class Work:
         """
         check = self.latest
         assert check is not None, "a check is asked for before its words are"
-        quoted = {finding.value for finding in check.bearing() if finding.quote}
-        bare = [n for n in self.flagged(check) if self.subject.value(n) not in quoted]
-        if check.by == "counting" or not bare:
+        flagged = self.flagged(check)
+        if check.by == "counting" or not flagged:
             return check
-        if (quoting := self.context.panel(check.name, check.by).quoting) is not None:
+        quoted = {finding.value for finding in check.bearing() if finding.quote}
+        bare = [n for n in flagged if self.subject.value(n) not in quoted]
+        quoting = self.context.panel(check.name, check.by).quoting
+        if bare and quoting is not None:
             vote = await quoting.vote(self.subject, round=check.round, numbers=bare)
             told = vote.model_copy(update={"part": "quotes"})
             return self.keep(check.model_copy(update={"votes": (*check.votes, told)}))

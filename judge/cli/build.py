@@ -47,7 +47,7 @@ def command(
 
     if list_:
         rows = [(known, title) for known, (title, _) in DATASETS.items()]
-        print_table(("set", "what it holds, and from what"), rows, labels=2)
+        print_table(("set", "what it holds, and from what"), rows)
         return
     if name not in DATASETS:
         known = f"there are {', '.join(DATASETS)}"

@@ -71,8 +71,8 @@ def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
 def _passages(text: str, rubric: Rubric, subject: Subject) -> Iterator[tuple[str, str]]:
     if text not in subject.screened:  # Every check of a record looks at the same texts.
         plain = " ".join(text.lower().split())
-        unseen = _BEYOND_ASCII if text.isascii() else ()
-        looked = [(form, find(text)) for form, find in FORMS.items() if form not in unseen]
+        maybe = [form for form in FORMS if _may_hold(form, text, plain)]
+        looked = [(form, FORMS[form](text)) for form in maybe]
         found = tuple((form, passage) for form, passage in looked if passage is not None)
         subject.screened[text] = (found, plain)
     found, plain = subject.screened[text]
@@ -206,3 +206,17 @@ FORMS: Mapping[str, Callable[[str], str | None]] = {
 """What is looked for in any text, whatever the rubric asks: form, and what finds a passage."""
 
 _BEYOND_ASCII = ("hidden text", "mixed scripts")
+
+_SIGNS = {
+    "control token": ("<", "["),
+    "message header": ("system", "developer", "tool", "function", "assistant", "role"),
+}
+"""What an ASCII text of a form holds; to look for that is ten times as fast."""
+
+
+def _may_hold(form: str, text: str, plain: str) -> bool:
+    """Whether it is worth looking. Letters beyond ASCII may stand for others in any form."""
+    if not text.isascii():
+        return True
+    signs = _SIGNS.get(form)
+    return form not in _BEYOND_ASCII and (signs is None or any(sign in plain for sign in signs))

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from judge.backends.base import Method
 from judge.digest import digest
-from judge.errors import UsageError, why_unread
+from judge.errors import UsageError, read_text
 from judge.judging.combinations import Combination
 from judge.rubric import Rubric
 from judge.subject import Subject
@@ -256,10 +256,9 @@ def load(path: Path) -> Profile:
     Raises:
         UsageError: it cannot be read, or is no profile, naming the key at fault.
     """
+    text = read_text(path)
     try:
-        return Profile.model_validate_json(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
+        return Profile.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the file"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import runpy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -105,39 +105,38 @@ class Checks:
 
     def _refuse_unknown(self) -> None:
         """Every check, and every step with a model of its own, is one of the run's."""
-        workflows, settings = self.workflows(), self.settings
-        checks = {one.name: self._known(one) for one in workflows}
-        steps = {one.name: (*one.checks, *one.rewrites, *self.own) for one in workflows}
-        chosen = [("--check", "check", name, checks) for name in settings.check]
+        settings, workflows = self.settings, self.workflows()
+        checks = {name for one in workflows for name in self._known(one)}
+        steps = {name for one in workflows for name in (*one.checks, *one.rewrites, *self.own)}
+        for name in settings.check:
+            _refuse_strange(f"--check {name}", "check", name, checks)
         for name in settings.steps:
             where = "[models]" if name in settings.models else "--model-for"
-            chosen.append((where, "step", name, steps))
-        for where, what, name, known in chosen:
-            names = sorted({name for listed in known.values() for name in listed})
-            if name not in names:
-                near = get_close_matches(name, names, 1)
-                meant = f"; did you mean {near[0]}?" if near else "."
-                told = f"{where} {name}: there is no such {what}{meant} There are {_listed(known)}"
-                raise UsageError(f"{told}. `judge rubrics list` shows more, --rubric adds your own")
+            _refuse_strange(f"{where} {name}", "step", name, steps)
 
     def _refuse_idle_repair(self) -> None:
-        """Refuse, as typed, what speaks of repairs without one, and --repair where none can be."""
-        settings = self.settings
-        for name, does in (("rounds", "bounds"), ("keep_dropped", "speaks of")):
+        """Refuse what is typed about repairs without --repair, and --repair where none can be."""
+        settings, workflows = self.settings, self.workflows()
+        for name in ("rounds", "keep_dropped"):
             from_file = any(name in names for names in settings.from_files.values())
             typed = name in settings.model_fields_set and not from_file
             if typed and getattr(settings, name) and not settings.repair:
                 raise UsageError(
-                    f"{flag(name)} {does} rewriting, and nothing is rewritten: add --repair"
+                    f"{flag(name)} is about rewriting, and nothing is rewritten: add --repair"
                 )
-        workflows = self.workflows()
         if settings.repair and not any(workflow.rewrites for workflow in workflows):
             raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
 
 
-def _listed(known: Mapping[str, Sequence[str]]) -> str:
-    """`name: this, that; other: ...`, without workflows that have none."""
-    return "; ".join(f"{name}: {', '.join(names)}" for name, names in known.items() if names)
+def _refuse_strange(given: str, what: str, name: str, known: Collection[str]) -> None:
+    """Raises UsageError if there is no such check or step; names the nearest."""
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        meant = f"; did you mean {near[0]}?" if near else "."
+        raise UsageError(
+            f"{given}: there is no such {what}{meant} There are {', '.join(sorted(known))}. "
+            "`judge rubrics list` shows more, --rubric adds your own"
+        )
 
 
 # ---------------------------------------------------------------- the workflows installed

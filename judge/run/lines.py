@@ -55,8 +55,9 @@ class Line:
 def judged(record: Record, outcome: Outcome, bound: Bound) -> Line:
     """The record's own fields, repaired ones with their new text, then `"judge"`."""
     original = record.originals(outcome.changes)
-    judgement = outcome.judgement.model_copy(update={"original": original})
-    return _of_record(record, outcome.changes, judgement, bound)
+    told = {"original": original, "fingerprint": bound.fingerprint}
+    judgement = outcome.judgement.model_copy(update=told)
+    return written(record.with_changes(outcome.changes), judgement.as_json(), record.item)
 
 
 def failed(
@@ -73,16 +74,10 @@ def failed(
         reason=message,
         checks=until_then.checks,
         usage=until_then.usage,
+        fingerprint=bound.fingerprint,
         error=Failure(type=kind, message=message, **record.item.found_at),
     )
-    return _of_record(record, {}, judgement, bound)
-
-
-def _of_record(
-    record: Record, changes: Mapping[str, Any], judgement: Judgement, bound: Bound
-) -> Line:
-    marked = judgement.model_copy(update={"fingerprint": bound.fingerprint})
-    return written(record.with_changes(changes), marked.as_json(), record.item)
+    return written(record.with_changes({}), judgement.as_json(), record.item)
 
 
 def bad_input(item: Item, problem: Problem) -> Line:
