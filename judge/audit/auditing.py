@@ -32,10 +32,10 @@ NAME = "audit"
 
 
 def wanted(rubrics: Sequence[str]) -> dict[str, Rubric]:
-    """The rubrics that are audited: built-in names, or files that bear one; none means all.
+    """The rubrics to audit, by built-in names or files of these names; by default all.
 
     Raises:
-        UsageError: a rubric that the suite has no records for.
+        UsageError: the suite has no records for a rubric.
     """
     known, named = collect(rubrics)
     if strange := [name for name in named if name not in carriers()]:

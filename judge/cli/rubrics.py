@@ -31,7 +31,7 @@ def list_(rubric: Sources = None) -> None:
         (name, one.role, ", ".join(one.required), one.title)
         for name, one in sorted(rubrics.items())
     ]
-    print_table(heads, rows, text=heads[1:])
+    print_table(heads, rows)
 
 
 @app.command()

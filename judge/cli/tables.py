@@ -67,7 +67,6 @@ def print_results(tables: Sequence[Table], *, every: bool, err: bool = False) ->
             notes=table.notes,
             title=table.title,
             labels=len(table.heads),
-            text=[name for name in columns if name == "words"],
         )
     shown.end(*cut)
 

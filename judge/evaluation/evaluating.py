@@ -42,14 +42,13 @@ def evaluate(
 ) -> tuple[Report, list[Result]]:
     """Put the model that `settings.model` names through a benchmark.
 
-    Args:
-        judges: models that credit extracted values, which no rule can score.
+    `judges` are models that credit extracted values, which no rule can score.
 
     Returns:
         How the run ended, and the results in its output.
 
     Raises:
-        UsageError: nothing was asked: a source, output, model or setting that cannot be used.
+        UsageError: nothing was asked: a source, output, model or setting cannot be used.
     """
     refuse_outputs(job)
     setup = _setup(settings, benchmark, judges)
@@ -63,7 +62,7 @@ def plan_evaluation(
     """What an evaluation will ask: the same run with stand-ins for its models.
 
     Raises:
-        UsageError: a source, model or setting that cannot be used.
+        UsageError: a source, model or setting cannot be used.
     """
     rehearsal = Rehearsal()
     settings = planned(settings)

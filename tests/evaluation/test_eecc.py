@@ -30,8 +30,6 @@ from .examinee import Examined, ask, items, problems, public
 
 NAN = float("nan")
 
-# ------------------------------------------------------------ asking
-
 
 async def test_the_prompt_is_what_the_model_is_asked() -> None:
     fields = {"condition": "qa", "prompt": "Explain {{ 7 * 7 }} sets to a Thai.", "draw": 3}
@@ -40,9 +38,6 @@ async def test_the_prompt_is_what_the_model_is_asked() -> None:
     assert (found.outcome, found.answer, found.score) == ("answered", "Sets hold things.", None)
     # A prompt is no template.
     assert (model.asked, model.draws) == ([("eecc_qa", fields["prompt"])], [3])
-
-
-# ------------------------------------------------------------ the folder
 
 
 def listed(folder: Path, *conditions: str) -> list[Item]:
@@ -130,9 +125,6 @@ def test_the_released_folder() -> None:
     assert "Explain elections to an Indian person in English." in prompts
 
 
-# ------------------------------------------------------------ words
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -145,9 +137,6 @@ def test_the_released_folder() -> None:
 )
 def test_by_hand(text: str, expected: str) -> None:
     assert words_of(text) == expected.split()
-
-
-# ------------------------------------------------------------ culture
 
 
 def test_distances_by_hand() -> None:
@@ -172,8 +161,6 @@ def test_the_released_files() -> None:
     # The party question alone goes beyond ten.
     assert np.nanmax(np.array(list(vectors.values()))) < 10
 
-
-# ------------------------------------------------------------ analysis
 
 A, B, C = ["a", "b", "c", "d", "e"], ["a", "b", "c", "d", "x"], ["p", "q", "r", "s", "t"]
 
@@ -201,8 +188,6 @@ def _from_a(distances: Mapping[str, float]) -> np.ndarray[tuple[int, ...], np.dt
     found[:, 0] = found[0]
     return found
 
-
-# ---------------------------------------------------------------- tables
 
 NEAR = ("raj went home by the old road", "raj went home by the new road")
 TEXTS = {
