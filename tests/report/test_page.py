@@ -166,6 +166,14 @@ def test_quotes_are_marked_where_they_stand() -> None:
     assert "This quote does not stand in the text, as it is or as it came." in Seen(html).words
 
 
+def test_a_quote_is_marked_where_it_stands_letter_for_letter() -> None:
+    finding = {"verdict": "fail", "quote": "Greet people before you sit down."}
+    near = "Greet people before you sit."
+    fields = {"story": near, "rule_of_thumb": "Greet people before you sit down."}
+    html = page([record("fail", check(verdict="fail", evidence=[finding]), **fields)])
+    assert '<mark class="against">Greet people before you sit down.</mark>' in html
+
+
 def test_quotes_of_what_was_rewritten_say_so() -> None:
     edit = {
         "round": 1,
