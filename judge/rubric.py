@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from judge.errors import UsageError, why_unread
+from judge.errors import UsageError, read_text
 from judge.questions import (
     MOST_ANSWERS,
     Bound,
@@ -185,7 +185,7 @@ class Rubric(Section):
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Rubric:
         """The rubric of a YAML file; raises UsageError as `load`."""
-        return cls.from_text(_read(Path(path)), str(path))
+        return cls.from_text(read_text(Path(path)), str(path))
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -316,14 +316,7 @@ def load(path: Path) -> list[Rubric]:
     Raises UsageError for an unreadable file, bad YAML, an unknown or wrong key; with file, line and
     key.
     """
-    return parse(_read(path), str(path))
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
+    return parse(read_text(path), str(path))
 
 
 def parse(text: str, name: str) -> list[Rubric]:

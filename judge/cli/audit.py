@@ -41,7 +41,6 @@ def command(
     its own, for every rubric; the same question is also asked without judge's defences. Tables go
     to standard output, lines for each case to OUT alone.
     """
-    opt.refuse_both(resume, overwrite)
     opt.need_calibrate("judge audit")
     from judge.audit.auditing import audit, wanted
     from judge.audit.results import tables

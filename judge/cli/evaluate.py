@@ -103,7 +103,6 @@ def command(
     from judge.evaluation.tables import tables_of
     from judge.run.job import Job
 
-    opt.refuse_both(resume, overwrite)
     benchmark = load_benchmark(name)
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
@@ -165,5 +164,5 @@ def _list_benchmarks() -> None:
         if one.temperature is not None
     ]
     heads = ("name", "what for", "conditions")
-    print_table(heads, rows, text=heads[1:])
+    print_table(heads, rows)
     print_lines(notes)

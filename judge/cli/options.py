@@ -15,7 +15,7 @@ import typer
 from judge import settings as declared
 from judge.cli.printing import tell
 from judge.configuration import resolve, strays
-from judge.errors import Exit, UsageError, missing_extra
+from judge.errors import Exit, missing_extra
 from judge.settings import Settings
 
 _INPUT = "Input"
@@ -88,10 +88,10 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
 
         def command(context: typer.Context, **given: Any) -> None:
             settings = _resolved({name: given.pop(name) for name in names})
-            if "engine" not in names:
-                from judge.run.clients import refuse_stray
+            from judge.run.clients import refuse_stray
 
-                refuse_stray(settings, context.info_name or "this command")
+            takes_engine = "engine" in names
+            refuse_stray(settings, "validate" if takes_engine else context.info_name or "this")
             if "context" in own:
                 given["context"] = context
             function(**given, settings=settings)
@@ -160,9 +160,3 @@ def need_calibrate(command: str) -> None:
     """Raise UsageError where a library of the extra `calibrate` is missing."""
     if missing := [name for name in _STATISTICS if find_spec(name) is None]:
         raise missing_extra(f"{command} needs {', '.join(missing)}", "calibrate")
-
-
-def refuse_both(resume: bool, overwrite: bool) -> None:
-    """Raise UsageError where OUT is to be resumed and replaced."""
-    if resume and overwrite:
-        raise UsageError("--resume and --overwrite exclude each other")

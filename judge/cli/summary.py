@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -73,6 +73,9 @@ class Gate(NamedTuple):
     def holds(self) -> bool | None:
         """None without a gate. Over no record it does not hold: an empty file is not clean."""
         return None if self.least is None else self.rate is not None and self.rate >= self.least
+
+    def as_json(self) -> dict[str, Any]:
+        return {"fail_under": self.least, "holds": self.holds}
 
 
 def print_summary(

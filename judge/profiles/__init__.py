@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from judge.backends.base import Method
 from judge.digest import digest
-from judge.errors import UsageError, why_unread
+from judge.errors import UsageError, read_text
 from judge.judging.combinations import Combination
 from judge.rubric import Rubric
 from judge.subject import Subject
@@ -121,10 +121,9 @@ class Guarantee(_Part):
 class JudgeProfile(_Part):
     """What calibration learnt about one judge.
 
-    `combination` None leaves the rubric's own decision list in force. `labels` holds, by
-    `item_key`, whether a labelled item that nothing was fitted to should pass. `measures` is the
-    agreement that was found, as `judge calibrate` reports it; `controls` says what is left of it
-    without the field that decides (judge/calibration/controls.py).
+    `combination` None leaves the rubric's own decision list in force. `measures` is the agreement
+    that was found, as `judge calibrate` reports it; `controls` says what is left of it without the
+    field that decides (judge/calibration/controls.py).
     """
 
     binding: Binding
@@ -133,7 +132,6 @@ class JudgeProfile(_Part):
     sure_at: Share = 0.0
     guarantee: Guarantee | None = None
     rates: Rates
-    labels: Mapping[str, bool] = {}
     measures: Mapping[str, Any] = {}
     controls: Mapping[str, Any] = {}
 
@@ -256,10 +254,9 @@ def load(path: Path) -> Profile:
     Raises:
         UsageError: it cannot be read, or is no profile, naming the key at fault.
     """
+    text = read_text(path)
     try:
-        return Profile.model_validate_json(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
+        return Profile.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the file"
