@@ -83,9 +83,8 @@ def teach(
     for done in trainer.read(taught, method.questions[0].words):
         told("reading", done, len(taught), "")
     loss = float("nan")
-    for step in trainer.teach(taught, epochs, job.seed):
-        loss = step.loss
-        told("teaching", step.done, step.of, f"loss {loss:.3f}")
+    for done, steps, loss in trainer.teach(taught, epochs, job.seed):
+        told("teaching", done, steps, f"loss {loss:.3f}")
     notes = {
         "judge.check": judge.rubric.name,
         "judge.rubric": judge.rubric.digest,
