@@ -1,4 +1,4 @@
-"""`judge calibrate` without its command line: labels to judges to measures to a profile."""
+"""Calibration: from labels to a report on each judge, and to a profile."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _untaught(
 
 
 def _refuse_unusable(job: Job, judges: Sequence[Judge], items: Sequence[LabelledItem]) -> None:
-    """Refuse before anything is asked what would only show at the end."""
+    """Refuse, before any call, what cannot succeed."""
     if job.agreement is not None:
         if len(judges) > 2:
             told = f"{len(judges)} given"
@@ -276,7 +276,7 @@ def _curve(study: Study, seen: Trial) -> Curve | None:
 
 
 def _questions(judge: Judge) -> Iterator[str]:
-    """The questions that the final method asks, in the rubric's words."""
+    """The questions that the judge asks, in the rubric's words."""
     logprobs = judge.rubric.methods.logprobs
     if not judge.probabilistic or logprobs is None:
         return

@@ -1,4 +1,4 @@
-"""From what a judge reads off an item to the answers that labels give: fitted, and chosen.
+"""Combinations of a judge's readings that predict the labels: fitted, and chosen.
 
 Candidates are the rubric's own decision list, regularised multinomial logistic models of one or
 several first-token questions (of one with two words: Platt scaling), and, where hidden states were

@@ -1,4 +1,4 @@
-"""From held-out answers to a profile: error rates, and what the labels were."""
+"""A judge's profile from its held-out answers: error rates, measures, and the labels in short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a calibration found: by check and judge, with what a person should read first."""
+"""The report of a calibration, by check and judge; the disagreements first."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def disagreements(
 
 
 def _shown(rubric: Rubric, judged: Judged) -> Mapping[str, Any]:
-    """What of the item the judge was shown."""
+    """The part of the item that the judge was shown."""
     subject, number = judged.subject, judged.item.number
     if subject is None:
         return judged.item.fields
@@ -166,7 +166,7 @@ class Calibration:
 
     @property
     def failed(self) -> bool:
-        """Whether something is missing that was asked for."""
+        """Whether lines, answers or the guarantee are missing."""
         came = [judge.outcomes for check in self.checks for judge in check.judges]
         lost = any(one["error"] or not one["answered"] for one in came)
         return bool(self.problems or self.refused or lost)
