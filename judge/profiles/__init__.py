@@ -177,7 +177,7 @@ class Profile(_Part):
 
 
 def item_key(subject: Subject, value: str | None) -> str:
-    """The key of a labelled item: a digest of the record's texts as they were read and the value."""
+    """The key of a labelled item: a digest of the record's texts as read, and of the value."""
     texts = {name: text for name, text in subject.texts.items() if text}
     return digest({"texts": texts, "value": value})[:16]
 

@@ -27,20 +27,14 @@ from judge.judging.logprobs import Reader
 from judge.profiles import JudgeProfile
 from judge.stats.intervals import plain
 
+from . import asking
 from .asking import PLAIN, client, setup_of, yes_no
 
 Row = Mapping[str, Any]
 
 
-def norm(name: str, answer: Any, check: str = "plain", **more: Any) -> dict[str, Any]:
-    story = f"Ann, number {name}, greets Bo."
-    return {
-        "id": name,
-        "rule_of_thumb": "Greet.",
-        "story": story,
-        "labels": {check: answer},
-        **more,
-    }
+def norm(name: str, answer: Any, **more: Any) -> dict[str, Any]:
+    return asking.norm(name, {"plain": answer}, **more)
 
 
 @pytest.fixture
