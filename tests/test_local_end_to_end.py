@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import judge
+from judge.calibration.labels import Job as LabelJob
 from judge.calibration.teaching import teach
-from judge.calibration.trials import Job as LabelJob
 from judge.configuration import resolve
 from judge.weights import store
 

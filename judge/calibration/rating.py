@@ -1,4 +1,4 @@
-"""From held-out answers to a profile: error rates, labels by key, what the judge is bound to."""
+"""From held-out answers to a profile: error rates, and what the labels were."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from judge.calibration.measures import Measures
 from judge.calibration.observations import Judged
 from judge.digest import digest
 from judge.judging.combinations import Combination
-from judge.profiles import Binding, Data, JudgeProfile, Rates, item_key
+from judge.profiles import Binding, Data, JudgeProfile, Rates
 from judge.profiles import Guarantee as Promise
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
@@ -19,6 +19,10 @@ from judge.stats.corrected_rate import ClusterSums
 from judge.stats.guarantee import Guarantee
 from judge.stats.intervals import plain
 from judge.subject import Subject
+
+MEASURES = ("accuracy", "kappa", "auc", "calibration_error")
+ORDINAL = ("weighted_kappa", "spearman")
+"""What a profile keeps of the measures; the second ones where the answers are a scale."""
 
 
 def profile_of(
@@ -51,17 +55,12 @@ def profile_of(
         sure_at=sure_at,
         guarantee=guarantee,
         rates=rates(rubric, held_out),
-        labels=labels_by_key(rubric, held_out),
         measures={
             name: plain(getattr(final, name))
-            for name in ("accuracy", "kappa", "auc", "calibration_error", *_ordinal(final))
+            for name in (*MEASURES, *(ORDINAL if final.weighted_kappa else ()))
         },
         controls=controls,
     )
-
-
-def _ordinal(final: Measures) -> Sequence[str]:
-    return () if final.weighted_kappa is None else ("weighted_kappa", "spearman")
 
 
 def should_pass(rubric: Rubric, subject: Subject, answer: str) -> bool:
@@ -100,17 +99,6 @@ def rateable(judged: Sequence[Judged]) -> list[Judged]:
     return [
         one for one in judged if one.subject is not None and one.item.slices.get("edited") != "yes"
     ]
-
-
-def labels_by_key(rubric: Rubric, held_out: Sequence[Judged]) -> dict[str, bool]:
-    """For each item with a reference, whether it should pass."""
-    known = {}
-    for one in held_out:
-        if one.subject is not None and one.item.reference in rubric.answers:
-            value = one.subject.value(one.item.number) if one.item.number else None
-            passes = should_pass(rubric, one.subject, one.item.reference)
-            known[item_key(one.subject, value)] = passes
-    return known
 
 
 def data_of(

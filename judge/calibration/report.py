@@ -12,7 +12,7 @@ from judge.calibration.controls import Controls
 from judge.calibration.curve import Curve
 from judge.calibration.fitting import Fit
 from judge.calibration.measures import AgainstPeople, Measures
-from judge.calibration.observations import Judged, Unanswered
+from judge.calibration.observations import Judged, Outcome
 from judge.profiles import JudgeProfile, Profile
 from judge.records import Item
 from judge.records.labels import Annotation
@@ -104,7 +104,8 @@ class JudgeReport:
     - `people`: beside the annotators of the same items; None without two for any item
     - `disagreements`: under the final method, over the items that the measures are over, the
       surest first; then over the items that were fitted to, marked
-    - `unanswered`: over all items put to the judge
+    - `outcomes`: of all items put to the judge; `unanswered`: why the first one failed, or, where
+      none did, why the first is without an answer
     - `controls`: without the deciding field, and with another's; None where none is named
     - `also`: over further sets, by source; nothing was fitted to records of theirs
     - `curve`: with fewer labels; None where nothing was fitted
@@ -121,7 +122,8 @@ class JudgeReport:
     disagreements: Sequence[Disagreement]
     skipped: Mapping[str, int]
     profile: JudgeProfile
-    unanswered: Unanswered
+    outcomes: Counter[Outcome]
+    unanswered: str | None = None
     controls: Controls | None = None
     also: Mapping[str, Measures] = field(default_factory=dict)
     curve: Curve | None = None
@@ -141,7 +143,7 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """One check: its labels, its judges, the policy of their cascade."""
+    """One check: its labels, its judges, the policy of their cascade, why it is refused."""
 
     check: str
     classes: tuple[str, ...]
@@ -152,6 +154,7 @@ class CheckReport:
     held_out: int
     judges: Sequence[JudgeReport]
     policy: CascadePolicy | None = None
+    refused: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         told: dict[str, Any] = plain(replace(self, judges=()))
@@ -177,10 +180,9 @@ class Calibration:
     @property
     def failed(self) -> bool:
         """Whether something is missing that was asked for."""
-        lost = (judge.unanswered for check in self.checks for judge in check.judges)
-        return bool(
-            self.problems or self.refused or any(one.errors or not one.answered for one in lost)
-        )
+        came = [judge.outcomes for check in self.checks for judge in check.judges]
+        lost = any(one["error"] or not one["answered"] for one in came)
+        return bool(self.problems or self.refused or lost)
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain JSON values; the profile is a file of its own."""

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from judge.backends.local import LocalBackend
 from judge.calibration.adapter import Example, Trainer
-from judge.calibration.labels import gather, grouped, split, subject_of
-from judge.calibration.trials import Job
+from judge.calibration.labels import Job, gather, split, subject_of
 from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.profiles import item_key
@@ -111,20 +110,12 @@ def _labelled(job: Job, setup: Setup) -> tuple[Judge, list[LabelledItem], list[I
     def rubric_of(check: str) -> Rubric:
         return setup.judge(check, setup.judges[0]).rubric
 
-    checks = job.checks or (setup.checks.own if len(setup.checks.own) == 1 else ())
-    found, problems = gather(
-        job.sources,
-        rubric_of,
-        checks=checks,
-        records=job.records,
-        seed=job.seed,
-        columns=setup.settings.columns,
-    )
+    if not job.checks and len(setup.checks.own) == 1:
+        job = replace(job, checks=setup.checks.own)
+    found, problems = gather(job, rubric_of, setup.settings.columns)
     if len(found) > 1:
         raise UsageError(f"one check is taught at a time: --check {' or '.join(sorted(found))}")
     ((check, items),) = found.items()
-    if job.group is not None:
-        items = grouped(items, job.group)
     return setup.judge(check, setup.judges[0]), items, problems
 
 

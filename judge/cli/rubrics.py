@@ -23,7 +23,7 @@ def list_(rubric: Sources = None) -> None:
 
     Example: judge rubrics list --rubric my-rubrics/
     """
-    from judge.collection import collect
+    from judge.run.rubrics import collect
 
     rubrics, _ = collect(rubric or [])
     heads = ("name", "role", "needs", "title")

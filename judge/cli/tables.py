@@ -183,13 +183,13 @@ def _looked(check: CheckReport) -> Iterator[str]:
         if (controls := judge.controls) is not None:
             field = controls.field
             told = f"{_final(judge)}: kappa {controls.kappa}; without {field} "
-            yield f"{told}{controls.blind.kappa}; difference {controls.above}"
+            yield f"{told}{controls.blind}; difference {controls.above}"
             right = controls.as_swapped
             told = f"  with another {field} {controls.stays} of the answers stay"
             yield told if right is None else f"{told}, {right} are as they must be"
             if controls.contrast is not None and controls.together is not None:
-                told = f"  with {field} turned round: kappa {controls.contrast.kappa}"
-                yield f"{told}; both sets together {controls.together.kappa}"
+                told = f"  with {field} turned round: kappa {controls.contrast}"
+                yield f"{told}; both sets together {controls.together}"
             yield f"  {controls.told()}"
         for source, one in judge.also.items():
             told = f"kappa {one.kappa}, {one.kappa.n} of {one.items} answered"
@@ -210,7 +210,7 @@ def _people(check: CheckReport) -> Iterator[str]:
                 as_good = "as good" if test.passes else "not shown to be as good"
                 yield (
                     f"{judge.model}: {as_good} as a person by the alternative annotator test: "
-                    f"winning rate {test.winning_rate:.2f} among {len(test.annotators)} people"
+                    f"winning rate {test.winning_rate:.2f} among {len(test.p_values)} people"
                 )
 
 

@@ -52,8 +52,8 @@ def command(
     labels do. That takes about a thousand labels or more, and on two cores about a second a label;
     on a GPU minutes. The adapter is a file of some megabytes that llama.cpp loads.
     """
+    from judge.calibration.labels import Job
     from judge.calibration.teaching import teach
-    from judge.calibration.trials import Job
     from judge.cli.progress import steps
 
     if out.suffix != ".gguf":

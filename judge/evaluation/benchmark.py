@@ -12,8 +12,8 @@ from pydantic import Field
 
 from judge import plugins
 from judge.errors import UsageError
+from judge.evaluation.task import Task, replaced
 from judge.records import Item
-from judge.task import Task, replaced
 from judge.verdict import Usage
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def choices_of(
     """What the user chose, checked against what the benchmark and its sources have.
 
     Raises:
-        UsageError: an unknown condition or setting, or a task file, see `judge.task.replaced`.
+        UsageError: an unknown condition or setting, or a task file, see `task.replaced`.
     """
     if setting is not None and setting not in benchmark.settings:
         told = f"has {', '.join(benchmark.settings)}" if benchmark.settings else "has none"

@@ -15,6 +15,7 @@ from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import Benchmark, Choices, Result
 from judge.evaluation.results import asked_of, line_of, result_of
 from judge.evaluation.rows import taken
+from judge.evaluation.task import load_task
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.records import Item, Problem, build
@@ -27,7 +28,6 @@ from judge.run.summary import Report
 from judge.run.task import Task, Watcher, run
 from judge.settings import Settings
 from judge.subject import Subject
-from judge.task import load_task
 from judge.verdict import Unfinished, Verdict
 
 

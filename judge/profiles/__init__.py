@@ -121,10 +121,9 @@ class Guarantee(_Part):
 class JudgeProfile(_Part):
     """What calibration learnt about one judge.
 
-    `combination` None leaves the rubric's own decision list in force. `labels` holds, by
-    `item_key`, whether a labelled item that nothing was fitted to should pass. `measures` is the
-    agreement that was found, as `judge calibrate` reports it; `controls` says what is left of it
-    without the field that decides (judge/calibration/controls.py).
+    `combination` None leaves the rubric's own decision list in force. `measures` is the agreement
+    that was found, as `judge calibrate` reports it; `controls` says what is left of it without the
+    field that decides (judge/calibration/controls.py).
     """
 
     binding: Binding
@@ -133,7 +132,6 @@ class JudgeProfile(_Part):
     sure_at: Share = 0.0
     guarantee: Guarantee | None = None
     rates: Rates
-    labels: Mapping[str, bool] = {}
     measures: Mapping[str, Any] = {}
     controls: Mapping[str, Any] = {}
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.calibration.labels import gather, split, subject_of
+from judge.calibration.labels import Job, gather, split, subject_of
 from judge.errors import UsageError
 from judge.records import Item
 from judge.records.labels import LabelledItem
@@ -30,7 +30,7 @@ def rubric_of(check: str) -> Rubric:
 
 
 def gathered(*sources: str, **more: Any) -> tuple[dict[str, list[LabelledItem]], list[Item]]:
-    return gather(sources, rubric_of, **more)
+    return gather(Job(sources, **more), rubric_of)
 
 
 def told(problems: Sequence[Item]) -> list[tuple[str, int, str]]:

@@ -92,6 +92,13 @@ def test_against_scikit_learn(classes: list[str]) -> None:
     assert [one.value for one in found.f1.values()] == pytest.approx(list(theirs))
     expected = metrics.f1_score(true, said, average="macro")
     assert found.macro_f1.value == pytest.approx(expected)
+    areas = [
+        metrics.roc_auc_score(
+            [one.item.gold == name for one in items], [one.probabilities[name] for one in items]
+        )
+        for name in classes
+    ]
+    assert found.auc.value == pytest.approx(sum(areas) / len(areas))
 
 
 def test_probabilities_of_two_classes() -> None:

@@ -1,4 +1,4 @@
-"""Error rates by hand, labels by key, and the digest of the labels."""
+"""Error rates by hand, and the digest of the labels."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from judge.calibration.labels import subject_of
 from judge.calibration.observations import Judged
-from judge.calibration.rating import data_of, labels_by_key, rates, should_pass
-from judge.profiles import item_key
-from judge.records import Item, Record, build
+from judge.calibration.rating import data_of, rates, should_pass
 from judge.records.labels import Annotation
 from judge.rubric import builtin
 from judge.subject import Subject
@@ -58,19 +56,6 @@ def test_what_passes_depends_on_the_rule_and_the_records_own_label() -> None:
     # Said no, as people do, of a neutral story: a pass that should be one.
     found = rates(RELEVANCE, [Judged(item, "answered", "no", subject=about[1])])
     assert (found.passed, found.passes, found.fails) == (1, 1, 0)
-
-
-def test_labels_are_found_again_by_the_records_text() -> None:
-    pairs = [rated("a", "yes", "yes"), rated("b", None, "no"), rated("c", "yes", None)]
-    pairs.append(rated("d", "yes", "unsure"))
-    found = labels_by_key(PLAIN, pairs)
-    first, second = (one.subject for one in pairs[:2])
-    assert first is not None and second is not None
-    assert found == {item_key(first, None): True, item_key(second, None): False}
-    fields = {"id": "other", **pairs[0].item.fields}
-    made = build(Item("elsewhere.csv", 7, fields), "norm")
-    assert isinstance(made, Record)
-    assert item_key(Subject.of(made), None) in found
 
 
 def test_the_digest_is_of_items_and_answers_in_any_order() -> None:

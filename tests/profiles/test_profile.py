@@ -104,8 +104,6 @@ def test_whatever_changes_a_verdict_or_a_rate_changes_the_fingerprint() -> None:
         {"sure_at": 0.8},
         {"guarantee": guarantee},
         {"rates": GOOD.model_copy(update={"passed": 91})},
-        {"labels": {"00": True}},
-        {"labels": {"00": False}},
         {"data": data(digest="11")},
     ]
     marks = [judge_profile(**otherwise).fingerprint for otherwise in every]
@@ -210,7 +208,7 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
         assert found.binding.model in (DEFAULT_MODEL, f"{DEFAULT_MODEL}+{check}")
         assert found.binding.identity["sha256"] == store.entry(store.DEFAULT).sha256
         # It carries no text, and no place on a disk.
-        assert not found.labels and found.data.held_out >= 20
+        assert found.data.held_out >= 20
         for source in found.data.sources:
             assert not source.startswith("/") and ":/" not in source
         # It can be read by.

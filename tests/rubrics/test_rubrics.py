@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.collection import collect, corrected_normad
 from judge.errors import UsageError
 from judge.evidence import About
 from judge.prompts import messages
 from judge.records import Item, Record, build
 from judge.replies import REPLIES, about
 from judge.rubric import TEXT_FIELDS, Rubric, builtin, load, system_text
+from judge.run.rubrics import collect, corrected_normad
 from judge.subject import Kind, Subject
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -7,7 +7,7 @@ import random
 import pytest
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
-from judge.stats.agreement import coincidences, count_table, rater_agreement
+from judge.stats.agreement import count_table, rater_agreement
 from judge.stats.bootstrap import Resamples
 
 
@@ -44,10 +44,3 @@ def test_krippendorffs_published_examples() -> None:
     assert found(list(binary), "01")["alpha"] == pytest.approx(0.095, abs=5e-4)
     five = map("".join, zip("aabbdcccedda", "babbbccceddd", strict=True))
     assert found(list(five), "abcde")["alpha"] == pytest.approx(0.692, abs=5e-4)
-
-
-def test_coincidences_by_hand() -> None:
-    """Of a, a, b the six ordered pairs count half: aa twice, ab and ba twice each."""
-    first, second = coincidences(count_table(["aab", "bb"], "ab")).tolist()
-    assert first == [[1.0, 1.0], [1.0, 0.0]]
-    assert second == [[0.0, 0.0], [0.0, 2.0]]

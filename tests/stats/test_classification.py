@@ -14,7 +14,6 @@ from judge.stats.classification import (
     aucs,
     f1s,
     kappas,
-    macro_aucs,
     macro_f1s,
     numbers_of,
     spearmans,
@@ -67,19 +66,6 @@ def test_aucs_against_every_pair_with_weights_as_repeats(
         assert found == pytest.approx(sum(won) / len(won))
     else:
         assert np.isnan(found)
-
-
-def test_macro_auc_against_scikit_learn() -> None:
-    rng = np.random.default_rng(2)
-    probabilities = rng.dirichlet(np.ones(3), size=80).round(1) + 0.01
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
-    reference = rng.choice(list("abc"), size=80).tolist()
-    mappings = [dict(zip("abc", row.tolist(), strict=True)) for row in probabilities]
-    theirs = metrics.roc_auc_score(reference, probabilities, multi_class="ovr", labels=list("abc"))
-    for classes in ("abc", "abcd"):
-        found = macro_aucs(reference, mappings, list(classes), np.ones((1, 80)))
-        assert found[0] == pytest.approx(theirs)
-    assert np.isnan(macro_aucs(["a"], [{"a": 1.0}], ["a", "b"], np.ones((1, 1)))[0])
 
 
 # ---------------------------------------------------------------- points of a scale
