@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -96,14 +97,11 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
                 given["context"] = context
             function(**given, settings=settings)
 
+        keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
         shown = [
-            _keyword("context", typer.Context),
-            *(
-                _keyword(name, one.annotation, one.default)
-                for name, one in own.items()
-                if name not in ("context", "settings")
-            ),
-            *(_keyword(name, _flag(name, helps.get(name)), None) for name in names),
+            *(one for name, one in own.items() if name not in ("context", "settings")),
+            keyword("context", annotation=typer.Context),
+            *(keyword(n, default=None, annotation=_flag(n, helps.get(n))) for n in names),
         ]
         command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
         command.__annotations__ = {p.name: p.annotation for p in shown}
@@ -121,11 +119,6 @@ def _resolved(flags: dict[str, Any]) -> Settings:
     for path, names in settings.from_files.items():
         tell(f"from {path}: {', '.join(names)}")
     return settings
-
-
-def _keyword(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    only = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, only, default=default, annotation=kind)
 
 
 def _flag(name: str, about: str | None) -> Any:
