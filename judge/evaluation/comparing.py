@@ -22,6 +22,7 @@ from judge.records import RESERVED, content_hash, read
 from judge.records.base import clip
 from judge.records.fields import scalar_text
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
+from judge.stats.intervals import Estimate
 from judge.stats.significance import holm, mcnemar
 
 Mark = float | str
@@ -294,14 +295,16 @@ def _notes(runs: Mapping[str, Run], series: Mapping[str, Marked]) -> Iterator[st
 
 
 def _paper_tables(name: str, runs: Mapping[str, Run], shared: Sequence[str]) -> list[Table]:
-    """The benchmark's tables of the shared items, with a row for each run under each label."""
+    """The benchmark's tables of measures, of the shared items, with a row for each run."""
     benchmark = load_benchmark(name)
     found: dict[str, Table] = {}
     rows: dict[str, dict[tuple[str, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
     for letter, run in runs.items():
         results = [run.entries[key].result for key in shared]
         for table in tables_of(benchmark, [rated(benchmark, one) for one in results if one]):
-            found.setdefault(table.name, table)
+            cells = chain.from_iterable(row.cells.values() for row in table.rows)
+            if any(isinstance(cell, Estimate) for cell in cells):
+                found.setdefault(table.name, table)
             for row in table.rows:
                 rows[table.name][row.labels].append(Row((*row.labels, letter), row.cells))
     return [
