@@ -211,9 +211,9 @@ def test_a_folder_that_is_not_empty_is_refused_before_any_call(typed: Typed) -> 
     gone = typed.script("gone.yaml", [{"error": "unreachable"}])
     code, out, told = typed.text(*RUN, "-m", gone, "-o", "done")
     assert (code, out) == (2, "")
-    assert told == "judge: -o done: is not empty; name another folder, or --overwrite\n"
+    assert told == "judge: -o done exists: name another, or --overwrite\n"
     told = typed.text(*RUN, "-m", gone, "-o", "labels.jsonl")[2]
-    assert told == "judge: -o labels.jsonl: is a file; name a folder\n"
+    assert told == "judge: -o labels.jsonl is a file: name a folder\n"
     judge = script(typed, "judge.yaml", SENSIBLE)
     assert typed(*RUN, *judge, "-o", "done", "--overwrite").returncode == 0
     assert Path("done/mine.txt").read_text() == "kept"
