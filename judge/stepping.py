@@ -1,4 +1,4 @@
-"""Takes a state through a LangGraph graph, one node after the other.
+"""Runs a LangGraph graph, node by node.
 
 LangGraph's own runtime costs as much as the calls of a record (docs/decisions/0010-stepping.md). A
 graph whose nodes are plain `async (state) -> None` functions with one way out each is stepped
