@@ -132,6 +132,7 @@ workflow = Workflow(
     kind="norm",
     title="Situations that follow or break a rule of thumb (NormAd)",
     graph=graph,
+    plain=True,
     checks=(*EXAMINED, *ASKED_ONCE),
     accepted=EXAMINED,
     rewrites=("story_regeneration",),

@@ -245,6 +245,7 @@ workflow = Workflow(
     kind="story",
     title="Stories that carry values (CQ-Bench)",
     graph=graph,
+    plain=True,
     finish=finish,
     checks=("incorporation", "consistency", "implicitness"),
     accepted=ACCEPTED,

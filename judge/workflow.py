@@ -243,7 +243,8 @@ class Workflow:
     `accepted` the checks that the final judge makes, by `final_votes` votes unless the user says
     otherwise (the loop judge gives one); `voted` says which of the two the user's `--votes` is for.
     `finish` makes the outcome; without one the last check of each name decides, and the story is
-    the only field that changes.
+    the only field that changes. `plain` says that judge may step through the graph by itself
+    (`judge.stepping`).
     """
 
     name: str
@@ -257,6 +258,7 @@ class Workflow:
     counted: tuple[str, ...] = ()
     final_votes: int = 1
     voted: tuple[By, ...] = ("loop", "final")
+    plain: bool = False
 
     async def run(self, subject: Subject, context: Context) -> Outcome:
         """Judge one subject as it came in; if it does not pass, repair it where that is wanted.
@@ -283,7 +285,7 @@ class Workflow:
 
     async def once(self, work: Work) -> Outcome:
         """Take a record through the graph once, within the rounds of `work`."""
-        await _stepper(self.graph).run(State(work=work))
+        await _stepper(self.graph, self.plain).run(State(work=work))
         if self.finish is not None:
             return self.finish(work)
         changed = work.subject.texts.get("story") != work.original.texts.get("story")

@@ -165,8 +165,6 @@ class Setup:
         """The run's workflow, or the one for records of this kind, bound to the run's models."""
         name = self.settings.workflow or kind
         if name not in self._bound:
-            if (misfit := self.checks.misfit(kind)) is not None:
-                raise UsageError(misfit)
             self._bound[name] = self._bind(load_workflow(name))
         return self._bound[name]
 
