@@ -28,6 +28,7 @@ from judge.backends.scripted import ScriptedBackend
 from judge.backends.wire import Answered, Wire
 from judge.configuration import resolve
 from judge.errors import ServerFault, UsageError
+from judge.evaluation.task import Task, parse_task
 from judge.evidence import About, locate
 from judge.judging.client import Client
 from judge.judging.injection import SHOWN, injections
@@ -44,7 +45,6 @@ from judge.rubric import parse as parse_rubric
 from judge.run.lines import bad_input, earlier
 from judge.settings import Settings
 from judge.subject import Subject
-from judge.task import Task, parse_task
 from judge.templates import fault, template
 
 LIMIT = 4096

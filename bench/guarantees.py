@@ -20,8 +20,10 @@ from scipy.stats import binom
 
 from judge.calibration import fitting, probes
 from judge.calibration.cascade import policy_of
+from judge.calibration.labels import Job
 from judge.calibration.observations import Judged, as_read
-from judge.calibration.trials import Job, Parts
+from judge.calibration.training import Read
+from judge.calibration.trials import Parts
 from judge.judging.client import Client
 from judge.judging.combinations import Reading
 from judge.judging.judge import Judge
@@ -156,17 +158,17 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
     job = Job((), agreement=world.promised, seed=seed)
     parts = Parts.of(job, items, judges=1)
     train = [
-        fitting.Read(read[n].chances, str(items[n].gold), items[n].cluster, read[n].state)
+        Read(read[n].chances, str(items[n].gold), items[n].cluster, read[n].state)
         for n in parts.fitted
     ]
     reader = Reader(combination=fitting.fit(RUBRIC, Reader(), train, seed=seed).combination)
 
+    judge = Judge(RUBRIC, cast(Client, None), "logprobs", reader=reader)
+
     def answers(places: Sequence[int]) -> list[Judged]:
         return [
             as_read(
-                Judged(items[n], "unreadable", chances=read[n].chances, state=read[n].state),
-                Judge(RUBRIC, cast(Client, None), "logprobs"),
-                reader,
+                Judged(items[n], "unreadable", chances=read[n].chances, state=read[n].state), judge
             )
             for n in places
         ]

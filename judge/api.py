@@ -136,12 +136,13 @@ def calibrate(
         UsageError: labels, a setting or a model that cannot be used.
         BackendError: a model is out of reach, or the budget is used up.
     """
-    from judge.calibration import calibration, trials
+    from judge.calibration import calibration
+    from judge.calibration.labels import Job
 
     if out is not None and Path(out).exists():
         raise UsageError(f"{out} exists: name a new folder")
     chosen = _settings({**settings, "rubric": _paths(rubric)})
-    job = trials.Job(
+    job = Job(
         sources=_paths(labels),
         records=sample,
         by=tuple(by),

@@ -11,7 +11,6 @@ import asyncio
 import errno
 import hashlib
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
@@ -83,12 +82,8 @@ class CacheStats:
 
 
 def cache_dir(chosen: Path | None = None) -> Path:
-    """`chosen`, else $JUDGE_CACHE_DIR, else `judge/replies` in the user's cache folder."""
-    if chosen is not None:
-        return chosen
-    if named := os.environ.get("JUDGE_CACHE_DIR"):
-        return Path(named)
-    return platformdirs.user_cache_path("judge") / "replies"
+    """`chosen`, else `judge/replies` in the user's cache folder."""
+    return chosen or platformdirs.user_cache_path("judge") / "replies"
 
 
 class CacheError(UsageError):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from judge.redact import redacted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from judge.verdict import Unfinished
 
 
@@ -87,6 +89,14 @@ def unwritable(what: str, error: Exception) -> Unavailable:
     reason = getattr(error, "strerror", None) or str(error)
     remedy = _MAKE_ROOM.get(getattr(error, "errno", None) or 0)
     return Unavailable(f"{what}: {reason}{f'; {remedy}' if remedy else ''}")
+
+
+def read_text(path: Path, told: str = "") -> str:
+    """A file's text; raises UsageError, which calls the file `told` or by its path."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{told or path}: cannot be read: {why_unread(error)}") from error
 
 
 def why_unread(error: OSError | UnicodeDecodeError) -> str:

@@ -40,7 +40,7 @@ class Bound:
 
     @classmethod
     def of(cls, text: object) -> Bound | None:
-        """The bound that a text tells; None where it tells none."""
+        """The bound in a text such as `>= 4`; None if it is none."""
         found = _BOUND.fullmatch(text.strip()) if isinstance(text, str) else None
         return cls(found[1], float(found[2])) if found else None
 
@@ -189,7 +189,7 @@ class VerdictRule(Section):
         return None
 
     def passing(self, answers: Sequence[str], label: str | None) -> tuple[str, ...]:
-        """Those of `answers` that pass for a record with this label, and names of none of them."""
+        """The answers that pass for a record with this label, even ones that `answers` lacks."""
         if self.pass_equals:
             assert label is not None
             return (label,)
@@ -235,7 +235,7 @@ class Evidence(Section):
 
 
 class Example(Section):
-    """A worked example of our own making: material, the value asked about if any, and the reply."""
+    """A worked example: the material, the value asked about if any, and the reply."""
 
     text: Text
     reply: Text

@@ -14,10 +14,10 @@ _VALUE, _QUOTE, _WHY = 70, 90, 110
 
 
 def reason_of(decided: Sequence[Check], notes: Sequence[str] = ()) -> str | None:
-    """What stands against a record, the check that decided first; None where nothing does.
+    """Why a record does not pass, the deciding check first; None where it does.
 
-    That check is told with the value, the quote and the judge's reason of its first finding, the
-    others in short. At most `LONGEST` characters.
+    That check comes with the value, the quote and the judge's reason, the others in short; at most
+    `LONGEST` characters in all.
     """
     against = [c for c in decided if c.verdict not in (Verdict.PASS, Verdict.SKIPPED)]
     parts: list[str] = []

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from judge.errors import UsageError, why_unread
+from judge.errors import UsageError, read_text
 from judge.questions import (
     MOST_ANSWERS,
     Bound,
@@ -185,7 +185,7 @@ class Rubric(Section):
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Rubric:
         """The rubric of a YAML file; raises UsageError as `load`."""
-        return cls.from_text(_read(Path(path)), str(path))
+        return cls.from_text(read_text(Path(path)), str(path))
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ class Rubric(Section):
 
     @property
     def comparing(self) -> bool:
-        """Whether it is asked which of two fields is better, in both orders."""
+        """Whether the rubric asks which of two fields is better, in both orders."""
         return self.order is not None and self.own == self.order
 
     @property
@@ -214,12 +214,12 @@ class Rubric(Section):
 
     @property
     def file(self) -> str:
-        """What the structured method asks about: the rubric, or those that are asked together."""
+        """The name of the rubric, or of those that are asked together in one reply."""
         return self.name.partition(".")[0]
 
     @property
     def paid_elsewhere(self) -> bool:
-        """Whether another question of the same reply stands for what the reply took."""
+        """Whether the usage of the reply is counted with another of its questions."""
         return bool(self.together) and self.name.partition(".")[2] != next(iter(self.together))
 
     @property
@@ -286,14 +286,14 @@ def _form(reply: str) -> type[Reply]:
 
 
 def _answers(known: Mapping[str, Any]) -> tuple[str, ...]:
-    """The answers of a rubric that is known so far; empty while they are not."""
+    """The answers, once they are known to be valid; else empty."""
     if not {"reply", "own"} <= known.keys():
         return ()
     return known["own"] or _form(known["reply"]).choices
 
 
 def _passing(rule: VerdictRule, answers: Sequence[str], known: Mapping[str, Any]) -> set[str]:
-    """Every answer that passes for some label, and names of none of the answers."""
+    """Every answer that passes for some label, even ones that `answers` lacks."""
     labels = set(get_args(Label)) - {*known.get("not_for_labels", ())}
     if rule.pass_equals and "norm" not in known.get("kinds", ()):
         # Norms have labels of their own; of other records the label is one of the answers.
@@ -316,14 +316,7 @@ def load(path: Path) -> list[Rubric]:
     Raises UsageError for an unreadable file, bad YAML, an unknown or wrong key; with file, line and
     key.
     """
-    return parse(_read(path), str(path))
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
+    return parse(read_text(path), str(path))
 
 
 def parse(text: str, name: str) -> list[Rubric]:

@@ -8,8 +8,8 @@
     questions   several by name, asked in one reply; each is a check
     max_tokens  most tokens of a reply
 
-`in_full` writes all keys of `Rubric` out, with a question for each method, and leaves the checking
-to it: what has a wrong type is passed on.
+`in_full` writes out the keys of `Rubric`, with a question for each method, and leaves the checking
+to it; values of a wrong type are passed on.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ SHORT_KEYS = ("question", "questions", "compare", "pass", "max_tokens")
 MOST_QUESTIONS = 12
 """Questions that one reply may answer."""
 
+_MADE_KEYS = ("reply", "order", "together")
 _FILE_KEYS = ("name", "source", "kinds", "fields", "questions", "max_tokens")
 _QUESTION_KEYS = ("question", "answers", "pass", "needs")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -49,12 +50,13 @@ class Written:
 
 
 def in_full(data: Mapping[str, Any]) -> tuple[list[Written], list[Problem]]:
-    """The rubrics of a file's data, and what is wrong with its list of questions."""
+    """The rubrics of a file's data, and the mistakes that `Rubric` cannot see."""
     if "questions" in data:
         return _several(data)
     if "methods" in data or "verdict" in data:
         return [Written(data)], []
     problems = _unasked(data, ())
+    problems += [((key,), "the short form has no such key") for key in _MADE_KEYS if key in data]
     asked, compare, fields = dict(data), data.get("compare"), data.get("fields", ())
     if compare and asked.pop("answers", None):
         told = "a comparison is answered by the name of a field; leave them out"
@@ -65,7 +67,7 @@ def in_full(data: Mapping[str, Any]) -> tuple[list[Written], list[Problem]]:
         fields = tuple(dict.fromkeys((*fields, *compare)))
     rubric = {
         "title": _text(asked),
-        **{key: one for key, one in data.items() if key not in SHORT_KEYS},
+        **{key: one for key, one in data.items() if key not in (*SHORT_KEYS, *_MADE_KEYS)},
         "order": compare,
         "fields": fields,
         **_answered(asked, structured, data.get("max_tokens", "1024")),
@@ -97,6 +99,8 @@ def _several(data: Mapping[str, Any]) -> tuple[list[Written], list[Problem]]:
             problems += _unasked(asked[name], place)
             unknown = [key for key in asked[name] if key not in _QUESTION_KEYS]
             problems += [((*place, key), no_such_key(key, _QUESTION_KEYS)) for key in unknown]
+            if not _are_texts(asked[name].get("needs", ())):
+                problems.append(((*place, "needs"), "write a list of fields"))
         else:
             problems.append((place, "write the question's text, or a mapping of its keys"))
     listed = [f"{name}: {_text(one)} ({_told(one)})" for name, one in asked.items()]

@@ -1,4 +1,4 @@
-"""What is being judged: a record's current text, as rubrics see it."""
+"""The record as rubrics see it, with its current text."""
 
 from __future__ import annotations
 

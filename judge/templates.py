@@ -1,4 +1,4 @@
-"""The templates of questions in rubrics and tasks: what they may hold, and their rendering.
+"""The templates of questions in rubrics and tasks: what they may hold, and how they render.
 
 A rubric comes from anywhere, so its templates are held to a small part of Jinja: text, variables,
 conditions, and filters that make a text no longer. Without loops, calls, attributes, arithmetic and
@@ -53,7 +53,7 @@ def template(source: str) -> Template:
 def fault(
     source: str, known: Collection[str], trials: Iterable[Mapping[str, str]] = ({},)
 ) -> str | None:
-    """What keeps `source` from being a question's template, or None.
+    """Why `source` cannot be the template of a question, or None.
 
     Args:
         known: the names of the variables that it will be given.

@@ -75,7 +75,7 @@ def problems_of(error: ValidationError, keys: Iterable[str]) -> Iterator[Problem
 
 
 def no_such_key(key: str, keys: Iterable[str]) -> str:
-    """What is told of an unknown key, with the one of `keys` that is most like it."""
+    """The message for an unknown key, with the nearest of `keys`."""
     near = get_close_matches(key, {*keys} - {key}, 1)
     return "there is no such key" + (f"; did you mean {near[0]!r}?" if near else "")
 

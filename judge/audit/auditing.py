@@ -13,7 +13,6 @@ from typing import Any
 from judge import __version__
 from judge.audit.results import PROMPTINGS, Pair, Prompting, Result
 from judge.audit.suite import UNDEFENDED, Case, carriers, families, subject_of
-from judge.collection import collect
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.judging.panel import Panel, take_votes
@@ -21,6 +20,7 @@ from judge.records import Item
 from judge.rubric import Rubric
 from judge.run.job import Job, refuse_outputs
 from judge.run.lines import Line, Mark, fingerprint, written
+from judge.run.rubrics import collect
 from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher, run
@@ -32,10 +32,10 @@ NAME = "audit"
 
 
 def wanted(rubrics: Sequence[str]) -> dict[str, Rubric]:
-    """The rubrics that are audited: built-in names, or files that bear one; none means all.
+    """The rubrics to audit, by built-in names or files of these names; by default all.
 
     Raises:
-        UsageError: a rubric that the suite has no records for.
+        UsageError: the suite has no records for a rubric.
     """
     known, named = collect(rubrics)
     if strange := [name for name in named if name not in carriers()]:

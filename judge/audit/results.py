@@ -1,4 +1,4 @@
-"""What came of the cases: the verdicts under each prompt, which are flips, and the tables of it."""
+"""Results of an audit: the verdicts under each prompt, which of them flipped, and the tables."""
 
 from __future__ import annotations
 

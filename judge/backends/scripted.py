@@ -99,12 +99,9 @@ class ScriptedBackend:
 
     def __init__(self, name: str) -> None:
         path = Path(name)
+        text = errors.read_text(path, f"scripted:{name}")
         try:
-            text = path.read_text("utf-8")
             self._script = _Script.model_validate(read_plain(text, f"scripted:{name}"))
-        except (OSError, UnicodeDecodeError) as error:
-            told = f"scripted:{name}: cannot be read: {errors.why_unread(error)}"
-            raise errors.UsageError(told) from error
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "a script is a mapping with `replies`"

@@ -41,7 +41,6 @@ def command(
     its own, for every rubric; the same question is also asked without judge's defences. Tables go
     to standard output, lines for each case to OUT alone.
     """
-    opt.refuse_both(resume, overwrite)
     opt.need_calibrate("judge audit")
     from judge.audit.auditing import audit, wanted
     from judge.audit.results import tables
@@ -68,7 +67,7 @@ def command(
     if report.finished and results:
         hand_over(tables(results, seed=settings.seed), as_json=as_json, every=every)
     if not quiet:
-        print_short(report, "cases")
+        print_short(report, "case")
     if not report.finished:
         tell("not finished, so there are no tables yet")
     end(report, job, settings, quiet=quiet)

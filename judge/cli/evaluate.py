@@ -103,7 +103,6 @@ def command(
     from judge.evaluation.tables import tables_of
     from judge.run.job import Job
 
-    opt.refuse_both(resume, overwrite)
     benchmark = load_benchmark(name)
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
@@ -139,7 +138,7 @@ def command(
     if report.finished and results:
         hand_over(tables_of(benchmark, results), as_json=as_json, every=every, beside=out is None)
     if not quiet:
-        print_short(report, "items")
+        print_short(report, "item")
     if report.finished:
         served = {one.condition for one in results}
         for unserved in (one for one in condition or () if one not in served):
@@ -165,5 +164,5 @@ def _list_benchmarks() -> None:
         if one.temperature is not None
     ]
     heads = ("name", "what for", "conditions")
-    print_table(heads, rows, text=heads[1:])
+    print_table(heads, rows)
     print_lines(notes)

@@ -1,15 +1,13 @@
-"""Tables of results and of calibrations: printed, as JSON, or in a folder."""
+"""Tables of results and of calibrations: printed, or as JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from judge.cli.printing import Tables, counted, print_lines, say, shortened
-from judge.errors import UsageError
 from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -19,16 +17,6 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 5
 """Disagreements of a judge that are printed."""
-
-
-def refuse_folder(flag: str, folder: Path | None, replace: bool) -> None:
-    """Raise UsageError where a folder to write into is a file, or holds something to be kept."""
-    if folder is None:
-        return
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{flag} {folder}: is a file; name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not replace:
-        raise UsageError(f"{flag} {folder}: is not empty; name another folder, or --overwrite")
 
 
 def hand_over(made: Sequence[Table], *, as_json: bool, every: bool, beside: bool = False) -> None:
@@ -67,7 +55,6 @@ def print_results(tables: Sequence[Table], *, every: bool, err: bool = False) ->
             notes=table.notes,
             title=table.title,
             labels=len(table.heads),
-            text=[name for name in columns if name == "words"],
         )
     shown.end(*cut)
 
@@ -184,13 +171,13 @@ def _looked(check: CheckReport) -> Iterator[str]:
         if (controls := judge.controls) is not None:
             field = controls.field
             told = f"{_final(judge)}: kappa {controls.kappa}; without {field} "
-            yield f"{told}{controls.blind.kappa}; difference {controls.above}"
+            yield f"{told}{controls.blind}; difference {controls.above}"
             right = controls.as_swapped
             told = f"  with another {field} {controls.stays} of the answers stay"
             yield told if right is None else f"{told}, {right} are as they must be"
             if controls.contrast is not None and controls.together is not None:
-                told = f"  with {field} turned round: kappa {controls.contrast.kappa}"
-                yield f"{told}; both sets together {controls.together.kappa}"
+                told = f"  with {field} turned round: kappa {controls.contrast}"
+                yield f"{told}; both sets together {controls.together}"
             yield f"  {controls.told()}"
         for source, one in judge.also.items():
             told = f"kappa {one.kappa}, {one.kappa.n} of {one.items} answered"
@@ -211,7 +198,7 @@ def _people(check: CheckReport) -> Iterator[str]:
                 as_good = "as good" if test.passes else "not shown to be as good"
                 yield (
                     f"{judge.model}: {as_good} as a person by the alternative annotator test: "
-                    f"winning rate {test.winning_rate:.2f} among {len(test.annotators)} people"
+                    f"winning rate {test.winning_rate:.2f} among {len(test.p_values)} people"
                 )
 
 

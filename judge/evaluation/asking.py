@@ -11,12 +11,12 @@ from pydantic import Field, create_model
 
 from judge.backends.base import Call, Method, Origin, Prompt
 from judge.evaluation.benchmark import Fields, NoAnswer
+from judge.evaluation.task import Task, load_task
 from judge.evidence import About
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.logprobs import TOP_TOKENS, word_chances
 from judge.replies import Reply
-from judge.task import Task, load_task
 from judge.verdict import Usage
 
 MOST_ENTRIES = 20

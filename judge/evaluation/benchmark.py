@@ -1,4 +1,4 @@
-"""What a benchmark is: the contract between the evaluation of a model and one module a paper."""
+"""The contract of a benchmark, which each paper's module fulfils."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pydantic import Field
 
 from judge import plugins
 from judge.errors import UsageError
+from judge.evaluation.task import Task, replaced
 from judge.records import Item
-from judge.task import Task, replaced
 from judge.verdict import Usage
 
 if TYPE_CHECKING:
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from judge.evaluation.tables import Table
 
 BENCHMARKS = "judge.benchmarks"
-"""The entry-point group that benchmarks are found by."""
+"""The entry-point group of benchmarks."""
 
 Outcome = Literal["answered", "refused", "unreadable", "error"]
 Fields = Mapping[str, Any]
-"""What an item holds: an `id`, its `condition`, its `row`, `gold`, and what is asked about."""
+"""The fields of an item: `id`, `condition`, `row`, `gold`, and what is asked about."""
 
 
 class NoAnswer(Exception):
-    """The measured model refused, or its reply cannot be read; `detail` is what is wrong."""
+    """The measured model refused, or its reply cannot be read; `detail` says why."""
 
     def __init__(
         self, outcome: Literal["refused", "unreadable"], detail: str | None = None
@@ -43,8 +43,8 @@ class NoAnswer(Exception):
 class Result:
     """One item with the answer to it.
 
-    `answer` is plain JSON. `score` (0 to 1) is how right it is; None where nothing is right or
-    wrong, or it was not scored. `reason` says why there is no answer, or what is to be known of it.
+    `answer` is plain JSON. `score` (0 to 1) says how right it is, None where it was not scored.
+    `reason` says why there is no answer, or remarks on it.
     """
 
     fields: Fields
@@ -62,7 +62,7 @@ class Result:
 
     @property
     def row(self) -> str:
-        """The row of the source that the item was made from."""
+        """The row of the source, whose items are drawn together for intervals."""
         return str(self.fields.get("row", self.fields["id"]))
 
     @property
@@ -90,11 +90,7 @@ class Choices:
 
 
 def exact(fields: Fields, answer: Any, labels: Sequence[str] = ()) -> float | None:
-    """1 for an answer that equals `gold`, 0 for another; None without a gold answer.
-
-    Raises:
-        ValueError: there are `labels`, and it is none of them.
-    """
+    """1 for the gold answer, 0 for another, None without gold; ValueError for none of `labels`."""
     if labels and answer not in labels:
         raise ValueError(f"{answer!r} is none of {', '.join(labels)}")
     gold = fields.get("gold")
@@ -165,7 +161,7 @@ def choices_of(
     """What the user chose, checked against what the benchmark and its sources have.
 
     Raises:
-        UsageError: an unknown condition or setting, or a task file, see `judge.task.replaced`.
+        UsageError: an unknown condition or setting, or a task file, see `task.replaced`.
     """
     if setting is not None and setting not in benchmark.settings:
         told = f"has {', '.join(benchmark.settings)}" if benchmark.settings else "has none"

@@ -8,6 +8,7 @@ words, credited by judges.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from judge.evaluation.asking import MeasuredModel
@@ -26,7 +27,7 @@ from judge.evaluation.cqbench_stories import (
 from judge.evaluation.rows import Row, asked, each_row
 from judge.evaluation.tables import Cell, Sample, Table, results_table
 from judge.records import Item
-from judge.records.fields import LabelError, refused
+from judge.records.fields import LabelError
 
 CONDITIONS = (
     *("attitude", "attitude+steps", "selection", "selection+steps"),
@@ -55,12 +56,8 @@ def task_of(condition: str) -> str:
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     """The items of CQ-Bench, story by story.
 
-    Attitudes and options need the value file. In the multiple setting there is attitude detection
-    alone (section 3.1). A line or value that no question can be made of is an item with its
-    problem.
-
-    Raises:
-        UsageError: see `values_and_stories`.
+    Attitudes and options need the value file. The multiple setting has attitude detection alone
+    (section 3.1). A line or value that no question can be made of is an item with its problem.
     """
     needed = {"attitude", "selection"} & set(map(task_of, choices.conditions))
     known, stories = values_and_stories(sources, needed=bool(needed))
@@ -88,7 +85,7 @@ def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Ite
             try:
                 pair = known.pair(value)
             except LabelError as error:
-                yield refused(row.item, error.problem)
+                yield replace(row.item, problem=error.problem)
                 continue
             gold.append(pair)
             if key_of(value) not in against:
@@ -105,7 +102,7 @@ def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Ite
             try:
                 options = selection(known, story, gold, f"{choices.seed}/{row.id}")
             except LabelError as error:
-                yield refused(row.item, error.problem)
+                yield replace(row.item, problem=error.problem)
             else:
                 yield from put("selection", row.id, options)
     if not story.multiple:
@@ -166,7 +163,7 @@ async def _extraction(fields: Fields, model: MeasuredModel, texts: dict[str, str
 async def _step(
     model: MeasuredModel, texts: dict[str, str], name: str, task: str, **shown: str
 ) -> None:
-    """Have the model write by a task; what it writes is shown in later tasks under `name`."""
+    """Have the model write a text that later tasks show under `name`."""
     model.steps[name] = texts[name] = await _written(model, task, {**texts, **shown})
 
 
@@ -180,11 +177,8 @@ async def _written(model: MeasuredModel, task: str, texts: Mapping[str, str]) ->
 def score(fields: Fields, answer: Any) -> float | None:
     """1 or 0 for an attitude, F1 of a selection; None for an extraction, which judges credit.
 
-    Case, blanks and repetition do not count. Entries of a selection that are none of the options
-    are wrong ones.
-
-    Raises:
-        ValueError: an attitude that is none of the options, or what is no list of texts.
+    Case, blanks and repetition do not count. Raises ValueError for an impossible answer; a selected
+    text that is no option is merely wrong.
     """
     task, gold = task_of(fields["condition"]), fields["gold"]
     if task == "attitude":

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from judge.errors import UsageError
-from judge.evaluation.rows import Row, fields_of
+from judge.evaluation.rows import REJECTED, Row, fields_of
 from judge.evidence import fold
 from judge.records import RESERVED, Problem, Value, build, read
 from judge.records.base import clip, kind_of
@@ -80,7 +80,7 @@ def value_list(name: str) -> ValueList:
     """Read a value file (topic, q_id, q_content, option).
 
     Raises:
-        UsageError: a line that holds no statement, or a statement that stands twice with different
+        UsageError: a line without a statement, or a statement that comes again with other
             attitudes; with file and line.
     """
     statements: dict[str, Statement] = {}
@@ -145,8 +145,8 @@ def story_of(row: Row) -> Story:
     mappings or lists of values. A record with none of them is taken as it stands.
 
     Raises:
-        LabelError: it holds no story with values, or its validation rejected it for its length,
-            found none of its values, or did not come to an end.
+        LabelError: it holds no story with values, or its validation failed: for its length, without
+            any of its values, or before its end.
     """
     record = build(row.item, "story")
     if isinstance(record, Problem):
@@ -165,7 +165,7 @@ def story_of(row: Row) -> Story:
         absent += [value for value in values if value.text in missing]
         values = tuple(value for value in values if value.text not in missing)
         if not values:
-            raise LabelError("validation found none of its values in it", RESERVED, "rejected")
+            raise LabelError("validation found none of its values in it", RESERVED, REJECTED)
     # Characters of the multiple setting differ on purpose: no contradiction is sought there.
     contradicted = () if multiple else tuple(_values(*told))
     text, setting = record.typed["story"], record.typed.get("setting")
@@ -207,7 +207,7 @@ def _refuse_rejected(judged: Judgement) -> None:
     for check in judged.checks:
         if check.name == "length" and check.verdict is Verdict.FAIL:
             message = f"validation rejected it for its length ({check.reason})"
-            raise LabelError(message, RESERVED, "rejected")
+            raise LabelError(message, RESERVED, REJECTED)
 
 
 def values_and_stories(
@@ -218,8 +218,8 @@ def values_and_stories(
     A source whose first record has `q_content` and `option` is the value file.
 
     Raises:
-        UsageError: a source that cannot be read, several value files, none where it is `needed`, no
-            story at all.
+        UsageError: a source cannot be read, there are several value files, none although `needed`,
+            or no stories.
     """
     if "-" in sources:
         raise UsageError("standard input cannot be read twice, as stories are here: name a file")
@@ -251,7 +251,7 @@ def selection(
     released script, and no attitude to a statement that a speaker contradicts (appendix A.3).
 
     Raises:
-        LabelError: the file has too few pairs; how many there are.
+        LabelError: the file has too few pairs.
     """
     gold = list(dict.fromkeys(gold))
     barred = {(folded(statement), folded(attitude)) for statement, attitude in gold}

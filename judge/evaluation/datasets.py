@@ -7,7 +7,7 @@ is left out comes with its reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,8 +23,8 @@ from judge.evaluation.cqbench_stories import (
     values_and_stories,
 )
 from judge.evaluation.culturalbench import question_of
-from judge.evaluation.rows import Row, each_row
-from judge.records import RESERVED, Item
+from judge.evaluation.rows import REJECTED, Row, each_row
+from judge.records import RESERVED, Item, Problem, Value
 from judge.records.fields import LabelError
 from judge.verdict import Verdict
 
@@ -34,44 +34,14 @@ BY_VALUE = ("incorporation", "consistency")
 _SOUND = (Verdict.PASS, Verdict.SKIPPED)
 
 
-@dataclass(frozen=True, slots=True)
-class Discard:
-    """What was left out of a set, and why: a line, or one `value` of a line's story.
-
-    `bad`: the line cannot be used as it is; else a rule of the set leaves it out.
-    """
-
-    item: Item
-    reason: str
-    id: str | None = None
-    value: str | None = None
-    bad: bool = False
-
-    def as_json(self) -> dict[str, Any]:
-        told = {"id": self.id, "value": self.value}
-        known = {name: text for name, text in told.items() if text is not None}
-        return {"source": self.item.source, "line": self.item.line, **known, "reason": self.reason}
+Made = Iterator[dict[str, Any] | Item]
+"""Lines of a set, and items with the problem that leaves them out, in the order of the rows. The
+problem's type is `REJECTED` where a rule of the set leaves them out."""
 
 
-Made = Iterator[dict[str, Any] | Discard]
-"""Lines of a set, and what is left out, in the order of the rows."""
-
-
-def _of_rows(sources: Sequence[str], of_row: Callable[[Row], Made], id_field: str = "id") -> Made:
-    """What `of_row` makes of each row; it raises LabelError for a row that is left out."""
-
-    def told(row: Row) -> Made:
-        try:
-            yield from of_row(row)
-        except LabelError as error:
-            bad = error.problem.type != "rejected"
-            yield Discard(row.item, error.problem.message, row.id, bad=bad)
-
-    for made in each_row(sources, told, id_field):
-        if isinstance(made, Item):
-            yield Discard(made, made.problem.message if made.problem else "", bad=True)
-        else:
-            yield made
+def _left_out(row: Row, value: Value, reason: str) -> Item:
+    """One value of a row's story."""
+    return replace(row.item, problem=Problem(f"{value.display}: {reason}", "values", REJECTED))
 
 
 OfStory = Callable[[Row, Story, ValueList, int], Made]
@@ -86,13 +56,12 @@ def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
         story = story_of(row)
         for check in story.judged.checks if story.judged is not None else ():
             if check.name not in BY_VALUE and check.verdict not in _SOUND:
-                raise LabelError(f"{check.name}: {check.verdict}", RESERVED, "rejected")
-        made = list(of_story(row, story, values, seed))
+                raise LabelError(f"{check.name}: {check.verdict}", RESERVED, REJECTED)
         for value in story.absent:
-            yield Discard(row.item, "the story does not carry it", row.id, value.display)
-        yield from made
+            yield _left_out(row, value, "the story does not carry it")
+        yield from of_story(row, story, values, seed)
 
-    return _of_rows(stories, of_row)
+    return each_row(stories, of_row)
 
 
 def _attitude_detection(row: Row, story: Story, known: ValueList, seed: int) -> Made:
@@ -101,18 +70,18 @@ def _attitude_detection(row: Row, story: Story, known: ValueList, seed: int) -> 
     questions: list[dict[str, Any]] = []
     for value in story.values:
         if key_of(value) in against:
-            yield Discard(row.item, "a character contradicts it", row.id, value.display)
+            yield _left_out(row, value, "a character contradicts it")
             continue
         try:
             statement, attitude = known.pair(value)
         except LabelError as error:
-            yield Discard(row.item, error.problem.message, row.id, value.display, bad=True)
+            yield replace(row.item, problem=error.problem)
             continue
         options = list(known.statements[folded(statement)].options)
         asked = {"value": statement, "options": options, "gold label": attitude}
         questions.append({"name": value.character, **asked})
     if not questions:
-        raise LabelError("no value is left to ask about", "values", "rejected")
+        raise LabelError("no value is left to ask about", "values", REJECTED)
     yield {"id": row.id, "story": story.text, "questions": questions}
 
 
@@ -120,7 +89,7 @@ def _value_selection(row: Row, story: Story, known: ValueList, seed: int) -> Mad
     """A story with 15 values to choose from, drawn by the seed and the row's name (2.2)."""
     if story.multiple:
         message = "in the multiple setting there is attitude detection alone"
-        raise LabelError(message, "values", "rejected")
+        raise LabelError(message, "values", REJECTED)
     gold = [known.pair(value) for value in story.values]
     drawn = selection(known, story, gold, f"{seed}/{row.id}")
     yield {"id": row.id, "story": story.text, "options": drawn["options"], "values": drawn["gold"]}
@@ -153,12 +122,12 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
             raise LabelError("it has neither a verdict (judge validate) nor ratings (CALI)")
         if judged is not None and judged.verdict is not Verdict.PASS:
             why = f": {judged.reason}" if judged.reason else ""
-            raise LabelError(f"{judged.verdict}{why}", RESERVED, "rejected")
+            raise LabelError(f"{judged.verdict}{why}", RESERVED, REJECTED)
         if rated and not pair_of(row, groups).kept:
-            raise LabelError("in neither group do 75 % of the raters agree", column, "rejected")
+            raise LabelError("in neither group do 75 % of the raters agree", column, REJECTED)
         yield {name: content for name, content in row.fields.items() if name != RESERVED}
 
-    return _of_rows(sources, of_row)
+    return each_row(sources, of_row)
 
 
 Build = Callable[[Sequence[str], int], Made]
@@ -175,7 +144,7 @@ DATASETS: Mapping[str, tuple[str, Build]] = {
     ),
     "culturalbench-hard": (
         "CulturalBench: each answer alone, true or false; from rows of the Easy file",
-        lambda sources, seed: _of_rows(sources, _hard, "question_idx"),
+        lambda sources, seed: each_row(sources, _hard, "question_idx"),
     ),
     "filtered": (
         "Records that passed; of rated pairs those on which one group agrees by 75 %, as in CALI",

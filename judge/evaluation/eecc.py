@@ -47,9 +47,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     of the 347 lines).
 
     Raises:
-        UsageError: columns to be renamed, not one source, or it is no folder, or a file of it is
-            not there, is no UTF-8 or has a faulty line, or a condition has not just one template
-            that names {concept} and {identity}.
+        UsageError: columns are renamed, the source is not one folder, or one of its files is
+            missing or faulty.
     """
     if choices.columns:
         raise UsageError("--map: eecc's files have no columns with names")
@@ -118,7 +117,7 @@ def _folder(sources: Sequence[str]) -> Path:
 
 
 def _groups(path: Path, group: str, name: str) -> dict[str, str]:
-    """The lines of two cells, a group and a name: each name with its group."""
+    """Each name with its group, from lines of two cells: group, name."""
     found: dict[str, str] = {}
     for number, line in _lines(path):
         cells = [cell.strip() for cell in line]

@@ -15,6 +15,7 @@ from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import Benchmark, Choices, Result
 from judge.evaluation.results import asked_of, line_of, result_of
 from judge.evaluation.rows import taken
+from judge.evaluation.task import load_task
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.records import Item, Problem, build
@@ -27,7 +28,6 @@ from judge.run.summary import Report
 from judge.run.task import Task, Watcher, run
 from judge.settings import Settings
 from judge.subject import Subject
-from judge.task import load_task
 from judge.verdict import Unfinished, Verdict
 
 
@@ -42,14 +42,13 @@ def evaluate(
 ) -> tuple[Report, list[Result]]:
     """Put the model that `settings.model` names through a benchmark.
 
-    Args:
-        judges: models that credit extracted values, which no rule can score.
+    `judges` are models that credit extracted values, which no rule can score.
 
     Returns:
         How the run ended, and the results in its output.
 
     Raises:
-        UsageError: nothing was asked: a source, output, model or setting that cannot be used.
+        UsageError: nothing was asked: a source, output, model or setting cannot be used.
     """
     refuse_outputs(job)
     setup = _setup(settings, benchmark, judges)
@@ -63,7 +62,7 @@ def plan_evaluation(
     """What an evaluation will ask: the same run with stand-ins for its models.
 
     Raises:
-        UsageError: a source, model or setting that cannot be used.
+        UsageError: a source, model or setting cannot be used.
     """
     rehearsal = Rehearsal()
     settings = planned(settings)

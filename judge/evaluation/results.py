@@ -26,14 +26,14 @@ _RESULT = TypeAdapter(Result)
 
 
 def verdict_of(result: Result) -> Verdict:
-    """A refusal is the model's `abstain`; an answer passes if it is all right, or if nothing about
-    it could be right or wrong."""
-    if result.outcome == "answered":
-        right = result.score is None or result.score == 1
-        return Verdict.PASS if right else Verdict.FAIL
-    if result.outcome == "refused":
-        return Verdict.ABSTAIN
-    return Verdict.UNREADABLE if result.outcome == "unreadable" else Verdict.ERROR
+    """An answer passes if it is all right, or could not be right or wrong; a refusal abstains."""
+    right = Verdict.PASS if result.score in (None, 1) else Verdict.FAIL
+    lost = {
+        "refused": Verdict.ABSTAIN,
+        "unreadable": Verdict.UNREADABLE,
+        "error": Verdict.ERROR,
+    }
+    return lost.get(result.outcome, right)
 
 
 def line_of(result: Result, mark: Mark, error: Mapping[str, Any] | None = None) -> Line:
@@ -73,11 +73,7 @@ def result_of(line: Mapping[str, Any]) -> Result | None:
 
 
 async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -> Result:
-    """The model's answer to one item, with its score.
-
-    Raises:
-        BackendError: the model gives no reply.
-    """
+    """The model's answer to one item, with its score; BackendError where it gives no reply."""
     told: dict[str, Any]
     try:
         answer = await benchmark.ask(fields, model)
@@ -89,9 +85,9 @@ async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -
 
 
 def rated(benchmark: Benchmark, result: Result) -> Result:
-    """An answer with its score by the benchmark's rule, or unreadable where the rule has none.
+    """The answer scored by the benchmark's rule; unreadable where the rule refuses it.
 
-    Where no rule scores (answers that judges grade), the score that is there stays.
+    Where no rule scores (values that judges credit), the score stays.
     """
     if result.outcome != "answered":
         return replace(result, score=None)
@@ -167,11 +163,7 @@ def scored(
 
 
 def write_scored(out: Path, benchmark: Benchmark, results: Sequence[Result]) -> None:
-    """Write the results as output lines of `judge evaluate`.
-
-    Raises:
-        UsageError: the file cannot be written; it is as it was.
-    """
+    """Write the results as `judge evaluate` does; UsageError where the file cannot be written."""
     described = {"benchmark": benchmark.name, "settings": {"version": __version__}}
     mark = Mark(benchmark.name, described, fingerprint(described, {}))
     try:

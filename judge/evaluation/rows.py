@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -13,10 +13,13 @@ from typing import Any, TypeVar
 from judge.errors import UsageError
 from judge.records import Item, read, renamed
 from judge.records.base import clip
-from judge.records.fields import LabelError, id_text, refused
+from judge.records.fields import LabelError, id_text
 from judge.records.kinds import normalise
 
 T = TypeVar("T")
+
+REJECTED = "rejected"
+"""The type of problem of a sound row that a rule leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def each_row(
                 raise LabelError(message, id_field, "duplicate-id")
             found = list(convert(Row(name, item, item.fields)))
         except LabelError as error:
-            yield refused(item, error.problem)
+            yield replace(item, problem=error.problem)
             continue
         if found:
             seen[name] = item
@@ -73,10 +76,10 @@ def each_row(
 
 
 def fields_of(item: Item) -> dict[str, Any]:
-    """The item's fields; LabelError for a line that could not be read."""
-    if item.fields is None:
-        raise LabelError(item.problem.message if item.problem else "there is no record")
-    return item.fields
+    """The item's fields; LabelError for a line that cannot be used."""
+    if item.problem is not None:
+        raise LabelError(item.problem.message)
+    return item.fields or {}
 
 
 def asked(

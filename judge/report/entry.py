@@ -82,8 +82,9 @@ class Quotes:
         return pieces
 
     def _find(self, quote: str) -> Mark | str:
-        """The first place of the quote, or why it has none."""
-        for place, text in self._texts.items():
+        """The quote's place, or why it has none: in the first text that holds it letter for letter,
+        else in the first that holds it nearly."""
+        for place, text in sorted(self._texts.items(), key=lambda pair: quote not in pair[1]):
             if (span := self._located(quote, text)) is not None:
                 mark = Mark(place, span.start, span.end, len(self._marks) + 1)
                 return self._marks.setdefault((place, span.start, span.end), mark)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Self, get_args
 
 from judge import plugins
-from judge.collection import collect, corrected_normad
 from judge.errors import UsageError, why_unread
 from judge.records import Kind
 from judge.rubric import Rubric, asked_once
+from judge.run.rubrics import collect, corrected_normad
 from judge.settings import Settings, flag
 from judge.workflow import Workflow
 

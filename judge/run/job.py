@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import io
 import json
+import os
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -144,6 +145,8 @@ def refuse_outputs(job: Job) -> None:
     Raises:
         UsageError: naming the file, and what to do.
     """
+    if job.resume and job.overwrite:
+        raise UsageError("--resume and --overwrite exclude each other")
     if job.resume and job.out is None:
         raise UsageError("--resume needs the file to go on with: name it with -o")
     if job.redo and not job.resume:
@@ -160,6 +163,8 @@ def refuse_outputs(job: Job) -> None:
             refuse_same(flag, path, other, what)
         taken.append((path, "OUT" if flag == "-o" else f"the file of {flag}"))
         if flag == "--summary":
+            if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+                raise UsageError(f"--summary {path}: cannot be written; name another file")
             continue
         if path.suffix.lower() in _OTHER_FORMS:
             raise UsageError(

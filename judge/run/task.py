@@ -17,7 +17,7 @@ from typing import Any
 from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
 from judge.judging.limits import Budget, record_turn
-from judge.records import Item, Problem, content_hash
+from judge.records import Item, content_hash
 from judge.redact import redacted
 from judge.run.clients import left_at_provider
 from judge.run.job import Job
@@ -84,9 +84,7 @@ class Task(ABC):
         Raises:
             UsageError: the input is not for such a run.
         """
-        if item.fields is None:
-            return bad_input(item, item.problem or Problem("there is no record"))
-        return item
+        return item if item.problem is None else bad_input(item, item.problem)
 
     @abstractmethod
     async def step(self, subject: Any) -> Line:

@@ -13,9 +13,9 @@ import pytest
 from judge.evaluation.benchmark import Benchmark, NoAnswer, Result, choices_of
 from judge.evaluation.results import asked_of
 from judge.evaluation.tables import Cell, Table
+from judge.evaluation.task import Task, load_task
 from judge.records import Item
 from judge.stats.intervals import Estimate
-from judge.task import Task, load_task
 from judge.verdict import Usage
 
 ONE = Usage(replies=1, input_tokens=10, output_tokens=1)

@@ -45,9 +45,6 @@ def estimate(cell: object) -> Any:
     return round(cell.value, 6), cell.n, cell.of
 
 
-# ------------------------------------------------------------ ratings
-
-
 def pair(us: str, india: str) -> Pair:
     ratings = {"us": [label_of(r, "us") for r in us], "in": [label_of(r, "in") for r in india]}
     return Pair(Row("a", Item("a", 1, {}), {}), "P", "H", ratings)
@@ -79,9 +76,6 @@ def test_ratings_are_mapped_as_section_3_6_says() -> None:
 def test_majorities(us: str, india: str, labels: tuple[str | None, ...], kept: bool) -> None:
     assert tuple(pair(us, india).labels.values()) == labels
     assert pair(us, india).kept is kept
-
-
-# ------------------------------------------------------------ items
 
 
 def test_the_released_form_is_asked_with_and_without_indicator() -> None:
@@ -138,9 +132,6 @@ def test_lines_that_cannot_be_asked_do_not_stop_the_others(
     assert says in problems([faulty])[0] and faulty.line == 2
 
 
-# ------------------------------------------------------------ asking
-
-
 async def test_entailment_with_its_probability() -> None:
     plain, american, indian = items("entailment", "entailment+us", "entailment+in")[:3]
     model = Examined(lambda *_: 0, (0.8, 0.2))
@@ -171,9 +162,6 @@ async def test_alternatives_are_told_in_the_files_order() -> None:
     assert model.asked[0][1].index(second) < model.asked[0][1].index(first)
     assert (await ask(benchmark, straight, lambda *_: 0)).answer == "hypothesis 1"
     assert (await ask(benchmark, swapped, lambda *_: 2)).answer == "same"
-
-
-# ------------------------------------------------------------ tables
 
 
 def pairs(folder: Path, *ratings: tuple[str, str]) -> str:

@@ -73,9 +73,6 @@ def scores(*values: float | None, condition: str = "country") -> list[Line]:
     return [answer(f"n{number}", value, condition) for number, value in enumerate(values)]
 
 
-# ------------------------------------------------------------------ answers
-
-
 def test_only_items_of_both_and_why_others_are_left_out(compared: Any) -> None:
     torn = {"raw": "{torn", "judge": {"verdict": "error", "error": {"type": "bad-input"}}}
     lost: Line = {"outcome": "error"}
@@ -131,9 +128,6 @@ def test_a_stale_score_of_an_unread_answer_is_ignored() -> None:
     assert stale is not None and stale.score is None
 
 
-# ------------------------------------------------------------------ records
-
-
 def test_records_and_checks(compared: Any) -> None:
     checks: Mapping[str, str] = {"p": "pass", "f": "fail", "a": "abstain", "s": "skipped"}
 
@@ -180,9 +174,6 @@ def test_records_are_known_by_id_else_by_content_before_edits(compared: Any) -> 
     assert values(row(found, "record"))[2] == pytest.approx(-1 / 4)
 
 
-# ------------------------------------------------------------------ several runs
-
-
 def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Path) -> None:
     told = {"a": (0, 0, 1, 0, 1, 0, 1), "b": (1, 1, 1, 1, 1, 1, None), "c": (0, 1, 0, 1, 0, 1, 1)}
     runs = [write(tmp_path / name, scores(*marks)) for name, marks in told.items()]
@@ -199,9 +190,6 @@ def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Pa
     assert [cells[f"{name} B"] for name in ("McNemar p", "Holm p")] == ["0.125", "0.25"]
     assert [cells[f"{name} C"] for name in ("McNemar p", "Holm p")] == ["1", "1"]
     assert "country: 1 of 7 pairs are left out: 1 no score in B" in found.notes
-
-
-# ------------------------------------------------------------------ refused
 
 
 @pytest.mark.parametrize(

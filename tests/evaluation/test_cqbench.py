@@ -28,9 +28,6 @@ def first(task: str, texts: Mapping[str, str], options: Sequence[str]) -> Any:
     return 0 if task == "cqbench_attitude" else f"by {task}"
 
 
-# ------------------------------------------------------------ asking
-
-
 async def test_attitude_is_one_question_with_the_options_in_their_order() -> None:
     model = Examined(lambda *_: 2, (0.0, 0.0, 1.0))
     got = await ask(benchmark, item("cq-02/1/attitude"), model)
@@ -98,9 +95,6 @@ async def test_a_step_that_is_refused_ends_the_item() -> None:
     assert (got.outcome, got.answer, got.score) == ("refused", None, None)
     assert "no answer in it" in str(got.reason)
     assert model.asked[-1][0] == task and got.usage.replies == len(model.asked)
-
-
-# ------------------------------------------------------------ tables
 
 
 def cells(results: Sequence[Result], name: str, *labels: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ EVERY = choices_of(benchmark, [], benchmark.conditions)
 def made(*sources: str, conditions: tuple[str, ...] = benchmark.conditions, seed: int = 0) -> Any:
     """The fields of the items, and the problems beside them."""
     items = list(benchmark.items(sources, choices_of(benchmark, sources, conditions, seed=seed)))
-    fields = [item.fields for item in items if item.fields is not None]
+    fields = [item.fields for item in items if item.problem is None]
     return fields, [item.problem.message for item in items if item.problem is not None]
 
 
@@ -185,7 +185,7 @@ def test_lines_that_give_no_question_say_why(tmp_path: Path, line: Any, says: st
     items = list(benchmark.items([bad, VALUES], EVERY))
     problems = [item for item in items if item.problem is not None]
     assert problems
-    assert all(item.fields is None and item.line == 1 for item in problems)
+    assert all(item.fields == line and item.line == 1 for item in problems)
     assert says in str(problems[0].problem and problems[0].problem.message)
 
 

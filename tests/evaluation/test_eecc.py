@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,17 +20,13 @@ from judge.evaluation.eecc_tables import (
     taus,
     words_of,
 )
-from judge.evaluation.tables import Cell, Table
 from judge.records import Item
-from judge.stats.intervals import Estimate
 from judge.stats.text import lexical_variance
 
 from .eecc_folder import ANSWER, HOFSTEDE, put, write_folder
-from .examinee import Examined, ask, items, problems, public
+from .examinee import Examined, ask, items, problems, public, table, value
 
 NAN = float("nan")
-
-# ------------------------------------------------------------ asking
 
 
 async def test_the_prompt_is_what_the_model_is_asked() -> None:
@@ -40,9 +36,6 @@ async def test_the_prompt_is_what_the_model_is_asked() -> None:
     assert (found.outcome, found.answer, found.score) == ("answered", "Sets hold things.", None)
     # A prompt is no template.
     assert (model.asked, model.draws) == ([("eecc_qa", fields["prompt"])], [3])
-
-
-# ------------------------------------------------------------ the folder
 
 
 def listed(folder: Path, *conditions: str) -> list[Item]:
@@ -130,9 +123,6 @@ def test_the_released_folder() -> None:
     assert "Explain elections to an Indian person in English." in prompts
 
 
-# ------------------------------------------------------------ words
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -145,9 +135,6 @@ def test_the_released_folder() -> None:
 )
 def test_by_hand(text: str, expected: str) -> None:
     assert words_of(text) == expected.split()
-
-
-# ------------------------------------------------------------ culture
 
 
 def test_distances_by_hand() -> None:
@@ -172,8 +159,6 @@ def test_the_released_files() -> None:
     # The party question alone goes beyond ten.
     assert np.nanmax(np.array(list(vectors.values()))) < 10
 
-
-# ------------------------------------------------------------ analysis
 
 A, B, C = ["a", "b", "c", "d", "e"], ["a", "b", "c", "d", "x"], ["p", "q", "r", "s", "t"]
 
@@ -201,8 +186,6 @@ def _from_a(distances: Mapping[str, float]) -> np.ndarray[tuple[int, ...], np.dt
     found[:, 0] = found[0]
     return found
 
-
-# ---------------------------------------------------------------- tables
 
 NEAR = ("raj went home by the old road", "raj went home by the new road")
 TEXTS = {
@@ -233,46 +216,30 @@ def folder(tmp_path: Path) -> Path:
     return write_folder(tmp_path)
 
 
-def tables(results: Sequence[Result]) -> dict[str, Table]:
-    assert benchmark.tables is not None
-    found = benchmark.tables(results)
-    assert len({table.name for table in found}) == len(found)
-    for table in found:
-        for row in table.rows:
-            assert len(row.labels) == len(table.heads) and set(row.cells) <= set(table.columns)
-        table.as_json()
-    return {table.name: table for table in found}
-
-
-def estimate(cell: Cell) -> Estimate:
-    assert isinstance(cell, Estimate)
-    return cell
-
-
-def cells(table: Table, *labels: str) -> Mapping[str, Cell]:
-    (row,) = [row for row in table.rows if row.labels[-len(labels) :] == labels]
-    return row.cells
-
-
-def test_variance_across_and_within_and_tau(folder: Path) -> None:
+def test_variance_across_and_within_words_and_tau(folder: Path) -> None:
     results = results_in(folder)
-    replies = tables(results)["eecc-replies"].rows[0].cells
+    replies = table(benchmark, results, "eecc-replies")["stories", "country"]
     assert (replies["asked"], replies["answered"], replies["refused"]) == (16, 14, 2)
-    found = tables([one for one in results if one.fields["concept"] == "honesty"])
+    honesty = [one for one in results if one.fields["concept"] == "honesty"]
+    found = {
+        name: {labels[2:]: row for labels, row in table(benchmark, honesty, name).items()}
+        for name in ("eecc-variance", "eecc-anova", "eecc-words", "eecc-tau")
+    }
     outputs = [text.split() for texts in TEXTS.values() for text in texts if text]
     across, within = distances(outputs, [0, 0, 1, 1, 2, 2, 3], "WED")
     variance = found["eecc-variance"]
-    assert estimate(cells(variance, "WED", "across")["mean"]).value == pytest.approx(
-        lexical_variance(across)
-    )
+    assert value(variance["WED", "across"]["mean"]) == pytest.approx(lexical_variance(across))
     # The Ugandan has one output: something across, nothing within.
-    one = [lexical_variance(block) for block in within[:3]]
-    assert estimate(cells(variance, "WED", "within")["mean"]).value == pytest.approx(
-        sum(value or 0.0 for value in one) / 3
-    )
+    one = [lexical_variance(block) or 0.0 for block in within[:3]]
+    assert value(variance["WED", "within"]["mean"]) == pytest.approx(sum(one) / 3)
+    # One concept: one value in each group.
+    assert found["eecc-anova"]["WED",]["degrees of freedom"] == "1, 0"
+    # Twice in one document of four: 2 ln 4; twice in one of two: 2 ln 2; once: ln 2.
+    words = found["eecc-words"]["all", "Indian"]["words"]
+    assert words == "raj, by, home, road, the, went, new, old"
     # The Indian's outputs are nearest to the German's, and so are the values, either way; the
     # Nigerian's share no word with either.
-    tau = found["eecc-tau"]
-    assert estimate(cells(tau, "Hofstede", "WED")["mean"]).value == 1
-    assert any("Hofstede values for 3 of 4" in note for note in tau.notes)
-    assert any("no WVS values" in note for note in tau.notes)
+    assert value(found["eecc-tau"]["Hofstede", "WED"]["mean"]) == 1
+    assert benchmark.tables is not None
+    notes = " ".join(benchmark.tables(honesty)[-1].notes)
+    assert "Hofstede values for 3 of 4" in notes and "no WVS values" in notes

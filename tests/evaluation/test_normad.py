@@ -33,8 +33,6 @@ FULL: dict[str, object] = {
 }
 SHORT = {key: FULL[key] for key in ("ID", "Country", "Rule-of-Thumb", "Story", "Gold Label")}
 
-# ------------------------------------------------------------ rows and contexts
-
 
 SHOWN = {
     "none": (),
@@ -99,9 +97,6 @@ def test_a_row_that_cannot_be_asked_is_a_problem(tmp_path: Path) -> None:
     assert "field 'Gold Label' must be yes, no or neutral, not 'maybe'" in other
 
 
-# ------------------------------------------------------------ clusters, table 2
-
-
 def test_clusters_are_the_authors() -> None:
     assert len(COUNTRIES) == len(set(COUNTRIES)) == 75 and len(CLUSTERS) == 8
     with public("normad/iw_clusters.csv").open(encoding="utf-8", newline="") as file:
@@ -120,9 +115,6 @@ def test_spelling_does_not_matter() -> None:
     names = ("bosnia_and_herzegovina", "united_states_of_america", "Republic of Korea")
     told = ["Bosnia and Herzegovina", "United States of America", "Republic of Korea"]
     assert [*map(country_name, names)] == told
-
-
-# ------------------------------------------------------------ scores
 
 
 def result(

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.collection import collect, corrected_normad
 from judge.errors import UsageError
 from judge.evidence import About
 from judge.prompts import messages
 from judge.records import Item, Record, build
 from judge.replies import REPLIES, about
 from judge.rubric import TEXT_FIELDS, Rubric, builtin, load, system_text
+from judge.run.rubrics import collect, corrected_normad
 from judge.subject import Kind, Subject
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -279,6 +279,12 @@ VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\n
         (OWN.replace('        "no": "no"\n', ""), ":10: methods.logprobs", "must settle both"),
         (SHORT + "evidence: {field: story, answers: [c]}\n", ":4: evidence: ", "'c' is none of"),
         (SHORT + "max_tokens: 9\n", ":4: max_tokens: ", "greater than or equal to 16"),
+        (SHORT + "reply: YesNo\n", ":4: reply: ", "no such key"),
+        (
+            "name: a\nquestions: {b: {question: Q?, needs: x}}\n",
+            ":2: questions.b.needs: ",
+            "a list",
+        ),
         (SHORT + "compare: [a, a]\n", ":4: compare: ", "two different ones"),
         (SHORT + "compare: [a, b]\nanswers: [a, c]\n", ":5: answers: ", "leave them out"),
         (OWN.replace("Q?", "'{{ mood }}?'"), ":9: methods.structured.question: ", "'mood'"),
