@@ -130,7 +130,7 @@ def command(
     )
     opt.refuse_existing("-o", out, overwrite, is_folder=True)
     announce(settings, quiet=quiet)
-    # As Ctrl-C does, so that the end is told, also where a script's `&` has SIGINT ignored.
+    # SIGTERM ends it like Ctrl-C; SIGINT does even where a script's `&` has it ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:

@@ -175,7 +175,7 @@ def _advice(report: Report, job: Job, settings: Settings) -> str | None:
         batches = counted(report.batches, "batch", "batches")
         return f"{written}; {batches} still at the provider; {again} picks up the results"
     if out is not None:
-        return f"{written}; {again} goes on from there"
+        return f"{written}; {again} continues from there"
     return f"{written}; run it again" + (
         ": replies in the cache are not asked again" if settings.cache else ""
     )
