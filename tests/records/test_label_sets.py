@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from judge.errors import UsageError
 from judge.records.labels import LabelledItem, read_labels
 
 from .conftest import Written
@@ -77,12 +78,22 @@ REPLY = {"post": "A post.", "reply": "A reply."}
 
 @pytest.mark.parametrize("indent", [None, 1])
 def test_multipico(write: Written, indent: int | None) -> None:
+    write("annotators_meta_en.json", '{"0": {"Age": NaN, "Nationality": "India"}}')
     content = {"dev-2": entry({"Ann0": "0", "Ann1": "1", "Ann2": "1"}, REPLY)}
     path = write("MP_en_dev_test.json", json.dumps(content, indent=indent))
     (item,) = sound(list(read_labels(f"multipico:{path.parent}", "irony")))
     assert (item.record, item.fields, item.gold) == ("dev-2", REPLY, None)
     assert item.slices["language_variety"] == "in"
     assert answers(item) == {"Ann0": "no", "Ann1": "yes", "Ann2": "yes"}
+    assert [one.group for one in item.annotations] == ["India", None, None]
+
+
+@pytest.mark.parametrize("people", [b"{", b"\xff", b"[]", b'{"0": 5}', b"[" * 100_000])
+def test_nationalities_that_cannot_be_read_are_a_message(write: Written, people: bytes) -> None:
+    write("annotators_meta_en.json", people)
+    path = write("MP.json", json.dumps({"a": entry({"Ann0": "0"}, REPLY)}))
+    with pytest.raises(UsageError, match=r"annotators_meta_en\.json: .* cannot be read"):
+        read_labels(f"multipico:{path}")
 
 
 def test_multipico_entries_that_are_broken(write: Written) -> None:
@@ -209,3 +220,6 @@ def test_sets_with_annotators_as_released(public_data: Path) -> None:
     given = [one for item in multipico for one in item.annotations]
     assert (len(multipico), len({one.annotator for one in given})) == (1079, 74)
     assert Counter(one.answer for one in given) == {"no": 3497, "yes": 1576}
+    nations = {"India": 1070, "Ireland": 1063, "United Kingdom": 994}
+    nations |= {"Australia": 984, "United States": 962}
+    assert Counter(one.group for one in given) == nations

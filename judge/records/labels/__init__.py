@@ -55,7 +55,8 @@ def read_labels(
     items: Iterator[Item] = chain.from_iterable([renamed(read(file), columns) for file in files])
     if form is None:
         form, items = _recognised(source, items)
-    return _chosen(form(check).read(items), check, source)
+    folder = None if path == "-" else files[0].parent
+    return _chosen(form(check, folder).read(items), check, source)
 
 
 def _recognised(source: str, items: Iterator[Item]) -> tuple[type[LabelSet], Iterator[Item]]:

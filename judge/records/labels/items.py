@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from judge.records.base import RESERVED, Item, LabelError, SeenIds, clip
@@ -86,15 +87,16 @@ class LabelSet:
     """One form of labelled data, and the reader of one set of that form.
 
     `files` are the patterns of its files where it is a folder. In a `merged` set what several lines
-    say of one record and check is one item, and items come last. `check` is the one asked for.
+    say of one record and check is one item, and items come last. `check` is the one asked for,
+    `folder` where the files lie (None: standard input).
     """
 
     name: ClassVar[str]
     files: ClassVar[tuple[str, ...]] = ()
     merged: ClassVar[bool] = False
 
-    def __init__(self, check: str | None) -> None:
-        self.check, self._ids = check, SeenIds()
+    def __init__(self, check: str | None, folder: Path | None) -> None:
+        self.check, self.folder, self._ids = check, folder, SeenIds()
         self._unnamed: Counter[str] = Counter()
         self._held: dict[tuple[str, str], tuple[LabelledItem, dict[str, Annotation]]] = {}
         self.start()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from judge.errors import UsageError
 from judge.records.base import Item, LabelError
 from judge.records.fields import (
     ENTAILMENT,
@@ -16,6 +18,7 @@ from judge.records.fields import (
     listed,
     object_of,
     one_of,
+    scalar_text,
     slices_of,
     text_of,
 )
@@ -96,11 +99,24 @@ class MultiPico(LabelSet):
     Casola et al., "MultiPICo: Multilingual Perspectivist Irony Corpus", in the JSON of the shared
     task Le-Wi-Di 2025: an object of id to entry, each with `text` (post, reply), `annotations` (an
     object of annotator to 0 or 1) and `other_info`. One `irony` item an entry (yes or no), without
-    gold. Slices: language_variety, source.
+    gold. Slices: language_variety, source. An annotator's group is the nationality that
+    `annotators_meta_LANG.json` in the same folder gives, if there is one such file.
     """
 
     name = "multipico"
     files = ("MP_*.json*", "*MultiPICo*.json*")
+
+    def start(self) -> None:
+        found = [*self.folder.glob("annotators_meta*.json")] if self.folder else []
+        self._nations: dict[str, str | None] = {}
+        try:
+            # These files hold NaN, which is no JSON.
+            people = json.loads(found[0].read_bytes()) if len(found) == 1 else {}
+            for number, person in object_of(people, "annotators").items():
+                nation = object_of(person, number).get("Nationality")
+                self._nations[f"Ann{number}"] = scalar_text(nation)
+        except (LabelError, OSError, ValueError, RecursionError) as error:
+            raise UsageError(f"{found[0]}: the nationalities cannot be read: {error}") from error
 
     def read(self, items: Iterable[Item]) -> Iterator[Labelled]:
         return super().read(entry for item in items for entry in _entries(item))
@@ -118,7 +134,9 @@ class MultiPico(LabelSet):
             raise LabelError(message, error.problem.field) from error
         info = fields.get("other_info")
         facts = {key: info.get(key) for key in _FACTS} if isinstance(info, dict) else {}
-        annotations = tuple(Annotation(who, answer) for who, answer in answers.items())
+        annotations = tuple(
+            Annotation(who, answer, self._nations.get(who)) for who, answer in answers.items()
+        )
         record = self.record(item, fields["id"])
         yield LabelledItem(record, "irony", shown, 0, None, annotations, slices_of(facts))
 
