@@ -1,4 +1,4 @@
-"""The Python API: the runs of the command line, with records in and judgements out in memory.
+"""The Python API: runs as on the command line, with records and judgements in memory.
 
 A run has a thread and an event loop of its own, so that it can be read from any code, also inside
 of a running loop. It is the run of `judge validate`; only where its lines go differs.
@@ -162,7 +162,7 @@ def calibrate(
 
 
 def load_profile(path: Pathlike) -> Profile:
-    """What a calibration learnt, from its profile.json; `validate(profile=path)` judges by it.
+    """The profile in a profile.json; `validate(profile=path)` judges by it.
 
     Raises:
         UsageError: it cannot be read, or is no profile.
@@ -177,7 +177,7 @@ def load_profile(path: Pathlike) -> Profile:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A run that was asked for: its records, or what it reads, with settings and own rubrics."""
+    """A run to be made: records or files, settings, and rubrics."""
 
     job: Job
     records: Iterable[object]

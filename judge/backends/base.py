@@ -228,19 +228,19 @@ State = Sequence[float]
 """The numbers of a prompt's last token after a layer of the model, as many as the layer is wide."""
 
 
-def packed(state: State) -> str:
-    """The state as text, each number to 11 significant bits (a share of 0.0005 of it).
+def packed(numbers: Sequence[float], width: Literal["e", "f"]) -> str:
+    """Numbers as base64 of little-endian floats: "e" of 2 bytes (11 significant bits), "f" of 4.
 
     Raises:
-        OverflowError: a number is beyond 65,504.
+        OverflowError: a number is too large, in 2 bytes above 65,504.
     """
-    return base64.b64encode(struct.pack(f"<{len(state)}e", *state)).decode()
+    return base64.b64encode(struct.pack(f"<{len(numbers)}{width}", *numbers)).decode()
 
 
-def unpacked(text: str) -> tuple[float, ...]:
-    """The state that was `packed`; raises ValueError for any other text."""
+def unpacked(text: str, width: Literal["e", "f"]) -> tuple[float, ...]:
+    """The numbers that were `packed`; raises ValueError for any other text."""
     try:
         plain = base64.b64decode(text, validate=True)
-        return struct.unpack(f"<{len(plain) // 2}e", plain)
+        return struct.unpack(f"<{len(plain) // struct.calcsize(width)}{width}", plain)
     except (binascii.Error, struct.error) as error:
-        raise ValueError(f"no state: {error}") from error
+        raise ValueError(f"not base64 of floats: {error}") from error

@@ -1,9 +1,14 @@
-"""`langchain:PROVIDER:MODEL`: any chat model that LangChain's `init_chat_model` builds."""
+"""`langchain:PROVIDER:MODEL`: any chat model that LangChain can build.
+
+PROVIDER:MODEL goes to `init_chat_model`; a dotted class name (`langchain:langchain_community.
+chat_models.ChatOllama:llama3`) is imported and built with `model=`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +41,7 @@ _TRANSLATIONS: Mapping[str, type[errors.BackendError]] = {
 
 
 class LangChainBackend:
-    """One LangChain chat model; asked for JSON by a tool call, or in words where it has no tools.
+    """One LangChain chat model; JSON comes by tool call where the model has them, else in words.
 
     Raises:
         UsageError: the model cannot be built.
@@ -98,11 +103,14 @@ class LangChainBackend:
 
 
 def _build(name: str) -> BaseChatModel:
+    head, _, model = name.partition(":")
     try:
+        if "." in head:
+            return _chat_model(head)(**({"model": model} if model else {}))
         from langchain.chat_models import init_chat_model
 
         try:
-            # judge retries by itself, where a model lets it.
+            # Retries are judge's business, where a model lets it.
             return init_chat_model(name, max_retries=0)
         except (TypeError, ValueError):
             return init_chat_model(name)
@@ -112,6 +120,17 @@ def _build(name: str) -> BaseChatModel:
             raise errors.missing_extra(what, "langchain") from error
         why = f"{type(error).__name__}: {scrubbed(error)}"
         raise errors.UsageError(f"langchain:{name}: cannot be built: {why}") from error
+
+
+def _chat_model(dotted: str) -> type[BaseChatModel]:
+    """A class by its name; whatever else has that name is not called."""
+    from langchain_core.language_models import BaseChatModel
+
+    module, _, symbol = dotted.rpartition(".")
+    found = getattr(import_module(module), symbol)
+    if not (isinstance(found, type) and issubclass(found, BaseChatModel)):
+        raise TypeError(f"{dotted} is no chat model of LangChain's")
+    return found
 
 
 def _completion(answer: AIMessage) -> Completion:

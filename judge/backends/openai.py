@@ -24,7 +24,7 @@ from judge.backends.base import (
     refuse_inner_layer,
 )
 from judge.backends.wire import Answered, Wire, scrubbed, status_error
-from judge.redact import Redactor, reply_redactor, without_secrets
+from judge.redact import reply_redactor, without_secrets
 
 _log = logging.getLogger(__name__)
 
@@ -84,10 +84,16 @@ class OpenAIBackend:
                 self._counts_completion = True
                 return await self.complete(call, mode)
             raise unsuccessful(answered, f"{self._name} at {self._wire.server}")
-        read, what = _read(answered.body, self._redact), f"the answer of {self._wire.server}"
-        if isinstance(read, str):
-            # Raised here, where nothing holds the parsed answer, which may be large.
-            raise errors.ServerFault(f"{what} is no chat completion: {read}")
+        what = f"the answer of {self._wire.server}"
+        try:
+            read = completion(orjson.loads(answered.body), self._redact)
+        except (LookupError, TypeError, AttributeError):
+            # Some servers tell of errors under HTTP 200.
+            told = scrubbed(complaint(answered.body)[0])[:_MOST_SHOWN]
+            told = f"it lacks what the protocol asks for; it says: {told}"
+            raise errors.ServerFault(f"{what} is no chat completion: {told}") from None
+        except (ValueError, RecursionError) as error:
+            raise errors.ServerFault(f"{what} is no chat completion: {scrubbed(error)}") from None
         if call.logprobs and read.first_token is None and read.finish_reason != "refusal":
             if self._gave_first_token:
                 raise errors.ServerFault(f"{what} lacks the log-probabilities of earlier ones")
@@ -180,18 +186,6 @@ def complaint(body: bytes) -> tuple[str, str | None]:
         return str(error), None
     code = error.get("code")
     return str(error.get("message") or told), code if isinstance(code, str) else None
-
-
-def _read(body: bytes, redact: Redactor) -> Completion | str:
-    """The completion in an answer, without secrets; or what is wrong with the answer."""
-    try:
-        return completion(orjson.loads(body), redact)
-    except (LookupError, TypeError, AttributeError):
-        # Some servers tell of errors under HTTP 200.
-        told = scrubbed(complaint(body)[0])[:_MOST_SHOWN]
-        return f"it lacks what the protocol asks for; it says: {told}"
-    except (ValueError, RecursionError) as error:
-        return scrubbed(error)
 
 
 def completion(answer: Mapping[str, Any], redact: Callable[[str], str] = str) -> Completion:

@@ -1,4 +1,4 @@
-"""`judge calibrate` without its command line: labels to judges to measures to a profile."""
+"""Calibration: from labels to a report on each judge, and to a profile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from judge.calibration.curve import Curve, curve
 from judge.calibration.labels import Job, gather
 from judge.calibration.measures import Measures, against_people, measure, slices
 from judge.calibration.observations import Judged
-from judge.calibration.rating import data_of, profile_of, rateable, rates
+from judge.calibration.rating import profile_of, rateable, rates
 from judge.calibration.report import Calibration, CheckReport, JudgeReport, disagreements
 from judge.calibration.teaching import key_of, taught_by
 from judge.calibration.trials import Parts, Study, Told, Trial
@@ -28,7 +28,7 @@ from judge.judging.logprobs import Reader
 from judge.profiles import Profile, Rates
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
-from judge.run.calibrated import NO_PROFILE, binding_of
+from judge.run.calibrated import NO_PROFILE
 from judge.run.setup import Setup
 from judge.settings import Settings
 from judge.stats.guarantee import Guarantee
@@ -127,7 +127,7 @@ def _untaught(
 
 
 def _refuse_unusable(job: Job, judges: Sequence[Judge], items: Sequence[LabelledItem]) -> None:
-    """Refuse before anything is asked what would only show at the end."""
+    """Refuse, before any call, what cannot succeed."""
     if job.agreement is not None:
         if len(judges) > 2:
             told = f"{len(judges)} given"
@@ -226,17 +226,7 @@ async def _judge(study: Study, seen: Trial, stage: Guarantee | None) -> JudgeRep
         people=people,
         disagreements=disagreements(rubric, everything, set(parts.kept)),
         skipped=Counter(one.evidence or "" for one in everything if one.outcome == "skipped"),
-        profile=profile_of(
-            binding_of(judge, *study.drawn),
-            rubric,
-            rateable(kept),
-            data_of(job.sources, study.items, len(parts.fitted), len(parts.kept)),
-            combination=seen.fit.combination,
-            stage=stage,
-            agreement=job.agreement,
-            final=calibrated or stands,
-            controls=looks.as_noted() if looks else {},
-        ),
+        profile=profile_of(study, seen, stage, calibrated or stands, looks),
         outcomes=Counter(one.outcome for one in everything),
         unanswered=(lost[0].evidence or lost[0].outcome) if lost else None,
         controls=looks,
@@ -286,7 +276,7 @@ def _curve(study: Study, seen: Trial) -> Curve | None:
 
 
 def _questions(judge: Judge) -> Iterator[str]:
-    """The questions that the final method asks, in the rubric's words."""
+    """The questions that the judge asks, in the rubric's words."""
     logprobs = judge.rubric.methods.logprobs
     if not judge.probabilistic or logprobs is None:
         return

@@ -1,4 +1,4 @@
-"""The learning curve: what agreement a judge has with fewer labels, and what more would bring."""
+"""The learning curve: agreement with fewer labels, and what more labels would bring."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""From what a judge reads off an item to the answers that labels give: fitted, and chosen.
+"""Combinations of a judge's readings that predict the labels: fitted, and chosen.
 
-Candidates are the rubric's own decision list, Platt scaling and isotonic regression of each single
-question, regularised multinomial logistic models of several, and, where hidden states were read,
-probes of these, alone and with the questions that did best beside them. The one with the least log
-loss in cross-validation over the training part is taken.
+Candidates are the rubric's own decision list, regularised multinomial logistic models of one or
+several first-token questions (of one with two words: Platt scaling), and, where hidden states were
+read, probes of these, alone and with the questions that did best beside them. The one with the
+least log loss in cross-validation over the training part is taken.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedGroupKFold
 
 from judge.calibration import probes
 from judge.calibration.probes import Fold, ProbeWay
 from judge.calibration.training import Read, Training, regression
-from judge.judging.combinations import LEAST_CHANCE, Combination, Isotonic, Logistic
+from judge.judging.combinations import LEAST_CHANCE, Combination, Logistic
 from judge.judging.logprobs import Reader
 from judge.rubric import Rubric
 
@@ -156,29 +155,20 @@ def _of_states(
 
 @dataclass(frozen=True, slots=True)
 class TokenWay:
-    """Logistic regression over the features of some questions, or isotonic regression of one."""
+    """Logistic regression over the features of some questions, with a ridge penalty."""
 
-    name: str
     questions: tuple[int, ...]
-    strength: float = 1.0
+    strength: float
 
-    def fitted(self, train: Training) -> Logistic | Isotonic:
+    name = "logistic"
+
+    def fitted(self, train: Training) -> Logistic:
+        """The combination, fitted to the items as they are."""
         natural = Training([one for one in train.reads if one.natural], train.answers)
-        return self._isotonic(natural) if self.name == "isotonic" else self._logistic(natural)
-
-    def tried(self, train: Training, folds: Sequence[Fold]) -> Tried:
-        pairs: list[Told] = []
-        for inside, outside in folds:
-            made = self.fitted(train.part(inside))
-            read = _tried_on(train, outside)
-            pairs += [(made.probabilities(one.reading), one.answer) for one in read]
-        return _score(self.name, self.questions, pairs)
-
-    def _logistic(self, train: Training) -> Logistic:
-        x = train.tokens(self.questions)
+        x = natural.tokens(self.questions)
         mean, spread = x.mean(axis=0), x.std(axis=0)
         spread[spread == 0] = 1.0
-        weights, intercepts = regression((x - mean) / spread, train.truth, self.strength)
+        weights, intercepts = regression((x - mean) / spread, natural.truth, self.strength)
         weights = np.pad(weights / spread, ((1, 0), (0, 0)))
         intercepts = np.pad(intercepts, (1, 0)) - weights @ mean
         return Logistic(
@@ -188,15 +178,13 @@ class TokenWay:
             intercepts=tuple(intercepts.round(6).tolist()),
         )
 
-    def _isotonic(self, train: Training) -> Isotonic:
-        first = [one.chances[self.questions[0]][0] for one in train.reads]
-        model = IsotonicRegression(out_of_bounds="clip").fit(first, train.truth == 0)
-        return Isotonic(
-            questions=(self.questions[0],),
-            answers=(train.answers[0], train.answers[1]),
-            xs=tuple(model.X_thresholds_.round(6).tolist()),
-            ys=tuple(model.y_thresholds_.round(6).tolist()),
-        )
+    def tried(self, train: Training, folds: Sequence[Fold]) -> Tried:
+        pairs: list[Told] = []
+        for inside, outside in folds:
+            made = self.fitted(train.part(inside))
+            read = _tried_on(train, outside)
+            pairs += [(made.probabilities(one.reading), one.answer) for one in read]
+        return _score(self.name, self.questions, pairs)
 
 
 def _of_tokens(train: Training, folds: Sequence[Fold]) -> Iterator[tuple[TokenWay, Tried]]:
@@ -204,16 +192,15 @@ def _of_tokens(train: Training, folds: Sequence[Fold]) -> Iterator[tuple[TokenWa
     questions = sorted(train.reads[0].chances)
     single: dict[int, float] = {}
     for question in questions:
-        two = len(train.reads[0].chances[question]) == 2 and len(train.answers) == 2
-        ways = [TokenWay("platt" if two else "logistic", (question,), c) for c in STRENGTHS]
-        for way in [*ways, TokenWay("isotonic", (question,))] if two else ways:
+        for strength in STRENGTHS:
+            way = TokenWay((question,), strength)
             score = way.tried(train, folds)
             single[question] = min(score.log_loss, single.get(question, math.inf))
             yield way, score
     chosen: tuple[int, ...] = (min(single, key=lambda question: single[question]),)
     while len(chosen) < len(questions):
-        grown = [TokenWay("logistic", (*chosen, q), 0.1) for q in questions if q not in chosen]
+        grown = [TokenWay((*chosen, q), 0.1) for q in questions if q not in chosen]
         chosen = min(grown, key=lambda way: way.tried(train, folds).log_loss).questions
         for strength in STRENGTHS:
-            way = TokenWay("logistic", tuple(sorted(chosen)), strength)
+            way = TokenWay(tuple(sorted(chosen)), strength)
             yield way, way.tried(train, folds)

@@ -1,4 +1,4 @@
-"""Labels in: read, looked through, each item once; split by record; and what a judge is shown."""
+"""Labels: read and checked, split by record, and turned into what a judge is shown."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from judge.rubric import TEXT_FIELDS, Rubric
 from judge.subject import Subject
 
 UNNAMED = "label"
-"""The check of labels that do not say what they are about, as those of a plain table."""
+"""The check of labels that name none, such as those of a plain table."""
 
 RubricOf = Callable[[str], Rubric]
-"""A check's rubric; raises UsageError where no judging rubric is called so."""
+"""The rubric of a check; raises UsageError where there is none of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Job:
     - `records`: how many records of each check and source are drawn, by source where it is a
       mapping; None for all
     - `held_out`: the share of the records (0 to 1) that nothing is fitted to; None for the usual
-    - `by`: fields to tell results apart by
+    - `by`: fields to report results by
     - `group`: a field whose values are never on both sides, of fitting and of reporting
     - `contrast`: a set of labels in which the deciding field is turned round
     - `also`: further sets to report on, to which nothing is fitted
     - `controls`: whether each judge is asked without the deciding field, and with another's
-    - `agreement`: what the judge shall be guaranteed to agree; None for no guarantee
-    - `draws`, `seed`: resamples of each interval, and the seed of all that is drawn
+    - `agreement`: the agreement with people to guarantee (0.5 to 1); None for no guarantee
+    - `draws`, `seed`: resamples of each interval, and the seed of everything random
     """
 
     sources: Sequence[str]
@@ -187,7 +187,7 @@ def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0)
 
 
 def grouped(items: Sequence[LabelledItem], name: str) -> list[LabelledItem]:
-    """The items with what a slice or field of theirs says as their group.
+    """The items grouped by the value of a slice or field.
 
     Raises:
         UsageError: an item lacks it.

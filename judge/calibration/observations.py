@@ -1,4 +1,4 @@
-"""What a judge says of labelled items: its answers, and what its first tokens left to fit to."""
+"""A judge's answers to labelled items, with the first tokens and hidden states to fit to."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def observe(
     state: bool = False,
     told: Callable[[int], None] = lambda count: None,
 ) -> list[Judged]:
-    """What the judge says of each item, in their order.
+    """The judge's answer to each item, in their order.
 
     Args:
         at_once: records worked on at the same time; an engine evaluates the text of a record once
@@ -118,8 +118,8 @@ async def _read(
 
 
 def as_read(one: Judged, judge: Judge) -> Judged:
-    """What the judge's reader makes of what was read off an item; unreadable where the state, or
-    the chances of a question that it wants, are missing."""
+    """The item answered by the judge's reader; unreadable where the state, or the chances of a
+    question that it asks, are missing."""
     chances, reader = one.chances or {}, judge.reader
     lost = reader.probe is not None and one.state is None
     if lost or not set(reader.wanted(judge.rubric)) <= set(chances):

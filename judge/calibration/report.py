@@ -1,4 +1,4 @@
-"""What a calibration found: by check and judge, with what a person should read first."""
+"""The report of a calibration, by check and judge; the disagreements first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from judge.calibration.measures import AgainstPeople, Measures
 from judge.calibration.observations import Judged, Outcome
 from judge.profiles import JudgeProfile, Profile
 from judge.records import Item
-from judge.records.labels import Annotation
 from judge.rubric import Rubric
 from judge.stats.intervals import plain
 
@@ -25,8 +24,8 @@ class Disagreement:
     """An item that the judge answered otherwise than the reference.
 
     `confidence` is the probability that the judge gave its answer, None where it gives none.
-    `votes` counts the people's answers, the most frequent first; `annotations` says who gave them.
-    `held_out` is false for an item that something was fitted to: the measures say nothing of it.
+    `votes` counts the people's answers, the most frequent first. `held_out` is false for an item
+    that something was fitted to: the measures say nothing of it.
     """
 
     record: str
@@ -38,7 +37,6 @@ class Disagreement:
     evidence: str | None
     fields: Mapping[str, Any]
     votes: Mapping[str, int]
-    annotations: tuple[Annotation, ...]
     source: str
     line: int
     held_out: bool = True
@@ -47,17 +45,13 @@ class Disagreement:
 def disagreements(
     rubric: Rubric, judged: Sequence[Judged], held_out: Container[int]
 ) -> list[Disagreement]:
-    """Those of the items at the places `held_out`, then those of the items that were fitted to.
-
-    Either part has the surest first, those without a confidence last. Among equally sure ones the
-    items come first on which more of the people are agreed, then in the order of record and number.
-    """
+    """Those of the items at the places `held_out`, then those of the items that were fitted to;
+    of either the surest first, those without a confidence last."""
     found = []
     for place, one in enumerate(judged):
         item, answer, reference = one.item, one.answer, one.item.reference
         if answer is None or reference not in rubric.answers or answer == reference:
             continue
-        votes = Counter(annotation.answer for annotation in item.annotations)
         found.append(
             Disagreement(
                 record=item.record,
@@ -68,25 +62,18 @@ def disagreements(
                 confidence=one.probabilities.get(answer),
                 evidence=one.evidence,
                 fields=_shown(rubric, one),
-                votes=dict(sorted(votes.items(), key=lambda pair: (-pair[1], pair[0]))),
-                annotations=item.annotations,
+                votes=dict(Counter(given.answer for given in item.annotations).most_common()),
                 source=item.source,
                 line=item.line,
                 held_out=place in held_out,
             )
         )
-
-    def rank(one: Disagreement) -> tuple[bool, float, float, str, int]:
-        total = sum(one.votes.values())
-        agreed = max(one.votes.values()) / total if total else 0.0
-        sure = -1.0 if one.confidence is None else one.confidence
-        return not one.held_out, -sure, -agreed, one.record, one.number
-
-    return sorted(found, key=rank)
+    found.sort(key=lambda one: (one.record, one.number))
+    return sorted(found, key=lambda one: (not one.held_out, -(one.confidence or 0.0)))
 
 
 def _shown(rubric: Rubric, judged: Judged) -> Mapping[str, Any]:
-    """What of the item the judge was shown."""
+    """The part of the item that the judge was shown."""
     subject, number = judged.subject, judged.item.number
     if subject is None:
         return judged.item.fields
@@ -179,7 +166,7 @@ class Calibration:
 
     @property
     def failed(self) -> bool:
-        """Whether something is missing that was asked for."""
+        """Whether lines, answers or the guarantee are missing."""
         came = [judge.outcomes for check in self.checks for judge in check.judges]
         lost = any(one["error"] or not one["answered"] for one in came)
         return bool(self.problems or self.refused or lost)

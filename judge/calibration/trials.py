@@ -25,7 +25,7 @@ _GUARANTEED = 0.6
 """The same where a guarantee is wanted, which is tested on two thirds of them."""
 
 Told = Callable[[str, str, int, int], None]
-"""Is told check, model, items done, items in all."""
+"""Called with check, model, items done and items in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Trial:
         return self.read(self.observed[place] for place in places)
 
     def read(self, observed: Iterable[Judged], reader: Reader | None = None) -> list[Judged]:
-        """What its reader, or another one, makes of what was read."""
+        """The answers of its reader, or of another one, to what was read."""
         judge = replace(self.judge, reader=reader or self.judge.reader)
         return [one if one.chances is None else as_read(one, judge) for one in observed]
 

@@ -67,7 +67,7 @@ def command(
     if report.finished and results:
         hand_over(tables(results, seed=settings.seed), as_json=as_json, every=every)
     if not quiet:
-        print_short(report, "cases")
+        print_short(report, "case")
     if not report.finished:
         tell("not finished, so there are no tables yet")
     end(report, job, settings, quiet=quiet)

@@ -116,7 +116,7 @@ def command(
     from judge.calibration.labels import Job
     from judge.cli.progress import steps
     from judge.cli.summary import announce
-    from judge.cli.tables import print_calibration, refuse_folder
+    from judge.cli.tables import print_calibration
 
     job = Job(
         sources=labels,
@@ -128,9 +128,9 @@ def command(
         controls=controls,
         agreement=agree,
     )
-    refuse_folder("-o", out, overwrite)
+    opt.refuse_existing("-o", out, overwrite, is_folder=True)
     announce(settings, quiet=quiet)
-    # As Ctrl-C does, so that the end is told, also where a script's `&` has SIGINT ignored.
+    # SIGTERM ends it like Ctrl-C; SIGINT does even where a script's `&` has it ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:

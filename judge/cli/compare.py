@@ -62,9 +62,8 @@ def command(
     from judge.evaluation.comparing import compare
 
     if len(runs) < 2:
-        raise UsageError("judge compare: name two runs at least, RUN_A RUN_B")
-    if figure is not None and figure.exists() and not overwrite:
-        raise UsageError(f"--figure {figure}: is there already; name another, or --overwrite")
+        raise UsageError("judge compare: name at least two runs, RUN_A RUN_B")
+    opt.refuse_existing("--figure", figure, overwrite)
     found = compare(runs, paper=paper)
     if figure is not None:
         from judge.report.plots import draw_runs

@@ -138,7 +138,7 @@ def command(
     if report.finished and results:
         hand_over(tables_of(benchmark, results), as_json=as_json, every=every, beside=out is None)
     if not quiet:
-        print_short(report, "items")
+        print_short(report, "item")
     if report.finished:
         served = {one.condition for one in results}
         for unserved in (one for one in condition or () if one not in served):

@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ import typer
 from judge import settings as declared
 from judge.cli.printing import tell
 from judge.configuration import resolve, strays
-from judge.errors import Exit, missing_extra
+from judge.errors import Exit, UsageError, missing_extra
 from judge.settings import Settings
 
 _INPUT = "Input"
@@ -96,14 +97,11 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
                 given["context"] = context
             function(**given, settings=settings)
 
+        keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
         shown = [
-            _keyword("context", typer.Context),
-            *(
-                _keyword(name, one.annotation, one.default)
-                for name, one in own.items()
-                if name not in ("context", "settings")
-            ),
-            *(_keyword(name, _flag(name, helps.get(name)), None) for name in names),
+            *(one for name, one in own.items() if name not in ("context", "settings")),
+            keyword("context", annotation=typer.Context),
+            *(keyword(n, default=None, annotation=_flag(n, helps.get(n))) for n in names),
         ]
         command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
         command.__annotations__ = {p.name: p.annotation for p in shown}
@@ -116,16 +114,11 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
 def _resolved(flags: dict[str, Any]) -> Settings:
     """The settings; warns of unknown JUDGE_ variables and names what files decided."""
     for stray in strays():
-        tell(f"{stray} changes nothing: judge reads no such variable")
+        tell(f"{stray} is no variable of judge, and is ignored")
     settings = resolve(flags)
     for path, names in settings.from_files.items():
         tell(f"from {path}: {', '.join(names)}")
     return settings
-
-
-def _keyword(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    only = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, only, default=default, annotation=kind)
 
 
 def _flag(name: str, about: str | None) -> Any:
@@ -160,3 +153,15 @@ def need_calibrate(command: str) -> None:
     """Raise UsageError where a library of the extra `calibrate` is missing."""
     if missing := [name for name in _STATISTICS if find_spec(name) is None]:
         raise missing_extra(f"{command} needs {', '.join(missing)}", "calibrate")
+
+
+def refuse_existing(
+    flag: str, path: Path | None, overwrite: bool, *, is_folder: bool = False
+) -> None:
+    """Raise UsageError if output would replace a file, or a folder with files in it, unasked."""
+    if path is None or not path.exists():
+        return
+    if is_folder and not path.is_dir():
+        raise UsageError(f"{flag} {path} is a file: name a folder")
+    if not overwrite and (path.is_file() or any(path.iterdir())):
+        raise UsageError(f"{flag} {path} exists: name another, or --overwrite")

@@ -11,7 +11,6 @@ from judge.cli import options as opt
 from judge.cli.evaluate import Condition, Name
 from judge.cli.printing import counted, tell
 from judge.cli.tables import hand_over
-from judge.errors import UsageError
 from judge.settings import Settings
 
 EPILOG = """\b
@@ -53,8 +52,7 @@ def command(
 ) -> None:
     """Score existing answers by a paper's benchmark."""
     opt.need_calibrate("judge score")
-    if out is not None and out.exists() and not overwrite:
-        raise UsageError(f"-o {out}: is there already; name another file, or --overwrite")
+    opt.refuse_existing("-o", out, overwrite)
     from judge.evaluation.benchmark import choices_of, load_benchmark
     from judge.evaluation.results import scored, write_scored
     from judge.evaluation.tables import tables_of

@@ -1,15 +1,13 @@
-"""Tables of results and of calibrations: printed, as JSON, or in a folder."""
+"""Tables of results and of calibrations: printed, or as JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from judge.cli.printing import Tables, counted, print_lines, say, shortened
-from judge.errors import UsageError
 from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -19,16 +17,6 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 5
 """Disagreements of a judge that are printed."""
-
-
-def refuse_folder(flag: str, folder: Path | None, replace: bool) -> None:
-    """Raise UsageError where a folder to write into is a file, or holds something to be kept."""
-    if folder is None:
-        return
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{flag} {folder}: is a file; name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not replace:
-        raise UsageError(f"{flag} {folder}: is not empty; name another folder, or --overwrite")
 
 
 def hand_over(made: Sequence[Table], *, as_json: bool, every: bool, beside: bool = False) -> None:

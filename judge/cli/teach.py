@@ -58,8 +58,7 @@ def command(
 
     if out.suffix != ".gguf":
         raise UsageError(f"-o {out}: name a file that ends in .gguf")
-    if out.exists() and not overwrite:
-        raise UsageError(f"-o {out} exists: name another file, or --overwrite")
+    opt.refuse_existing("-o", out, overwrite)
     job = Job(sources=labels, records=sample, group=group)
     try:
         with steps("items", quiet=quiet) as told:

@@ -22,7 +22,7 @@ Examples:
   generate | judge validate - | jq -c 'select(.judge.verdict == "pass")'
 
 Exit codes: 0 all judged; 1 the gate does not hold; 2 bad usage; 3 some records have no verdict;
-4 a resource ended, and --resume goes on; 130 interrupted.
+4 a resource ended, continue with --resume; 130 interrupted.
 """
 
 

@@ -220,13 +220,13 @@ def _series(runs: Mapping[str, Run], shared: Sequence[str]) -> dict[str, Marked]
     """The series that all runs have, and the one of all conditions together."""
     found: dict[str, Marked] = {}
     entries = [[run.entries[key] for run in runs.values()] for key in shared]
-    for name in runs["A"].series:
-        if all(name in run.series for run in runs.values()):
-            found[name] = [
-                (some[0].cluster, tuple(one.marks.get(name, ABSENT) for one in some))
-                for some in entries
-                if any(name in one.marks for one in some)
-            ]
+    first, *others = (run.series for run in runs.values())
+    for name in (name for name in first if all(name in other for other in others)):
+        found[name] = [
+            (some[0].cluster, tuple(one.marks.get(name, ABSENT) for one in some))
+            for some in entries
+            if any(name in one.marks for one in some)
+        ]
     if found.get(REPAIRED) == found.get(RECORD):
         found.pop(REPAIRED, None)
     if RECORD not in found and len(found) > 1:
@@ -275,8 +275,9 @@ def _notes(runs: Mapping[str, Run], series: Mapping[str, Marked]) -> Iterator[st
     for letter, run in runs.items():
         if run.unread:
             yield f"{run.unread} lines of {letter} are about input that could not be read: no items"
-    for name in dict.fromkeys(name for run in runs.values() for name in run.series):
-        having = [letter for letter, run in runs.items() if name in run.series]
+    known = {letter: run.series for letter, run in runs.items()}
+    for name in dict.fromkeys(chain.from_iterable(known.values())):
+        having = [letter for letter, names in known.items() if name in names]
         if len(having) < len(runs):
             yield f"{name} is only in {' and '.join(having)}"
     for name, marked in series.items():

@@ -164,7 +164,7 @@ class Calls:
             )
         state, tokens = await self.backend.hidden(call.messages, layer)
         try:
-            return Completion(packed(state), input_tokens=tokens)
+            return Completion(packed(state, "e"), input_tokens=tokens)
         except OverflowError as error:
             raise BadRequest(f"the state after layer {layer} is too large: {error}") from error
 

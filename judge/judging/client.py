@@ -160,7 +160,7 @@ class Client(Calls):
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
             await self._store(made)
-        return unpacked(completion.text), self._usage(completion)
+        return unpacked(completion.text, "e"), self._usage(completion)
 
     async def write(self, call: Call) -> tuple[Completion, Usage]:
         """One completion in free text, even if truncated or refused; raises as `ask`."""

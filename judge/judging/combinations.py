@@ -7,11 +7,8 @@ with a profile loads no statistics library.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import operator
-import struct
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from judge.backends.base import State
+from judge.backends.base import State, packed, unpacked
 from judge.errors import UsageError
 
 LEAST_CHANCE = 1e-6
@@ -46,22 +43,10 @@ class Reading:
     state: State | None = None
 
 
-def _floats(given: object) -> object:
-    if not isinstance(given, str):
-        return given
-    try:
-        plain = base64.b64decode(given, validate=True)
-        return struct.unpack(f"<{len(plain) // 4}f", plain)
-    except (binascii.Error, struct.error) as error:
-        raise ValueError(f"not base64 of 4-byte floats: {error}") from error
-
-
-def _written(row: Sequence[float]) -> str:
-    return base64.b64encode(struct.pack(f"<{len(row)}f", *row)).decode()
-
-
 Floats = Annotated[
-    tuple[float, ...], BeforeValidator(_floats), PlainSerializer(_written, return_type=str)
+    tuple[float, ...],
+    BeforeValidator(lambda given: unpacked(given, "f") if isinstance(given, str) else given),
+    PlainSerializer(lambda row: packed(row, "f"), return_type=str),
 ]
 """A row of numbers, which a file holds as base64 of little-endian 4-byte floats."""
 

@@ -34,7 +34,7 @@ class _Part(BaseModel):
 
 
 class Binding(_Part):
-    """What a judge's profile speaks of: the same rubric, model, reading and sampling, or none.
+    """The judge that a profile is of: rubric, model, method and sampling.
 
     `per_value` tells whether the structured method takes a call for each value.
     """
@@ -49,7 +49,7 @@ class Binding(_Part):
     per_value: bool = False
 
     def differences(self, other: Binding) -> list[str]:
-        """What `other` has otherwise, in words; none if the profile speaks of it."""
+        """The differences from `other`, in words."""
         names = ["check", "rubric", "method", "votes", "per_value"]
         if self.method == "structured":
             names.append("temperature")
@@ -67,7 +67,7 @@ class Binding(_Part):
 
 
 def _bare(model: str) -> str:
-    """The model's name without the path of its adapter, which its identity tells by hash."""
+    """The model's name without the path of its adapter, whose hash stands in the identity."""
     return model.rpartition("+")[0] or model if model.startswith("local:") else model
 
 
@@ -177,7 +177,7 @@ class Profile(_Part):
 
 
 def item_key(subject: Subject, value: str | None) -> str:
-    """What tells a labelled item again: the record's texts as they were read, and the value."""
+    """The key of a labelled item: a digest of the record's texts as read, and of the value."""
     texts = {name: text for name, text in subject.texts.items() if text}
     return digest({"texts": texts, "value": value})[:16]
 

@@ -1,8 +1,7 @@
-"""A run's judges and the profiles that speak of them: who reads how, with what error rates, and the
-pass rates by check, as the judge has them and corrected for its errors.
+"""Profiles applied to a run's judges; pass rates by check, corrected for the judges' errors.
 
-What a profile knows about errors it knows of records as they came in. A repaired record was
-rewritten until the judge passed it, so its checks count as they were before.
+A profile's error rates hold for records as they came in. A repaired record was rewritten until the
+judge passed it, so its checks count as they were before.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 _DECIDED = (Verdict.PASS, Verdict.FAIL)
 
 NO_PROFILE = "none"
-"""What --profile takes to leave out even the profiles that come with the package."""
+"""The value of --profile that leaves out the profiles of the package, too."""
 
 
 class Errors(NamedTuple):
@@ -42,7 +41,7 @@ class Errors(NamedTuple):
 
 
 def profiles_of(settings: Settings) -> Profiles:
-    """The profiles that a run goes by.
+    """The profiles that a run uses.
 
     Raises:
         UsageError: the file cannot be read or is no profile.
@@ -77,7 +76,7 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
 
 
 def binding_of(judge: Judge, votes: int, temperature: float) -> Binding:
-    """What a profile must have been made for to speak of this judge.
+    """What a profile must be bound to, to apply to this judge.
 
     `votes` and `temperature` are those of structured replies.
     """
@@ -95,7 +94,7 @@ def binding_of(judge: Judge, votes: int, temperature: float) -> Binding:
 
 
 def reading_by(judge: Judge, found: JudgeProfile | None, margin: float) -> Judge:
-    """The judge with the reader that its profile makes.
+    """The judge with the reader of its profile.
 
     Args:
         margin: how far from an even chance, or from a threshold, it must be to be sure (0 to 0.5).
@@ -133,7 +132,7 @@ def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profile
 
 @dataclass(slots=True)
 class CorrectedRate:
-    """One check's pass rate over the records, as they came in, whose verdicts were added.
+    """One check's pass rate over the added records, as they came in.
 
     `unseen` is the deciding field, where calibration did not show that the judge looks at it.
     """
@@ -178,7 +177,7 @@ class CorrectedRate:
 
 
 class Corrections:
-    """Adds up output lines, check by check, for those checks whose judge has a profile."""
+    """Pass rates, over output lines, of the checks whose judge has a profile."""
 
     def __init__(self) -> None:
         self._rates: dict[str, CorrectedRate] = {}
@@ -199,7 +198,7 @@ class Corrections:
 
 
 def _as_it_came(checks: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The checks of the record as it came in: after a rewrite the first of them is made again."""
+    """The checks of the record as it came in: a repair makes the first of them again."""
     made: set[tuple[str, str]] = set()
     for check in checks:
         if (key := (check["check"], check["by"])) in made:

@@ -80,12 +80,12 @@ class Checks:
         return rubric
 
     def wanted(self, workflow: Workflow) -> frozenset[str]:
-        """The checks that are made; none where nothing that was chosen suits this workflow."""
+        """The checks made in this workflow; none if none of the chosen ones belongs to it."""
         known, chosen = self._known(workflow), self.settings.check
         return frozenset((*(n for n in chosen if n in known), *self.own) if chosen else known)
 
     def misfit(self, kind: str) -> str | None:
-        """Why none of the chosen checks is asked of records of this kind; None where one is."""
+        """Why none of the chosen checks applies to records of this kind; None if one does."""
         workflow = load_workflow(self.settings.workflow or kind)
         if self.wanted(workflow):
             return None
@@ -96,7 +96,7 @@ class Checks:
         return f"{told}; --workflow record asks it of any record"
 
     def workflows(self) -> list[Workflow]:
-        """Those that records of this run may go through."""
+        """The workflows that records of this run may go through."""
         chosen = self.settings.workflow
         return [load_workflow(name) for name in ((chosen,) if chosen else workflow_names())]
 
@@ -104,7 +104,7 @@ class Checks:
         return (*workflow.checks, *workflow.counted, *self.own)
 
     def _refuse_unknown(self) -> None:
-        """Every check, and every step with a model of its own, is one of the run's."""
+        """Refuse checks, and steps with a model of their own, that no workflow of the run has."""
         settings, workflows = self.settings, self.workflows()
         checks = {name for one in workflows for name in self._known(one)}
         steps = {name for one in workflows for name in (*one.checks, *one.rewrites, *self.own)}
@@ -166,7 +166,7 @@ def load_workflow(name: str) -> Workflow:
 
 @lru_cache(maxsize=8)
 def _from_file(path: Path, variable: str) -> Workflow:
-    """Its name tells its code's digest, so that changed code has another fingerprint."""
+    """The workflow; the code's digest is part of its name, and so of the fingerprint."""
     try:
         code = path.read_bytes()
     except OSError as error:
@@ -181,8 +181,8 @@ def _from_file(path: Path, variable: str) -> Workflow:
 
 
 def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
-    """The workflow of a bare graph: nodes that are called after built-in rubrics make those checks
-    and rewrites, and their kind of record is the workflow's."""
+    """The workflow of a bare graph. Nodes named after built-in rubrics are its checks and rewrites,
+    and the kind of record is theirs."""
     from langgraph.graph import StateGraph
     from langgraph.graph.state import CompiledStateGraph
 

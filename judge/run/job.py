@@ -1,4 +1,4 @@
-"""What a run reads and where it writes; and which of its input it takes."""
+"""What a run reads, which part of it, and where it writes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from judge.run.output import (
 from judge.run.resume import REDONE
 
 _OTHER_FORMS = frozenset((".gz", ".zst", ".csv", ".tsv", ".parquet"))
-"""Names that a reader, judge among them, takes for other forms than are written."""
+"""Suffixes of other formats: plain JSON lines under such a name would be misread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Job:
 
     @property
     def outputs(self) -> list[tuple[str, Path]]:
-        """The files that are written, each with the flag that names it."""
+        """The output files, each with its flag."""
         named = (("-o", self.out), ("--review", self.review), ("--summary", self.summary))
         return [(flag, path) for flag, path in named if path is not None]
 
@@ -72,7 +72,7 @@ def select(job: Job) -> Iterator[Item]:
 
 
 def among(job: Job, items: Iterator[Item]) -> Iterator[Item]:
-    """The items, which know whether the job has several inputs."""
+    """The items, marked if the job has several inputs."""
     if len(job.inputs) > 1:
         return (replace(item, among=True) for item in items)
     return items
@@ -90,7 +90,7 @@ def _opened(source: str, format: str | None) -> Iterator[Item]:
 
 
 def _sampled(items: Iterator[Item], count: int, seed: int, by: str | None) -> Iterator[Item]:
-    """`count` items in input order, as evenly from the values of the field `by` as these allow.
+    """`count` items in input order, spread evenly over the values of the field `by`.
 
     Of one value, each set of items is equally likely. Items without the field, and unreadable
     ones, are a group like those of a value. Never more than `count` are held: each has drawn a
@@ -118,7 +118,7 @@ def _sampled(items: Iterator[Item], count: int, seed: int, by: str | None) -> It
 
 
 def _group(item: Item, by: str | None) -> str:
-    """The JSON of the field that samples are spread over; empty without one."""
+    """The field that samples are spread over, as JSON; empty without one."""
     try:
         return json.dumps(at(item.fields or {}, by), sort_keys=True) if by is not None else ""
     except KeyError:
@@ -126,7 +126,7 @@ def _group(item: Item, by: str | None) -> str:
 
 
 def refuse_unusable(job: Job) -> None:
-    """See that inputs can be read and OUT may be written, before anything is fetched or paid for.
+    """Check that inputs can be read and OUT may be written, before anything is fetched or paid.
 
     Raises:
         UsageError: naming the file, and what to do.
@@ -140,7 +140,7 @@ def refuse_unusable(job: Job) -> None:
 
 
 def refuse_outputs(job: Job) -> None:
-    """See that OUT, the review file and the summary may be written.
+    """Check that OUT, the review file and the summary may be written.
 
     Raises:
         UsageError: naming the file, and what to do.
@@ -178,7 +178,7 @@ def refuse_outputs(job: Job) -> None:
 
 
 def _refuse_foreign(flag: str, path: Path) -> None:
-    """Raises UsageError for a file that no run has written, and that this one would empty."""
+    """Raises UsageError for a file that no run has written: this one would empty it."""
     if path.is_file():
         with path.open("rb") as file:
             first = file.readline()

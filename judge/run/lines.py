@@ -1,4 +1,4 @@
-"""Output lines: what is written for a record, what it was made with, and how it is read back."""
+"""Output lines: written, read back, and the fingerprint of what made them."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def key_of(text: bytes) -> str:
 
 
 def earlier(text: bytes) -> Line | None:
-    """Read an output line back; None if it is none of ours.
+    """Read an output line back; None if judge did not write it.
 
     The record that it was made from is its own fields with the original ones in their place.
     """
@@ -164,7 +164,7 @@ def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> 
 
 
 def flat(tree: Any, path: str = "") -> dict[str, Any]:
-    """The leaves of nested objects, each under the path that leads to it: `settings.votes`."""
+    """The leaves of nested objects by their path: `settings.votes`."""
     if not isinstance(tree, Mapping):
         return {path: tree}
     found: dict[str, Any] = {}

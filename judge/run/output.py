@@ -1,4 +1,4 @@
-"""Where output lines go: OUT or standard output, the review, and the description beside OUT.
+"""Files that a run writes: OUT (or standard output), the review, the description beside OUT.
 
 A file grows by whole lines, each written with one call. What stood in it stays until there is a
 first line to take its place: a run that comes to nothing leaves it as it was. Deleting, replacing
@@ -74,7 +74,7 @@ class Sink:
         self.size = os.fstat(self.descriptor).st_size
 
     def _in_place(self) -> bool:
-        """Whether the open file is still the one that has this name."""
+        """Whether the path still leads to the open file."""
         try:
             return os.path.samestat(os.fstat(self.descriptor), Path(self.path or "").stat())
         except FileNotFoundError:
@@ -100,7 +100,7 @@ class Sink:
             self.size = keep
 
     def write(self, line: bytes) -> None:
-        """Write one whole line; what would steer a terminal is escaped where it is one.
+        """Write one whole line; on a terminal, control characters are escaped.
 
         Raises:
             BrokenPipeError: the reader has gone away.
@@ -125,7 +125,7 @@ class Sink:
         self.size += len(line)
 
     def fault(self) -> Unavailable | None:
-        """What happened to the file, where the run should end: it is not what was written."""
+        """The error that ends the run, if another program changed, replaced or deleted the file."""
         if not self.regular:
             return None
         if not self._in_place():
@@ -140,14 +140,14 @@ class Sink:
         )
 
     def sync(self) -> None:
-        """Have the system bring what was written to the disk."""
+        """Flush the file to disk."""
         if self.regular and self.path is not None:
             with suppress(OSError):
                 os.fsync(self.descriptor)
                 sync_folder(self.path)
 
     def close(self) -> None:
-        """End; a file that this run made, and has written nothing to, is removed."""
+        """Close the file; remove it if this run made it and wrote nothing."""
         if self.path is None:
             return
         try:
@@ -161,7 +161,7 @@ class Sink:
 
 
 def sync_folder(path: Path) -> None:
-    """Bring the folder that `path` is in to the disk, as far as the system can."""
+    """Flush the folder of `path` to disk, as far as the system can."""
     with suppress(OSError):
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -262,7 +262,7 @@ def _rank(judgement: Mapping[str, Any]) -> float:
 
 
 def description_file(out: Path) -> Path:
-    """Where it is written what the lines of OUT were made with, by fingerprint."""
+    """The file beside OUT that says, by fingerprint, what its lines were made with."""
     return out.parent / f"{out.name}.run.json"
 
 

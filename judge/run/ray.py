@@ -34,10 +34,10 @@ from judge.settings import Settings
 from judge.verdict import Usage
 
 MOST_RECORDS = 1_000_000
-"""Records that may be waited for at once."""
+"""Records that may be under way at once."""
 
 JOIN_SECONDS = 10.0
-"""How long a cluster is tried to be reached."""
+"""Seconds to wait for the cluster to answer."""
 
 STORE_BYTES = 256 * 1024 * 1024
 

@@ -29,7 +29,7 @@ ATTEMPTS = 3
 """Workers that may die of one record before it is given up."""
 
 MOST_TRIES = 20
-"""Workers that may die while they have a record, of whatever."""
+"""Workers that may die, for any reason, while they have a record."""
 
 Done = bytes | JudgeError | None
 """A record's output line, what ends the run, or None where the record killed its workers."""
@@ -61,13 +61,13 @@ class Feed:
         return told
 
     async def get(self, number: int) -> bytes:
-        """A record, empty where it is needed no more."""
+        """A record; empty if it has been judged meanwhile."""
         async with self._changed:
             await self._changed.wait_for(lambda: number < self._put)
             return self._records.get(number, b"")
 
     async def begin(self, number: int, alone: bool) -> int:
-        """A worker has this record in hand, beside others or alone: the how-manieth is it?"""
+        """Count a try of this record, beside others or `alone`; returns how many there were."""
         self._tries[number, alone] += 1
         return self._tries[number, alone]
 
@@ -93,7 +93,7 @@ class Worker:
         self._slots = asyncio.Semaphore(1)
 
     async def __call__(self, batch: dict[str, Any]) -> Any:
-        """Give the feed one record's line, and what was counted since the last."""
+        """Judge one record and give the feed its line, with the counts since the last."""
         number, record = int(batch["number"][0]), batch["record"][0]
         if record:
             done = await self._done(number, pickle.loads(record))

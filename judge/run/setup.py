@@ -39,12 +39,12 @@ from judge.weights import store
 from judge.workflow import By, Context, Workflow
 
 DEFAULT_MODEL = f"local:{store.DEFAULT}"
-"""The judge when no model is named anywhere."""
+"""The judge when no model is named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound(Mark):
-    """A workflow bound to this run's models: its context, and what its output lines say of it.
+    """A workflow bound to this run's models, with its context and fingerprint.
 
     `errors` tells how verdicts err, by check and who gives them, where a profile knows it.
     """
@@ -162,16 +162,14 @@ class Setup:
         )
 
     def bound(self, kind: str) -> Bound:
-        """The workflow for records of this kind, else the run's one, bound to this run's models."""
+        """The run's workflow, or the one for records of this kind, bound to the run's models."""
         name = self.settings.workflow or kind
         if name not in self._bound:
-            if (misfit := self.checks.misfit(kind)) is not None:
-                raise UsageError(misfit)
             self._bound[name] = self._bind(load_workflow(name))
         return self._bound[name]
 
     def _refuse_other_profile(self) -> None:
-        """Refuse, before anything is asked or written, a profile of other judges than the run's."""
+        """Refuse a profile of other judges than the run's, before anything is asked or written."""
         if self.profiles.source is None:
             return
         judged, checks = self.profiles.judges.keys(), self.checks
@@ -236,7 +234,7 @@ class Setup:
         return Bound(workflow.name, described, mark, workflow, context, self._errors(context))
 
     def _described(self, context: Context) -> dict[str, Any]:
-        """What is the same for all records: models, rubrics, and all that can change a verdict."""
+        """Models, rubrics and all settings that can change a verdict: the same for all records."""
         cheap, settings = self.settings.cheap_model, self.settings
         rubrics = [panel.rubric for panel in context.loop_panels.values()]
         rubrics += [rewriter.rubric for rewriter in context.rewriters.values()]
@@ -330,7 +328,7 @@ class Setup:
         )
 
     def _declined(self, check: str, specs: Sequence[str]) -> str | None:
-        """Why judges are not asked for a check; None unless all are known to guess at it.
+        """Why judges are not asked for a check; None unless profiles show all of them to guess.
 
         Only by the profiles that come with the package: who names a profile has read its report.
         """

@@ -1,4 +1,4 @@
-"""A run of a command: its items through its step into its files, and how it ended.
+"""A run: a task's items through its step into the output files, and how it ended.
 
 What is asked about an item is the `Task`'s: validation, evaluation and audit are tasks.
 """
@@ -31,19 +31,19 @@ from judge.run.summary import Report, Summary
 from judge.verdict import Unfinished, Usage, Verdict
 
 FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
-"""Verdicts that leave a record to people (`--review`)."""
+"""Verdicts whose records go to `--review`."""
 
 TICK_SECONDS = 1.0
-"""Between two signs of life to a watcher, and two looks at OUT."""
+"""Seconds between two updates of the watcher and checks of OUT."""
 
 SYNC_SECONDS = 5.0
-"""Between two times that OUT is brought to the disk."""
+"""Seconds between two flushes of OUT to disk."""
 
 _log = logging.getLogger(__name__)
 
 
 class Watcher:
-    """Told what happens in a run; the base class does nothing with it."""
+    """Is told what happens in a run; this base class ignores it."""
 
     def wrote(self, summary: Summary, setup: Setup) -> None:
         """The models are ready, one more line is out, or another second has passed."""
@@ -59,7 +59,7 @@ class Task(ABC):
 
     @abstractmethod
     def items(self) -> Iterator[Item]:
-        """The input, as far as it is wanted."""
+        """The items to be judged."""
 
     @property
     def slots(self) -> int:
@@ -76,7 +76,7 @@ class Task(ABC):
 
     @abstractmethod
     def mark(self, name: str) -> Mark:
-        """Of a workflow or benchmark: what its finished lines must have been made with."""
+        """What finished lines of this workflow or benchmark must have been made with."""
 
     def read(self, item: Item) -> Any | Line:
         """What `step` takes for the item, or the line of one that cannot be judged; once, in order.
@@ -92,11 +92,11 @@ class Task(ABC):
 
     @abstractmethod
     def failed(self, subject: Any, kind: str, message: str, unfinished: Unfinished | None) -> Line:
-        """The line of an item that got no verdict; `unfinished`: what was asked until then."""
+        """The line of an item that got no verdict; `unfinished`: what was asked before."""
 
     @abstractmethod
     def count(self, line: Line, report: Report) -> None:
-        """One more line is out, or stands from an earlier run."""
+        """Count a line that was written, or kept from an earlier run."""
 
 
 async def line_of(task: Task, subject: Any) -> Line:
@@ -122,7 +122,7 @@ async def line_of(task: Task, subject: Any) -> Line:
 
 
 Interrupts = Callable[[Callable[[bool], None]], AbstractContextManager[None]]
-"""Entered while a run goes on, with what stops it: gently, or at once (True); from any thread."""
+"""A context around the run; its argument stops the run gently, or (True) at once, in any thread."""
 
 
 def run(job: Job, task: Task, watcher: Watcher, interrupts: Interrupts = interrupts) -> Report:
@@ -139,7 +139,7 @@ def run(job: Job, task: Task, watcher: Watcher, interrupts: Interrupts = interru
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """Of uvloop, which makes calls cheaper; Python's own where there is none."""
+    """A uvloop, where installed, which makes calls cheaper; else asyncio's own loop."""
     try:
         from uvloop import new_event_loop
     except ImportError:
@@ -272,12 +272,12 @@ class _Run:
             self.stop.gently()
 
     def _stop_for(self, error: JudgeError) -> None:
-        """Read no further: a model, the cache or OUT cannot be used any more."""
+        """Stop reading: a model, the cache or OUT cannot be used any more."""
         self.report.fatal = self.report.fatal or _fatal(error)
         self.stop.gently()
 
     def _look(self) -> None:
-        """Read no further if OUT, or the review, is not what it was."""
+        """Stop reading if another program changed OUT or the review."""
         for sink in filter(None, (self.sink, self.review)):
             if fault := sink.fault():
                 self._stop_for(fault)

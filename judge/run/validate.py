@@ -22,7 +22,7 @@ from judge.verdict import Unfinished
 
 
 def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
-    """Run a job to its end, or to where it was stopped.
+    """Run a job until it ends or is stopped.
 
     Raises:
         UsageError: nothing was judged: an input, output, model or setting that cannot be used.

@@ -88,8 +88,8 @@ def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typ
     words = [word for word in AUDIT if word != "-q"]
     done = judge(*words, "--rubric", "relevance", "--limit", "3", "--json", "-o", "out.jsonl")
     assert done.returncode == 3
-    assert b"judge: 1 x bad-request: scripted bad-request" in done.stderr
-    assert b"judge: 1 x unreadable: no word that answers" in done.stderr
+    assert b"1 x bad-request: scripted bad-request" in done.stderr
+    assert b"1 x unreadable: no word that answers" in done.stderr
     row = printed(done.stdout)["flips"][0]
     assert (row["asked"], row["to turn"], row["unreadable"], row["error"]) == (3, 1, 1, 1)
     assert row["flip rate"]["n"] == 1 and row["flip rate"]["of"] == 3

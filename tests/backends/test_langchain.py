@@ -1,4 +1,4 @@
-"""LangChain chat models: fakes, and ChatOpenAI over a socket."""
+"""LangChain chat models: fakes by their class path, and ChatOpenAI over a socket."""
 
 from __future__ import annotations
 
@@ -67,15 +67,19 @@ class Toolless(Fake):
         raise NotImplementedError
 
 
-def faked(answer: object, kind: type[Fake] = Fake) -> tuple[LangChainBackend, Fake]:
-    model = kind(answer=answer, seen=[])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("langchain.chat_models.init_chat_model", lambda name, **more: model)
-        return LangChainBackend("fake:tiny"), model
+def faked(answer: object, kind: str = "Fake") -> tuple[LangChainBackend, Fake]:
+    backend = LangChainBackend(f"{__name__}.{kind}:tiny")
+    model = backend._model
+    assert type(model).__name__ == kind
+    model.answer, model.seen = answer, []  # type: ignore[attr-defined]
+    return backend, model  # type: ignore[return-value]
 
 
 async def test_json_in_words_from_a_model_without_tools() -> None:
-    backend, model = faked(AIMessage('```json\n{"a": "b"}\n```'), Toolless)
+    name = "langchain_core.language_models.fake_chat_models.FakeListChatModel"
+    with pytest.raises(errors.UsageError, match="cannot be built"):
+        LangChainBackend(name)
+    backend, model = faked(AIMessage('```json\n{"a": "b"}\n```'), "Toolless")
     with pytest.raises(errors.BadRequest, match="NotImplementedError"):
         await backend.complete(CALL, Mode.TOOLS)
     got = await backend.complete(CALL, Mode.JSON)
@@ -165,9 +169,13 @@ async def test_every_librarys_errors_become_ours(error: Exception, kind: str) ->
         assert caught.value.retry_after == 2.0
 
 
-def test_what_cannot_be_built_is_named() -> None:
-    with pytest.raises(errors.UsageError, match="langchain:no_such_provider:m: cannot be built"):
-        LangChainBackend("no_such_provider:m")
+@pytest.mark.parametrize(
+    "name",
+    ["no_such_provider_at_all:m", "nowhere.Chat:m", "langchain_core.messages.AIMessage:m"],
+)
+def test_what_cannot_be_built_is_named(name: str) -> None:
+    with pytest.raises(errors.UsageError, match=f"langchain:{name}: cannot be built"):
+        LangChainBackend(name)
 
 
 # ---------------------------------------------------------------- ChatOpenAI over a socket

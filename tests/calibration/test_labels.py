@@ -17,7 +17,7 @@ from judge.records import Item
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, builtin
 
-from .asking import MANY, PLAIN
+from .asking import MANY, PLAIN, norm
 
 Written = Callable[..., str]
 RUBRICS = {**builtin(), PLAIN.name: PLAIN, MANY.name: MANY}
@@ -35,15 +35,6 @@ def gathered(*sources: str, **more: Any) -> tuple[dict[str, list[LabelledItem]],
 
 def told(problems: Sequence[Item]) -> list[tuple[str, int, str]]:
     return [(one.source, one.line, one.problem.message if one.problem else "") for one in problems]
-
-
-def norm(name: str, labels: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": name,
-        "rule_of_thumb": "Greet.",
-        "story": f"Ann, number {name}, greets Bo.",
-        "labels": labels,
-    }
 
 
 @pytest.fixture

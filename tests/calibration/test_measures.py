@@ -6,7 +6,6 @@ import random
 from collections import Counter
 
 import pytest
-from scipy.stats import spearmanr
 from sklearn import metrics
 
 from judge.calibration.measures import (
@@ -175,22 +174,3 @@ def test_coverage_of_nominal_95() -> None:
         covered["kappa"] += covers(found.kappa, (accuracy - chance) / (1 - chance))
     shares = {name: count / DATA_SETS for name, count in covered.items()}
     assert min(shares.values()) >= 0.92, shares
-
-
-def test_points_of_a_scale_have_a_weighted_kappa_and_a_rank_correlation() -> None:
-    scale = ["1", "2", "3", "4", "5"]
-    found = measure(scripted(3, scale), scale)
-    answered = [one for one in scripted(3, scale) if one.answer is not None]
-    gold, said = (
-        [int(one.item.gold or 0) for one in answered],
-        [int(one.answer or 0) for one in answered],
-    )
-    kappa, rho = found.weighted_kappa, found.spearman
-    assert kappa is not None and rho is not None
-    assert kappa.value == pytest.approx(metrics.cohen_kappa_score(gold, said, weights="quadratic"))
-    assert rho.value == pytest.approx(spearmanr(gold, said).statistic)
-    for one in (kappa, rho):
-        assert (one.n, one.of) == (len(answered), 150)
-        assert one.low is not None and one.high is not None and one.value is not None
-        assert -1 < one.low < one.value < one.high < 1
-    assert measure(BY_HAND, YES_NO).weighted_kappa is measure(BY_HAND, YES_NO).spearman is None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from judge.calibration.labels import subject_of
+from judge.calibration.labels import Job, subject_of
 from judge.calibration.observations import Judged
 from judge.calibration.rating import data_of, rates, should_pass
-from judge.records.labels import Annotation
+from judge.calibration.trials import Parts, Study
+from judge.profiles import Data
+from judge.records.labels import Annotation, LabelledItem
 from judge.rubric import builtin
 from judge.subject import Subject
 
@@ -59,17 +63,22 @@ def test_what_passes_depends_on_the_rule_and_the_records_own_label() -> None:
 
 
 def test_the_digest_is_of_items_and_answers_in_any_order() -> None:
+    def data_from(items: Sequence[LabelledItem]) -> Data:
+        unused: Any = None
+        parts = Parts([0, 1, 2], [], [3])
+        return data_of(Study(Job(["x.jsonl", "y.csv"]), unused, unused, items, parts, {}))
+
     voted = norm_item("b", None, annotations=(Annotation("w1", "yes"), Annotation("w2", "no")))
     items = [norm_item("a", "yes"), voted, norm_item("c", "no", number=2), norm_item("c", "no")]
-    data = data_of(["x.jsonl", "y.csv"], items, 3, 1)
+    data = data_from(items)
     assert (data.sources, data.items, data.records) == (("x.jsonl", "y.csv"), 4, 3)
     assert (data.fitted_on, data.held_out) == (3, 1)
-    assert data_of(["z"], items[::-1], 0, 0).digest == data.digest
+    assert data_from(items[::-1]).digest == data.digest
     changed = [
         replace(items[0], gold="no"),
         replace(items[0], number=1),
         replace(items[0], record="other"),
         replace(items[0], annotations=(Annotation("w1", "yes"),)),
     ]
-    digests = {data_of(["x"], [one, *items[1:]], 0, 0).digest for one in changed}
+    digests = {data_from([one, *items[1:]]).digest for one in changed}
     assert len(digests | {data.digest}) == len(changed) + 1

@@ -121,7 +121,7 @@ def test_several_runs_in_the_papers_table_and_in_a_figure(typed: Typed) -> None:
     drawn = typed.read("f.svg").decode()
     assert "B: p.jsonl" in drawn and "entailment+in" in drawn
     for words, fault in (
-        (("--figure", "f.svg"), "--figure f.svg: is there already"),
+        (("--figure", "f.svg"), "--figure f.svg exists"),
         (("--figure", "f.txt"), "name a file that ends in .svg, .png"),
     ):
         code, _, told = typed.text("compare", "m.jsonl", "p.jsonl", *words)

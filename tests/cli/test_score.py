@@ -100,7 +100,7 @@ def test_people_and_two_models_in_one_table(typed: Typed) -> None:
         words = ("score", "normad", name, "norms.jsonl", "--condition", "country", "-o", run)
         assert typed(*words).returncode == 0
     code, _, message = typed.text(*words)
-    assert code == 2 and "other.scored: is there already" in message
+    assert code == 2 and "other.scored exists" in message
     code, out, message = typed.text("compare", *runs, "--json")
     assert code == 0, message
     found = json.loads(out)

@@ -100,20 +100,13 @@ async def test_a_decision_list_worked_by_hand(
     assert vote.usage.replies == len(chances), "every step is asked, so that P is always whole"
 
 
-@pytest.mark.parametrize(
-    ("chances", "margin", "verdict"), [([0.8, 0.6], 0.0, "pass"), ([0.8, 0.6], 0.2, "abstain")]
-)
-async def test_near_a_threshold_it_abstains(
-    client: Any, chances: list[float], margin: float, verdict: str
-) -> None:
-    script = [
-        {"when": {"contains": f"Question {q}?"}, "p_yes": p}
-        for q, p in zip("AB", chances, strict=False)
-    ]
+@pytest.mark.parametrize(("margin", "verdict"), [(0.0, "pass"), (0.2, "abstain")])
+async def test_near_a_threshold_it_abstains(client: Any, margin: float, verdict: str) -> None:
+    script = [{"when": {"contains": "Question A?"}, "p_yes": 0.8}, {"p_yes": 0.6}]
     judge = Judge(TWO, client(*script), "logprobs", reader=Reader(margin))
     vote = await judge.vote(norm("yes"))
     assert vote.verdict == verdict
-    assert vote.evidence[0].probability == pytest.approx(chances[0] * chances[1])
+    assert vote.evidence[0].probability == pytest.approx(0.8 * 0.6)
 
 
 @pytest.mark.parametrize(("margin", "verdict"), [(0.09, "pass"), (0.11, "abstain")])

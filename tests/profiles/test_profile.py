@@ -145,17 +145,6 @@ def test_a_judge_is_found_by_all_it_is_bound_to() -> None:
     assert found.models == ("a:1", "b:1")
 
 
-def test_another_judge_of_the_check_is_refused_by_the_users_own_profile() -> None:
-    found = Profiles.of(profile(*PAIR), "p.json")
-    with pytest.raises(UsageError) as refused:
-        found.find(binding(model="b:1", rubric="ffff", votes=3))
-    told = str(refused.value)
-    assert told.startswith("--profile p.json was made for another judge of relevance: ")
-    # Of two judges the one that is nearer is compared.
-    assert "rubric 0123456789ab in the profile, ffff here; votes 1 in the profile, 3 here" in told
-    assert "a:1" not in told
-
-
 # ---------------------------------------------------------------- files
 
 

@@ -86,15 +86,8 @@ def test_half_of_the_annotators_are_enough() -> None:
     assert (found.winning_rate, found.passes) == (0.5, True)
 
 
-def test_the_t_test_from_30_items_on_and_without_a_spread_its_limit() -> None:
+def test_answers_without_a_spread_have_the_limit_of_the_test() -> None:
     people = {name: dict(enumerate("ab" * 15)) for name in ("p1", "p2", "p3")}
-    judge = {item: "a" if item < 29 else "b" for item in range(30)}
-    found = alternative_annotator(judge, people)
-    assert found is not None
-    d = [int(people["p1"][n] != judge[n]) for n in range(30)]
-    expected = float(ttest_1samp(d, 0.1, alternative="less").pvalue)
-    assert found.p_values["p1"] == pytest.approx(expected)
-    # The judge answers as each of the people: d is 0 throughout.
     for epsilon, p in ((0.1, 0.0), (0.0, 1.0)):
         alike = alternative_annotator(people["p1"], people, epsilon=epsilon)
         assert alike is not None and set(alike.p_values.values()) == {p}
