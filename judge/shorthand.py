@@ -22,6 +22,7 @@ from typing import Any, TypeGuard
 
 from judge.questions import MOST_ANSWERS, scale_of
 from judge.replies import OWN_ANSWER, YES_NO
+from judge.templates import fault
 from judge.yamlfile import Place, Problem, no_such_key
 
 SHORT_KEYS = ("question", "questions", "compare", "pass", "max_tokens")
@@ -94,7 +95,7 @@ def _several(data: Mapping[str, Any]) -> tuple[list[Written], list[Problem]]:
         place: Place = ("questions", name)
         if not _NAME.fullmatch(name):
             problems.append((place, "a name has small letters, digits and _, as in clear_words"))
-        if isinstance(one, str | Mapping):
+        elif isinstance(one, str | Mapping):
             asked[name] = {"question": one} if isinstance(one, str) else one
             problems += _unasked(asked[name], place)
             unknown = [key for key in asked[name] if key not in _QUESTION_KEYS]
@@ -139,7 +140,7 @@ def _answered(asked: Mapping[str, Any], structured: str, max_tokens: object) -> 
     if not own:
         step = {"question": f"{question} Answer Yes or No.", "yes": "yes", "no": "no"}
         methods["logprobs"] = {"steps": [step]}
-    elif _are_texts(own) and 2 <= len(own) <= (2 if compare else MOST_ANSWERS):
+    elif _are_answers(own) and 2 <= len(own) <= (2 if compare else MOST_ANSWERS):
         choice = {"question": _choice(question, own, compare), "words": _words(own, compare)}
         both = [choice, {**choice, "swapped": True}] if compare else [choice]
         methods["logprobs"] = {"choices": both}
@@ -165,12 +166,17 @@ def _are_texts(given: object) -> TypeGuard[Sequence[str]]:
     return isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
 
 
+def _are_answers(given: object) -> TypeGuard[Sequence[str]]:
+    """Whether they are texts that can stand in a question."""
+    return _are_texts(given) and fault(" ".join(given), ()) is None
+
+
 def _told(asked: Mapping[str, Any]) -> str:
     """How the question is answered by a typed reply."""
     if asked.get("compare"):
         return "answer 1 or 2, for the better one"
     own = asked.get("answers")
-    answers = own if own and _are_texts(own) else YES_NO
+    answers = own if own and _are_answers(own) else YES_NO
     if scale_of(answers):
         return f"answer with one of the scores {', '.join(answers)}"
     return f"answer {', '.join(answers[:-1])} or {answers[-1]}"

@@ -254,6 +254,10 @@ methods:
         "yes": "yes"
         "no": "no"
 """
+CHOICE = (
+    OWN[: OWN.index("    steps")] + "    choices: [{{question: P?, words: [{}], swapped: true}}]"
+)
+CHOICE = CHOICE.replace('{pass: "yes"}', '{{pass: "yes"}}')
 SHORT = "name: own\nquestion: Q?\nfields: [story]\n"
 VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\nfields")
 
@@ -279,6 +283,13 @@ VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\n
         (OWN.replace('        "no": "no"\n', ""), ":10: methods.logprobs", "must settle both"),
         (SHORT + "evidence: {field: story, answers: [c]}\n", ":4: evidence: ", "'c' is none of"),
         (SHORT + "max_tokens: 9\n", ":4: max_tokens: ", "greater than or equal to 16"),
+        (SHORT + "pass: '>= 2'\n", ":4: pass: ", "a bound on scores"),
+        (SHORT + "answers: ['{{ x }}', b]\npass: b\n", ":4: answers: ", "unknown variable 'x'"),
+        ("name: a\nquestions: {B c: Q?}", ":2: questions.B c: ", "small letters"),
+        ("name: a\ntone: x\nquestions: {b: Q?}", ":2: tone: ", "no such key"),
+        (CHOICE.format("a, b, c"), ":10: methods.logprobs: ", "one for each"),
+        (CHOICE.format("a, b"), ":10: methods.logprobs: ", "needs an order"),
+        (VALUE.replace("[story]", "[value]"), ":4: reply: ", "held against story"),
         (SHORT + "reply: YesNo\n", ":4: reply: ", "no such key"),
         (
             "name: a\nquestions: {b: {question: Q?, needs: x}}\n",
