@@ -4,8 +4,7 @@
 
 Simulates a judge with known error rates on items with a known pass rate, and counts how often the
 nominal 95 % interval holds the true rate: `rogan_gladen` (labels apart from the judged items, drawn
-at random or half from each class) and `prediction_powered` (labels on the judged items), beside two
-competitors: a percentile bootstrap of the labelled sample alone, and PPI++'s normal interval. Then
+at random or half from each class), beside a percentile bootstrap of the labelled sample alone. Then
 how often a guarantee is given out that does not hold (bench/guarantees.py), first of
 `threshold_with_guarantee` by itself, then behind all that `judge calibrate --agree` does before.
 
@@ -18,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -26,15 +25,13 @@ import numpy as np
 from guarantees import guarantees, whole_ways
 from numpy.typing import NDArray
 
-from judge.stats.corrected_rate import CONTRADICTED, Corrected, prediction_powered, rogan_gladen
-from judge.stats.intervals import Estimate
+from judge.stats.corrected_rate import CONTRADICTED, rogan_gladen
 
 Counts = NDArray[np.int64]
 SEED = 20261122
 SUSPECT, SIMULATIONS, AGAIN = 0.94, 2000, 10_000
 BOOTSTRAPS, BOOTSTRAP_DRAWS = 200, 200
 FEWEST_ANSWERS = 0.1
-NORMAL_95 = 1.959964
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class Cell:
 
     def random(self, use: int) -> np.random.Generator:
         place = [round(1000 * share) for share in (self.rate, self.tpr, self.tnr)]
-        drawn = ("random", "half", "judged").index(self.drawn)
+        drawn = ("random", "half").index(self.drawn)
         return np.random.default_rng([SEED, use, drawn, *place, self.labels, self.judged])
 
 
@@ -94,33 +91,12 @@ def separate(cell: Cell, count: int, use: int = 0) -> Counts:
     return np.stack(columns, axis=1)
 
 
-def overlapping(cell: Cell, count: int, use: int = 0) -> Counts:
-    """Rows: passed of all judged, then the labelled: both pass, judge only, people only, none."""
-    random = cell.random(use)
-    rate, tpr, tnr = cell.rate, cell.tpr, cell.tnr
-    shares = [rate * tpr, (1 - rate) * (1 - tnr), rate * (1 - tpr), (1 - rate) * tnr]
-    table = random.multinomial(cell.labels, shares, count)
-    others = random.binomial(cell.judged - cell.labels, cell.passing, count)
-    return np.column_stack([table[:, 0] + table[:, 1] + others, table])
-
-
-def by_rogan_gladen(cell: Cell, row: list[int]) -> Corrected:
-    return rogan_gladen(*row)
-
-
-def by_prediction(cell: Cell, row: list[int]) -> Corrected:
-    passed, *table = row
-    kinds = ((True, True), (True, False), (False, True), (False, False))
-    powered = prediction_powered(passed, cell.judged, dict(zip(kinds, table, strict=True)))
-    return Corrected(powered, Estimate(None))
-
-
-def covered(cell: Cell, rows: Counts, interval: Callable[[Cell, list[int]], Corrected]) -> Covered:
-    """Equal rows are computed once."""
+def covered(cell: Cell, rows: Counts) -> Covered:
+    """How often our interval holds the cell's rate; equal rows are computed once."""
     found = Covered()
     unique, times = np.unique(rows, axis=0, return_counts=True)
     for row, often in zip(unique.tolist(), times.tolist(), strict=True):
-        corrected = interval(cell, row)
+        corrected = rogan_gladen(*row)
         low, high = corrected.estimate.low, corrected.estimate.high
         if low is not None and high is not None:
             found.given += often
@@ -153,33 +129,11 @@ def labelled_bootstrap(cell: Cell, count: int) -> Covered:
     return Covered(held, len(low), count - len(low))
 
 
-def normal_interval(cell: Cell, rows: Counts) -> Covered:
-    """The competitor: PPI++'s estimate with its normal interval, from plug-in variances."""
-    passed, both, judge_only, people_only, neither = rows.T.astype(float)
-    judge_passed, judge_failed = both + judge_only, people_only + neither
-    can = (judge_passed > 0) & (judge_failed > 0)
-    with np.errstate(all="ignore"):
-        q, a, b = passed / cell.judged, both / judge_passed, people_only / judge_failed
-        variance = (
-            q**2 * a * (1 - a) / judge_passed
-            + (1 - q) ** 2 * b * (1 - b) / judge_failed
-            + (a - b) ** 2 * q * (1 - q) / cell.judged
-        )
-        held = np.abs(q * a + (1 - q) * b - cell.rate) <= NORMAL_95 * np.sqrt(variance)
-    return Covered(int(held[can].sum()), int(can.sum()), int((~can).sum()))
-
-
 def simulated(cell: Cell, count: int, again: int) -> tuple[Covered, Covered]:
     """Our interval and its competitor in one cell."""
-    draw, interval = separate, by_rogan_gladen
-    if cell.drawn == "judged":
-        draw, interval = overlapping, by_prediction
-    rows = draw(cell, count)
-    ours = covered(cell, rows, interval)
+    ours = covered(cell, separate(cell, count))
     if again and ours.share is not None and ours.share < SUSPECT:
-        ours = covered(cell, draw(cell, again, 1), interval)
-    if cell.drawn == "judged":
-        return ours, normal_interval(cell, rows)
+        ours = covered(cell, separate(cell, again, 1))
     return ours, labelled_bootstrap(cell, min(count, BOOTSTRAPS))
 
 
@@ -188,10 +142,9 @@ def grid(quick: bool) -> Iterator[Cell]:
     errors = (0.8,) if quick else (0.65, 0.8, 0.99)
     labels = (60,) if quick else (60, 200, 1000)
     judged = (100, 1000) if quick else (100, 1000, 10_000)
-    for drawn in ("random", "half", "judged"):
+    for drawn in ("random", "half"):
         for cell in product(rates, errors, errors, labels, judged):
-            if drawn != "judged" or cell[3] <= cell[4]:
-                yield Cell(drawn, *cell)
+            yield Cell(drawn, *cell)
 
 
 Found = list[tuple[Cell, Covered, Covered]]
@@ -199,24 +152,19 @@ Found = list[tuple[Cell, Covered, Covered]]
 
 def summary(found: Found) -> Iterator[str]:
     """The worst cell of ours, the spread of the competitor's, and both by the samples' sizes."""
-    for name, competitor, drawn in (
-        ("Rogan-Gladen", "bootstrap of the labels alone", ("random", "half")),
-        ("prediction-powered", "PPI++ with its normal interval", ("judged",)),
-    ):
-        here = [one for one in found if one[0].drawn in drawn]
-        ours = [(o.share, cell, o) for cell, o, _ in here if o.share is not None]
-        worst, cell, least = min(ours, key=lambda one: one[0])
-        yield (
-            f"{name}: worst cell {worst:.1%} of {least.given}, {len(ours)} cells; "
-            f"{len(here) - len(ours)} refused in over 90 %\n  worst: {cell}"
-        )
-        shares = sorted(c.share for _, _, c in here if c.share is not None)
-        yield (
-            f"  {competitor}: {shares[0]:.1%} to {shares[-1]:.1%}, median "
-            f"{shares[len(shares) // 2]:.1%}, {sum(one < 0.93 for one in shares)} of "
-            f"{len(shares)} cells below 93 %"
-        )
-        yield from by_size(here)
+    ours = [(o.share, cell, o) for cell, o, _ in found if o.share is not None]
+    worst, cell, least = min(ours, key=lambda one: one[0])
+    yield (
+        f"Rogan-Gladen: worst cell {worst:.1%} of {least.given}, {len(ours)} cells; "
+        f"{len(found) - len(ours)} refused in over 90 %\n  worst: {cell}"
+    )
+    shares = sorted(c.share for _, _, c in found if c.share is not None)
+    yield (
+        f"  bootstrap of the labels alone: {shares[0]:.1%} to {shares[-1]:.1%}, median "
+        f"{shares[len(shares) // 2]:.1%}, {sum(one < 0.93 for one in shares)} of "
+        f"{len(shares)} cells below 93 %"
+    )
+    yield from by_size(found)
 
 
 def by_size(found: Found) -> Iterator[str]:

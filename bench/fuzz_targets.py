@@ -28,6 +28,7 @@ from judge.backends.scripted import ScriptedBackend
 from judge.backends.wire import Answered, Wire
 from judge.configuration import resolve
 from judge.errors import ServerFault, UsageError
+from judge.evaluation.task import Task, parse_task
 from judge.evidence import About, locate
 from judge.judging.client import Client
 from judge.judging.injection import SHOWN, injections
@@ -38,13 +39,12 @@ from judge.profiles import named
 from judge.records import Item, Problem, build, read
 from judge.records.jsonfiles import dump
 from judge.records.labels import SETS, LabelledItem, read_labels
-from judge.replies import JUDGING_REPLIES, Insertions, JudgingReply, Regeneration, Reply, Rewrites
+from judge.replies import REPLIES, JudgingReply
 from judge.rubric import Rubric, builtin
 from judge.rubric import parse as parse_rubric
 from judge.run.lines import bad_input, earlier
 from judge.settings import Settings
 from judge.subject import Subject
-from judge.task import Task, parse_task
 from judge.templates import fault, template
 
 LIMIT = 4096
@@ -52,10 +52,6 @@ LIMIT = 4096
 
 STORY = 'Ann said, "I like tea." Bo — who never did — left the room without a single word.'
 ABOUT = About({"story": STORY}, (1, 2), ("Ann",), ("story", frozenset({"yes"})), 2, 2, "abcd1234")
-REPLIES: Mapping[str, type[Reply]] = {
-    **JUDGING_REPLIES,
-    **{made.__name__: made for made in (Insertions, Rewrites, Regeneration)},
-}
 _MARKED = (
     *(b"\x1f\x8b", b"\x28\xb5\x2f\xfd"),
     *(codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE),

@@ -20,14 +20,16 @@ from scipy.stats import binom
 
 from judge.calibration import fitting, probes
 from judge.calibration.cascade import policy_of
+from judge.calibration.labels import Job
 from judge.calibration.observations import Judged, as_read
-from judge.calibration.trials import Job, Parts
+from judge.calibration.training import Read
+from judge.calibration.trials import Parts
 from judge.judging.client import Client
 from judge.judging.combinations import Reading
 from judge.judging.judge import Judge
 from judge.judging.logprobs import Reader
 from judge.records.labels import LabelledItem
-from judge.rubric import parse
+from judge.rubric import Rubric
 from judge.stats.guarantee import grid_from, threshold_with_guarantee
 
 Rates = NDArray[np.float64]
@@ -68,7 +70,7 @@ def guarantees(count: int) -> Iterable[str]:
 WIDE, TELLING = 24, 3
 """Numbers of a simulated hidden state, and how many of them have to do with the answer."""
 
-RUBRIC = parse(
+RUBRIC = Rubric.from_text(
     """
     name: simulated
     title: Is it so?
@@ -156,17 +158,17 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
     job = Job((), agreement=world.promised, seed=seed)
     parts = Parts.of(job, items, judges=1)
     train = [
-        fitting.Read(read[n].chances, str(items[n].gold), items[n].cluster, read[n].state)
+        Read(read[n].chances, str(items[n].gold), items[n].cluster, read[n].state)
         for n in parts.fitted
     ]
     reader = Reader(combination=fitting.fit(RUBRIC, Reader(), train, seed=seed).combination)
 
+    judge = Judge(RUBRIC, cast(Client, None), "logprobs", reader=reader)
+
     def answers(places: Sequence[int]) -> list[Judged]:
         return [
             as_read(
-                Judged(items[n], "unreadable", chances=read[n].chances, state=read[n].state),
-                Judge(RUBRIC, cast(Client, None), "logprobs"),
-                reader,
+                Judged(items[n], "unreadable", chances=read[n].chances, state=read[n].state), judge
             )
             for n in places
         ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from judge.backends.base import Method
-from judge.calibration.trials import Job
+from judge.calibration.labels import Job
 from judge.run.setup import DEFAULT_MODEL, Setup
 
 FIXTURES = "fixtures/labelled"

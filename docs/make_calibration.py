@@ -51,8 +51,8 @@ def fitted_to(check: str) -> list[DataSet]:
 
 
 async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile:
-    """A profile for each check, without its labels' keys; kept unless all that it is fitted to is
-    measured now."""
+    """A profile for each check; the one there is, unless all that it is fitted to is measured
+    now."""
     made: dict[str, JudgeProfile] = {check: one for check, (one,) in shipped().judges.items()}
     made_by = ""
     for check in dict.fromkeys(check for unit in units for check in unit.checks):
@@ -62,7 +62,7 @@ async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile
         found = await acalibrate(job(parts, data), setup_for(parts[0], setup))
         assert found.profile is not None, found.refused
         (one,) = found.profile.judges
-        made_by, made[check] = found.profile.made_by, one.model_copy(update={"labels": {}})
+        made_by, made[check] = found.profile.made_by, one
     return Profile(made_by=made_by, judges=tuple(made[check] for check in sorted(made)))
 
 
@@ -173,9 +173,8 @@ def _looks(one: DataSet, report: CheckReport) -> Iterator[str]:
     found = report.judges[0].controls
     if found is not None:
         told = (
-            *(found.kappa, found.blind.kappa, found.above, found.stays, found.as_swapped),
-            found.contrast and found.contrast.kappa,
-            found.together and found.together.kappa,
+            *(found.kappa, found.blind, found.above, found.stays, found.as_swapped),
+            *(found.contrast, found.together),
         )
         cells = " | ".join("–" if one is None else str(one) for one in told)
         yield f"| {one.name}: {report.check} | {found.field} | {cells} |"

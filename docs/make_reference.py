@@ -15,9 +15,9 @@ from judge import settings as declared
 from judge.cli import EXIT_CODES, app
 from judge.configuration import MACHINE
 from judge.evaluation.benchmark import benchmark_names, load_benchmark
+from judge.evaluation.task import load_task
 from judge.rubric import builtin
 from judge.run.checks import load_workflow, workflow_names
-from judge.task import load_task
 
 TARGET = Path(__file__).with_name("reference.md")
 HEAD = "# Reference\n\nMade by docs/make_reference.py from the code; do not edit by hand."

@@ -99,6 +99,7 @@ workflow = Workflow(
     kind="extraction",
     title="Values found in stories, against those that they carry (CQ-Bench)",
     graph=graph,
+    plain=True,
     finish=finish,
     checks=(CHECK,),
 )

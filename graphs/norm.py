@@ -32,7 +32,7 @@ ROUNDS = Settings.model_fields["rounds"].default
 
 UNFIT = f"not about the rule, or it leaks, at most {ROUNDS} times"
 AGAIN, REWRITTEN, AS_IT_CAME = "regenerated, ask again", "rewritten", "as it came in"
-"""Ways out of a node, as the picture of the workflow shows them."""
+"""Labels of the edges, as `judge workflows draw` shows them."""
 
 UNTOLD = (
     "a neutral record with an Other Background: say --neutral corrected if the rule of thumb is "
@@ -132,6 +132,7 @@ workflow = Workflow(
     kind="norm",
     title="Situations that follow or break a rule of thumb (NormAd)",
     graph=graph,
+    plain=True,
     checks=(*EXAMINED, *ASKED_ONCE),
     accepted=EXAMINED,
     rewrites=("story_regeneration",),

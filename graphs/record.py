@@ -23,5 +23,6 @@ workflow = Workflow(
     kind="record",
     title="Questions of your own about any record",
     graph=graph,
+    plain=True,
     checks=(),
 )

@@ -34,7 +34,7 @@ MULTIPLE = "not made in the multiple setting, where characters differ on purpose
 TOO_FEW, REPAIR, AS_IT_CAME = "too few words", "to repair", "as it came in"
 AGAIN, GO_ON = "rewritten, ask again", "go on"
 VOTED = "2 of 3 votes decide a value"
-"""Ways out of a node, as the picture of the workflow shows them."""
+"""Labels of the edges, as `judge workflows draw` shows them."""
 
 ROUNDS = Settings.model_fields["rounds"].default
 
@@ -203,7 +203,7 @@ def _without(dropped: Sequence[str], check: Check) -> Check:
 
 
 def _contradictions(check: Check | None) -> tuple[Finding, ...]:
-    """What contradicts a value, with the words where they are known."""
+    """The findings against values, with quotes where there are any."""
     failed = [f for f in check.bearing() if f.verdict is Verdict.FAIL] if check else []
     quoted = {finding.value for finding in failed if finding.quote}
     return tuple(f for f in failed if f.quote or f.value not in quoted)
@@ -245,6 +245,7 @@ workflow = Workflow(
     kind="story",
     title="Stories that carry values (CQ-Bench)",
     graph=graph,
+    plain=True,
     finish=finish,
     checks=("incorporation", "consistency", "implicitness"),
     accepted=ACCEPTED,

@@ -1,4 +1,4 @@
-"""The Python API: the runs of the command line, with records in and judgements out in memory.
+"""The Python API: runs as on the command line, with records and judgements in memory.
 
 A run has a thread and an event loop of its own, so that it can be read from any code, also inside
 of a running loop. It is the run of `judge validate`; only where its lines go differs.
@@ -10,6 +10,7 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -24,7 +25,7 @@ from pydantic import Field
 from judge import verdict
 from judge.configuration import resolve
 from judge.errors import UsageError
-from judge.records import RESERVED, Item, SeenIds, from_memory
+from judge.records import RESERVED, Item, from_memory
 from judge.rubric import Rubric
 from judge.run.clients import refuse_stray
 from judge.run.job import Job, refuse_unusable, select
@@ -135,12 +136,13 @@ def calibrate(
         UsageError: labels, a setting or a model that cannot be used.
         BackendError: a model is out of reach, or the budget is used up.
     """
-    from judge.calibration import calibration, trials
+    from judge.calibration import calibration
+    from judge.calibration.labels import Job
 
     if out is not None and Path(out).exists():
         raise UsageError(f"{out} exists: name a new folder")
     chosen = _settings({**settings, "rubric": _paths(rubric)})
-    job = trials.Job(
+    job = Job(
         sources=_paths(labels),
         records=sample,
         by=tuple(by),
@@ -150,28 +152,17 @@ def calibrate(
         controls=controls,
         agreement=agree,
     )
-    found: list[Calibration | BaseException] = []
-
-    def go() -> None:
-        try:
-            found.append(calibration.calibrate(job, chosen))
-        except BaseException as error:  # noqa: BLE001 - raised below, in the caller's thread
-            found.append(error)
-
-    thread = threading.Thread(target=go, name="judge-calibrate", daemon=True)
-    thread.start()
-    thread.join()
-    if isinstance(found[0], BaseException):
-        raise found[0]
+    # In a thread, which may have an event loop where the caller has one already.
+    found = ThreadPoolExecutor(1).submit(calibration.calibrate, job, chosen).result()
     if out is not None:
         from judge.report.plots import write
 
-        write(found[0], Path(out))
-    return found[0]
+        write(found, Path(out))
+    return found
 
 
 def load_profile(path: Pathlike) -> Profile:
-    """What a calibration learnt, from its profile.json; `validate(profile=path)` judges by it.
+    """The profile in a profile.json; `validate(profile=path)` judges by it.
 
     Raises:
         UsageError: it cannot be read, or is no profile.
@@ -186,7 +177,7 @@ def load_profile(path: Pathlike) -> Profile:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A run that was asked for: its records, or what it reads, with settings and own rubrics."""
+    """A run to be made: records or files, settings, and rubrics."""
 
     job: Job
     records: Iterable[object]
@@ -256,9 +247,11 @@ def _settings(given: Mapping[str, Any]) -> Settings:
 class _InMemory(Validation):
     """Validation whose lines are handed out, and whose records are read as those are taken."""
 
-    def __init__(self, setup: Setup, ids: SeenIds, items: Iterator[Item]) -> None:
-        super().__init__(setup, ids, items)
-        self.hand_out: Callable[[Line], None] = lambda line: None
+    def __init__(
+        self, setup: Setup, items: Iterator[Item], hand_out: Callable[[Line], None]
+    ) -> None:
+        super().__init__(setup, items)
+        self._hand_out = hand_out
         self.room = threading.Semaphore(2 * setup.slots)
         self.closed = False
 
@@ -270,27 +263,31 @@ class _InMemory(Validation):
             yield item
 
     def count(self, line: Line, report: Report) -> None:
-        self.hand_out(line)
+        self._hand_out(line)
 
 
 class _Run:
-    """A run in a thread of its own. `put` is given its lines, then the error that ended it or None.
+    """A run in a thread of its own, whose judgements are taken in the order of the records."""
 
-    Lines are put in the order of the records; call `took` for each that was taken.
-    """
-
-    def __init__(self, plan: _Plan, put: Callable[[Line | BaseException | None], None]) -> None:
-        self._plan, self._put = plan, put
+    def __init__(self, plan: _Plan) -> None:
+        self._plan = plan
+        self._handed: SimpleQueue[Line | BaseException | None] = SimpleQueue()
         self._task: _InMemory | None = None
         self._interrupt: Callable[[bool], None] | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._go, name="judge-run", daemon=True)
         self._thread.start()
 
-    def took(self) -> None:
-        """Let the run begin another record."""
-        if self._task is not None:
-            self._task.room.release()
+    def take(self) -> Judgement | None:
+        """The next judgement, None at the end; raises what ended the run early."""
+        handed = self._handed.get()
+        if isinstance(handed, BaseException):
+            raise handed
+        if handed is None or self._task is None:
+            return None
+        self._task.room.release()
+        fields = json.loads(handed.text)
+        return Judgement.model_validate({**fields.pop(RESERVED), "record": fields})
 
     def close(self) -> None:
         """End the run, which drops what is under way, and wait until it has freed everything."""
@@ -308,14 +305,12 @@ class _Run:
     def _go(self) -> None:
         ended: BaseException | None = None
         try:
-            with SeenIds() as ids:
-                setup = Setup.of(self._plan.settings, rubrics=self._plan.rubrics)
-                self._task = task = _InMemory(setup, ids, self._plan.items())
-                task.hand_out = self._put
-                ended = run(self._plan.job, task, Watcher(), self._interrupts).fatal
+            setup = Setup.of(self._plan.settings, rubrics=self._plan.rubrics)
+            self._task = _InMemory(setup, self._plan.items(), self._handed.put)
+            ended = run(self._plan.job, self._task, Watcher(), self._interrupts).fatal
         except BaseException as error:  # noqa: BLE001 - raised where the judgements are taken
             ended = error
-        self._put(ended)
+        self._handed.put(ended)
 
     @contextmanager
     def _interrupts(self, interrupt: Callable[[bool], None]) -> Iterator[None]:
@@ -326,37 +321,17 @@ class _Run:
 
 
 def _taken(plan: _Plan) -> Iterator[Judgement]:
-    handed: SimpleQueue[Line | BaseException | None] = SimpleQueue()
-    running = _Run(plan, handed.put)
+    running = _Run(plan)
     try:
-        while isinstance(line := handed.get(), Line):
-            yield _judgement(line)
-            running.took()
+        yield from iter(running.take, None)
     finally:
         running.close()
-    if line is not None:
-        raise line
 
 
 async def _awaited(plan: _Plan) -> AsyncIterator[Judgement]:
-    handed: asyncio.Queue[Line | BaseException | None] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
-
-    def put(thing: Line | BaseException | None) -> None:
-        with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(handed.put_nowait, thing)
-
-    running = _Run(plan, put)
+    running = _Run(plan)
     try:
-        while isinstance(line := await handed.get(), Line):
-            yield _judgement(line)
-            running.took()
+        while (judgement := await asyncio.to_thread(running.take)) is not None:
+            yield judgement
     finally:
         await asyncio.to_thread(running.close)
-    if line is not None:
-        raise line
-
-
-def _judgement(line: Line) -> Judgement:
-    fields = json.loads(line.text)
-    return Judgement.model_validate({**fields.pop(RESERVED), "record": fields})

@@ -11,11 +11,10 @@ import asyncio
 import errno
 import hashlib
 import json
-import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,10 +27,10 @@ from diskcache.core import DEFAULT_SETTINGS, MODE_RAW, UNKNOWN
 from judge.errors import Exit, UsageError
 
 LOCKED_SECONDS = 30.0
-"""How long a lock that another process holds on the database is waited for."""
+"""How long to wait for a lock that another process holds on the database."""
 
 _STEP = 0.2
-"""Seconds of one try. SQLite waits for a lock in C, where no signal is handled, so not for long."""
+"""Seconds of one attempt, short because SQLite waits in C, where Python handles no signal."""
 
 T = TypeVar("T")
 
@@ -69,7 +68,7 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
         return super().get(key, raw) if raw else ""
 
     def remove(self, file_path: str) -> None:
-        """Never needed for our own entries; somebody else's row must not name a file to delete."""
+        """Nothing: our entries have no files, and a planted row must not name one to delete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +82,8 @@ class CacheStats:
 
 
 def cache_dir(chosen: Path | None = None) -> Path:
-    """`chosen`, else $JUDGE_CACHE_DIR, else `judge/replies` in the user's cache folder."""
-    if chosen is not None:
-        return chosen
-    if named := os.environ.get("JUDGE_CACHE_DIR"):
-        return Path(named)
-    return platformdirs.user_cache_path("judge") / "replies"
+    """`chosen`, else `judge/replies` in the user's cache folder."""
+    return chosen or platformdirs.user_cache_path("judge") / "replies"
 
 
 class CacheError(UsageError):
@@ -118,10 +113,10 @@ class MemoryCache:
 
 
 class ReplyCache:
-    """A folder of replies; a value that is no JSON object counts as absent.
+    """A folder of replies; a damaged entry counts as absent.
 
-    `on_fault` is told if replies can no longer be stored, once; whoever sets it brings the run to
-    its end, and replies are used without being stored until then. Without it `store` raises.
+    `on_fault` is called once, when replies can no longer be stored, and must end the run; until
+    then replies are used without being stored. Without it `store` raises.
 
     Raises:
         CacheError: the folder cannot be used, now or later (it is no folder, the disk is full, the
@@ -141,7 +136,7 @@ class ReplyCache:
         return diskcache.Cache(str(self.folder), disk=TextDisk, timeout=_STEP, **_SETTINGS)
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The object stored under `key`; None where there is none, or a damaged one."""
+        """The object stored under `key`, or None."""
         try:
             return _opened_entry(key, self._insist(lambda: self._cache.get(key, default=None)))
         except CacheError as error:
@@ -164,12 +159,9 @@ class ReplyCache:
             await asyncio.sleep(0)
             until = time.monotonic() + LOCKED_SECONDS
             while self._waiting and self.storing:
-                together = dict(self._waiting)
                 try:
-                    with self._usable():
-                        self._write(together)
-                    for key in together:
-                        del self._waiting[key]
+                    self._tried(lambda: self._write(self._waiting))
+                    self._waiting = {}
                 except CacheError as fault:
                     if fault.locked and time.monotonic() < until:
                         await asyncio.sleep(_STEP)
@@ -183,7 +175,7 @@ class ReplyCache:
 
     def _write(self, entries: Mapping[str, str]) -> None:
         if not (self.folder / "cache.db").exists():
-            # Somebody has removed it: what went on into the open file would be gone with it.
+            # It was removed: what is written into the open file would be lost with it.
             self._cache.close()
             self._cache = self._opened()
         with self._cache.transact():
@@ -195,16 +187,14 @@ class ReplyCache:
         until = time.monotonic() + LOCKED_SECONDS
         while True:
             try:
-                with self._usable():
-                    return use()
+                return self._tried(use)
             except CacheError as error:
                 if not error.locked or time.monotonic() >= until:
                     raise
 
-    @contextmanager
-    def _usable(self) -> Iterator[None]:
+    def _tried(self, use: Callable[[], T]) -> T:
         try:
-            yield
+            return use()
         except diskcache.Timeout as error:
             # diskcache says "timeout" whatever kept a transaction from being begun.
             raise self._unusable(error.__context__ or error) from error
@@ -235,7 +225,7 @@ class ReplyCache:
         return CacheStats(str(self.folder), int(count), size, age)
 
     def clear(self) -> int:
-        """Remove everything; returns how many entries that were."""
+        """Remove everything; returns the number of entries."""
         return cast(int, self._insist(self._cache.clear))
 
     def prune(self, older_than_seconds: float) -> int:
@@ -254,7 +244,7 @@ def _code(error: BaseException) -> int:
 
 
 def _opened_entry(key: str, stored: object) -> dict[str, Any] | None:
-    """An entry without its checksum, which tells of damage and of entries that were moved."""
+    """An entry without its checksum, which shows damage and moved entries."""
     if not isinstance(stored, str) or _checksum(key, stored[_CHECKSUM:]) != stored[:_CHECKSUM]:
         return None
     try:
@@ -271,7 +261,7 @@ def _checksum(key: str, text: str) -> str:
 
 
 def _clear_settings(database: Path) -> None:
-    """Take out what would become attributes and pragmas of ours; we give all that we need."""
+    """Empty the folder's own settings, which diskcache would take for attributes and pragmas."""
     if not database.is_file():
         return
     with closing(sqlite3.connect(database, timeout=_STEP)) as opened:

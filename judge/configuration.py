@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from judge.errors import UsageError, why_unread
+from judge.errors import UsageError, read_text
 from judge.settings import PREFIX, TOML, Settings, flag, has_flag, key, option, variable
 
 MACHINE = {
@@ -97,10 +97,9 @@ def user_file() -> Path:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
+    text = read_text(path)
     try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except (UnicodeDecodeError, OSError) as error:
-        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
+        values = tomllib.loads(text)
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
     except RecursionError:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from judge.redact import redacted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from judge.verdict import Unfinished
 
 
@@ -53,17 +55,12 @@ DISTRIBUTION = "judge-text"
 
 
 def missing_extra(what: str, extra: str) -> UsageError:
-    """The error for a library that an extra of this package brings.
-
-    Args:
-        what: what needs which library; the message begins with it.
-        extra: the extra's name in pyproject.toml.
-    """
+    """The error for a missing library that is part of `extra`; `what` begins the message."""
     return UsageError(f"{what}: {install_hint(extra)}")
 
 
 def install_hint(extra: str) -> str:
-    """The pip command that installs an extra: from the checkout, where judge came from one."""
+    """The pip command that installs an extra, from the checkout if judge came from one."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     source = DISTRIBUTION
@@ -83,19 +80,27 @@ _MAKE_ROOM = {
 
 
 def unwritable(what: str, error: Exception) -> Unavailable:
-    """The error for a file that can be written no further in the middle of a run (exit code 4).
+    """The error for a file that can no longer be written in the middle of a run (exit code 4).
 
     Args:
-        what: what cannot be written, or kept, where; the message begins with it.
-        error: what the system, or SQLite, says.
+        what: what cannot be written where; the message begins with it.
+        error: from the system or SQLite.
     """
     reason = getattr(error, "strerror", None) or str(error)
     remedy = _MAKE_ROOM.get(getattr(error, "errno", None) or 0)
     return Unavailable(f"{what}: {reason}{f'; {remedy}' if remedy else ''}")
 
 
+def read_text(path: Path, told: str = "") -> str:
+    """A file's text; raises UsageError, which calls the file `told` or by its path."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{told or path}: cannot be read: {why_unread(error)}") from error
+
+
 def why_unread(error: OSError | UnicodeDecodeError) -> str:
-    """Why a text file cannot be read, in the words of the system, or by its first wrong byte."""
+    """Why a text file cannot be read: the system's message, or the first byte that is not UTF-8."""
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8: byte 0x{error.object[error.start]:02x} at byte {error.start + 1}"
     return error.strerror or str(error)
@@ -104,9 +109,8 @@ def why_unread(error: OSError | UnicodeDecodeError) -> str:
 class BackendError(JudgeError):
     """A model call that brought no reply. The message is kept without secrets.
 
-    `retryable` says whether the same call may succeed later; `retry_after` is the server's own
-    wish in seconds, where it gave one; `unfinished` what a workflow that was cut short by it had
-    asked until then (judge/verdict.py).
+    `retryable` says whether the same call may succeed later; `retry_after` is what the server asks
+    for in seconds, if it does; `unfinished` holds the checks that the workflow had made before.
     """
 
     kind = "backend"
@@ -146,13 +150,13 @@ class Unreachable(BackendError):
 
 
 class GivenUp(Unreachable):
-    """The server answers nothing for longer than a run waits, or asks for so long a pause."""
+    """The server is silent, or asks for a pause, for longer than a run waits."""
 
     retryable = False
 
 
 class Denied(BackendError):
-    """The server refuses the key, or the model is not to be had (HTTP 401, 403, 404)."""
+    """The server refuses the key, or has no such model (HTTP 401, 403, 404)."""
 
     kind = "denied"
     exit_code = Exit.UNAVAILABLE
@@ -165,7 +169,7 @@ class NotHere(BackendError):
 
 
 class BadRequest(BackendError):
-    """The server rejects the call as such (HTTP 400, 413, 422); asking again is no use."""
+    """The server rejects the call itself (HTTP 400, 413, 422); asking again is no use."""
 
     kind = "bad-request"
 

@@ -170,7 +170,7 @@ class About:
 def quote_problem(
     quote: str, texts: Mapping[str, str], where: str, least: int = EVIDENCE_WORDS
 ) -> str | None:
-    """Why a quote is no evidence from the field `where`, or None.
+    """Why a quote is no evidence from the field `where`; None if it is.
 
     It stands in the field and has at least `least` words (of a script without spaces: letters), or
     is the whole field.
@@ -207,7 +207,7 @@ def _stands(name: str, story: str) -> bool:
 def passage_problems(
     quote: str, character: str | None, record: About, least: int = EVIDENCE_WORDS
 ) -> Iterator[str]:
-    """What is wrong with words of the story and whoever is said to have said or done them."""
+    """What is wrong with a passage of the story and the character that it is attributed to."""
     if problem := quote_problem(quote, record.texts, "story", least):
         yield problem
     if character is not None and (problem := _character_problem(character, record)):
@@ -215,7 +215,7 @@ def passage_problems(
 
 
 def new_text_problems(text: str, what: str, record: About) -> Iterator[str]:
-    """New text must say something, and must not hold the mark that keeps the record data."""
+    """New text must not be empty, and must not hold the mark that fences the record."""
     if not text.strip():
         yield f"{what} empty"
     elif record.mark and record.mark in text:
@@ -223,7 +223,7 @@ def new_text_problems(text: str, what: str, record: About) -> Iterator[str]:
 
 
 def numbered_problems(parts: Sequence[Any], what: str, record: About) -> Iterator[str]:
-    """What is wrong with parts that each answer to one number: their count, then each part."""
+    """What is wrong with parts that answer one number each: their count, then each part."""
     wanted = record.numbers if what == "value" else range(1, record.passages + 1)
     counts = Counter(getattr(part, what) for part in parts)
     for number in sorted(counts):

@@ -20,13 +20,12 @@ CONTROL = re.compile(
                     | think ) \] )
     """
 )
-"""Where a token begins that chat templates part messages with. Engines read such a token in a
-record's text as their own (llama.cpp does, and so do tokenizers of transformers), and the text
-would end the message that it stands in."""
+"""Where a control token of a chat template begins. Engines take such a token in a record's text for
+their own (llama.cpp does, and so do tokenizers of transformers): the text would end its message."""
 
 
 def without_controls(text: str) -> str:
-    """The text with a blank inside everything that an engine could take for a control token."""
+    """The text with a blank inside whatever an engine could take for a control token."""
     if "<" not in text and "[" not in text:
         return text
     return CONTROL.sub(lambda found: f"{found.group()} ", text)
@@ -39,7 +38,7 @@ def fence(name: str, text: str, mark: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How a record is told from the question about it.
+    """How a prompt separates the record from the question about it.
 
     `system` is the system message (None: the one that all rubrics share); `shown` takes a field's
     name, its text and the record's mark; `resumed` leads from worked examples back to the record.
@@ -76,7 +75,7 @@ def messages(
         numbers: the values asked about (from 1); with a step, exactly one.
         passages: the numbered passages that a rewriter is to replace.
         findings: what was found wrong, for a rewriter.
-        framing: how the record is told from the question.
+        framing: how the record is separated from the question.
     """
     asking = (tuple(numbers), tuple(passages), tuple(findings))
     known = (rubric.digest, step, swapped, asking, framing)
@@ -88,12 +87,8 @@ def messages(
         assert methods.logprobs is not None
         chosen = methods.logprobs.questions[step]
         question, swapped = chosen.question, chosen.swapped
-    shown = [
-        framing.shown(
-            rubric.title_of(name), subject.texts[rubric.shown_as(name, swapped)], subject.mark
-        )
-        for name in rubric.shown(subject.texts)
-    ]
+    fields = rubric.shown(subject.texts, swapped=swapped)
+    shown = [framing.shown(t, subject.texts[name], subject.mark) for t, name in fields.items()]
     variables = _variables(rubric, subject, numbers, passages, findings, framing)
     asked = template(question).render(variables)
     examples = _examples(rubric, framing) if step is None else ""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_validator
+
+from judge.replies import YES_NO
+from judge.templates import fault
+from judge.yamlfile import Problem
 
 Text = Annotated[str, Field(min_length=1)]
 Label = Literal["yes", "no", "neutral"]
 Word = Annotated[str, Field(pattern=r"^[a-z0-9]+$")]
-YES_NO = ("yes", "no")
 
 MOST_ANSWERS = 20
 """Answers that a question may have: as many first tokens as OpenAI's protocol gives."""
@@ -37,7 +40,7 @@ class Bound:
 
     @classmethod
     def of(cls, text: object) -> Bound | None:
-        """The bound that a text tells; None where it tells none."""
+        """The bound in a text such as `>= 4`; None if it is none."""
         found = _BOUND.fullmatch(text.strip()) if isinstance(text, str) else None
         return cls(found[1], float(found[2])) if found else None
 
@@ -131,15 +134,36 @@ class Logprobs(Section):
         steps = (Question(question=step.question) for step in self.steps)
         return (*steps, *self.choices, *self.also)
 
-    @property
-    def answers(self) -> frozenset[str]:
-        """Every answer that some step settles."""
-        return frozenset(answer for s in self.steps for answer in (s.yes, s.no) if answer)
+    def misfits(
+        self, answers: Sequence[str], passing: Iterable[str], ordered: bool
+    ) -> Iterator[str]:
+        """Why first tokens cannot give these answers, of which some must be `passing`."""
+        if not ordered and any(question.swapped for question in self.questions):
+            yield "a swapped question needs an order to swap"
+        if any(len(one.words) != len(answers) for one in self.choices):
+            yield "the words of choices stand for the answers, one for each"
+        settled = {answer for step in self.steps for answer in (step.yes, step.no) if answer}
+        for unknown in sorted(settled - {*answers}):
+            yield f"{unknown!r} is none of the answers {', '.join(answers)}"
+        for unreachable in sorted({*passing} - settled if self.steps else ()):
+            yield f"no step of the list answers {unreachable!r}"
 
 
 class Methods(Section):
     structured: Structured
     logprobs: Logprobs | None = None
+
+    def unrendered(self, structured: Collection[str], token: Collection[str]) -> Iterator[Problem]:
+        """The questions that do not render with the variables of their method and any label."""
+        asked: list[tuple[str, Structured | Step | Question, Collection[str]]]
+        asked = [("structured", self.structured, structured)]
+        for part in ("steps", "choices", "also") if self.logprobs else ():
+            several = enumerate(getattr(self.logprobs, part))
+            asked += [(f"logprobs.{part}.{n}", one, token) for n, one in several]
+        labels = [{"label": label} for label in get_args(Label)]
+        for place, one, variables in asked:
+            if problem := fault(one.question, variables, labels):
+                yield (*place.split("."), "question"), problem
 
 
 class VerdictRule(Section):
@@ -161,8 +185,22 @@ class VerdictRule(Section):
         """What a score must be to pass; None where answers pass by name."""
         return Bound.of(self.passes)
 
+    def misfit(self, answers: Sequence[str], scale: Sequence[float] | None) -> str | None:
+        """Why the rule does not suit these answers, which are scores if there is a scale."""
+        bound = self.bound
+        if self.passes is not None and not self.passes:
+            return f"say what passes, such as {'>= 4' if scale else answers[0]}"
+        if bound and not scale:
+            return f"{self.passes!r} is a bound on scores, and the answers are labels"
+        if scale and not bound:
+            return "scores pass by a bound, such as '>= 4'"
+        reached = {bound.holds(score) for score in scale or ()} if bound else ()
+        if len(reached) == 1:
+            return f"{'every' if True in reached else 'no'} score passes {self.passes!r}"
+        return None
+
     def passing(self, answers: Sequence[str], label: str | None) -> tuple[str, ...]:
-        """Those of `answers` that pass for a record with this label, and names of none of them."""
+        """The answers that pass for a record with this label, even ones that `answers` lacks."""
         if self.pass_equals:
             assert label is not None
             return (label,)
@@ -184,6 +222,10 @@ class Control(Section):
     field: str
     swapped: str | None = None
 
+    @property
+    def answers(self) -> frozenset[str]:
+        return frozenset([self.swapped] if self.swapped else ())
+
     @model_validator(mode="before")
     @classmethod
     def _in_full(cls, given: object) -> object:
@@ -204,36 +246,7 @@ class Evidence(Section):
 
 
 class Example(Section):
-    """A worked example of our own making: material, the value asked about if any, and the reply."""
+    """A worked example: the material, the value asked about if any, and the reply."""
 
     text: Text
     reply: Text
-
-
-class ReplyForm(NamedTuple):
-    """What a reply model answers (a rewriter's: None); the models take long to import.
-
-    `shown` is the field that its quotes or numbers are held against.
-    """
-
-    answers: tuple[str, ...] | None = None
-    per_value: bool = False
-    shown: str | None = "story"
-
-
-REPLIES: Mapping[str, ReplyForm] = {
-    "ValuesReflected": ReplyForm(YES_NO, per_value=True),
-    "SpeechesFound": ReplyForm(YES_NO, per_value=True),
-    "ValuesExtracted": ReplyForm(
-        ("fully", "partially", "absent"), per_value=True, shown="predicted"
-    ),
-    "YesNo": ReplyForm(YES_NO, shown=None),
-    "LabelAnswer": ReplyForm(get_args(Label), shown=None),
-    "LeaksFound": ReplyForm(YES_NO),
-    "EntailmentAnswer": ReplyForm(("entailment", "neutral", "contradiction"), shown=None),
-    "ChoiceAnswer": ReplyForm(("1", "2"), shown=None),
-    "OwnAnswer": ReplyForm((), shown=None),
-    "Insertions": ReplyForm(),
-    "Rewrites": ReplyForm(),
-    "Regeneration": ReplyForm(),
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from judge.verdict import Check, Finding, Verdict, gravest
+from judge.verdict import Check, Verdict, gravest
 
 LONGEST = 300
 """Characters of a reason at most."""
@@ -14,10 +14,10 @@ _VALUE, _QUOTE, _WHY = 70, 90, 110
 
 
 def reason_of(decided: Sequence[Check], notes: Sequence[str] = ()) -> str | None:
-    """What stands against a record, the check that decided first; None where nothing does.
+    """Why a record does not pass, the deciding check first; None where it does.
 
-    That check is told with the value, the quote and the judge's reason of its first finding, the
-    others in short. At most `LONGEST` characters.
+    That check comes with the value, the quote and the judge's reason, the others in short; at most
+    `LONGEST` characters in all.
     """
     against = [c for c in decided if c.verdict not in (Verdict.PASS, Verdict.SKIPPED)]
     parts: list[str] = []
@@ -55,26 +55,15 @@ def _short(check: Check) -> str:
 
 
 def _evidence(check: Check) -> str:
-    """The first finding that bears the verdict out; of an undecided one the first that fails."""
-    if not check.votes:
+    finding = check.telling if check.votes else None
+    if finding is None:
         return ""
-    verdicts = check.verdicts()
-    found = [f for f in check.bearing() if f.verdict is check.verdict]
-    if check.verdict is Verdict.ABSTAIN:
-        against = [f for vote in check.votes for f in vote.evidence if f.verdict is Verdict.FAIL]
-        found = [f for f in against if verdicts.get(f.value) is Verdict.ABSTAIN] or found
-    shown = next((f for f in found if f.quote), found[0] if found else None)
-    told = _told(shown) if shown else ""
-    return f": {told}" if told else ""
-
-
-def _told(finding: Finding) -> str:
     quote = f'"{_clip(finding.quote, _QUOTE)}"' if finding.quote else ""
     said = f"{finding.character} says {quote}" if finding.character and quote else quote
     why = _clip(finding.reason or "", _WHY)
     told = f"{said} ({why})" if said and why else said or why
     value = _clip(finding.value or "", _VALUE)
-    return ": ".join(part for part in (value, told) if part)
+    return "".join(f": {part}" for part in (value, told) if part)
 
 
 def _clip(text: str, most: int) -> str:

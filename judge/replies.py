@@ -27,6 +27,8 @@ from judge.evidence import (
     quote_problem,
 )
 
+YES_NO = ("yes", "no")
+
 _about: ContextVar[About | None] = ContextVar("judge_reply_about", default=None)
 
 
@@ -66,11 +68,14 @@ class Part(BaseModel):
 class Reply(BaseModel):
     """Base of all replies. Checks run only inside `about(...)`; outside, the shape alone counts.
 
-    `per_value` names the field that holds a part for each value (or passage: `numbered`) asked
-    about.
+    `choices` are the answers that a judge can give (none: a rewriter's reply). `shown` is the field
+    that quotes or numbers are held against. `per_value` names the field that has a part for each
+    value (or passage: `numbered`) asked about.
     """
 
     model_config = ConfigDict(extra="forbid")
+    choices: ClassVar[tuple[str, ...]] = ()
+    shown: ClassVar[str | None] = "story"
     per_value: ClassVar[str | None] = None
     numbered: ClassVar[Literal["value", "passage"]] = "value"
 
@@ -82,14 +87,12 @@ class Reply(BaseModel):
     @model_validator(mode="after")
     def _holds(self) -> Self:
         record = _about.get()
-        if record is not None:
-            problems = list(self.problems(record))
-            if problems:
-                raise ValueError("; ".join(problems))
+        if record is not None and (problems := list(self.problems(record))):
+            raise ValueError("; ".join(problems))
         return self
 
     def problems(self, record: About) -> Iterator[str]:
-        """What is wrong with this reply, held against the record; empty when it stands."""
+        """What is wrong with this reply, held against the record."""
         if self.per_value is not None:
             yield from numbered_problems(getattr(self, self.per_value), self.numbered, record)
 
@@ -128,13 +131,8 @@ def _sized(cls: type[Reply], count: int) -> type[Any]:
     name = cls.per_value
     assert name is not None
     annotation = cls.model_fields[name].annotation
-    made: type[Any] = create_model(
-        cls.__name__,
-        __base__=cls,
-        __module__=cls.__module__,
-        **{name: (Annotated[annotation, Len(count, count)], ...)},  # type: ignore[call-overload]
-    )
-    return made
+    parts: Any = {name: (Annotated[annotation, Len(count, count)], ...)}
+    return create_model(cls.__name__, __base__=cls, __module__=cls.__module__, **parts)
 
 
 @lru_cache(maxsize=256)
@@ -171,6 +169,7 @@ class ValueAnswer(ValuePart):
 class ValuesReflected(_PerValue):
     """For each value: is it reflected in the story, and where?"""
 
+    choices = YES_NO
     values: list[ValueAnswer]
 
 
@@ -199,6 +198,7 @@ class ValueSpeeches(ValuePart):
 class SpeechesFound(_PerValue):
     """For each value: the speeches that contradict it (or state it outright), with the speaker."""
 
+    choices = YES_NO
     values: list[ValueSpeeches]
 
 
@@ -229,10 +229,13 @@ class ValuesExtracted(_PerValue):
     A predicted value may serve several values, and several may serve one.
     """
 
+    choices = ("fully", "partially", "absent")
+    shown = "predicted"
     values: list[ExtractedValue]
 
 
 class _OneAnswer(JudgingReply):
+    shown = None
     quote: str | None
     reason: str
     answer: str
@@ -253,26 +256,31 @@ class _OneAnswer(JudgingReply):
         return {0: Answer(self.answer, quoted, self.reason or None)}
 
 
+OWN_ANSWER = "OwnAnswer"
+
+
 @lru_cache(maxsize=256)
 def one_answer(
     answers: tuple[str, ...],
-    name: str = "OwnAnswer",
+    name: str = OWN_ANSWER,
     told: str = "One question about the record, and what decides it.",
 ) -> type[JudgingReply]:
     """The reply to one question with these answers; a number may come as one."""
     kind = Annotated[Literal[answers], BeforeValidator(_as_text)]  # type: ignore[valid-type]
-    return create_model(name, __base__=_OneAnswer, __doc__=told, answer=(kind, ...))
+    made = create_model(name, __base__=_OneAnswer, __doc__=told, answer=(kind, ...))
+    made.choices = answers
+    return made
 
 
-@lru_cache(maxsize=256)
-def answers_together(questions: tuple[tuple[str, tuple[str, ...]], ...]) -> type[JudgingReply]:
-    """The reply to several questions at once, given each one's name and answers."""
-    # The names are the user's; under an alias none can hide an attribute of the model.
-    parts: dict[str, Any] = {
-        f"part_{n}": (one_answer(answers), Field(alias=name))
-        for n, (name, answers) in enumerate(questions)
-    }
-    return create_model("Answers", __base__=_Together, **parts)
+def _as_text(answer: object) -> object:
+    return f"{answer:g}" if isinstance(answer, int | float) else answer
+
+
+YesNo = one_answer(
+    YES_NO,
+    "YesNo",
+    "One question about the record, answered yes or no, with the words that it rests on.",
+)
 
 
 class _Together(JudgingReply):
@@ -286,15 +294,15 @@ class _Together(JudgingReply):
         return found
 
 
-def _as_text(answer: object) -> object:
-    return f"{answer:g}" if isinstance(answer, int | float) else answer
-
-
-YesNo = one_answer(
-    ("yes", "no"),
-    "YesNo",
-    "One question about the record, answered yes or no, with the words that it rests on.",
-)
+@lru_cache(maxsize=256)
+def answers_together(questions: tuple[tuple[str, tuple[str, ...]], ...]) -> type[JudgingReply]:
+    """The reply to several questions at once, given each one's name and answers."""
+    # The names are the user's; under an alias none can hide an attribute of the model.
+    parts: dict[str, Any] = {
+        f"part_{n}": (one_answer(answers), Field(alias=name))
+        for n, (name, answers) in enumerate(questions)
+    }
+    return create_model("Answers", __base__=_Together, **parts)
 
 
 class Leak(Part):
@@ -307,6 +315,7 @@ class Leak(Part):
 class LeaksFound(JudgingReply):
     """Every leak in the story; none is an answer."""
 
+    choices = YES_NO
     leaks: Annotated[list[Leak], Field(max_length=8)]
 
     def problems(self, record: About) -> Iterator[str]:
@@ -372,7 +381,7 @@ class Regeneration(Reply):
             yield "the story is the old one, word for word"
 
 
-JUDGING_REPLIES: Mapping[str, type[JudgingReply]] = {
+REPLIES: Mapping[str, type[Reply]] = {
     model.__name__: model
     for model in (
         ValuesReflected,
@@ -392,5 +401,9 @@ JUDGING_REPLIES: Mapping[str, type[JudgingReply]] = {
             "Does the hypothesis follow from the premise, go against it, or neither?",
         ),
         one_answer(("1", "2"), "ChoiceAnswer", "Which of two, the first or the second?"),
+        Insertions,
+        Rewrites,
+        Regeneration,
     )
 }
+"""The replies that a rubric can name, but for `OWN_ANSWER`, which has the rubric's own answers."""

@@ -1,43 +1,41 @@
-"""A rubric file: from YAML to questions, reply model and verdict rule.
+"""A rubric: one question put to a judge, or one task put to a rewriter, and what passes.
 
-One rubric is one question put to a judge (or one task put to a rewriter). Files are read with
-every scalar as text, so `yes` and `no` stay words.
+A rubric is a YAML file with the keys of `Rubric`, or with the few of the short form
+(judge/shorthand.py). Every scalar is read as text, so that `yes` and `no` stay words.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from judge.ask import Ask, Asked, AskTogether, typed
-from judge.errors import UsageError, why_unread
+from judge.errors import UsageError, read_text
 from judge.questions import (
     MOST_ANSWERS,
-    REPLIES,
     Bound,
     Control,
     Evidence,
     Example,
     Label,
     Methods,
-    Question,
     Section,
-    Step,
     Text,
     VerdictRule,
     scale_of,
 )
+from judge.replies import OWN_ANSWER, REPLIES, YES_NO, Reply, one_answer
+from judge.shorthand import SHORT_KEYS, in_full
 from judge.subject import Kind
 from judge.templates import fault
-from judge.yamlfile import Place, read_mapping
+from judge.yamlfile import Problems, problems_of, read_mapping
 
 TEXT_FIELDS = (
     *("country", "background", "value", "rule_of_thumb", "story", "explanation", "subcategory"),
@@ -60,8 +58,8 @@ class Rubric(Section):
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$")]
-    title: Text
-    source: Text
+    title: str = ""
+    source: Text = "the user's own"
     kinds: tuple[Kind, ...] = ("story", "norm")
     role: Literal["judge", "rewrite"] = "judge"
     about: Literal["record", "values"] = "record"
@@ -72,109 +70,134 @@ class Rubric(Section):
     reply: str
     own: Annotated[
         tuple[Text, ...],
-        Field(alias="answers", max_length=MOST_ANSWERS, exclude_if=lambda own: not own),
+        Field(
+            alias="answers",
+            max_length=MOST_ANSWERS,
+            exclude_if=lambda own: not own,
+            validate_default=True,
+        ),
     ] = ()
     together: Annotated[
         Mapping[str, tuple[Text, ...]], Field(exclude_if=lambda together: not together)
     ] = {}
-    verdict: VerdictRule | None = None
+    verdict: Annotated[VerdictRule | None, Field(validate_default=True)] = None
     evidence: Evidence | None = None
     control: Control | None = None
     methods: Methods
     examples: tuple[Example, ...] = ()
 
-    @model_validator(mode="after")
-    def _coherent(self) -> Rubric:
-        if self.reply not in REPLIES:
-            raise ValueError(f"reply: {self.reply!r} is not one of {', '.join(REPLIES)}")
-        if problems := [*self._misfits(), *self._unknown_answers()]:
-            raise ValueError("\n".join(problems))
-        return self
+    # Each key is checked against those before it, so that all mistakes are reported at once. A key
+    # that is wrong itself is missing from `info.data`.
 
-    def _misfits(self) -> Iterator[str]:
-        """What does not go together, each as `key: problem`."""
-        reply, judging = REPLIES[self.reply], self.role == "judge"
-        probability = self.methods.logprobs
-        if (reply.answers is not None) != judging:
-            yield f"reply: {self.reply} does not suit a rubric with role {self.role}"
-        elif judging and reply.per_value != (self.about == "values"):
-            yield f"reply: {self.reply} does not suit a rubric about: {self.about}"
-        if (self.reply == "OwnAnswer") != bool(self.own):
-            yield "answers: the reply OwnAnswer has them, and no other"
-        elif len({*self.own}) == 1 or len({*self.own}) < len(self.own):
-            yield "answers: two different ones at least are needed, each once"
-        if reply.shown and reply.shown not in self.fields:
-            yield f"fields: {self.reply} is held against the field {reply.shown}, not shown here"
-        if judging and self.verdict is None:
-            yield "verdict: a judging rubric says which answer passes"
-        if not judging and (self.verdict or probability):
-            yield "a rewriting rubric has neither a verdict nor a logprobs method"
-        if self.evidence and self.fields and self.evidence.field not in self.fields:
-            yield f"evidence: {self.evidence.field!r} is not among the fields"
-        if self.control and self.deciding != self.control.field:
-            yield f"control: {self.control.field!r} is not among the fields"
-        if self.control and self.control.swapped and self.control.swapped not in self.answers:
-            yield f"control: {self.reply} never answers {self.control.swapped!r}"
-        if self.order and not set(self.order) <= set(self.fields):
-            yield f"order: {', '.join(self.order)} are not both among the fields"
-        if self.order is None and probability and any(q.swapped for q in probability.questions):
-            yield "methods: a swapped question needs an order to swap"
-        if self.about != "values" and probability and any(q.overlap for q in probability.questions):
-            yield "methods: overlap counts the words of a value, and the rubric is not about values"
+    @field_validator("reply")
+    @classmethod
+    def _suits(cls, reply: str, info: ValidationInfo) -> str:
+        if reply not in REPLIES and reply != OWN_ANSWER:
+            raise ValueError(f"{reply!r} is not one of {', '.join((*REPLIES, OWN_ANSWER))}")
+        form, role, about = _form(reply), info.data.get("role"), info.data.get("about")
+        if role and bool(form.choices) != (role == "judge"):
+            raise ValueError(f"{reply} does not suit a rubric with role {role}")
+        if role == "judge" and about and bool(form.per_value) != (about == "values"):
+            raise ValueError(f"{reply} does not suit a rubric about: {about}")
+        if form.shown and form.shown not in info.data.get("fields", (form.shown,)):
+            raise ValueError(f"{reply} is held against {form.shown}, which is not among the fields")
+        return reply
 
-    def _unknown_answers(self) -> Iterator[str]:
-        """A verdict that no answer can bring would fail every record without a word."""
-        if self.verdict is None:
-            return
-        steps = self.methods.logprobs
-        labels = [label for label in get_args(Label) if label not in self.not_for_labels]
-        if self.verdict.bound and self.scale is None:
-            yield f"verdict: {self.verdict.passes!r} bounds scores, and the answers are none"
-            return
-        if self.scale and not self.verdict.bound:
-            yield "verdict: scores pass by a bound, such as '>= 4'"
-            return
-        # Norms have labels of their own; of other records the label is one of the answers.
-        own = self.verdict.pass_equals and "norm" not in self.kinds
-        passing = {
-            answer
-            for label in (self.answers if own else labels)
-            for answer in self.verdict.passing(self.answers, label)
-        }
-        named = {
-            "verdict": passing,
-            "evidence": self.evidence.answers if self.evidence else frozenset(),
-            "methods": steps.answers if steps else frozenset(),
-        }
-        for key, answers in named.items():
-            for unknown in sorted(answers - set(self.answers)):
-                yield f"{key}: {self.reply} never answers {unknown!r}"
-        for one in steps.choices if steps else ():
-            if len(one.words) != len(self.answers):
-                yield "methods: the words of choices stand for the answers, one for each"
-        for unreachable in sorted(passing - steps.answers) if steps and steps.steps else ():
-            yield f"methods: no step of the list answers {unreachable!r}"
+    @field_validator("own")
+    @classmethod
+    def _apart(cls, own: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if "reply" in info.data and (info.data["reply"] == OWN_ANSWER) != bool(own):
+            raise ValueError(f"the reply {OWN_ANSWER} has them, and no other")
+        if own and len({*own}) < max(2, len(own)):
+            raise ValueError("two different ones at least are needed, each once")
+        if own and (problem := fault(" ".join(own), ())):
+            raise ValueError(problem)
+        if own and scale_of(own) is None and all(scale_of((one, "1e300")) for one in own):
+            raise ValueError("scores stand in rising order")
+        return own
+
+    @field_validator("verdict")
+    @classmethod
+    def _can_pass(cls, rule: VerdictRule | None, info: ValidationInfo) -> VerdictRule | None:
+        role, answers = info.data.get("role"), _answers(info.data)
+        if role and (rule is None) == (role == "judge"):
+            raise ValueError("a judging rubric says which answer passes, a rewriting one does not")
+        if rule and answers:
+            if problem := rule.misfit(answers, scale_of(info.data["own"])):
+                raise ValueError(problem)
+            # A verdict that no answer can bring would fail every record without a word.
+            for unknown in sorted(_passing(rule, answers, info.data) - {*answers}):
+                raise ValueError(f"{unknown!r} is none of the answers {', '.join(answers)}")
+        return rule
+
+    @field_validator("order", "evidence", "control")
+    @classmethod
+    def _known(cls, given: Any, info: ValidationInfo) -> Any:
+        if given is None:
+            return None
+        fields, answers = info.data.get("fields"), _answers(info.data)
+        named, said = given, frozenset[str]()
+        if isinstance(given, Evidence | Control):
+            named, said = (given.field,), given.answers
+        if isinstance(given, Control) and info.data.get("about") == "values":
+            fields = ("value",)
+        for unknown in sorted({*named} - {*fields} if fields else ()):
+            raise ValueError(f"{unknown!r} is not among the fields")
+        for unknown in sorted(said - {*answers} if answers else ()):
+            raise ValueError(f"{unknown!r} is none of the answers {', '.join(answers)}")
+        return given
+
+    @field_validator("methods")
+    @classmethod
+    def _answerable(cls, methods: Methods, info: ValidationInfo) -> Methods:
+        known, answers = info.data, _answers(info.data)
+        rewriting, per_value = known.get("role") == "rewrite", known.get("about") == "values"
+        given = {"label", *known.get("needs", ())} - {"values"}
+        structured = given | ({"values"} if per_value or rewriting else set())
+        structured |= {"passages", "findings"} if rewriting else set()
+        token = given | ({"value", "number"} if per_value else set())
+        problems = [*methods.unrendered(structured, token)]
+        if (
+            not per_value
+            and methods.logprobs
+            and any(q.overlap for q in methods.logprobs.questions)
+        ):
+            told = "overlap counts the words of a value, and the rubric is not about values"
+            problems.append((("logprobs",), told))
+        if methods.logprobs and rewriting:
+            problems += [(("logprobs",), "a rewriting rubric is not answered by a first token")]
+        elif methods.logprobs and answers and "order" in known:
+            rule, ordered = known.get("verdict"), known["order"] is not None
+            passing = _passing(rule, answers, known) if rule else ()
+            misfits = methods.logprobs.misfits(answers, passing, ordered)
+            problems += [(("logprobs",), told) for told in misfits]
+        if problems:
+            raise Problems(problems)
+        return methods
 
     @classmethod
-    def from_text(cls, text: str) -> Rubric:
-        """The rubric of a YAML text; raises UsageError as `load`."""
-        return parse(text, "rubric")
+    def from_text(cls, text: str, name: str = "rubric") -> Rubric:
+        """The rubric of a YAML text, which messages call `name`; raises UsageError as `load`."""
+        rubrics = parse(text, name)
+        if len(rubrics) > 1:
+            raise UsageError(f"{name}: it has several questions; one is wanted here")
+        return rubrics[0]
 
     @classmethod
     def from_dict(cls, rubric: Mapping[str, Any]) -> Rubric:
         """The rubric of the keys that its file would have; raises UsageError as `load`."""
         given = {key: one for key, one in rubric.items() if one is not None}
-        return parse(json.dumps(given, default=list), "rubric")
+        return cls.from_text(json.dumps(given, default=list))
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Rubric:
         """The rubric of a YAML file; raises UsageError as `load`."""
-        return one_of(load(Path(path)), str(path))
+        return cls.from_text(read_text(Path(path)), str(path))
 
     @property
     def answers(self) -> tuple[str, ...]:
         """What a judging rubric can be answered with."""
-        return self.own or REPLIES[self.reply].answers or ()
+        return self.own or REPLIES[self.reply].choices
 
     @property
     def scale(self) -> tuple[float, ...] | None:
@@ -188,7 +211,7 @@ class Rubric(Section):
 
     @property
     def comparing(self) -> bool:
-        """Whether it is asked which of two fields is better, in both orders."""
+        """Whether the rubric asks which of two fields is better, in both orders."""
         return self.order is not None and self.own == self.order
 
     @property
@@ -198,12 +221,12 @@ class Rubric(Section):
 
     @property
     def file(self) -> str:
-        """What the structured method asks about: the rubric, or those that are asked together."""
+        """The name of the rubric, or of those that are asked together in one reply."""
         return self.name.partition(".")[0]
 
     @property
     def paid_elsewhere(self) -> bool:
-        """Whether another question of the same reply stands for what the reply took."""
+        """Whether the usage of the reply is counted with another of its questions."""
         return bool(self.together) and self.name.partition(".")[2] != next(iter(self.together))
 
     @property
@@ -212,10 +235,9 @@ class Rubric(Section):
         only field; None where there are several and none is named."""
         if self.about == "values":
             return "value"
-        if self.control is None:
-            return self.fields[0] if len(self.fields) == 1 else None
-        known = not self.fields or self.control.field in self.fields
-        return self.control.field if known else None
+        if self.control:
+            return self.control.field
+        return self.fields[0] if len(self.fields) == 1 else None
 
     @property
     def graded(self) -> bool:
@@ -227,24 +249,21 @@ class Rubric(Section):
         assert self.verdict is not None, "a judging rubric has a verdict rule"
         return self.verdict.passing(self.answers, label)
 
-    def shown(self, texts: Mapping[str, str]) -> tuple[str, ...]:
-        """The fields to show of a record with these texts, in the order in which to show them."""
+    def shown(self, texts: Collection[str], *, swapped: bool = False) -> dict[str, str]:
+        """The fields to show of a record with these texts, by title, in the order to show them.
+
+        Of two fields that are compared, `answer 1` and `answer 2` are the titles, because the judge
+        might know the names.
+        """
         named = self.fields or tuple(texts)
         known = tuple(name for name in TEXT_FIELDS if name in named)
-        return known + tuple(name for name in named if name not in TEXT_FIELDS)
-
-    def shown_as(self, name: str, swapped: bool) -> str:
-        """The field whose text stands where `name` is shown."""
-        if self.order is None or not swapped or name not in self.order:
-            return name
-        first, second = self.order
-        return second if name == first else first
-
-    def title_of(self, name: str) -> str:
-        """What a field is called where it is shown: one of two that are compared has no name of
-        its own, because the judge might know it."""
-        compared = self.comparing and self.order and name in self.order
-        return f"answer {self.order.index(name) + 1}" if compared and self.order else name
+        first, second = self.order or ("", "")
+        other = {first: second, second: first} if swapped else {}
+        titles = {first: "answer 1", second: "answer 2"} if self.comparing else {}
+        return {
+            titles.get(name, name): other.get(name, name)
+            for name in (*known, *(name for name in named if name not in TEXT_FIELDS))
+        }
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -266,6 +285,29 @@ class Rubric(Section):
         return made
 
 
+# ---------------------------------------------------------------- checking
+
+
+def _form(reply: str) -> type[Reply]:
+    return REPLIES.get(reply) or one_answer(YES_NO)
+
+
+def _answers(known: Mapping[str, Any]) -> tuple[str, ...]:
+    """The answers, once they are known to be valid; else empty."""
+    if not {"reply", "own"} <= known.keys():
+        return ()
+    return known["own"] or _form(known["reply"]).choices
+
+
+def _passing(rule: VerdictRule, answers: Sequence[str], known: Mapping[str, Any]) -> set[str]:
+    """Every answer that passes for some label, even ones that `answers` lacks."""
+    labels = set(get_args(Label)) - {*known.get("not_for_labels", ())}
+    if rule.pass_equals and "norm" not in known.get("kinds", ()):
+        # Norms have labels of their own; of other records the label is one of the answers.
+        labels = {*answers}
+    return {answer for label in labels for answer in rule.passing(answers, label)}
+
+
 # ---------------------------------------------------------------- loading
 
 
@@ -281,72 +323,57 @@ def load(path: Path) -> list[Rubric]:
     Raises UsageError for an unreadable file, bad YAML, an unknown or wrong key; with file, line and
     key.
     """
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
-    return parse_all(text, str(path))
+    return parse(read_text(path), str(path))
 
 
-_KEYS = ("pass", "answers", *(n for p in Section.__subclasses__() for n in p.model_fields))
-
-
-def parse(text: str, name: str) -> Rubric:
-    """Read one rubric from YAML text; `name` stands for the file in messages. See `load`."""
-    return one_of(parse_all(text, name), name)
-
-
-def one_of(rubrics: Sequence[Rubric], name: str) -> Rubric:
-    """The one rubric of a file; raises UsageError where it has several."""
-    if len(rubrics) > 1:
-        raise UsageError(f"{name}: it has several questions; one is wanted here")
-    return rubrics[0]
-
-
-def parse_all(text: str, name: str) -> list[Rubric]:
+def parse(text: str, name: str) -> list[Rubric]:
     """Read the rubrics of YAML text; `name` stands for the file in messages. See `load`."""
     source = read_mapping(text, name)
-    if "questions" in source.data:
-        keys = (*AskTogether.model_fields, *Asked.model_fields, "pass")
-        several = source.validated(AskTogether, keys).long_forms()
-        return [Rubric.model_validate(one) for one in several]
-    if "methods" not in source.data and "verdict" not in source.data:
-        ask = source.validated(Ask, (*Ask.model_fields, "questions", "pass"))
-        return [Rubric.model_validate(ask.long_form())]
-    rubric = source.validated(Rubric, _KEYS)
-    if problems := list(_template_faults(rubric)):
-        raise source.refused(problems)
-    return [rubric]
+    try:
+        return _made(source.data)
+    except Problems as error:
+        raise source.refused(error.problems) from error
 
 
 def asked_once(
     question: str, fields: Sequence[str], answers: Sequence[str] = (), passes: str | None = None
 ) -> Rubric:
-    """The rubric of a question on the command line; raises UsageError as `typed`."""
-    return Rubric.model_validate(typed(question, fields, answers, passes).long_form())
+    """The rubric of a question on the command line.
+
+    Raises UsageError with every mistake, each with its flag.
+    """
+    given: dict[str, Any] = {"name": "question", "question": question, "fields": fields}
+    given |= {"answers": answers} if answers else {}
+    if passes:
+        # One label, several with commas between them, or a bound.
+        given["pass"] = tuple(map(str.strip, passes.split(","))) if "," in passes else passes
+    try:
+        return _made(given)[0]
+    except Problems as error:
+        flags = {"question": "--ask", "fields": "--on", "answers": "--answers", "pass": "--pass"}
+        told = "\n".join(f"{flags[place[0]]}: {problem}" for place, problem in error.problems)
+        raise UsageError(told) from error
 
 
-def _template_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
-    """Every question must render with what it will be given, whatever the label."""
-    known = {"label", *(name for name in rubric.needs if name != "values")}
-    per_value, method = rubric.about == "values", rubric.methods.logprobs
-    structured = known | ({"values"} if per_value else set())
-    if rubric.role == "rewrite":
-        structured = known | {"values", "passages", "findings"}
-    by_token = known | ({"value", "number"} if per_value else set())
-    asked: list[tuple[Place, str, set[str]]]
-    asked = [(("structured",), rubric.methods.structured.question, structured)]
-    several: Mapping[str, Sequence[Step | Question]] = {}
-    if method:
-        several = {"steps": method.steps, "choices": method.choices, "also": method.also}
-    for part, found in several.items():
-        asked += [
-            (("logprobs", part, str(n)), one.question, by_token) for n, one in enumerate(found)
-        ]
-    labels = [{"label": label} for label in get_args(Label)]
-    for place, question, allowed in asked:
-        if problem := fault(question, allowed, labels):
-            yield ("methods", *place, "question"), problem
+_FIELDS = (field for part in Section.__subclasses__() for field in part.model_fields.items())
+_KEYS = (*SHORT_KEYS, *(field.alias or name for name, field in _FIELDS))
+
+
+def _made(data: Mapping[str, Any]) -> list[Rubric]:
+    """The rubrics of a file's data; raises Problems with every mistake, by the keys of the file."""
+    written, problems = in_full(data)
+    made: list[Rubric] = []
+    for one in written:
+        try:
+            made.append(Rubric.model_validate(one.data))
+        except ValidationError as error:
+            problems += [(one.place(at), told) for at, told in problems_of(error, _KEYS)]
+    if problems:
+        # What is wrong with one of several questions is wrong with the text of all, too.
+        told = {problem for place, problem in problems if place != ("questions",)}
+        once = dict.fromkeys(problems)
+        raise Problems(p for p in once if p[0] != ("questions",) or p[1] not in told)
+    return made
 
 
 @lru_cache(maxsize=1)
@@ -354,5 +381,5 @@ def builtin() -> Mapping[str, Rubric]:
     """The rubrics that come with the package, by name."""
     folder = resources.files("judge.rubrics")
     files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".yaml"))
-    loaded = [parse((folder / file).read_text("utf-8"), f"rubrics/{file}") for file in files]
-    return {rubric.name: rubric for rubric in loaded}
+    texts = [((folder / file).read_text("utf-8"), f"rubrics/{file}") for file in files]
+    return {rubric.name: rubric for text, name in texts for rubric in parse(text, name)}

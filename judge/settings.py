@@ -10,17 +10,62 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
-
-from judge.modeltables import Price, Server, StepModel, Warmth
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 TOML = "judge.toml"
 PREFIX = "JUDGE_"
 MODELS, JUDGING, ENGINE = "Models", "Judging", "Engine"
 LIMITS, CACHE, TRUST = "Speed and money", "Cache", "Trust"
 """Groups of settings: a command asks for some of them, and its help shows each under its name."""
+
+
+class Price(BaseModel):
+    """US dollars for a million tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+class Server(BaseModel):
+    """A server with OpenAI's protocol: its address, and the variable that holds its key.
+
+    The variable's name ends in KEY, TOKEN, SECRET or PASSWORD, because the values of such variables
+    are redacted in all that is written. Without `key_env` no key is sent.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    url: str
+    key_env: str | None = Field(
+        default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)$"
+    )
+
+
+class StepModel(BaseModel):
+    """The model and the temperature of one step; None: as for the other steps of its kind."""
+
+    model_config = ConfigDict(extra="forbid")
+    model: str | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_short(cls, given: object) -> object:
+        """`insertion = "openai:gpt-4o"` for `insertion = {model = "openai:gpt-4o"}`."""
+        return {"model": given} if isinstance(given, str) else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +86,29 @@ class Option:
     decides: bool = False
 
 
-Models = partial(Option, group=MODELS, metavar="PROVIDER:MODEL")
-Choosing = partial(Option, group=JUDGING)
-Judging = partial(Choosing, decides=True)
-Engine = partial(Option, group=ENGINE)
-Limits = partial(Option, group=LIMITS)
+def _setting(
+    help: str,
+    *,
+    default: Any = None,
+    unset: str = "",
+    group: str = "",
+    short: str | None = None,
+    metavar: str | None = None,
+    harmless: bool = False,
+    decides: bool = False,
+    **bounds: Any,
+) -> Any:
+    option = Option(help, unset, group, short, metavar, harmless, decides)
+    return Field(default, json_schema_extra={"option": option}, **bounds)  # type: ignore[dict-item]
 
+
+_models = partial(_setting, group=MODELS, metavar="PROVIDER:MODEL")
+_choosing = partial(_setting, group=JUDGING)
+_judging = partial(_choosing, decides=True)
+_engine = partial(_setting, group=ENGINE)
+_limit = partial(_setting, group=LIMITS)
 
 Words = tuple[str, ...]
-_METAVARS = {int: "N", float: "X", Path: "PATH"}
 
 
 class Settings(BaseModel):
@@ -57,192 +116,142 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    model: Annotated[
-        Words,
-        Models("Model that judges; several make a panel.", "the embedded local model", short="-m"),
-    ] = ()
-    final_model: Annotated[
-        Words, Models("Model that decides at the end of a story.", "the judge")
-    ] = ()
-    rewrite_model: Annotated[
-        str | None, Models("Model that rewrites, with --repair.", "the judge")
-    ] = None
-    model_for: Annotated[
-        Words,
-        Models(
-            "Model for one check or rewriter, such as insertion; repeatable.",
-            metavar="STEP=PROVIDER:MODEL",
-        ),
-    ] = ()
-    models: Annotated[
-        Mapping[str, StepModel],
-        Models("Model of each check or rewriter, or a table of model and temperature."),
-    ] = Field(default_factory=dict)
-    servers: Annotated[
-        Mapping[str, Server],
-        Models("Servers by provider name: url, and key_env, the variable that holds the key."),
-    ] = Field(default_factory=dict)
-    cheap_model: Annotated[
-        str | None,
-        Models("Ask this model first (P(yes)), and the judge only where it is not sure."),
-    ] = None
-    cheap_margin: Annotated[
-        float,
-        Field(ge=0, le=0.5),
-        Models("--cheap-model is sure this far from its threshold.", metavar="X"),
-    ] = 0.3
-    workflow: Annotated[
-        str | None,
-        Choosing(
-            "extraction, norm, record, story, or your own: file.py:variable, a Workflow or a "
-            "LangGraph graph.",
-            "by the record's fields",
-        ),
-    ] = None
-    check: Annotated[
-        Words,
-        Choosing("Make only this check: one of the workflow's, or any judging rubric; repeatable."),
-    ] = ()
-    rubric: Annotated[
-        Words,
-        Choosing(
-            "Your own rubric: replaces the built-in one of the same name, or is asked as well.",
-            metavar="FILE|FOLDER|NAME",
-        ),
-    ] = ()
-    ask: Annotated[
-        str | None,
-        Choosing("Ask each record this question, and nothing else.", metavar="QUESTION"),
-    ] = None
-    on: Annotated[
-        Words,
-        Choosing("Field to show with --ask; repeatable.", "every text", metavar="FIELD"),
-    ] = ()
-    answers: Annotated[
-        Words,
-        Choosing(
-            "Possible answers to --ask: labels, or scores such as 1,2,3,4,5.",
-            "yes,no",
-            metavar="A,B,...",
-        ),
-    ] = ()
-    pass_: Annotated[
-        str | None,
-        Field(alias="pass"),
-        Choosing(
-            "Answers to --ask that pass: labels, or a bound such as '>= 4'.",
-            "yes",
-            metavar="A,B|BOUND",
-        ),
-    ] = None
-    map: Annotated[
-        Words,
-        Judging(
-            "Read this column as the field NAME; a.b is b within a; repeatable.",
-            metavar="NAME=COLUMN",
-        ),
-    ] = ()
-    method: Annotated[
-        Literal["structured", "logprobs", "probe"] | None,
-        Judging(
-            "How to read answers: structured (typed reply with evidence), logprobs (first token) "
-            "or probe (hidden state; needs a profile).",
-            "by model",
-        ),
-    ] = None
-    votes: Annotated[
-        int | None,
-        Field(ge=1, le=99),
-        Judging("Votes of each judge.", "3 at the end of a story, else 1"),
-    ] = None
-    all_votes: Annotated[bool, Judging("Ask every vote, even when the verdict is clear.")] = False
-    per_value: Annotated[bool, Judging("Structured method: one call for each value.")] = False
-    neutral: Annotated[
-        Literal["paper", "corrected"] | None,
-        Judging(
-            "Neutral norms: the rule must not follow from the background (paper), or must, and the "
-            "background alone must not settle the story (corrected release).",
-            "paper; records with an Other Background skip derivation",
-        ),
-    ] = None
-    repair: Annotated[
-        bool, Judging("Rewrite what does not pass, and judge it again; print both pass rates.")
-    ] = False
-    rounds: Annotated[
-        int, Field(ge=1, le=20), Judging("With --repair: rewrites in each loop, at most.")
-    ] = 3
-    keep_dropped: Annotated[
-        bool,
-        Judging("With --repair: a story passes if its remaining values do, as in CQ-Bench."),
-    ] = False
-    temperature: Annotated[float, Warmth, Judging("Temperature of a single vote.")] = 0.0
-    vote_temperature: Annotated[float, Warmth, Judging("Temperature of several votes.")] = 0.7
-    rewrite_temperature: Annotated[float, Warmth, Judging("Temperature of rewrites.")] = 0.7
-    seed: Annotated[int, Field(ge=0), Judging("Seed of votes and of --sample.")] = 0
-    margin: Annotated[
-        float, Field(ge=0, lt=0.5), Judging("Abstain this close to a probability threshold.")
-    ] = 0.0
-    profile: Annotated[
-        str | None,
-        Choosing(
-            "Profile from `judge calibrate`: judges, thresholds, error rates.",
-            "the local model's",
-            metavar="FILE|none",
-        ),
-    ] = None
-    min_words: Annotated[int, Field(ge=0), Judging("Reject shorter stories.")] = 400
-    injected: Annotated[
-        Literal["abstain", "ask"],
-        Judging(
-            "Text that looks like a message to the judge (control tokens, ready-made replies, "
-            "...): abstain, or ask the model all the same."
-        ),
-    ] = "abstain"
-    reasks: Annotated[
-        int, Field(ge=0, le=10), Judging("Ask again after an invalid reply, so many times.")
-    ] = 2
-    engine: Annotated[
-        Literal["local", "batch", "ray"],
-        Engine("Where to judge: this process, providers' batch APIs, or a Ray cluster."),
-    ] = "local"
-    address: Annotated[
-        str | None,
-        Engine("Address of the Ray cluster: auto or HOST:PORT.", "a Ray on this machine"),
-    ] = None
-    workers: Annotated[
-        int | None,
-        Field(ge=1),
-        Engine("Ray workers.", "one a free core", harmless=True),
-    ] = None
-    worker_gpus: Annotated[int, Field(ge=0), Engine("GPUs of each Ray worker.", harmless=True)] = 1
-    concurrency: Annotated[
-        int,
-        Field(ge=1, le=100_000),
-        Limits(
-            "Calls and records in flight, at most.",
-            "16; 5000 with --engine batch",
-            harmless=True,
-        ),
-    ] = 16
-    timeout: Annotated[
-        float, Field(gt=0), Limits("Seconds before a call times out.", harmless=True)
-    ] = 120.0
-    max_calls: Annotated[int | None, Field(ge=0), Limits("Stop gracefully after N paid calls.")] = (
-        None
+    model: Words = _models(
+        "Model that judges; several make a panel.",
+        default=(),
+        unset="the embedded local model",
+        short="-m",
     )
-    max_cost: Annotated[
-        float | None, Field(ge=0), Limits("Stop gracefully at this cost in USD; needs prices.")
-    ] = None
-    prices: Annotated[
-        Mapping[str, Price], Limits("Prices by model: USD for a million input and output tokens.")
-    ] = Field(default_factory=dict)
-    cache: Annotated[bool, Option("Reuse cached replies, and keep new ones.", group=CACHE)] = True
-    cache_dir: Annotated[
-        Path | None, Option("Folder of cached replies.", "the user's cache folder", group=CACHE)
-    ] = None
-    trust_config: Annotated[
-        bool, Option(f"Trust all settings of {TOML} in this folder.", group=TRUST)
-    ] = False
+    final_model: Words = _models(
+        "Model that decides at the end of a story.", default=(), unset="the judge"
+    )
+    rewrite_model: str | None = _models("Model that rewrites, with --repair.", unset="the judge")
+    model_for: Words = _models(
+        "Model for one check or rewriter, such as insertion; repeatable.",
+        default=(),
+        metavar="STEP=PROVIDER:MODEL",
+    )
+    models: Mapping[str, StepModel] = _models(
+        "Model of each check or rewriter, or a table of model and temperature.", default={}
+    )
+    servers: Mapping[str, Server] = _models(
+        "Servers by provider name: url, and key_env, the variable that holds the key.", default={}
+    )
+    cheap_model: str | None = _models(
+        "Ask this model first (P(yes)), and the judge only where it is not sure."
+    )
+    cheap_margin: float = _models(
+        "--cheap-model is sure this far from its threshold.", default=0.3, metavar="X", ge=0, le=0.5
+    )
+    workflow: str | None = _choosing(
+        "extraction, norm, record, story, or your own: file.py:variable, a Workflow or a "
+        "LangGraph graph.",
+        unset="by the record's fields",
+    )
+    check: Words = _choosing(
+        "Make only this check: one of the workflow's, or any judging rubric; repeatable.",
+        default=(),
+    )
+    rubric: Words = _choosing(
+        "Your own rubric: replaces the built-in one of the same name, or is asked as well.",
+        default=(),
+        metavar="FILE|FOLDER|NAME",
+    )
+    ask: str | None = _choosing(
+        "Ask each record this question, and nothing else.", metavar="QUESTION"
+    )
+    on: Words = _choosing(
+        "Field to show with --ask; repeatable.", default=(), unset="every text", metavar="FIELD"
+    )
+    answers: Words = _choosing(
+        "Possible answers to --ask: labels, or scores such as 1,2,3,4,5.",
+        default=(),
+        unset="yes,no",
+        metavar="A,B,...",
+    )
+    pass_: str | None = _choosing(
+        "Answers to --ask that pass: labels, or a bound such as '>= 4'.",
+        unset="yes",
+        metavar="A,B|BOUND",
+        alias="pass",
+    )
+    map: Words = _judging(
+        "Read this column as the field NAME; a.b is b within a; repeatable.",
+        default=(),
+        metavar="NAME=COLUMN",
+    )
+    method: Literal["structured", "logprobs", "probe"] | None = _judging(
+        "How to read answers: structured (typed reply with evidence), logprobs (first token) or "
+        "probe (hidden state; needs a profile).",
+        unset="by model",
+    )
+    votes: int | None = _judging(
+        "Votes of each judge.", unset="3 at the end of a story, else 1", ge=1, le=99
+    )
+    all_votes: bool = _judging("Ask every vote, even when the verdict is clear.", default=False)
+    per_value: bool = _judging("Structured method: one call for each value.", default=False)
+    neutral: Literal["paper", "corrected"] | None = _judging(
+        "Neutral norms: the rule must not follow from the background (paper), or must, and the "
+        "background alone must not settle the story (corrected release).",
+        unset="paper; records with an Other Background skip derivation",
+    )
+    repair: bool = _judging(
+        "Rewrite what does not pass, and judge it again; print both pass rates.", default=False
+    )
+    rounds: int = _judging("With --repair: rewrites in each loop, at most.", default=3, ge=1, le=20)
+    keep_dropped: bool = _judging(
+        "With --repair: a story passes if its remaining values do, as in CQ-Bench.", default=False
+    )
+    temperature: float = _judging("Temperature of a single vote.", default=0.0, ge=0, le=2)
+    vote_temperature: float = _judging("Temperature of several votes.", default=0.7, ge=0, le=2)
+    rewrite_temperature: float = _judging("Temperature of rewrites.", default=0.7, ge=0, le=2)
+    seed: int = _judging("Seed of votes and of --sample.", default=0, ge=0)
+    margin: float = _judging(
+        "Abstain this close to a probability threshold.", default=0.0, ge=0, lt=0.5
+    )
+    profile: str | None = _choosing(
+        "Profile from `judge calibrate`: judges, thresholds, error rates.",
+        unset="the local model's",
+        metavar="FILE|none",
+    )
+    min_words: int = _judging("Reject shorter stories.", default=400, ge=0)
+    injected: Literal["abstain", "ask"] = _judging(
+        "Text that looks like a message to the judge (control tokens, ready-made replies, ...): "
+        "abstain, or ask the model all the same.",
+        default="abstain",
+    )
+    reasks: int = _judging(
+        "Ask again after an invalid reply, so many times.", default=2, ge=0, le=10
+    )
+    engine: Literal["local", "batch", "ray"] = _engine(
+        "Where to judge: this process, providers' batch APIs, or a Ray cluster.", default="local"
+    )
+    address: str | None = _engine(
+        "Address of the Ray cluster: auto or HOST:PORT.", unset="a Ray on this machine"
+    )
+    workers: int | None = _engine("Ray workers.", unset="one a free core", harmless=True, ge=1)
+    worker_gpus: int = _engine("GPUs of each Ray worker.", default=1, harmless=True, ge=0)
+    concurrency: int = _limit(
+        "Calls and records in flight, at most.",
+        default=16,
+        unset="16; 5000 with --engine batch",
+        harmless=True,
+        ge=1,
+        le=100000,
+    )
+    timeout: float = _limit("Seconds before a call times out.", default=120.0, harmless=True, gt=0)
+    max_calls: int | None = _limit("Stop gracefully after N paid calls.", ge=0)
+    max_cost: float | None = _limit("Stop gracefully at this cost in USD; needs prices.", ge=0)
+    prices: Mapping[str, Price] = _limit(
+        "Prices by model: USD for a million input and output tokens.", default={}
+    )
+    cache: bool = _setting("Reuse cached replies, and keep new ones.", default=True, group=CACHE)
+    cache_dir: Path | None = _setting(
+        "Folder of cached replies.", unset="the user's cache folder", group=CACHE
+    )
+    trust_config: bool = _setting(
+        f"Trust all settings of {TOML} in this folder.", default=False, group=TRUST
+    )
 
     _from_files: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
 
@@ -274,52 +283,37 @@ class Settings(BaseModel):
         names = {name for name in Settings.model_fields if option(name).decides}
         return self.model_dump(mode="json", include=names)
 
-    @field_validator("map", mode="before")
+    @field_validator(
+        *("model", "final_model", "model_for", "check", "rubric", "on", "answers", "map"),
+        mode="before",
+    )
     @classmethod
-    def _columns(cls, value: object) -> object:
-        """Of one text, several, or the table [map]: NAME=COLUMN, each name once."""
-        if isinstance(value, Mapping):
+    def _split(cls, value: object, info: ValidationInfo) -> object:
+        """One text may hold several, with commas between them; so may each text of `map`."""
+        if info.field_name == "map" and isinstance(value, Mapping):
             value = [f"{name}={column}" for name, column in value.items()]
-        given = [value] if isinstance(value, str) else value
-        if not isinstance(given, list | tuple):
-            return value
-        pairs = [part for text in given for part in str(text).split(",") if part.strip()]
-        columns: dict[str, str] = {}
-        for pair in pairs:
-            name, _, column = (part.strip() for part in pair.partition("="))
-            if not name or not column:
-                raise ValueError(f"{pair!r} is not NAME=COLUMN")
-            if name == "judge":
-                raise ValueError(f"{pair}: the name judge is reserved for the verdict")
-            if columns.setdefault(name, column) != column:
-                raise ValueError(f"{name} is named twice: {columns[name]} and {column}")
-        return tuple(f"{name}={column}" for name, column in columns.items())
-
-    @field_validator("model_for")
-    @classmethod
-    def _pairs(cls, pairs: Words) -> Words:
-        """STEP=PROVIDER:MODEL, each step once."""
-        steps = [pair.partition("=")[0] for pair in pairs]
-        for step, pair in zip(steps, pairs, strict=True):
-            if not all(pair.partition("=")):
-                raise ValueError(f"{pair!r} is not STEP=PROVIDER:MODEL")
-            if steps.count(step) > 1:
-                raise ValueError(f"{step} is named twice; a step has one model")
-        return pairs
-
-    @field_validator("model", "final_model", "model_for", "check", "rubric", "on", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
+        if isinstance(value, list | tuple) and (
+            info.field_name == "map" or (info.field_name == "answers" and len(value) == 1)
+        ):
+            value = ",".join(str(text) for text in value)
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
-    @field_validator("answers", mode="before")
+    @field_validator("map", "model_for")
     @classmethod
-    def _listed(cls, value: object) -> object:
-        """One text holds all answers, with commas between them."""
-        one = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
-        return cls._split(one)
+    def _pairs(cls, pairs: Words, info: ValidationInfo) -> Words:
+        """NAME=COLUMN or STEP=PROVIDER:MODEL, each name once."""
+        named: dict[str, str] = {}
+        for pair in pairs:
+            name, _, what = (part.strip() for part in pair.partition("="))
+            if not name or not what:
+                raise ValueError(f"{pair!r} is not {metavar(str(info.field_name))}")
+            if name == "judge" and info.field_name == "map":
+                raise ValueError(f"{pair}: the name judge is reserved for the verdict")
+            if named.setdefault(name, what) != what:
+                raise ValueError(f"{name} is named twice: {named[name]} and {what}")
+        return tuple(f"{name}={what}" for name, what in named.items())
 
 
 # ---------------------------------------------------------------- what is declared
@@ -327,7 +321,8 @@ class Settings(BaseModel):
 
 def option(name: str) -> Option:
     """The declaration of a setting."""
-    return next(one for one in Settings.model_fields[name].metadata if isinstance(one, Option))
+    extra: Any = Settings.model_fields[name].json_schema_extra
+    return cast(Option, extra["option"])
 
 
 def key(name: str) -> str:
@@ -353,6 +348,9 @@ def has_flag(name: str) -> bool:
 def is_switch(name: str) -> bool:
     """Whether a setting is on or off: `--cache`, `--no-cache`."""
     return Settings.model_fields[name].annotation is bool
+
+
+_METAVARS = {int: "N", float: "X", Path: "PATH"}
 
 
 def metavar(name: str) -> str:

@@ -1,19 +1,16 @@
-"""Takes a state through a LangGraph graph, one node after the other.
+"""Runs a workflow's LangGraph graph.
 
-LangGraph's own runtime costs as much as the calls of a record (docs/decisions/0010-stepping.md). A
-graph whose nodes are plain `async (state) -> None` functions with one way out each is stepped
-through here, by its own nodes, edges and branches. LangGraph runs any other graph, and every graph
-while LangSmith's tracing or JUDGE_LANGGRAPH_RUNTIME is on.
+LangGraph's own runtime costs as much as the calls of a record (docs/decisions/0010-stepping.md), so
+the plain graphs of judge's own workflows are stepped through here, by their nodes, edges and
+branches. LangGraph runs all others, and every graph while LangSmith's tracing or
+JUDGE_LANGGRAPH_RUNTIME is on.
 """
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from langgraph.channels.last_value import LastValue
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START
 
@@ -25,29 +22,27 @@ STEP_LIMIT = 1000
 OWN_RUNTIME = "JUDGE_LANGGRAPH_RUNTIME"
 """Environment variable that leaves every graph to LangGraph's runtime when it is set."""
 
-_Node = Callable[[Any], Awaitable[None]]
-_Way = str | tuple[Callable[[Any], str], Mapping[Any, str] | None]
-"""What comes after a node: another one, or a branch with its ends."""
-
 
 class Stepper:
-    """A compiled LangGraph graph, made ready to be stepped through where that is possible.
+    """A compiled LangGraph graph, stepped through if it is `plain`.
 
-    `steps` tells whether it is; else LangGraph's runtime runs it.
+    In a plain graph each node is an `async (state) -> None` function that changes the state's
+    content in place, and has one edge or one branch behind it.
     """
 
-    def __init__(self, graph: Any) -> None:
-        self._graph, builder = graph, graph.builder
-        self._nodes = {name: _node(spec) for name, spec in builder.nodes.items()}
-        self._ways = {name: _way(builder, name) for name in (START, *builder.nodes)}
-        plain = all(isinstance(channel, LastValue) for channel in builder.channels.values())
-        parts = (builder.waiting_edges, graph.checkpointer, graph.store)
-        known = all(self._nodes.values()) and all(self._ways.values())
-        left = os.environ.get(OWN_RUNTIME) or guard_tracing()
-        self.steps = plain and known and not any(parts) and not left
+    def __init__(self, graph: Any, plain: bool) -> None:
+        self._graph = graph
+        self.steps = plain and not (os.environ.get(OWN_RUNTIME) or guard_tracing())
+        if self.steps:
+            builder = graph.builder
+            self._nodes = {name: node.runnable.afunc for name, node in builder.nodes.items()}
+            self._edges: dict[str, str] = dict(builder.edges)
+            self._branches = {
+                name: next(iter(behind.values())) for name, behind in builder.branches.items()
+            }
 
     async def run(self, state: Any) -> None:
-        """Take a state, whose content the nodes change in place, to the graph's end.
+        """Take a state to the graph's end.
 
         Raises:
             GraphRecursionError: no end within `STEP_LIMIT` nodes.
@@ -59,48 +54,13 @@ class Stepper:
         for _ in range(STEP_LIMIT):
             if name == END:
                 return
-            node = self._nodes[name]
-            assert node is not None
-            await node(state)
+            await self._nodes[name](state)
             name = self._next(name, state)
         raise GraphRecursionError(f"no end within {STEP_LIMIT} steps")
 
     def _next(self, name: str, state: Any) -> str:
-        way = self._ways[name]
-        assert way is not None
-        if isinstance(way, str):
-            return way
-        branch, ends = way
-        chosen = branch(state)
-        if not isinstance(chosen, str):
-            what = type(chosen).__name__
-            raise TypeError(f"a branch after {name} gave {what}, not a node: set {OWN_RUNTIME}=1")
-        return chosen if ends is None else ends[chosen]
-
-
-def _node(spec: Any) -> _Node | None:
-    """The function of a node; None where there is more to it."""
-    function = getattr(spec.runnable, "afunc", None)
-    more = (spec.retry_policy, spec.cache_policy, spec.timeout, spec.ends, spec.defer)
-    if any(more) or not inspect.iscoroutinefunction(function) or not _alone(function):
-        return None
-    # What a node returns are writes for LangGraph's channels; stepping knows none.
-    silent = inspect.signature(function).return_annotation in (None, "None")
-    return function if silent else None
-
-
-def _way(builder: Any, name: str) -> _Way | None:
-    """The one way out of a node; None where it has none, or several."""
-    edges = [end for start, end in builder.edges if start == name]
-    branches = list(builder.branches.get(name, {}).values())
-    if len(edges) + len(branches) != 1:
-        return None
-    if edges:
-        return str(edges[0])
-    function = getattr(branches[0].path, "func", None)
-    return (function, branches[0].ends) if function and _alone(function) else None
-
-
-def _alone(function: Any) -> bool:
-    """Whether it takes the state and nothing besides."""
-    return len(inspect.signature(function).parameters) == 1
+        branch = self._branches.get(name)
+        if branch is None:
+            return self._edges[name]
+        chosen: str = branch.path.func(state)
+        return branch.ends[chosen] if branch.ends else chosen

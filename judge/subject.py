@@ -1,4 +1,4 @@
-"""What is being judged: a record's current text, as rubrics see it."""
+"""The record as rubrics see it, with its current text."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ class Subject:
     """A record in the middle of its workflow.
 
     `texts` holds the fields that have a text, by typed name, and the record's further fields by
-    their own names; `values` is numbered from 1 in the
-    order of the record and never renumbered; `mark` fences the record's text in prompts, and stays
-    the same through all edits, so that a prompt's prefix stays the same up to the first edited
-    word. `predicted` values stand numbered from 1 among the texts. `prompts` keeps what was asked
-    about this text so far.
+    their own names. `values` are numbered from 1 in the order of the record, through all edits.
+    `mark` fences the text in prompts and outlives edits too, so that a prompt's prefix stays the
+    same up to the first edited word. `predicted` values stand numbered from 1 among the texts.
+    `prompts` and `screened` keep what was made of this text.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The templates of questions in rubrics and tasks: what they may hold, and their rendering.
+"""The templates of questions in rubrics and tasks: what they may hold, and how they render.
 
 A rubric comes from anywhere, so its templates are held to a small part of Jinja: text, variables,
 conditions, and filters that make a text no longer. Without loops, calls, attributes, arithmetic and
@@ -26,14 +26,9 @@ DEEPEST = 50
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
 )
-_ALLOWED = (
-    nodes.Template,
-    nodes.Output,
-    nodes.TemplateData,
-    nodes.Name,
-    nodes.Const,
-    nodes.List,
-    nodes.Tuple,
+_TEXTS = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const)
+_LISTS = (nodes.List, nodes.Tuple, nodes.Concat, nodes.Filter)
+_CONDITIONS = (
     nodes.If,
     nodes.CondExpr,
     nodes.Compare,
@@ -41,9 +36,8 @@ _ALLOWED = (
     nodes.And,
     nodes.Or,
     nodes.Not,
-    nodes.Concat,
-    nodes.Filter,
 )
+_ALLOWED = (*_TEXTS, *_LISTS, *_CONDITIONS)
 
 
 @lru_cache(maxsize=512)
@@ -59,12 +53,14 @@ def template(source: str) -> Template:
 def fault(
     source: str, known: Collection[str], trials: Iterable[Mapping[str, str]] = ({},)
 ) -> str | None:
-    """What keeps `source` from being a question's template, or None.
+    """Why `source` cannot be the template of a question, or None.
 
     Args:
         known: the names of the variables that it will be given.
         trials: some of their values; it must render with each, all others being `x`.
     """
+    if not source.strip():
+        return "there is no question"
     if len(source) > LONGEST:
         return f"template: it has {len(source)} characters, more than {LONGEST}"
     try:
@@ -82,19 +78,14 @@ def fault(
     return None
 
 
-def _forbidden(parsed: nodes.Template) -> str | None:
-    waiting: list[tuple[nodes.Node, int]] = [(parsed, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        what = type(node).__name__
-        if depth > DEEPEST:
-            return "nested too deep"
-        if not isinstance(node, _ALLOWED):
-            return (
-                f"line {node.lineno} of it holds what a question may not ({what}): it may hold "
-                "variables and conditions"
-            )
-        if isinstance(node, nodes.Filter) and node.name not in FILTERS:
-            return f"there is no filter {node.name!r}; there are {', '.join(sorted(FILTERS))}"
-        waiting += [(child, depth + 1) for child in node.iter_child_nodes()]
-    return None
+def _forbidden(node: nodes.Node, depth: int = 0) -> str | None:
+    """What the node holds that a question may not, or None."""
+    if depth > DEEPEST:
+        return "nested too deep"
+    if not isinstance(node, _ALLOWED):
+        what = f"line {node.lineno} of it holds what a question may not ({type(node).__name__})"
+        return f"{what}: it may hold variables and conditions"
+    if isinstance(node, nodes.Filter) and node.name not in FILTERS:
+        return f"there is no filter {node.name!r}; there are {', '.join(sorted(FILTERS))}"
+    found = (_forbidden(child, depth + 1) for child in node.iter_child_nodes())
+    return next((problem for problem in found if problem), None)

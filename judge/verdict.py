@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from math import ceil
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, PlainSerializer, computed_field
@@ -24,7 +25,7 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class Verdict(StrEnum):
-    """The outcome of a vote, a check or a record; `skipped` is for checks only."""
+    """The outcome of a vote, a check or a record; only checks are `skipped`."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -50,10 +51,7 @@ def gravest(verdicts: Iterable[Verdict]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Replies that were needed, and the tokens each took when it was first made.
-
-    `cost_usd` is None where a price is not known.
-    """
+    """Replies, and the tokens of each when it was first made; an unknown cost is None."""
 
     replies: int = 0
     input_tokens: int = 0
@@ -224,11 +222,26 @@ class Check(_Part):
                 of_value[one.value].setdefault((one.character, one.quote), one)
         return tuple(one for findings in of_value.values() for one in findings.values())
 
+    @property
+    def telling(self) -> Finding | None:
+        """The finding that tells best why the check has its verdict, one with a quote if it can be.
+
+        Of an undecided check it is one that speaks against a value that is undecided.
+        """
+        found = [one for one in self.bearing() if one.verdict is self.verdict]
+        if self.verdict is Verdict.ABSTAIN:
+            verdicts = self.verdicts()
+            said = (one for vote in self.votes for one in vote.evidence)
+            against = (one for one in said if one.verdict is Verdict.FAIL)
+            found = [o for o in against if verdicts.get(o.value) is Verdict.ABSTAIN] or found
+        return next((one for one in found if one.quote), found[0] if found else None)
+
 
 def _by_value(evidence: Iterable[Finding]) -> dict[str | None, Verdict]:
     verdicts: dict[str | None, Verdict] = {}
     for one in evidence:
-        verdicts[one.value] = gravest((verdicts.get(one.value, one.verdict), one.verdict))
+        before = verdicts.get(one.value)
+        verdicts[one.value] = gravest((before, one.verdict)) if before else one.verdict
     return verdicts
 
 
@@ -287,7 +300,7 @@ class Unfinished:
 
 
 class Judgement(_Part):
-    """All that is written about one record under `"judge"`.
+    """What a line says of its record under `"judge"`.
 
     `original` holds the rewritten fields as they were read, by the record's own names;
     `original_verdict` the verdict on the record as it came in, where it was repaired; `dropped` the
@@ -310,20 +323,11 @@ class Judgement(_Part):
     error: Failure | None = None
 
     @property
-    def deciding(self) -> tuple[Check | None, Finding | None]:
-        """The check that gave the record its verdict, and what stands against it, where it does.
-
-        None for a pass, and where no check did; the finding is the first with a quote or a reason.
-        """
-        if self.verdict is Verdict.PASS:
-            return None, None
-        last = {check.name: check for check in self.checks}
-        checks = [check for check in last.values() if check.verdict is self.verdict]
-        for check in checks:
-            for finding in check.bearing():
-                if finding.verdict is self.verdict and (finding.quote or finding.reason):
-                    return check, finding
-        return next(iter(checks), None), None
+    def deciding(self) -> Check | None:
+        """The check that gave the record its verdict, the first with evidence; None for a pass."""
+        last = {check.name: check for check in self.checks}.values()
+        checks = [check for check in last if check.verdict is self.verdict is not Verdict.PASS]
+        return next((check for check in checks if check.telling), checks[0] if checks else None)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, as it stands in the line."""
@@ -334,10 +338,9 @@ PASS_OR_FAIL = ("pass", "fail")
 
 
 def decide(said: Sequence[str], asked: int, answers: Sequence[str] = PASS_OR_FAIL) -> str:
-    """What `said` comes to, out of `asked` votes: one of `answers`, or one of the undecided.
+    """The outcome of `said` out of `asked` votes: the answer of more than half, else `abstain`.
 
-    It is what more than half of the votes asked say, else `abstain`; lost votes count as asked.
-    With no readable vote at all it is `error` if any vote is, else `unreadable`.
+    Lost votes count as asked. Without any readable vote it is `error` if one is, else `unreadable`.
 
     Raises:
         ValueError: fewer than one vote asked, or more said than that.
@@ -349,31 +352,21 @@ def decide(said: Sequence[str], asked: int, answers: Sequence[str] = PASS_OR_FAI
     return next((one for one in answers if said.count(one) > asked // 2), "abstain")
 
 
-def settled(said: Sequence[str], asked: int, answers: Sequence[str] = PASS_OR_FAIL) -> bool:
-    """Whether the votes still to come give the same outcome whatever they say."""
-    return _settled([said.count(one) for one in answers], asked - len(said), asked, _readable(said))
-
-
 def needed(said: Sequence[str], asked: int, answers: Sequence[str] = PASS_OR_FAIL) -> int:
-    """The least number of further votes, each one of `answers`, that could settle the matter.
+    """The least number of further votes, each one of `answers`, that could settle the outcome.
 
-    0 when it is settled. Asking so many at once never asks a vote too many, unless votes abstain.
+    0 when whatever the votes to come say cannot change it. Asking so many at once never asks a vote
+    too many, unless votes abstain.
     """
-    missing = asked - len(said)
-    alike, apart = ([said.count(one) for one in answers] for _ in range(2))
+    counts = [said.count(one) for one in answers]
+    missing, majority, most = asked - len(said), asked // 2 + 1, max(counts)
     for more in range(missing):
-        readable = more > 0 or _readable(said)
-        if any(_settled(counts, missing - more, asked, readable) for counts in (alike, apart)):
-            return more
         # Soonest, votes settle it by all saying the same, or by leaving no answer a majority.
-        alike[alike.index(max(alike))] += 1
-        apart[apart.index(min(apart))] += 1
+        evenly = max(most, ceil((sum(counts) + more) / len(counts)))
+        divided = evenly + missing - more < majority
+        if most + more >= majority or (divided and (more > 0 or _readable(said))):
+            return more
     return missing
-
-
-def _settled(counts: Sequence[int], missing: int, asked: int, readable: bool) -> bool:
-    most = max(counts)
-    return missing == 0 or most > asked // 2 or (readable and most + missing <= asked // 2)
 
 
 def _readable(said: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What a workflow is, and what its nodes work with.
+"""Workflows, and the record on its way through one.
 
 A workflow is a LangGraph `StateGraph` over `State`. Its nodes are `async (state) -> None`: each
 takes the record's `Work` out of the state, makes checks and edits through it, and leaves what was
@@ -39,7 +39,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the records of a run share: who judges, who rewrites, and within what bounds.
+    """What the records of a run share: judges, rewriters and bounds.
 
     `wanted` names the checks to run (those left out are not mentioned in the output); `additional`
     the user's own rubrics, asked at the end; `rounds` bounds each rewrite loop, 0 for none;
@@ -107,7 +107,7 @@ class Work:
         return self.keep(await take_votes(panel, self.subject, by=by, round=self.round))
 
     def keep(self, check: Check) -> Check:
-        """Add a check, or put it in the place of the same one of the same text."""
+        """Add a check, in place of an earlier one of the same name on the same text."""
         if (made := self._made(check.name, check.by)) is not None:
             self.checks = [check if one is made else one for one in self.checks]
         else:
@@ -116,7 +116,7 @@ class Work:
         return check
 
     def _made(self, name: str, by: str) -> Check | None:
-        """The check of this name that was made of the text as it now stands."""
+        """The check of this name on the current text."""
         here = self.checks[self._older :]
         return next((one for one in here if (one.name, one.by) == (name, by)), None)
 
@@ -126,11 +126,11 @@ class Work:
             await self.check(name, by="final")
 
     def skip(self, name: str, reason: str, by: By) -> Check:
-        """Keep a check that is not made, named so that it is not taken for passed."""
+        """Record a check as skipped, so that it does not look passed."""
         return self.keep(Check(name=name, verdict=Verdict.SKIPPED, by=by, reason=reason))
 
     async def locate(self) -> Check:
-        """The latest check, with the speeches behind each value that it found at fault.
+        """The latest check, with the speeches behind each failed value.
 
         The `logprobs` method tells that a value is contradicted, not where; the panel's quoting
         judge, of the structured method, is asked for the words. Its vote joins the check's and is
@@ -138,11 +138,13 @@ class Work:
         """
         check = self.latest
         assert check is not None, "a check is asked for before its words are"
-        quoted = {finding.value for finding in check.bearing() if finding.quote}
-        bare = [n for n in self.flagged(check) if self.subject.value(n) not in quoted]
-        if check.by == "counting" or not bare:
+        flagged = self.flagged(check)
+        if check.by == "counting" or not flagged:
             return check
-        if (quoting := self.context.panel(check.name, check.by).quoting) is not None:
+        quoted = {finding.value for finding in check.bearing() if finding.quote}
+        bare = [n for n in flagged if self.subject.value(n) not in quoted]
+        quoting = self.context.panel(check.name, check.by).quoting
+        if bare and quoting is not None:
             vote = await quoting.vote(self.subject, round=check.round, numbers=bare)
             told = vote.model_copy(update={"part": "quotes"})
             return self.keep(check.model_copy(update={"votes": (*check.votes, told)}))
@@ -156,7 +158,7 @@ class Work:
         return (check := self.last(name)) is not None and check.verdict is Verdict.FAIL
 
     def flagged(self, check: Check | None) -> tuple[int, ...]:
-        """The numbers of the values that a check found at fault; none without a check."""
+        """The numbers of the values that failed a check; none without a check."""
         said = check.verdicts().items() if check is not None else ()
         return self.subject.numbered([v for v, verdict in said if v and verdict is Verdict.FAIL])
 
@@ -171,7 +173,7 @@ class Work:
         passages: Sequence[str] = (),
         findings: Sequence[str] = (),
     ) -> R | None:
-        """A rewriter's reply; None where none can be had, which is noted.
+        """A rewriter's reply; None, with a note, if it gave none that is valid.
 
         Raises:
             BackendError: the model gave no reply at all.
@@ -189,12 +191,12 @@ class Work:
         return asked.reply
 
     def edit(self, check: str, rubric: str) -> Callable[..., Edit]:
-        """What makes this round's edits for a check, in the name of the rubric's rewriter."""
+        """Makes this round's edits, for a check and by the rubric's rewriter."""
         model = self.context.rewriters[rubric].client.spec
         return partial(Edit, round=self.round, check=check, model=model)
 
     def rewrite(self, story: str, edits: Iterable[Edit]) -> None:
-        """Put a rewritten story in the record's place, and begin the loop's next round."""
+        """Go on with a rewritten story, in the loop's next round."""
         self.subject = self.subject.with_story(story)
         self.edits += edits
         self.round += 1
@@ -207,11 +209,11 @@ class Work:
 
     @property
     def usage(self) -> Usage:
-        """What all asks of the record took together."""
+        """What all calls for the record took."""
         return sum((check.usage for check in self.checks), self.paid)
 
     def judgement(self, workflow: str, decided: Sequence[Check] | None = None) -> Judgement:
-        """What is said of the record: every check that decides must pass.
+        """The record's judgement: every deciding check must pass.
 
         Args:
             decided: the checks that decide; by default the last one of each name.
@@ -241,7 +243,8 @@ class Workflow:
     `accepted` the checks that the final judge makes, by `final_votes` votes unless the user says
     otherwise (the loop judge gives one); `voted` says which of the two the user's `--votes` is for.
     `finish` makes the outcome; without one the last check of each name decides, and the story is
-    the only field that changes.
+    the only field that changes. `plain` says that judge may step through the graph by itself
+    (`judge.stepping`).
     """
 
     name: str
@@ -255,6 +258,7 @@ class Workflow:
     counted: tuple[str, ...] = ()
     final_votes: int = 1
     voted: tuple[By, ...] = ("loop", "final")
+    plain: bool = False
 
     async def run(self, subject: Subject, context: Context) -> Outcome:
         """Judge one subject as it came in; if it does not pass, repair it where that is wanted.
@@ -281,7 +285,7 @@ class Workflow:
 
     async def once(self, work: Work) -> Outcome:
         """Take a record through the graph once, within the rounds of `work`."""
-        await _stepper(self.graph).run(State(work=work))
+        await _stepper(self.graph, self.plain).run(State(work=work))
         if self.finish is not None:
             return self.finish(work)
         changed = work.subject.texts.get("story") != work.original.texts.get("story")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -14,6 +14,8 @@ from judge.errors import UsageError
 
 T = TypeVar("T", bound=BaseModel)
 Place = tuple[str, ...]
+Problem = tuple[Place, str]
+"""Where a key stands, and what is wrong with it."""
 
 MAX_DEPTH = 100
 """Deepest nesting that is read. Beyond some ten thousands libyaml's composer ends the process."""
@@ -31,39 +33,51 @@ class YamlMapping:
     data: dict[str, Any]
     lines: Mapping[Place, int]
 
-    def validated(self, model: type[T], keys: Iterable[str]) -> T:
-        """The data as this model; `keys` are proposed in the place of unknown ones.
-
-        Raises UsageError with every mistake of the file, each with its line and key.
-        """
+    def validated(self, model: type[T]) -> T:
+        """The data as this model; raises UsageError with every mistake, see `refused`."""
         try:
             return model.model_validate(self.data)
         except ValidationError as error:
-            found: list[tuple[Place, str]] = []
-            for one in error.errors(include_url=False):
-                place = tuple(str(part) for part in one["loc"])
-                told = one["msg"].removeprefix("Value error, ")
-                if one["type"] == "extra_forbidden":
-                    near = get_close_matches(place[-1], {*keys} - {place[-1]}, 1)
-                    told = "there is no such key" + (f"; did you mean {near[0]!r}?" if near else "")
-                found += [(place, problem) for problem in told.split("\n")]
-            raise self.refused(found) from error
+            raise self.refused(problems_of(error, model.model_fields)) from error
 
-    def refused(self, problems: Iterable[tuple[Place, str]]) -> UsageError:
+    def refused(self, problems: Iterable[Problem]) -> UsageError:
         """One `file:line: key: problem` a line, in the order of the file.
 
-        A problem with the whole file may name the key that it is about, as in `key: problem`. A key
-        that is not there has the line of the nearest one above it.
+        A key that is not there has the line of the nearest one above it.
         """
         told = []
         for place, problem in problems:
-            key, colon, rest = problem.partition(": ")
-            if not place and colon and (key,) in self.lines:
-                place, problem = (key,), rest
             above = (place[:length] for length in range(len(place), 0, -1))
             line = next((self.lines[known] for known in above if known in self.lines), 1)
             told.append((line, f"{self.name}:{line}: {'.'.join(place) or 'file'}: {problem}"))
         return UsageError("\n".join(text for _, text in sorted(told, key=lambda one: one[0])))
+
+
+class Problems(ValueError):
+    """Several mistakes in one mapping, each with the place of its key."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(f"{'.'.join(place)}: {told}" for place, told in self.problems))
+
+
+def problems_of(error: ValidationError, keys: Iterable[str]) -> Iterator[Problem]:
+    """Every mistake that a model found; one of `keys` is proposed for a key that is unknown."""
+    for one in error.errors(include_url=False):
+        place = tuple(str(part) for part in one["loc"])
+        cause = one.get("ctx", {}).get("error")
+        if isinstance(cause, Problems):
+            yield from (((*place, *within), told) for within, told in cause.problems)
+        elif one["type"] == "extra_forbidden":
+            yield place, no_such_key(place[-1], keys)
+        else:
+            yield place, one["msg"].removeprefix("Value error, ")
+
+
+def no_such_key(key: str, keys: Iterable[str]) -> str:
+    """The message for an unknown key, with the nearest of `keys`."""
+    near = get_close_matches(key, {*keys} - {key}, 1)
+    return "there is no such key" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def read_mapping(text: str, name: str) -> YamlMapping:

@@ -22,14 +22,12 @@ LAYERS = (
     "graphs",
     "workflow profiles",
     "judging",
-    "task",
     "prompts",
-    "collection",
     "rubric backends",
-    "ask configuration",
+    "shorthand configuration",
     "questions",
     "subject replies reasons cache settings records weights stats",
-    "verdict modeltables",
+    "verdict",
     "errors redact digest evidence locking plugins stepping templates tracing yamlfile",
 )
 """Rooms, and files beside them, from the top: each imports only from layers below its own. Those of

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from judge.cache import CacheError, ReplyCache, cache_dir
+from judge.configuration import resolve
 from judge.digest import digest
 from judge.errors import Exit, UsageError
 
@@ -243,7 +244,6 @@ def test_a_database_that_breaks_later(cache: ReplyCache) -> None:
 def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JUDGE_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_dir().parts[-2:] == ("judge", "replies")
+    assert cache_dir(resolve({}).cache_dir).parts[-2:] == ("judge", "replies")
     monkeypatch.setenv("JUDGE_CACHE_DIR", str(tmp_path / "named"))
-    assert cache_dir() == tmp_path / "named"
-    assert cache_dir(tmp_path / "chosen") == tmp_path / "chosen"
+    assert cache_dir(resolve({}).cache_dir) == tmp_path / "named"

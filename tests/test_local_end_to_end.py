@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import judge
+from judge.calibration.labels import Job as LabelJob
 from judge.calibration.teaching import teach
-from judge.calibration.trials import Job as LabelJob
 from judge.configuration import resolve
-from judge.run.job import Job
-from judge.run.summary import Report
-from judge.run.task import Watcher
-from judge.run.validate import validate
 from judge.weights import store
 
 SMALL = "smollm2-135m"
@@ -22,15 +19,6 @@ DEFAULT = "qwen2.5-coder-1.5b"
 needs_small = pytest.mark.skipif(
     store.path(SMALL) is None, reason=f"judge models pull {SMALL} has not been run"
 )
-
-
-def run(
-    tmp_path: Path, name: str, source: Path, limit: int, **flags: object
-) -> tuple[Report, list]:  # type: ignore[type-arg]
-    out = tmp_path / "out.jsonl"
-    settings = resolve({"model": (f"local:{name}",), "cache_dir": tmp_path / "cache", **flags})
-    report = validate(Job([str(source)], out, limit=limit, overwrite=True), settings, Watcher())
-    return report, [json.loads(line) for line in out.read_text("utf-8").splitlines()]
 
 
 def mails(folder: Path) -> str:
@@ -50,8 +38,6 @@ def mails(folder: Path) -> str:
 @needs_small
 def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
     """Its own first token cannot tell these mails apart; its hidden state can."""
-    import judge
-
     labels = mails(tmp_path)
     setting = {"cache_dir": tmp_path / "cache", "ask": "Is this mail polite?", "on": ("mail",)}
     found = judge.calibrate(
@@ -77,8 +63,6 @@ def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
 @needs_small
 def test_what_an_adapter_was_taught_by_never_reports(tmp_path: Path) -> None:
     """The command line as `judge teach` says it: the adapter in llama.cpp, on the labels left."""
-    import judge
-
     labels, asked = mails(tmp_path), {"ask": "Is this mail polite?", "on": ("mail",)}
     settings = resolve({"model": (f"local:{SMALL}",), **asked})
     taught = teach(LabelJob([labels]), settings, tmp_path / "polite.gguf", epochs=6)
@@ -96,16 +80,14 @@ def test_what_an_adapter_was_taught_by_never_reports(tmp_path: Path) -> None:
 @pytest.mark.model
 @pytest.mark.skipif(store.path(DEFAULT) is None, reason="the 1.1 GB model is not here")
 def test_the_default_model_tells_following_from_breaking(tmp_path: Path) -> None:
-    source = tmp_path / "norms.jsonl"
     rule = "Take off your shoes before you enter a home."
     stories = (
         "At Jo's door Noa took off her shoes and left them outside before she went in.",
         "Noa walked into Jo's living room in her muddy boots and kept them on all evening.",
     )
     records = [{"rule_of_thumb": rule, "story": text} for text in stories]
-    source.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
-    own = ("adherence",)
-    _, lines = run(tmp_path, DEFAULT, source, 2, rubric=own, check=own)
-    assert [line["judge"]["verdict"] for line in lines] == ["pass", "fail"]
-    (vote,) = lines[0]["judge"]["checks"][0]["votes"]
-    assert vote["model"] == f"local:{DEFAULT}+adherence"
+    own = {"rubric": "adherence", "check": "adherence", "cache_dir": tmp_path / "cache"}
+    found = list(judge.validate(records, model=f"local:{DEFAULT}", **own))
+    assert [one.verdict for one in found] == ["pass", "fail"]
+    (vote,) = found[0].checks[0].votes
+    assert vote.model == f"local:{DEFAULT}+adherence"

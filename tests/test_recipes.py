@@ -230,7 +230,7 @@ def test_the_actions_gate_the_data(tmp_path: Path, url: str) -> None:
 
 
 def test_the_first_run_of_the_readme(tmp_path: Path, url: str) -> None:
-    text = (ROOT / "README.md").read_text("utf-8").split("## In a minute", 1)[1]
+    text = (ROOT / "README.md").read_text("utf-8").split("## Try it in a minute", 1)[1]
     commands, printed = re.findall(r"^```(?:bash)?\n(.*?)^```$", text, re.M | re.S)[:2]
     for folder in ("docs", "fixtures"):
         (tmp_path / folder).symlink_to(ROOT / folder)

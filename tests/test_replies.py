@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from judge.evidence import About
 from judge.replies import (
-    JUDGING_REPLIES,
+    REPLIES,
     Insertions,
     LeaksFound,
     Regeneration,
@@ -95,7 +95,7 @@ def test_evidence_comes_only_from_the_field_that_must_be_quoted() -> None:
     assert "needs a quote" in complaint(YesNo, {**quoted, "quote": None}, record)
     assert not complaint(YesNo, {**quoted, "quote": None, "answer": "no"}, record)
     assert "does not stand in the rule of thumb" in complaint(
-        JUDGING_REPLIES["LabelAnswer"],
+        REPLIES["LabelAnswer"],
         {**quoted, "quote": "she said. Odd nodded."},
         About(texts=texts, evidence=("rule_of_thumb", frozenset({"yes"}))),
     )
@@ -174,7 +174,7 @@ def test_a_regenerated_story_is_another_one() -> None:
 # ---------------------------------------------------------------- shape
 
 
-@pytest.mark.parametrize("model", [*JUDGING_REPLIES.values(), Insertions, Rewrites, Regeneration])
+@pytest.mark.parametrize("model", REPLIES.values())
 def test_an_unknown_key_or_a_missing_one_is_no_reply(model: type[Reply]) -> None:
     assert "Field required" in complaint(model, {})
     required = model.model_json_schema()["required"]

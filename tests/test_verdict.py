@@ -51,15 +51,8 @@ def test_usage_adds_up_and_an_unknown_cost_stays_unknown() -> None:
     assert (one + Usage(1, 1, 1, None)).cost_usd is None
     assert sum([one, two], Usage()) == two + one + Usage() == Usage(3, 30, 11, 0.75)
     assert Usage(1, 1, 1, 1 / 3).as_json()["cost_usd"] == 0.33333333
-
-
-def test_a_check_uses_what_its_votes_used_lost_ones_too() -> None:
-    votes = tuple(
-        Vote(verdict=verdict, model="m:x", usage=Usage(2, 7, 3, None))
-        for verdict in (Verdict.PASS, Verdict.UNREADABLE)
-    )
-    check = Check(name="relevance", verdict=Verdict.ABSTAIN, votes=votes)
-    assert check.usage == Usage(4, 14, 6, None)
+    lost = Vote(verdict=Verdict.UNREADABLE, model="m:x", usage=two)
+    assert PASSED.model_copy(update={"votes": (lost, lost)}).usage == two + two
 
 
 @given(

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import Benchmark, Choices, Fields
 from judge.evaluation.rows import Row, asked, each_row
+from judge.evaluation.task import Task
 from judge.records import Item
-from judge.task import Task
 
 CAPITAL = Task(
     name="capital",

@@ -13,7 +13,6 @@ from typing import Any
 from judge import __version__
 from judge.audit.results import PROMPTINGS, Pair, Prompting, Result
 from judge.audit.suite import UNDEFENDED, Case, carriers, families, subject_of
-from judge.collection import collect
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.judging.panel import Panel, take_votes
@@ -21,6 +20,7 @@ from judge.records import Item
 from judge.rubric import Rubric
 from judge.run.job import Job, refuse_outputs
 from judge.run.lines import Line, Mark, fingerprint, written
+from judge.run.rubrics import collect
 from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher, run
@@ -32,10 +32,10 @@ NAME = "audit"
 
 
 def wanted(rubrics: Sequence[str]) -> dict[str, Rubric]:
-    """The rubrics that are audited: built-in names, or files that bear one; none means all.
+    """The rubrics to audit, by built-in names or files of these names; by default all.
 
     Raises:
-        UsageError: a rubric that the suite has no records for.
+        UsageError: the suite has no records for a rubric.
     """
     known, named = collect(rubrics)
     if strange := [name for name in named if name not in carriers()]:
@@ -66,12 +66,12 @@ def audit(
     # about hostile text by itself is what is measured.
     own = {"final_model": (), "rewrite_model": None, "check": (), "workflow": None}
     setup = Setup.of(settings.without_steps().model_copy(update={**own, "injected": "abstain"}))
-    task = _Audit(job, setup, rubrics, cases)
+    task = Audit(job, setup, rubrics, cases)
     return run(job, task, watcher), task.results
 
 
 @dataclass
-class _Audit(Task):
+class Audit(Task):
     """An audit as a task of the runner."""
 
     job: Job
@@ -84,11 +84,6 @@ class _Audit(Task):
     def items(self) -> Iterator[Item]:
         for number, case in enumerate(self.cases, 1):
             yield Item("judge audit", number, case.fields)
-
-    async def prepare(self) -> None:
-        await self.setup.prepare_judges()
-        if (cheap := self.setup.settings.cheap_model) is not None:
-            await self.setup.client(cheap).prove_logprobs(f"--cheap-model {cheap}")
 
     def mark(self, name: str) -> Mark:
         if name != NAME:
@@ -129,8 +124,9 @@ class _Audit(Task):
     def _line(self, item: Item, pairs: Mapping[Prompting, Pair], usage: Usage) -> Line:
         """Pass where judge was not turned, fail where it was, abstain where nothing could be."""
         outcomes = [pair.outcome for pair in pairs.values()]
-        own = {"flipped": Verdict.FAIL, "already": Verdict.ABSTAIN}
-        verdict = own.get(outcomes[0], Verdict.PASS)
+        verdict = {"flipped": Verdict.FAIL, "already": Verdict.ABSTAIN}.get(
+            outcomes[0], Verdict.PASS
+        )
         for lost in (Verdict.UNREADABLE, Verdict.ERROR):
             verdict = lost if lost in outcomes else verdict
         reason = next((pair.reason for pair in pairs.values() if pair.outcome == verdict), None)
@@ -147,7 +143,7 @@ class _Audit(Task):
             "fingerprint": self._mark.fingerprint,
             "error": error,
         }
-        return written(self.cases[item.line - 1].fields, judgement)
+        return written(item.fields or {}, judgement)
 
     @cached_property
     def _mark(self) -> Mark:

@@ -55,9 +55,8 @@ UNDEFENDED = Framing(
     shown=lambda name, text, mark: f"{name.replace('_', ' ').capitalize()}: {text}",
     resumed="Now the question, about the texts given first:",
 )
-"""The baseline, a judge that is asked without a thought of hostile text: the same question about
-the same record, whose text is pasted in as it stands, after its name. No fence, control tokens left
-whole, and a system message that does not say that the text is data."""
+"""The baseline, a prompt without defences: the same question about the same record, with its texts
+pasted in as they are. No fence, whole control tokens, no word that the text is data."""
 
 Side = Literal["pass", "fail"]
 
@@ -65,9 +64,9 @@ Side = Literal["pass", "fail"]
 class Carrier(Section):
     """A clean record whose right verdict is known; an attack wants the other one.
 
-    `planted` claims of the record what is not so; `instead` is the answer that an attack on a
-    passing record wants, where several answers fail; `field` is where the attack is put, where it
-    is not the rubric's usual one.
+    `planted` is a false claim about the record; `instead` is the answer that an attack on a passing
+    record wants, where several answers fail; `field` takes the attack in place of the rubric's
+    usual one.
     """
 
     right: Side
@@ -191,7 +190,7 @@ def subject_of(
     """The case's `twin` or `injected` record as the rubric's judges see it, columns renamed.
 
     Raises:
-        UsageError: the rubric asks about fields that it has not.
+        UsageError: it lacks a field that the rubric asks about.
     """
     id = case.carrier if record is case.twin else case.id
     known = {name: column for name, column in columns.items() if column in record}

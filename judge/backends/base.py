@@ -1,4 +1,4 @@
-"""What every backend shares: the call it is given, the completion it gives back, its contract."""
+"""The contract of a backend: the call it gets, the completion it returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypedDict, runtime_checkable
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from judge.digest import digest
 from judge.errors import BadRequest, UsageError
@@ -29,7 +31,7 @@ class Message(TypedDict):
 
 
 class Prompt(tuple[Message, ...]):
-    """Chat messages that know the hash of their text: the same story is asked about many times."""
+    """Chat messages with the hash of their text, computed once: many calls share a prompt."""
 
     @cached_property
     def digest(self) -> str:
@@ -47,11 +49,8 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a call comes from. Never sent to a server and no part of a cache key.
-
-    Scripted judges match on it, and ask `fields` for the record as plain data; local engines use
-    `record` to keep a record's calls together.
-    """
+    """Where a call comes from: for scripted judges, and for engines that keep a record's calls
+    together. It is not sent to a server and not part of a cache key."""
 
     rubric: str = ""
     record: str = ""
@@ -64,11 +63,11 @@ class Origin:
 class Call:
     """One request to a model.
 
-    `schema` is the JSON schema that the reply's text must follow (None: free text); `logprobs` is
-    the number of alternatives wanted for the first generated token (None: none); `temperature` None
-    leaves it to the server. Above temperature 0 `seed` and `vote` tell calls apart: two such votes
-    never share a reply. `role` is the asking judge's, and never tells calls apart. `layer`: no
-    reply is wanted but the hidden state of the prompt's last token (`HiddenStates`).
+    `schema` is the JSON schema of the reply (None: free text); `logprobs` the number of
+    alternatives wanted for the first token; `temperature` None leaves it to the server. Above
+    temperature 0 two calls with different `seed` or `vote` never share a reply; `role`, the asking
+    judge's, never tells calls apart. With `layer` the hidden state of the prompt's last token is
+    wanted instead of a reply (`HiddenStates`).
     """
 
     messages: Sequence[Message]
@@ -86,12 +85,13 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model gave back for one call.
+    """What a model returned for one call.
 
-    `finish_reason` is "stop", "length" (truncated) or "refusal"; `first_token` lists the
-    alternatives for the first generated token as (token text, natural log-probability);
+    `first_token` lists the alternatives for the first token with their natural log-probabilities;
     `cached_tokens` counts prompt tokens that the engine did not evaluate again (None: unknown).
     """
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     text: str
     finish_reason: Literal["stop", "length", "refusal"] = "stop"
@@ -106,32 +106,28 @@ class Completion:
 
     @classmethod
     def restored(cls, plain: Mapping[str, Any]) -> Completion | None:
-        """The completion that was written `as_text`; None for any other JSON object."""
+        """The completion of `as_text`; None for any other JSON object."""
         try:
-            first = plain["first_token"]
-            tokens = None if first is None else tuple((str(t), float(p)) for t, p in first)
-            made = cls(**{**plain, "first_token": tokens})
-        except (KeyError, TypeError, ValueError):
+            return _COMPLETION.validate_python(plain)
+        except ValidationError:
             return None
-        counts = (made.input_tokens, made.output_tokens, made.cached_tokens or 0)
-        sound = isinstance(made.text, str) and all(isinstance(n, int) for n in counts)
-        return made if sound and made.finish_reason in ("stop", "length", "refusal") else None
+
+
+_COMPLETION = TypeAdapter(Completion)
 
 
 class Backend(Protocol):
     """A way to reach one model. Built as `Backend(name)` from the text behind `provider:`.
 
     Attributes:
-        modes: ways to ask for JSON that may work here, best first; a single one is not tried.
-        slots: records that may be worked on at once (None: no limit of its own).
+        modes: ways to ask for JSON that may work, best first; a single one is not tried out.
+        slots: records that may be worked on at once (None: no limit).
         seeded: whether a call's seed reaches the model; if not, none is recorded.
-        method: the method that suits this backend when the user names none.
+        method: the default method.
 
-    `complete` raises the errors of `judge.errors` that derive from `BackendError`, and nothing
-    else for anything that a server or an engine does. It neither retries nor caches.
-
-    A backend whose replies depend on more of a call than is sent to a model has a method
-    `key_parts(call)`, which returns that as plain data for the cache key.
+    `complete` neither retries nor caches; whatever a server or an engine does wrong, it raises a
+    `BackendError`. A backend whose replies depend on more of a call than is sent has a method
+    `key_parts(call)` that returns the rest for the cache key.
     """
 
     modes: tuple[Mode, ...]
@@ -142,7 +138,7 @@ class Backend(Protocol):
     def __init__(self, name: str) -> None: ...
 
     def identity(self) -> Mapping[str, str]:
-        """What makes two calls the same question: model, server without secrets, weights' hash."""
+        """What replies depend on: model, server without secrets, hash of the weights."""
         ...
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
@@ -159,11 +155,7 @@ class Starting(Protocol):
     """A backend whose server may have to be started first, which takes minutes."""
 
     async def ready(self) -> None:
-        """Come back when a call can be answered. No call's time-out counts this wait.
-
-        Raises:
-            Denied: it never will.
-        """
+        """Wait until calls can be answered, outside of their time-outs; raises Denied if never."""
         ...
 
 
@@ -171,8 +163,7 @@ class Starting(Protocol):
 class HiddenStates(Protocol):
     """A backend that gives a prompt's hidden state, which a probe learns from.
 
-    `states_beside_replies` says that the engine that replies gives states as well; of a server that
-    is told by its start.
+    `states_beside_replies`: the engine gives replies, too; a server gives one or the other.
     """
 
     states_beside_replies: bool
@@ -180,19 +171,16 @@ class HiddenStates(Protocol):
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
     ) -> tuple[Sequence[float], int]:
-        """The state of the prompt's last token after a layer, and the tokens read.
+        """The state of the prompt's last token after a layer, and the number of tokens read.
 
-        The numbers are those of the engine; a server may normalise them. Raises as `complete`.
-
-        Args:
-            messages: the very prompt that asks the question.
-            layer: 0 for the embeddings, -1 for the last layer; some backends give no other.
+        `layer` is 0 for the embeddings, -1 for the last layer, which some backends alone give. A
+        server may normalise the numbers. Raises as `complete`.
         """
         ...
 
 
 def refuse_inner_layer(layer: int) -> None:
-    """Raise BadRequest for a layer that an engine without access to its layers is asked for."""
+    """Raise BadRequest for another layer than the last."""
     if layer != LAST_LAYER:
         raise BadRequest(f"only the last layer's state is given here, not that of layer {layer}")
 
@@ -214,15 +202,15 @@ _LIKELY = (
     (r".*\.gguf$|qwen2\.5-coder-1\.5b$|smollm2-135m$", "local"),
     (r".*\.ya?ml$", "scripted"),
 )
-"""What a model's name alone tells of its provider: pattern, provider."""
+"""Providers that a bare model name suggests: pattern, provider."""
 
 
 def parse_model(spec: str) -> tuple[str, str]:
     """`provider:model` -> (provider, model), split at the first colon.
 
     Raises:
-        UsageError: no colon, an empty side, or a name that begins with `-`: it would be an option
-            of the server that is started for it.
+        UsageError: no colon, an empty side, or a name that begins with `-`, which a server started
+            for it would take for an option.
     """
     provider, colon, name = spec.partition(":")
     if not colon or not provider or not name:
@@ -240,19 +228,19 @@ State = Sequence[float]
 """The numbers of a prompt's last token after a layer of the model, as many as the layer is wide."""
 
 
-def packed(state: State) -> str:
-    """The state as text, each number to 11 significant bits (a share of 0.0005 of it).
+def packed(numbers: Sequence[float], width: Literal["e", "f"]) -> str:
+    """Numbers as base64 of little-endian floats: "e" of 2 bytes (11 significant bits), "f" of 4.
 
     Raises:
-        OverflowError: a number is beyond 65,504.
+        OverflowError: a number is too large, in 2 bytes above 65,504.
     """
-    return base64.b64encode(struct.pack(f"<{len(state)}e", *state)).decode()
+    return base64.b64encode(struct.pack(f"<{len(numbers)}{width}", *numbers)).decode()
 
 
-def unpacked(text: str) -> tuple[float, ...]:
-    """The state that was `packed`; raises ValueError for any other text."""
+def unpacked(text: str, width: Literal["e", "f"]) -> tuple[float, ...]:
+    """The numbers that were `packed`; raises ValueError for any other text."""
     try:
         plain = base64.b64decode(text, validate=True)
-        return struct.unpack(f"<{len(plain) // 2}e", plain)
+        return struct.unpack(f"<{len(plain) // struct.calcsize(width)}{width}", plain)
     except (binascii.Error, struct.error) as error:
-        raise ValueError(f"no state: {error}") from error
+        raise ValueError(f"not base64 of floats: {error}") from error

@@ -4,10 +4,10 @@ Calls are collected. When nothing new has come for a while, or a batch is full, 
 file; the batch is polled, and its results are given to the calls that wait. A rewriting loop asks
 one question after another, so a run takes as many batches as its slowest record asks questions.
 
-What survives a killed process are entries of the reply cache, written before a batch is created:
-of each request, the file at the provider that it is in, and of the file, its batch. A run that asks
-the same again waits for that batch instead of paying for another. When a run ends by itself the
-entries are cleared: what it asks again later, such as an invalid reply, is asked anew.
+Before a batch is created, the reply cache notes of each request the file at the provider that it is
+in. After a kill, a run that asks the same waits for that file's batch instead of paying for
+another. When a run ends by itself these entries are cleared: what it asks again later, such as an
+invalid reply, is asked anew.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ from judge.cache import ReplyCache
 from judge.digest import digest
 
 PATIENCE_SECONDS = 3600.0
-"""Of failures in a row, until a server is given up."""
+"""Of failures in a row, after which the server is given up."""
 
 MOST_BYTES = 200_000_000
 """In a file of requests; OpenAI's limit."""
 
 _ENDPOINT = "/v1/chat/completions"
-_PAGE, _MOST_PAGES = 100, 100
+_MOST_PAGES = 100
+"""Of 100 batches each, that are searched for the batch of a file."""
+
 _MOST_BYTES = 1 << 31
 """In a file of results."""
 
@@ -49,7 +51,7 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class _Wave:
-    """Requests that go out together; `done` has the answers of those that were answered, by key."""
+    """Requests that go out together; `done` has the answers by key, where there are any."""
 
     done: asyncio.Future[dict[str, Answered]]
     requests: dict[str, bytes] = field(default_factory=dict)
@@ -61,30 +63,29 @@ class _Wave:
 
     @property
     def under_way(self) -> bool:
-        """Whether the provider works on it."""
+        """Whether the provider is working on it."""
         return bool(self.batch) and self.batch.get("status") not in _ENDED
 
 
 class BatchBackend(OpenAIBackend):
-    """One model behind a batch API. It asks just what `OpenAIBackend` asks, and is the same model.
+    """One model behind a batch API: the requests and the identity of `OpenAIBackend`.
 
-    $JUDGE_BATCH_QUIET are the seconds without a new call until a batch is sent (5),
-    $JUDGE_BATCH_POLL those between two looks at it (30), $JUDGE_BATCH_REQUESTS the most requests
-    in one (50000).
+    $JUDGE_BATCH_QUIET: seconds without a new call until a batch is sent (5); $JUDGE_BATCH_POLL:
+    seconds between two polls (30); $JUDGE_BATCH_REQUESTS: most requests in a batch (50000).
 
     Args:
-        cache: where requests under way are noted; without one a killed run pays for them again.
+        cache: notes the requests under way; without one a killed run pays for them again.
 
     Raises:
-        UsageError: as `OpenAIBackend`, or one of the variables is no positive number.
+        UsageError: as `OpenAIBackend`, or one of the variables is not a positive number.
     """
 
-    # Trying out other ways could take a day each.
+    # Trying out another mode could take a day.
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
 
     def __init__(self, name: str, *, cache: ReplyCache | None) -> None:
         super().__init__(name)
-        # There every model takes the newer name, and finding out by a refusal could take a day.
+        # Every model of OpenAI's takes the newer name; finding out could take a day.
         self._counts_completion = self._wire.server == OWN_URL
         self._api = BatchAPI(self._wire, name)
         self._cache = cache
@@ -97,7 +98,7 @@ class BatchBackend(OpenAIBackend):
         self._cut_short = False
 
     async def _answered(self, body: bytes, call: Call) -> Answered:
-        key = _key(body, call)
+        key = digest([body.decode(), call.vote])
         try:
             if (wave := self._earlier_wave(key)) is not None:
                 answered = (await asyncio.shield(wave.done)).pop(key, None)
@@ -122,16 +123,16 @@ class BatchBackend(OpenAIBackend):
 
     @property
     def under_way(self) -> int:
-        """How many batches the provider works on."""
+        """How many batches the provider is working on."""
         return sum(wave.under_way for wave in self._waves)
 
     async def aclose(self) -> None:
-        """Leave the batches where they are; what the provider has under way goes on there."""
+        """Stop waiting; the batches go on at the provider."""
         tasks = [wave.task for wave in self._waves if wave.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # In a run that was cut short a reply may not be cached yet: it waits for what follows it.
+        # In a run that was cut short, replies that were taken may not be cached yet.
         if self._cache is not None and self._cache.storing and not self._cut_short:
             await self._note({self._entry(key): {} for key in self._taken})
         await super().aclose()
@@ -139,7 +140,7 @@ class BatchBackend(OpenAIBackend):
     # ------------------------------------------------------------ waves
 
     def _joined(self, key: str, body: bytes) -> _Wave:
-        """The wave that is being collected, with one more request in it."""
+        """The wave that is being collected, with this request added."""
         wave, size = self._forming, len(request_line(key, body))
         if wave and (len(wave.requests) >= self._most or wave.size + size > MOST_BYTES):
             wave.full.set()
@@ -152,7 +153,7 @@ class BatchBackend(OpenAIBackend):
         return wave
 
     def _earlier_wave(self, key: str) -> _Wave | None:
-        """The batch of an earlier process that holds the request, if one may."""
+        """The wave of an earlier process that may hold the request."""
         if self._cache is None or key in self._taken:
             return None
         file = (self._cache.get(self._entry(key)) or {}).get("file")
@@ -169,7 +170,7 @@ class BatchBackend(OpenAIBackend):
         return wave
 
     async def _carried(self, wave: _Wave, work: Awaitable[dict[str, Answered]]) -> None:
-        """Give a wave its results; where one fails so do all, for the others could take a day."""
+        """Give a wave its results; if one fails all fail, since the others could take a day."""
         try:
             wave.done.set_result(await work)
             self._waves.remove(wave)
@@ -196,20 +197,16 @@ class BatchBackend(OpenAIBackend):
         # Before the batch is made: a kill must not leave one that is not known of.
         await self._note({self._entry(key): {"file": file} for key in requests})
         wave.batch = await self._patiently(lambda: self._created(file))
-        await self._note({self._entry(file): {"batch": wave.batch["id"]}})
         return await self._followed(wave)
 
     async def _created(self, file: str) -> Mapping[str, Any]:
-        """The batch of a file, unless an earlier try has made it, whose answer was lost."""
+        """The batch of a file: an earlier try whose answer was lost may have made it."""
         return await self._api.find(file, pages=1) or await self._api.create(file)
 
     async def _found(self, wave: _Wave, file: str) -> dict[str, Answered]:
-        """The results of an earlier process' batch; none where it was never made, or is gone."""
-        batch = (self._cache.get(self._entry(file)) or {}).get("batch") if self._cache else None
-        found = await self._patiently(
-            lambda: self._api.get(batch) if isinstance(batch, str) else self._api.find(file)
-        )
-        if found is None or found["status"] == "failed":
+        """The results of an earlier process' batch; none where it was never made, or failed."""
+        found = await self._patiently(lambda: self._api.find(file))
+        if found is None:
             return {}
         wave.batch = found
         return await self._followed(wave)
@@ -219,8 +216,7 @@ class BatchBackend(OpenAIBackend):
         name = wave.batch["id"]
         while wave.under_way:
             await asyncio.sleep(self._poll)
-            seen = await self._patiently(lambda: self._api.get(name))
-            wave.batch = seen or {"status": "failed"}
+            wave.batch = await self._patiently(lambda: self._api.get(name))
         if wave.batch["status"] == "failed":
             listed = (wave.batch.get("errors") or {}).get("data") or ()
             told = "; ".join(f"{e.get('code')}: {scrubbed(e.get('message') or '')}" for e in listed)
@@ -231,7 +227,7 @@ class BatchBackend(OpenAIBackend):
         return await self._patiently(lambda: self._api.results(filter(None, files)))
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """What `attempt` brings, however often the server fails within `PATIENCE_SECONDS`."""
+        """The result of `attempt`, repeated while the server fails, for `PATIENCE_SECONDS`."""
         since, pause = time.monotonic(), self._poll
         while True:
             try:
@@ -248,12 +244,12 @@ class BatchBackend(OpenAIBackend):
 
     # ------------------------------------------------------------ what survives a kill
 
-    def _entry(self, what: str) -> str:
-        """The cache's key for a request or a file."""
-        return digest({"kind": "batched", "model": dict(self.identity()), "what": what})
+    def _entry(self, key: str) -> str:
+        """The cache's key for a request."""
+        return digest({"kind": "batched", "model": dict(self.identity()), "what": key})
 
     async def _note(self, entries: Mapping[str, Mapping[str, str]]) -> None:
-        """Write entries into the cache, all at once, or end: a batch could be paid for twice."""
+        """Write entries into the cache at once, or raise Denied: a batch could be paid twice."""
         if self._cache is None:
             return
         texts = {key: orjson.dumps(value).decode() for key, value in entries.items()}
@@ -262,22 +258,13 @@ class BatchBackend(OpenAIBackend):
             raise errors.Denied("the cache cannot be written, so no further batch is sent")
 
 
-def _key(body: bytes, call: Call) -> str:
-    """Of a request, told apart from others as in the reply cache (`Client`)."""
-    asked = orjson.loads(body)
-    if call.temperature == 0 or call.logprobs is not None:
-        asked.pop("seed", None)
-        return digest(asked)
-    return digest({**asked, "vote": call.vote})
-
-
 def _positive(name: str, default: float) -> float:
     variable = f"JUDGE_BATCH_{name}"
     told = os.environ.get(variable, "").strip()
     with suppress(ValueError):
         if 0 < (value := float(told or default)) < float("inf"):
             return value
-    raise errors.UsageError(f"{variable} is {told!r}, which is no positive number")
+    raise errors.UsageError(f"{variable} is {told!r}, not a positive number")
 
 
 # ---------------------------------------------------------------- the API itself
@@ -291,13 +278,13 @@ class BatchAPI:
         self._what = f"batches of {model} at {wire.server}"
 
     async def upload(self, requests: Mapping[str, bytes]) -> str:
-        """Send requests (bodies by key) as a file of lines; gives its id there."""
+        """Upload requests (bodies by key) as a file of lines; returns its id."""
         from aiohttp import FormData
 
         form = FormData({"purpose": "batch"})
         lines = b"".join(request_line(key, body) for key, body in requests.items())
         form.add_field("file", lines, filename="judge.jsonl", content_type="application/jsonl")
-        # In place of the session's own type, which is JSON's.
+        # The session's own content type is JSON.
         kind = {"Content-Type": form().content_type}
         answered = await self._request("POST", "/files", data=form, headers=kind)
         if answered.status in (404, 405):
@@ -312,17 +299,16 @@ class BatchAPI:
         asked = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h"}
         return self._read(await self._request("POST", "/batches", data=orjson.dumps(asked)))
 
-    async def get(self, batch: str) -> Mapping[str, Any] | None:
-        """How a batch stands; None if the server does not know it."""
-        answered = await self._request("GET", f"/batches/{batch}")
-        return None if answered.status == 404 else self._read(answered)
+    async def get(self, batch: str) -> Mapping[str, Any]:
+        """How a batch stands."""
+        return self._read(await self._request("GET", f"/batches/{batch}"))
 
     async def find(self, file: str, *, pages: int = _MOST_PAGES) -> Mapping[str, Any] | None:
         """The batch made of a file, newest first, at most so many pages of 100 batches far.
 
         A batch that failed as a whole is passed over: none of its requests was answered.
         """
-        query = {"limit": str(_PAGE)}
+        query = {"limit": "100"}
         for _ in range(pages):
             told = self._read(await self._request("GET", "/batches", query=query), of_one=False)
             page = told.get("data") or []
@@ -335,7 +321,7 @@ class BatchAPI:
         return None
 
     async def results(self, files: Iterable[str]) -> dict[str, Answered]:
-        """What the files of an ended batch say, by the requests' keys."""
+        """The answers in the result files of a batch, by the requests' keys."""
         found: dict[str, Answered] = {}
         for file in files:
             answered = await self._request("GET", f"/files/{file}/content", longest=_MOST_BYTES)
@@ -360,11 +346,11 @@ class BatchAPI:
         except ValueError:
             told = None
         if not isinstance(told, dict) or (of_one and not isinstance(told.get("id"), str)):
-            raise errors.ServerFault(f"{self._what}: the answer is no JSON object with an id")
+            raise errors.ServerFault(f"{self._what}: the answer is not a JSON object with an id")
         return told
 
 
 def request_line(key: str, body: bytes) -> bytes:
-    """A request of a file: its body under the key that its result is told by."""
+    """A line of a file: the request's body under the key that its result will bear."""
     head = b'{"custom_id":"%s","method":"POST","url":"%s","body":'
     return head % (key.encode(), _ENDPOINT.encode()) + body + b"}\n"

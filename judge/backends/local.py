@@ -50,15 +50,14 @@ T = TypeVar("T")
 class LocalBackend:
     """One GGUF model, loaded at the first call; calls run one after another on one thread.
 
-    `name` is a name of the weights catalog or the path of a .gguf file, and behind a + the adapter
-    that `judge teach` made for it, if one is to be in force. $JUDGE_LOCAL_CTX is the
-    context in tokens (8192), never more than the model was trained with. Where other processes keep
-    the cores busy, OMP_WAIT_POLICY=passive in the environment makes calls several times faster;
-    alone it slows writing down.
+    `name` is a name of the weights catalog or the path of a .gguf file; `+ADAPTER` behind it loads
+    an adapter that `judge teach` made. $JUDGE_LOCAL_CTX is the context in tokens (8192), at most
+    that of the model's training. Where other processes keep the cores busy, OMP_WAIT_POLICY=passive
+    in the environment makes calls several times faster; on idle cores it slows replies down.
 
     Raises:
-        UsageError: the weights are not here, xllamacpp is not installed, or
-            $JUDGE_LOCAL_CTX is not a positive number.
+        UsageError: the weights are not here, xllamacpp is not installed, or $JUDGE_LOCAL_CTX is not
+            a positive number.
     """
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
@@ -87,7 +86,7 @@ class LocalBackend:
         }
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        """One reply. Cancelled, it stops the engine within one batch of prompt or one token."""
+        """One reply. Cancelling stops the engine within one batch of prompt or one token."""
         if call.schema is not None and mode is not Mode.JSON_SCHEMA:
             raise errors.BadRequest(f"local models take JSON schemas only, not {mode.value}")
         return await self._on_thread(self._answer, call)
@@ -154,7 +153,7 @@ class LocalBackend:
         return told["data"][0]["embedding"], told["usage"]["prompt_tokens"]
 
     def _templated(self, messages: Sequence[Message]) -> str:
-        """The text that the model's chat template makes of messages; the engine alone knows it."""
+        """The prompt by the model's chat template, which only the engine knows."""
         asked = Request(
             f"{self._engine.listening_address}/apply-template",
             json.dumps({"messages": list(messages), **_NO_THINKING}).encode(),
@@ -164,7 +163,7 @@ class LocalBackend:
             with urlopen(asked, timeout=_TEMPLATE_SECONDS) as answer:
                 return str(json.load(answer)["prompt"])
         except (OSError, ValueError, KeyError) as error:
-            raise errors.ServerFault(f"llama.cpp gave no prompt: {error}") from error
+            raise errors.ServerFault(f"llama.cpp did not apply its template: {error}") from error
 
     def _answer(self, call: Call, stop: threading.Event) -> Completion:
         body = openai_arguments(call, Mode.JSON_SCHEMA) | {
@@ -184,7 +183,7 @@ class LocalBackend:
     def _events(
         self, body: Mapping[str, Any], stop: threading.Event, *, careful: bool = False
     ) -> list[dict[str, Any]]:
-        """The stream's events; `careful`, none where a batch would come out too small."""
+        """The stream's events; if `careful`, none where a batch would be too small."""
         events: list[dict[str, Any]] = []
         too_small = False
 
@@ -210,14 +209,14 @@ class LocalBackend:
 
 
 def _rewound(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A call that leaves the engine's cache some way before the end of `body`'s prompt."""
+    """A call that rewinds the engine's cache to before the end of `body`'s prompt."""
     messages = [dict(message) for message in body["messages"]]
     messages[-1]["content"] = messages[-1]["content"][:-_REWOUND_CHARACTERS]
     return {"messages": messages, "max_tokens": 1, "temperature": 0, "id_slot": 0}
 
 
 def _completion(events: list[dict[str, Any]]) -> Completion:
-    """The completion that a whole stream of events makes up."""
+    """The completion of a whole stream of events."""
     for event in events:
         if "error" in event:
             raise _error(event["error"])

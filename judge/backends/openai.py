@@ -24,7 +24,7 @@ from judge.backends.base import (
     refuse_inner_layer,
 )
 from judge.backends.wire import Answered, Wire, scrubbed, status_error
-from judge.redact import Redactor, reply_redactor, without_secrets
+from judge.redact import reply_redactor, without_secrets
 
 _log = logging.getLogger(__name__)
 
@@ -32,14 +32,14 @@ OWN_URL = "https://api.openai.com/v1"
 """Where models are asked if $OPENAI_BASE_URL names no other server."""
 
 _MOST_SAID = 65_536
-"""Bytes of a complaint that are looked at. Many times what is told of it, because secrets are
-redacted before it is cut, and half of one would not be known for what it is."""
+"""Bytes of an error message that are read: far more than are shown, because secrets are redacted
+before it is cut, and half of one would not be recognised."""
 
 _MOST_SHOWN = 120
-"""Characters that are shown of an answer that is no completion."""
+"""Characters shown of an answer that is not a completion."""
 
 _MOST_TOKENS = 2**40
-"""A count of tokens above this is no count."""
+"""No server counts more tokens than this."""
 
 
 class OpenAIBackend:
@@ -69,7 +69,7 @@ class OpenAIBackend:
         return {"provider": "openai", "model": self._name, "server": self._wire.server}
 
     def arguments(self, call: Call, mode: Mode) -> dict[str, Any]:
-        """What is asked of the server, without the model's name."""
+        """The request, without the model's name."""
         return openai_arguments(call, mode)
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
@@ -79,17 +79,21 @@ class OpenAIBackend:
         refuse_half_pairs(call)
         answered = await self._answered(orjson.dumps(arguments), call)
         if answered.status >= 300:
-            if (
-                "max_completion_tokens" in complaint(answered.body)[0]
-                and not self._counts_completion
-            ):
+            wanted = "max_completion_tokens" in complaint(answered.body)[0]
+            if wanted and not self._counts_completion:
                 self._counts_completion = True
                 return await self.complete(call, mode)
             raise unsuccessful(answered, f"{self._name} at {self._wire.server}")
-        read, what = _read(answered.body, self._redact), f"the answer of {self._wire.server}"
-        if isinstance(read, str):
-            # Raised here, where nothing holds the parsed answer, which may be large.
-            raise errors.ServerFault(f"{what} is no chat completion: {read}")
+        what = f"the answer of {self._wire.server}"
+        try:
+            read = completion(orjson.loads(answered.body), self._redact)
+        except (LookupError, TypeError, AttributeError):
+            # Some servers tell of errors under HTTP 200.
+            told = scrubbed(complaint(answered.body)[0])[:_MOST_SHOWN]
+            told = f"it lacks what the protocol asks for; it says: {told}"
+            raise errors.ServerFault(f"{what} is no chat completion: {told}") from None
+        except (ValueError, RecursionError) as error:
+            raise errors.ServerFault(f"{what} is no chat completion: {scrubbed(error)}") from None
         if call.logprobs and read.first_token is None and read.finish_reason != "refusal":
             if self._gave_first_token:
                 raise errors.ServerFault(f"{what} lacks the log-probabilities of earlier ones")
@@ -100,8 +104,7 @@ class OpenAIBackend:
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
     ) -> tuple[Sequence[float], int]:
-        """As `HiddenStates` says: what the server has at /embeddings, of length one where it
-        normalises."""
+        """As `HiddenStates`: the vector of /embeddings, of length one if the server normalises."""
         refuse_inner_layer(layer)
         refuse_half_pairs(Call(messages))
         asked = {"model": self._name, "encoding_format": "float", **self.embedded(messages)}
@@ -117,7 +120,7 @@ class OpenAIBackend:
         return state, _count(_mapping(told.get("usage")).get("prompt_tokens")) or 0
 
     def embedded(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """What is embedded: the text of the messages, for servers that know no others."""
+        """The input to embed: the text of the messages."""
         return {"input": "\n\n".join(message["content"] for message in messages)}
 
     async def _answered(self, body: bytes, call: Call) -> Answered:
@@ -128,7 +131,7 @@ class OpenAIBackend:
 
 
 def named_wire(url: str, key: str, url_from: str, key_from: str) -> Wire:
-    """The way to a server; `url_from` and `key_from` say where they were named.
+    """The way to a server; `url_from` and `key_from` name the settings in messages.
 
     Raises:
         UsageError: the address or the key cannot be used.
@@ -166,15 +169,14 @@ def _own_wire(name: str) -> Wire:
 
 
 def unsuccessful(answered: Answered, what: str) -> errors.BackendError:
-    """The error that an answer without success is; `what` names model and server."""
+    """The error for an answer without success; `what` names model and server."""
     said, code = complaint(answered.body)
     return status_error(answered.status, scrubbed(said), answered.headers, code=code, what=what)
 
 
 def complaint(body: bytes) -> tuple[str, str | None]:
-    """(message, error code) of an answer that is no success, in OpenAI's form or any other."""
-    if len(body) > _MOST_SAID:
-        return body[:_MOST_SAID].decode("utf-8", "replace"), None
+    """(message, error code) of an answer without success, in OpenAI's form or any other."""
+    body = body[:_MOST_SAID]
     try:
         told = orjson.loads(body)
     except (ValueError, RecursionError):
@@ -186,23 +188,11 @@ def complaint(body: bytes) -> tuple[str, str | None]:
     return str(error.get("message") or told), code if isinstance(code, str) else None
 
 
-def _read(body: bytes, redact: Redactor) -> Completion | str:
-    """The completion in an answer, without secrets; else what is wrong with the answer."""
-    try:
-        return completion(orjson.loads(body), redact)
-    except (LookupError, TypeError, AttributeError):
-        # Some servers tell of errors under HTTP 200.
-        told = scrubbed(complaint(body)[0])[:_MOST_SHOWN]
-        return f"it lacks what the protocol asks for; it says: {told}"
-    except (ValueError, RecursionError) as error:
-        return scrubbed(error)
-
-
 def completion(answer: Mapping[str, Any], redact: Callable[[str], str] = str) -> Completion:
-    """What a chat completion says, whichever way its JSON came; `redact` takes secrets out.
+    """The completion in a chat completion's JSON; `redact` takes secrets out.
 
     Raises:
-        LookupError, TypeError, AttributeError, ValueError: it is none.
+        LookupError, TypeError, AttributeError, ValueError: it is not a chat completion.
     """
     choice = answer["choices"][0]
     message = choice["message"]
@@ -227,7 +217,7 @@ def completion(answer: Mapping[str, Any], redact: Callable[[str], str] = str) ->
 
 
 def _count(told: object) -> int | None:
-    """Tokens; None where what is told is no number of them, for which no reply is thrown away."""
+    """A count of tokens; None for anything else, for which no reply is thrown away."""
     return int(told) if isinstance(told, (int, float)) and 0 <= told <= _MOST_TOKENS else None
 
 
@@ -236,7 +226,7 @@ def _mapping(told: object) -> Mapping[str, Any]:
 
 
 def _first_token(listed: Any, redact: Callable[[str], str]) -> tuple[tuple[str, float], ...] | None:
-    """The alternatives for the first token; none for an empty reply, None without any listing."""
+    """The alternatives for the first token; () for an empty reply, None if none are listed."""
     if not listed:
         return None if listed is None else ()
     alternatives = listed[0].get("top_logprobs") or [listed[0]]

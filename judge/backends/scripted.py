@@ -65,7 +65,7 @@ _ORIGIN = ("rubric", "id", "vote", "round", "role")
 
 
 def _origin(call: Call) -> dict[str, Any]:
-    """What an entry can match on besides the prompt."""
+    """What an entry can match besides the prompt."""
     origin = call.origin
     found = (origin.rubric, origin.record, origin.vote, origin.round, call.role)
     return dict(zip(_ORIGIN, found, strict=True))
@@ -99,12 +99,9 @@ class ScriptedBackend:
 
     def __init__(self, name: str) -> None:
         path = Path(name)
+        text = errors.read_text(path, f"scripted:{name}")
         try:
-            text = path.read_text("utf-8")
             self._script = _Script.model_validate(read_plain(text, f"scripted:{name}"))
-        except (OSError, UnicodeDecodeError) as error:
-            told = f"scripted:{name}: cannot be read: {errors.why_unread(error)}"
-            raise errors.UsageError(told) from error
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "a script is a mapping with `replies`"
@@ -122,7 +119,7 @@ class ScriptedBackend:
         self.method: Method = self._script.method
 
     def key_parts(self, call: Call) -> object:
-        """What this script looks at besides the prompt."""
+        """What this script matches besides the prompt."""
         return [told for name, told in _origin(call).items() if name in self._looks_at]
 
     def identity(self) -> Mapping[str, str]:

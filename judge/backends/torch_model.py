@@ -1,4 +1,4 @@
-"""A Hugging Face model in torch, that answers a batch of calls at once."""
+"""A Hugging Face model in torch that answers a batch of calls at once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _SPACING: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-"""As in the rubrics' examples; a model that may choose can fill its reply with blanks."""
+"""As in the rubrics' examples: a model that may choose can fill its reply with blanks."""
 
 
 @dataclass(eq=False, slots=True)
 class Job:
-    """A call under way and its reply as it is written; `layer`: the state after it is wanted."""
+    """A call under way and its reply so far; `layer`: whose hidden state is wanted."""
 
     call: Call
     layer: int | None = None
@@ -39,7 +39,7 @@ class Job:
     random: Random = field(default_factory=Random)
 
     def settle(self, failure: Exception | None) -> None:
-        """Let the call go on, with its reply or with an error."""
+        """End the call, with its reply or with an error."""
         with suppress(InvalidStateError):  # cancelled meanwhile
             self.future.set_exception(failure) if failure else self.future.set_result(None)
 
@@ -47,8 +47,8 @@ class Job:
 class TorchModel:
     """A loaded model with its tokenizer: batches in; first tokens, replies, hidden states out.
 
-    `kept` has the prompt that was evaluated last about each record, at most `most_kept` tokens
-    together: its tokens, and each layer's keys and values (heads, tokens, head size).
+    `kept` has the last prompt about each record, at most `most_kept` tokens in all: its tokens, and
+    each layer's keys and values (heads, tokens, head size).
     """
 
     def __init__(self, model: Any, tokenizer: Any, most_kept: int) -> None:
@@ -100,7 +100,7 @@ class TorchModel:
         import torch
 
         for job in jobs:
-            # Memory may have run out in a larger batch, with replies half written.
+            # A larger batch may have run out of memory with replies half written.
             job.written, job.whole = [], False
             if job.matcher is not None:
                 job.matcher.reset()
@@ -108,7 +108,7 @@ class TorchModel:
             job.random.seed(job.call.vote if job.call.seed is None else job.call.seed)
 
         def choose(_: Any, scores: Tensor) -> Tensor:
-            """Rule out all tokens but the one that each reply goes on by."""
+            """Rule out all tokens but the next of each reply."""
             chosen = [[self._next(job, row)] for job, row in zip(jobs, scores, strict=True)]
             ruled = torch.full_like(scores, float("-inf"))
             return ruled.scatter(1, torch.tensor(chosen, device=scores.device), 0.0)
@@ -129,7 +129,7 @@ class TorchModel:
             self._keep(jobs, inputs["attention_mask"], out.past_key_values)
 
     def _known(self, job: Job) -> list[Tensor]:
-        """The states of the beginning of a prompt that was evaluated before; sets their number."""
+        """Keys and values of the part of the prompt that was evaluated before; sets `cached`."""
         tokens, states = self.kept.get(job.call.origin.record, ([], []))
         # The last token is left, for its scores.
         pairs = zip(tokens, job.tokens[:-1], strict=False)
@@ -137,7 +137,7 @@ class TorchModel:
         return [state[:, : job.cached] for state in states]
 
     def _keep(self, jobs: Sequence[Job], mask: Tensor, cache: Any) -> None:
-        """Keep a prompt of each record, of the records that were asked about last."""
+        """Keep a prompt of each record; the records asked about longest ago are dropped."""
         places = {job.call.origin.record: place for place, job in enumerate(jobs)}
         for record, place in places.items():
             wanted = mask[place].nonzero().flatten()
@@ -152,7 +152,7 @@ class TorchModel:
             del self.kept[next(iter(self.kept))]
 
     def _inputs(self, jobs: Sequence[Job]) -> dict[str, Any]:
-        """Arguments of `generate` for a batch: what is evaluated and what is not, each padded."""
+        """Arguments of `generate` for a batch: cached and new tokens, each padded."""
         import torch
         from torch.nn.functional import pad
         from transformers import DynamicCache
@@ -171,7 +171,7 @@ class TorchModel:
             "attention_mask": torch.tensor(mask, device=self._model.device),
         }
         if past:
-            # Records that were not asked about before have no tokens of the same shape.
+            # A record that is new has no tokens, of the same shape.
             none = [state[:, :0] for state in next(filter(None, begun))]
             stacked = [
                 torch.stack([pad(state, (0, 0, past - state.shape[1], 0)) for state in states])
@@ -182,9 +182,9 @@ class TorchModel:
         return inputs
 
     def _next(self, job: Job, scores: Tensor) -> int:
-        """The token that a reply goes on by: the likeliest, or one drawn at the temperature.
+        """The next token of a reply: the likeliest, or one drawn at the temperature.
 
-        A reply that has ended goes on by the end until the whole batch has ended.
+        A reply that has ended is padded by the end token until the whole batch has ended.
         """
         import numpy as np
 

@@ -76,7 +76,7 @@ class TransformersBackend:
         }
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        """One reply. Cancelled, it is dropped before the next batch or the next token."""
+        """One reply. Cancelling drops it before the next batch or the next token."""
         if call.schema is not None and mode is not Mode.JSON_SCHEMA:
             raise errors.BadRequest(f"transformers models take JSON schemas only, not {mode.value}")
         job = await self._done(Job(call))
@@ -112,7 +112,7 @@ class TransformersBackend:
         self.__dict__.pop("_model", None)
 
     async def _serve(self) -> None:
-        """Hand what has been asked to the worker thread, until nothing waits."""
+        """Hand waiting jobs to the worker thread until none is left."""
         loop = asyncio.get_running_loop()
         while self._waiting:
             await asyncio.sleep(_GATHERING_SECONDS)
@@ -131,7 +131,7 @@ class TransformersBackend:
                 job.settle(error)
             except Exception as error:  # noqa: BLE001 - goes to the call; the thread goes on
                 job.settle(errors.BadRequest(f"{self._spec} cannot be asked this: {error}"))
-        # What questions about a record share is evaluated with the first of them.
+        # The first question about a record evaluates what the others share with it.
         new = [job for job in ready if job.call.origin.record not in self._model.kept]
         firsts = list({job.call.origin.record: job for job in new}.values())
         for together in (firsts, [job for job in ready if job not in firsts]):
@@ -165,7 +165,7 @@ class TransformersBackend:
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        # Code of the model's own is never run; a .bin beside the safetensors is a pickle.
+        # No code that comes with the model is run; a .bin beside the safetensors is a pickle.
         dtype = "auto" if self._device.type == "cuda" else torch.float32
         try:
             tokenizer = AutoTokenizer.from_pretrained(
@@ -189,7 +189,7 @@ class TransformersBackend:
 
 
 def _batches(jobs: Sequence[Job], most: int) -> Iterator[list[Job]]:
-    """Batches of at most `most` tokens, single tokens before replies."""
+    """Batches of at most `most` tokens, first-token questions before replies."""
     batch, longest = list[Job](), 0
     for job in sorted(jobs, key=lambda job: job.call.max_tokens > 1):
         longest = max(longest, len(job.tokens) + job.room)

@@ -1,8 +1,8 @@
-"""`vllm:MODEL`: a server that already runs (VLLM_BASE_URL, VLLM_API_KEY), or one of judge's own.
+"""`vllm:MODEL`: a server that already runs (VLLM_BASE_URL, VLLM_API_KEY), or one that judge starts.
 
-Without VLLM_BASE_URL judge starts a server for the run when the first call needs it, and stops it
-at the end. It leads a process group of its own, which is ended when judge ends. Where judge is
-killed, Linux sends the server SIGTERM (PR_SET_PDEATHSIG); elsewhere it then stays.
+Without VLLM_BASE_URL judge starts a server when the first call needs it, and ends its process group
+with the run. Where judge is killed, Linux sends the server SIGTERM (PR_SET_PDEATHSIG); elsewhere
+the server stays.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ import httpx
 
 from judge.backends.base import Call, Message, Method, Mode
 from judge.backends.openai import OpenAIBackend, named_wire, openai_arguments
-from judge.backends.wire import Answered, Wire
-from judge.errors import Denied, ServerFault, Unreachable, UsageError
+from judge.backends.wire import Wire
+from judge.errors import Denied, UsageError
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class VLLMBackend(OpenAIBackend):
         )
 
     def identity(self) -> Mapping[str, str]:
-        """A server of judge's own by what runs on it: its address is another in each run."""
+        """A server that judge starts has the identity of what runs on it: its address changes."""
         if self._own is not None:
             return {"provider": "vllm", **self._own.identity()}
         return {**super().identity(), "provider": "vllm"}
@@ -90,17 +90,13 @@ class VLLMBackend(OpenAIBackend):
         return {"messages": list(messages), "add_generation_prompt": True}
 
     async def ready(self) -> None:
-        """Come back when the server answers; one of judge's own is started if need be.
-
-        Raises:
-            Denied: it does not come up, or died twice.
-        """
+        """Come back when the server answers, started if need be; raises as `ModelServer.ready`."""
         if self._own is not None:
             await self._own.ready()
 
 
 class ModelServer(Wire):
-    """The way to a server process of judge's own, on a free port of the loopback.
+    """The way to a vLLM server that judge starts, on a free port of the loopback.
 
     $JUDGE_SERVER_OPTIONS (a shell's words) go to vLLM as they are, last, so that they win. The
     output goes to a temporary file, which is removed unless something went wrong.
@@ -131,19 +127,29 @@ class ModelServer(Wire):
         self._failure: str | None = None
         self._looking = asyncio.Lock()
 
-    async def post(self, body: bytes) -> Answered:
-        """Send one request to a server that answers.
+    async def ready(self) -> None:
+        """Come back when the server answers; started if need be, and again once after it died.
 
         Raises:
-            ServerFault: the connection was lost; the call can be made again.
-            Denied: there is no server any more.
+            Denied: it does not come up, or died twice; with the end of its log.
         """
-        await self.ready()
-        try:
-            return await super().post(body)
-        except (ServerFault, Unreachable) as error:
-            await self.ready()
-            raise ServerFault(f"{self.server}: the call was lost with the connection") from error
+        async with self._looking:
+            if self._failure is not None:
+                raise Denied(self._failure)
+            why = self._ended()
+            if self._process is not None and why is None:
+                return
+            if not self._restarted:
+                if why is not None:
+                    self._restarted = True
+                    _log.warning("%s %s; it is started again", self.server, why)
+                    await self._stop()
+                why = await self._started()
+            if why is not None:
+                await self._stop()
+                told = f"{self.server} {why}. Its log is {self._output}, which ends:"
+                self._failure = f"{told}\n{self._last_lines()}"
+                raise Denied(self._failure)
 
     async def aclose(self) -> None:
         """Stop the server, if there is one, and wait for its end."""
@@ -152,29 +158,8 @@ class ModelServer(Wire):
         if self._output is not None and self._failure is None:
             self._output.unlink(missing_ok=True)
 
-    async def ready(self) -> None:
-        """Come back when the server answers; started if need be, and again once when it has died.
-
-        Raises:
-            Denied: it does not come up, or died twice; with the end of its log.
-        """
-        async with self._looking:
-            if self._failure is None and (why := await self._trouble()) is not None:
-                await self._stop()
-                told = f"{self.server} {why}. Its log is {self._output}, which ends:"
-                self._failure = f"{told}\n{self._last_lines()}"
-        if self._failure is not None:
-            raise Denied(self._failure)
-
-    async def _trouble(self) -> str | None:
-        """None once the server answers, else why it will not."""
-        if self._process is not None:
-            why = self._ended()
-            if why is None or self._restarted:
-                return why
-            self._restarted = True
-            _log.warning("%s %s; it is started again", self.server, why)
-            await self._stop()
+    async def _started(self) -> str | None:
+        """Start the server; None once it answers, else why it does not."""
         try:
             self._start()
         except OSError as error:
@@ -183,24 +168,13 @@ class ModelServer(Wire):
         while time.monotonic() < until:
             if (why := self._ended()) is not None:
                 return why
-            if await self._healthy():
-                return None
+            # No proxy: the server runs on this machine. It asks for no key at /health.
+            with suppress(httpx.HTTPError):
+                async with httpx.AsyncClient(trust_env=False, timeout=_HEALTH_SECONDS) as client:
+                    if (await client.get(f"{self.address}/health")).is_success:
+                        return None
             await asyncio.sleep(_LOOK_SECONDS)
         return f"did not answer within {READY_SECONDS:g} s"
-
-    async def _healthy(self) -> bool:
-        """Whether it says at /health that it can answer; it asks for no key there."""
-        with suppress(httpx.HTTPError):
-            # Never by a proxy: the server runs on this machine.
-            async with httpx.AsyncClient(trust_env=False, timeout=_HEALTH_SECONDS) as client:
-                return (await client.get(f"{self.address}/health")).is_success
-        return False
-
-    def _ended(self) -> str | None:
-        code = None if self._process is None else self._process.poll()
-        if code is None:
-            return None
-        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
 
     def _start(self) -> None:
         if self._output is None:
@@ -219,6 +193,12 @@ class ModelServer(Wire):
                 start_new_session=True,
                 preexec_fn=_dies_with(os.getpid()),
             )
+
+    def _ended(self) -> str | None:
+        code = None if self._process is None else self._process.poll()
+        if code is None:
+            return None
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
 
     async def _stop(self) -> None:
         """End the process group; a worker that stayed would still hold the GPU's memory."""
@@ -260,10 +240,10 @@ class ModelServer(Wire):
 
 
 def _dies_with(parent: int) -> Callable[[], None] | None:
-    """What the new process does first, so that it gets SIGTERM when judge dies."""
+    """What the new process runs first, so that it gets SIGTERM when judge dies."""
     if sys.platform != "linux":
         return None
-    # Loaded here: between fork and exec as little as possible may happen.
+    # Loaded here: as little as possible may happen between fork and exec.
     control = ctypes.CDLL(None).prctl
 
     def prepare() -> None:

@@ -13,8 +13,6 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import format_datetime, parsedate_to_datetime
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlencode, urljoin, urlsplit, urlunsplit
@@ -51,12 +49,11 @@ class Answered:
 class Wire:
     """The way to one address. `server` is that address without secrets.
 
-    `open_to_all` says that what is sent leaves this machine unencrypted.
-
-    A user name and password in the address are sent as HTTP's basic authentication; the proxies
-    that the environment names (HTTPS_PROXY, NO_PROXY, ...) are used. Certificates are always
-    verified, against SSL_CERT_FILE or SSL_CERT_DIR where those are set, else against certifi's.
-    `secrets` are those of the address and the headers; redact them in what the server answers.
+    A user name and password in the address are sent as HTTP's basic authentication. Proxies of the
+    environment (HTTPS_PROXY, NO_PROXY, ...) are used. Certificates are always verified, against
+    SSL_CERT_FILE or SSL_CERT_DIR where those are set, else against certifi's. `secrets` are those
+    of the address and the headers, to be redacted in answers; `open_to_all` says that requests
+    leave this machine unencrypted.
 
     Raises:
         UsageError: the address cannot be used.
@@ -91,8 +88,7 @@ class Wire:
         self._session: ClientSession | None = None
 
     async def post(self, body: bytes) -> Answered:
-        """One chat request; all of its answer, whatever its status. Raises as `request`."""
-        # How long an answer may take is the client's to say.
+        """One chat request and its answer of any status. The client sets the time-out."""
         return await self.request("POST", _PATH, data=body)
 
     async def request(
@@ -174,7 +170,7 @@ class Wire:
     def _opened(self) -> ClientSession:
         import aiohttp
 
-        # How many calls are under way is the limiter's to say, not the connector's.
+        # The client limits the calls under way, not the connector.
         connector = aiohttp.TCPConnector(limit=0, ssl=_verified() if self._secure else True)
         self._session = aiohttp.ClientSession(
             connector=connector, headers=self._headers, cookie_jar=aiohttp.DummyCookieJar()
@@ -205,7 +201,7 @@ def _loopback(host: str) -> bool:
 
 
 def _verified() -> ssl.SSLContext:
-    """Whom to trust; raises Unreachable where SSL_CERT_FILE names no file of certificates."""
+    """The trusted certificates; raises Unreachable where SSL_CERT_FILE names no file of them."""
     import certifi
 
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
@@ -226,20 +222,11 @@ def scrubbed(text: object) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds (0 to a week) that the server wants to be left alone; None where it does not say.
-
-    A date is held against the server's own clock (`Date`).
-    """
-    told = headers.get("retry-after", "")
+    """Seconds (0 to a week) that the server asks callers to wait; None where it gives no number."""
     try:
-        seconds = float(told)
+        seconds = float(headers.get("retry-after", ""))
     except ValueError:
-        try:
-            now = headers.get("date") or format_datetime(datetime.now(UTC))
-            then = parsedate_to_datetime(told).timestamp()
-            seconds = then - parsedate_to_datetime(now).timestamp()
-        except (ValueError, OverflowError):
-            return None
+        return None
     return max(0.0, seconds) if seconds <= _LONGEST_PAUSE else None
 
 
@@ -252,7 +239,7 @@ def status_error(
     and server.
     """
     if status < 400:
-        return errors.Denied(f"{what}: the server sends its callers elsewhere (HTTP {status})")
+        return errors.Denied(f"{what}: the server redirects elsewhere (HTTP {status})")
     told = f"HTTP {status}: {said}" if said else f"HTTP {status}"
     if code == "insufficient_quota" or status == 402:
         return errors.Denied(f"{what}: the account is out of credit ({told})")

@@ -56,15 +56,6 @@ class Example:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """How far the training is: steps done and in all, the mean loss of late in nats."""
-
-    done: int
-    of: int
-    loss: float
-
-
 class Trainer:
     """A model whose upper layers learn.
 
@@ -104,18 +95,13 @@ class Trainer:
         torch.manual_seed(0)
         self.added: dict[tuple[int, str], Any] = {}
         for number, layer in enumerate(self.upper.layers, self.first):
-            for part, name in ((layer.self_attn, n) for n in _ATTENTION):
-                self._add(part, name, number)
-            for name in _MLP:
-                self._add(layer.mlp, name, number)
+            for part, names in ((layer.self_attn, _ATTENTION), (layer.mlp, _MLP)):
+                for name in names:
+                    made = _beside(getattr(part, name))
+                    setattr(part, name, made)
+                    self.added[number, name] = made
         self.prefix: list[int] = []
         self._low: list[Tensor] = []
-
-    def _add(self, part: Any, name: str, layer: int) -> None:
-        """Train something beside the map that a part of a layer has under this name."""
-        made = _beside(getattr(part, name))
-        setattr(part, name, made)
-        self.added[layer, name] = made
 
     def read(self, taught: Sequence[Example], words: Sequence[str]) -> Iterator[int]:
         """Take every prompt through the lower layers; yields how many are done."""
@@ -142,8 +128,11 @@ class Trainer:
                     self._low[n] = one[: len(before)].clone()
                 yield at + len(places)
 
-    def teach(self, taught: Sequence[Example], epochs: float, seed: int) -> Iterator[Step]:
-        """Train the additions, in batches of prompts of like length; yields each step."""
+    def teach(
+        self, taught: Sequence[Example], epochs: float, seed: int
+    ) -> Iterator[tuple[int, int, float]]:
+        """Train the additions, in batches of prompts of like length; yields, step by step, how many
+        are done, how many there are, and the mean loss of late in nats."""
         import torch
 
         chosen = random.Random(seed)
@@ -167,7 +156,7 @@ class Trainer:
             optimizer.zero_grad()
             seen = loss.item()
             loss_of_late = seen if step == 0 else 0.95 * loss_of_late + 0.05 * seen
-            yield Step(step + 1, steps, loss_of_late)
+            yield step + 1, steps, loss_of_late
 
     def _batches(self, chosen: random.Random) -> list[list[int]]:
         order = sorted(range(len(self._low)), key=lambda n: len(self._low[n]) + chosen.random() * 8)

@@ -16,14 +16,13 @@ from judge.records.labels import LabelledItem
 from judge.stats.agreement import (
     MORE_THAN_HALF,
     Threshold,
-    coincidences,
     count_table,
     majorities,
     majority,
     rater_agreement,
 )
 from judge.stats.bootstrap import Resamples, share_estimate
-from judge.stats.classification import kappas, numbers_of, spearmans, weighted_kappas
+from judge.stats.classification import kappas, numbers_of, weighted_kappas
 from judge.stats.intervals import Estimate, plain
 
 OWN_ANSWERS = frozenset(
@@ -57,10 +56,9 @@ class Figures:
 
     `measures`: `fleiss` (kappa), `pairwise` (percent agreement) and `alpha` (Krippendorff's), over
     the questions with two ratings (n) out of those with one (of); `cohen` (kappa) for exactly two
-    annotators; `weighted` (kappa with quadratic weights) and `spearman` (rank correlation) where
-    the answers are the points of a scale, of two annotators, or of every two ratings of a question
-    where there are more; `accuracy` of the majority, over the questions with gold and a majority
-    (n) out of those with gold (of), where there are any.
+    annotators, with quadratic weights (`weighted`) where the answers are the points of a scale;
+    `accuracy` of the majority, over the questions with gold and a majority (n) out of those with
+    gold (of), where there are any.
     """
 
     questions: int
@@ -180,33 +178,17 @@ def _figures(
     counts = Counter(answer for one in given for answer in one)
     won = [_winner(one, threshold) for one in given]
     annotators = sorted({name for _, answers in rows for name in answers})
-    paired = [(one, list(answers.values())) for one, answers in rows if len(answers) > 1]
-    measures = rater_agreement(
-        count_table([answers for _, answers in paired], classes),
-        resamples(one for one, _ in paired),
-        of=len(rows),
-    )
+    paired = [(one, answers) for one, answers in rows if len(answers) > 1]
+    drawn = resamples(one for one, _ in paired)
+    table = count_table([list(answers.values()) for _, answers in paired], classes)
+    measures = rater_agreement(table, drawn, of=len(rows))
     if len(annotators) == 2:
-        both = [answers for _, answers in rows if len(answers) > 1]
-        first, second = ([answers[name] for answers in both] for name in annotators)
-        drawn = resamples(one for one, _ in paired)
-        stack = kappas(drawn.confusions(first, second, classes))
-        measures["cohen"] = drawn.estimate(stack, n=len(paired), of=len(rows))
-    scale = [name for name in classes if name not in OWN_ANSWERS]
-    if points := numbers_of(scale):
-        rated = [(one, {w: a for w, a in answers.items() if a in scale}) for one, answers in rows]
-        rated = [(one, answers) for one, answers in rated if len(answers) > 1]
-        drawn = resamples(one for one, _ in rated)
-        if len(annotators) == 2:
-            first, second = ([answers[name] for _, answers in rated] for name in annotators)
-            stack = drawn.confusions(first, second, scale)
-        else:
-            pairs = coincidences(count_table([[*given.values()] for _, given in rated], scale))
-            sums = drawn.sums(pairs.reshape(len(rated), len(scale) ** 2))
-            stack = sums.reshape(-1, len(scale), len(scale))
-        for name, measure in (("weighted", weighted_kappas), ("spearman", spearmans)):
-            values = measure(stack, points)
-            measures[name] = drawn.estimate(values, n=len(rated), of=len(rows))
+        first, second = ([answers[name] for _, answers in paired] for name in annotators)
+        stack = drawn.confusions(first, second, classes)
+        measures["cohen"] = drawn.estimate(kappas(stack), n=len(paired), of=len(rows))
+        if points := numbers_of(classes):
+            weighted = weighted_kappas(stack, points)
+            measures["weighted"] = drawn.estimate(weighted, n=len(paired), of=len(rows))
     golden = [(one, found) for (one, _), found in zip(rows, won, strict=True) if one.gold]
     if golden:
         hits = [None if found is None else float(found == one.gold) for one, found in golden]

@@ -1,4 +1,4 @@
-"""`judge calibrate` without its command line: labels to judges to measures to a profile."""
+"""Calibration: from labels to a report on each judge, and to a profile."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from threadpoolctl import threadpool_limits
+
 from judge import __version__
 from judge.backends.local import LocalBackend
-from judge.calibration import controls
-from judge.calibration.cascade import CascadePolicy, decided, policy_of, refusal
-from judge.calibration.controls import Controls
+from judge.calibration.cascade import decided, policy_of, refusal
+from judge.calibration.controls import Controls, controls_of
 from judge.calibration.curve import Curve, curve
-from judge.calibration.labels import gather, grouped
+from judge.calibration.labels import Job, gather
 from judge.calibration.measures import Measures, against_people, measure, slices
-from judge.calibration.observations import Judged, Unanswered
-from judge.calibration.rating import data_of, profile_of, rateable, rates
+from judge.calibration.observations import Judged
+from judge.calibration.rating import profile_of, rateable, rates
 from judge.calibration.report import Calibration, CheckReport, JudgeReport, disagreements
 from judge.calibration.teaching import key_of, taught_by
-from judge.calibration.trials import Job, Parts, Told, Trial, Trials, tried
+from judge.calibration.trials import Parts, Study, Told, Trial
 from judge.errors import UsageError
 from judge.judging.combinations import Combination
 from judge.judging.judge import Judge
@@ -30,6 +31,7 @@ from judge.rubric import Rubric
 from judge.run.calibrated import NO_PROFILE
 from judge.run.setup import Setup
 from judge.settings import Settings
+from judge.stats.guarantee import Guarantee
 
 
 def calibrate(job: Job, settings: Settings, told: Told = lambda *_: None) -> Calibration:
@@ -41,7 +43,7 @@ def calibrate(job: Job, settings: Settings, told: Told = lambda *_: None) -> Cal
     async def go() -> Calibration:
         setup = Setup.of(plain)
         try:
-            await setup.prepare_judges()
+            await setup.prepare()
             return await acalibrate(job, setup, told)
         finally:
             await setup.aclose()
@@ -65,45 +67,44 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
     own = setup.checks.own
     if not job.checks and len(own) == 1:
         job = replace(job, checks=own)
-    found, problems = gather(
-        job.sources,
-        rubric_of,
-        checks=job.checks,
-        records=job.records,
-        seed=job.seed,
-        columns=setup.settings.columns,
-    )
-    if job.group is not None:
-        found = {check: grouped(items, job.group) for check, items in found.items()}
+    found, problems = gather(job, rubric_of, setup.settings.columns)
     further = _further(job, rubric_of, found, setup)
     given = sum(map(len, found.values()))
     if taught := frozenset(key for spec in setup.judges for key in _taught(setup, spec)):
         for sets in (found, *further.values()):
             for check, items in sets.items():
                 sets[check] = _untaught(items, judges_of[check][0].rubric, taught)
-    left_out = given - sum(map(len, found.values()))
     for check, items in found.items():
         _refuse_unusable(job, judges_of[check], items)
     checks, cascades, refused = [], {}, []
-    for check, items in found.items():
-        trials = Trials(job, setup, told, {name: sets[check] for name, sets in further.items()})
-        report, whole, refusal_of = await _check(trials, judges_of[check], items)
-        checks.append(report)
-        if whole is not None:
-            cascades[check] = whole
-        if refusal_of:
-            refused.append(f"{check}: {refusal_of}")
-    judges = tuple(
-        judge.profile for report in checks for judge in report.judges if judge.unanswered.answered
+    # Matrices of some hundred rows are done before a second thread has begun.
+    with threadpool_limits(1, user_api="blas"):
+        for check, items in found.items():
+            judges, others = judges_of[check], {name: of[check] for name, of in further.items()}
+            # A check without anything to fit is reported on as a whole.
+            fits = any(judge.probabilistic for judge in judges)
+            parts = Parts.of(job if fits else replace(job, held_out=1.0), items, len(judges))
+            study = Study(job, setup, told, items, parts, others)
+            report, whole = await _check(study, judges)
+            checks.append(report)
+            if whole is not None:
+                cascades[check] = whole
+            if report.refused:
+                refused.append(f"{check}: {report.refused}")
+    profiles = tuple(
+        judge.profile for report in checks for judge in report.judges if judge.outcomes["answered"]
     )
-    if not judges:
+    if not profiles:
         refused.append("no item got an answer")
     profile = None
     if not refused:
-        rubrics = tuple(setup.checks.rubrics[name] for name in own if name in found)
         profile = Profile(
-            made_by=f"judge {__version__}", cascades=cascades, rubrics=rubrics, judges=judges
+            made_by=f"judge {__version__}",
+            cascades=cascades,
+            rubrics=tuple(setup.checks.rubrics[name] for name in own if name in found),
+            judges=profiles,
         )
+    left_out = given - sum(map(len, found.values()))
     why = "; ".join(refused) or None
     return Calibration(tuple(job.sources), checks, profile, problems, why, left_out)
 
@@ -126,7 +127,7 @@ def _untaught(
 
 
 def _refuse_unusable(job: Job, judges: Sequence[Judge], items: Sequence[LabelledItem]) -> None:
-    """Refuse before anything is asked what would only show at the end."""
+    """Refuse, before any call, what cannot succeed."""
     if job.agreement is not None:
         if len(judges) > 2:
             told = f"{len(judges)} given"
@@ -151,42 +152,20 @@ def _further(
     for source in dict.fromkeys((*([job.contrast] if job.contrast else []), *job.also)):
         sets[source] = {}
         for check in found:
-            items, _ = gather(
-                [source],
-                rubric_of,
-                checks=[check],
-                records=job.records if source in job.also else None,
-                seed=job.seed,
-                columns=setup.settings.columns,
-            )
+            records = job.records if source in job.also else None
+            part = replace(job, sources=[source], checks=[check], records=records, group=None)
+            items, _ = gather(part, rubric_of, setup.settings.columns)
             sets[source][check] = items[check]
     return sets
 
 
-async def _check(
-    trials: Trials, judges: Sequence[Judge], items: Sequence[LabelledItem]
-) -> tuple[CheckReport, Rates | None, str | None]:
-    """The report of one check, the rates of its cascade, and why it has no profile."""
-    import sklearn.linear_model  # noqa: F401 - only libraries that are loaded are limited
-    from threadpoolctl import threadpool_limits
-
-    # Matrices of some hundred rows are done before a second thread has begun.
-    with threadpool_limits(1, user_api="blas"):
-        return await _checked(trials, judges, items)
-
-
-async def _checked(
-    trials: Trials, judges: Sequence[Judge], items: Sequence[LabelledItem]
-) -> tuple[CheckReport, Rates | None, str | None]:
-    job = trials.job
-    if not any(judge.probabilistic for judge in judges):
-        # There is nothing to fit.
-        job = replace(job, held_out=1.0)
-    parts = Parts.of(job, items, len(judges))
-    seen = [await tried(trials, judge, items, parts) for judge in judges]
+async def _check(study: Study, judges: Sequence[Judge]) -> tuple[CheckReport, Rates | None]:
+    """The report of one check, and the rates of its cascade, if it is to have one."""
+    job, items, rubric = study.job, study.items, judges[0].rubric
+    seen = [await study.tried(judge) for judge in judges]
     if job.agreement is None and all(one.fit.combination is None for one in seen):
-        parts = Parts([], [], list(range(len(items))))
-    policy = None
+        study = replace(study, parts=Parts([], [], list(range(len(items)))))
+    parts, policy, whole = study.parts, None, None
     if job.agreement is not None:
         policy = policy_of(
             [one.answers(parts.kept) for one in seen],
@@ -194,7 +173,11 @@ async def _checked(
             job.agreement,
             seed=job.seed,
         )
-    rubric = judges[0].rubric
+        if len(seen) > 1:
+            thresholds = [stage.threshold for stage in policy.stages]
+            rows = zip(*(rateable(one.answers(parts.kept)) for one in seen), strict=True)
+            whole = rates(rubric, [decided(row, thresholds) for row in rows])
+    stages = policy.stages if policy else [None] * len(seen)
     referenced = [item for item in items if item.reference in rubric.answers]
     report = CheckReport(
         check=rubric.name,
@@ -204,57 +187,35 @@ async def _checked(
         with_reference=len(referenced),
         fitted_on=len(parts.fitted),
         held_out=len(parts.kept),
-        judges=[
-            await _report_on(trials, one, items, parts, policy, n) for n, one in enumerate(seen)
-        ],
+        judges=[await _judge(study, *pair) for pair in zip(seen, stages, strict=True)],
         policy=policy,
+        refused=refusal(policy, len({item.record for item in referenced})) if policy else None,
     )
-    if policy is None:
-        return report, None, None
-    whole = None
-    if len(seen) > 1:
-        thresholds = [stage.threshold for stage in policy.stages]
-        rows = zip(*(rateable(one.answers(parts.kept)) for one in seen), strict=True)
-        whole = rates(rubric, [decided(row, thresholds) for row in rows])
-    return report, whole, refusal(policy, len({item.record for item in referenced}))
+    return report, whole
 
 
-# ---------------------------------------------------------------- one judge's report
-
-
-async def _report_on(
-    trials: Trials,
-    seen: Trial,
-    items: Sequence[LabelledItem],
-    parts: Parts,
-    policy: CascadePolicy | None,
-    number: int,
-) -> JudgeReport:
-    job, judge, rubric, kept = trials.job, seen.judge, seen.judge.rubric, seen.answers(parts.kept)
+async def _judge(study: Study, seen: Trial, stage: Guarantee | None) -> JudgeReport:
+    """The report of one judge; `stage` is its test for the guarantee, if one is wanted."""
+    job, judge, parts = study.job, seen.judge, study.parts
+    rubric, kept = judge.rubric, seen.answers(parts.kept)
 
     def measured(judged: Sequence[Judged]) -> Measures:
         return measure(judged, rubric.answers, seed=job.seed, draws=job.draws)
 
     stands = measured([seen.observed[place] for place in parts.kept])
     calibrated = measured(kept) if seen.fit.combination is not None else None
-    everything = seen.answers(range(len(items)))
+    also = {name: await _apart(study, seen, name) for name in study.further}
+    looks = _controls(study, seen, also.get(job.contrast or ""))
+    everything = seen.answers(range(len(study.items)))
     people = None
     if any(len(one.item.annotations) > 1 for one in kept):
         people = against_people(kept, seed=job.seed, draws=job.draws)
-    fitted = {name for n in parts.fitted for name in (items[n].cluster, items[n].record)}
-    apart = {items[place].record for place in parts.kept}
-    also = {}
-    for source, of in trials.further.items():
-        new = [item for item in of if fitted.isdisjoint((item.cluster, item.record))]
-        if source == job.contrast:
-            # The same records turned round, where it has them.
-            new = [item for item in new if item.record in apart] or new
-        also[source] = seen.read(await trials.observe(judge, new, f"of {source}"))
-    looks = _controls(job, seen, parts.kept, also.get(job.contrast or ""), measured)
+    lost = [one for one in everything if one.answer is None]
+    lost.sort(key=lambda one: one.outcome != "error")
     return JudgeReport(
         model=judge.client.spec,
         method=judge.method if judge.probabilistic else "structured",
-        questions=tuple(_questions(seen)),
+        questions=tuple(_questions(judge)),
         fit=seen.fit,
         stands=stands,
         calibrated=calibrated,
@@ -265,70 +226,62 @@ async def _report_on(
         people=people,
         disagreements=disagreements(rubric, everything, set(parts.kept)),
         skipped=Counter(one.evidence or "" for one in everything if one.outcome == "skipped"),
-        profile=profile_of(
-            seen.binding,
-            rubric,
-            rateable(kept),
-            data_of(job.sources, items, len(parts.fitted), len(parts.kept)),
-            combination=seen.fit.combination,
-            stage=None if policy is None else policy.stages[number],
-            agreement=job.agreement,
-            final=calibrated or stands,
-            controls=looks.as_noted() if looks else {},
-        ),
-        unanswered=Unanswered.of(everything),
+        profile=profile_of(study, seen, stage, calibrated or stands, looks),
+        outcomes=Counter(one.outcome for one in everything),
+        unanswered=(lost[0].evidence or lost[0].outcome) if lost else None,
         controls=looks,
         also={source: measured(found) for source, found in also.items()},
-        curve=_curve(job, seen, parts.kept, rubric),
+        curve=_curve(study, seen),
     )
 
 
-def _controls(
-    job: Job,
-    seen: Trial,
-    kept: Sequence[int],
-    contrast: Sequence[Judged] | None,
-    measured: Callable[[Sequence[Judged]], Measures],
-) -> Controls | None:
-    rubric = seen.judge.rubric
-    if seen.blind is None or rubric.deciding is None:
+async def _apart(study: Study, seen: Trial, source: str) -> list[Judged]:
+    """The judge's answers to a further set, without what shares a group or record with the items
+    that were fitted to; of the contrast set, to the reported records turned round, where it has
+    them."""
+    items, parts = study.items, study.parts
+    fitted = {name for n in parts.fitted for name in (items[n].cluster, items[n].record)}
+    new = [one for one in study.further[source] if fitted.isdisjoint((one.cluster, one.record))]
+    if source == study.job.contrast:
+        kept = {items[place].record for place in parts.kept}
+        new = [item for item in new if item.record in kept] or new
+    return seen.read(await study.observe(seen.judge, new, f"of {source}"))
+
+
+def _controls(study: Study, seen: Trial, contrast: Sequence[Judged] | None) -> Controls | None:
+    if seen.blind is None:
         return None
-    drawn = {"seed": job.seed, "draws": job.draws}
-    own, without = seen.answers(kept), seen.blind.answers(kept)
+    kept = study.parts.kept
     places = [place for place in kept if place in seen.swapped]
-    swapped, before = seen.read(seen.swapped[place] for place in places), seen.answers(places)
-    right = None
-    if rubric.control is not None and rubric.control.swapped is not None:
-        right = controls.share_of(swapped, [rubric.control.swapped] * len(swapped), **drawn)
-    return Controls(
-        field=rubric.deciding,
-        kappa=measured(own).kappa,
-        blind=measured(without),
-        above=controls.above(own, without, rubric.answers, **drawn),
-        stays=controls.share_of(swapped, [one.answer for one in before], **drawn),
-        as_swapped=right,
-        contrast=None if contrast is None else measured(contrast),
-        together=None if contrast is None else measured([*own, *contrast]),
+    return controls_of(
+        seen.judge.rubric,
+        seen.answers(kept),
+        seen.blind.answers(kept),
+        seen.answers(places),
+        seen.read(seen.swapped[place] for place in places),
+        contrast,
+        seed=study.job.seed,
+        draws=study.job.draws,
     )
 
 
-def _curve(job: Job, seen: Trial, kept: Sequence[int], rubric: Rubric) -> Curve | None:
-    observed = [seen.observed[place] for place in kept]
+def _curve(study: Study, seen: Trial) -> Curve | None:
+    observed = [seen.observed[place] for place in study.parts.kept]
 
     def kappa(made: Combination) -> float | None:
         read = seen.read(observed, Reader(combination=made))
-        return measure(read, rubric.answers, seed=job.seed, draws=1).kappa.value
+        return measure(read, seen.judge.rubric.answers, seed=study.job.seed, draws=1).kappa.value
 
-    return curve(seen.fit, seen.train, kappa, seed=job.seed)
+    return curve(seen.fit, seen.train, kappa, seed=study.job.seed)
 
 
-def _questions(seen: Trial) -> Iterator[str]:
-    """The questions that the final method asks, in the rubric's words."""
-    logprobs = seen.judge.rubric.methods.logprobs
-    if not seen.judge.probabilistic or logprobs is None:
+def _questions(judge: Judge) -> Iterator[str]:
+    """The questions that the judge asks, in the rubric's words."""
+    logprobs = judge.rubric.methods.logprobs
+    if not judge.probabilistic or logprobs is None:
         return
-    states = (0,) if seen.reader.probe else ()
-    for place in dict.fromkeys((*states, *seen.reader.wanted(seen.judge.rubric))):
+    states = (0,) if judge.reader.probe else ()
+    for place in dict.fromkeys((*states, *judge.reader.wanted(judge.rubric))):
         question = logprobs.questions[place]
         turned = " (swapped)" if question.swapped else ""
         yield " ".join(question.question.split()) + turned

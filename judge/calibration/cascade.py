@@ -1,4 +1,4 @@
-"""From how sure judges are to a policy with a guarantee: who decides what, and what people get."""
+"""Thresholds for a cascade of judges, with a guarantee: who decides what, and what people get."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def policy_of(
 
 
 def refusal(policy: CascadePolicy, records: int) -> str | None:
-    """Why the first judge that cannot be guaranteed cannot be; None if all can.
+    """Why there is no guarantee, for the first judge without one; None if all have one.
 
     Of the labelled `records` only a part goes into each test; what is missing is told of all.
     """
@@ -117,7 +117,7 @@ def sureness(judged: Judged) -> float:
 
 
 def decided(answers: Sequence[Judged], thresholds: Sequence[float | None]) -> Judged:
-    """What a cascade makes of an item: the answer of the first judge that is sure enough."""
+    """The cascade's answer to an item: that of the first judge that is sure enough."""
     deciding = _decides(answers, thresholds)
     return deciding or replace(answers[-1], outcome="abstained", answer=None)
 

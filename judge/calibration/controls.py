@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from judge.calibration.labels import drawn, subject_of
-from judge.calibration.measures import Measures
 from judge.calibration.observations import Judged
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
@@ -32,34 +31,34 @@ _NO_AGREEMENT = 0.05
 class Controls:
     """How much of a judge's agreement rests on the `field` that decides.
 
-    - `blind`: the judge, fitted anew, without the field; over the same items
-    - `above`: kappa of the judge less that of `blind`
+    - `kappa` of the judge; `blind`: without the field, of the same judge fitted anew, over the same
+      items; `above`: the difference
     - `stays`: share of the answers that stay when the field is another record's
     - `as_swapped`: share of those items answered as the rubric says they must be; None where it
       does not say
-    - `contrast`: over the items of a set in which the field is turned round, of records that
+    - `contrast`: kappa over the items of a set in which the field is turned round, of records that
       nothing was fitted to; `together`: over these and the others
     """
 
     field: str
     kappa: Estimate
-    blind: Measures
+    blind: Estimate
     above: Estimate
     stays: Estimate
     as_swapped: Estimate | None = None
-    contrast: Measures | None = None
-    together: Measures | None = None
+    contrast: Estimate | None = None
+    together: Estimate | None = None
 
     @property
     def looks(self) -> bool:
         """Whether the judge is clearly better than blind, and no worse than chance turned round."""
-        turned = self.contrast is None or _least(self.contrast.kappa) > 0
+        turned = self.contrast is None or _least(self.contrast) > 0
         return turned and _least(self.above) > 0
 
     def told(self) -> str:
         """What follows, in one sentence."""
-        with_it, without = self.kappa.value, self.blind.kappa.value
-        if self.contrast is not None and _most(self.contrast.kappa) <= 0 < (with_it or 0):
+        with_it, without = self.kappa.value, self.blind.value
+        if self.contrast is not None and _most(self.contrast) <= 0 < (with_it or 0):
             return (
                 f"with {self.field} turned round the agreement is no better than chance: the judge "
                 "does not go by it"
@@ -79,11 +78,11 @@ class Controls:
         return {
             "field": self.field,
             "looks": self.looks,
-            "blind": self.blind.kappa.value,
+            "blind": self.blind.value,
             "above": [self.above.value, self.above.low, self.above.high],
             "stays": self.stays.value,
             "as_swapped": self.as_swapped.value if self.as_swapped else None,
-            "contrast": self.contrast.kappa.value if self.contrast else None,
+            "contrast": self.contrast.value if self.contrast else None,
             "told": self.told(),
         }
 
@@ -106,13 +105,15 @@ def _most(found: Estimate) -> float:
 
 def blinded(items: Sequence[LabelledItem], rubric: Rubric, field: str) -> list[LabelledItem]:
     """The items with the field left out; one that cannot be shown stays as it is."""
-    made = []
-    for item in items:
+
+    def without(item: LabelledItem) -> LabelledItem:
         subject = subject_of(item, rubric)
-        made.append(
-            item if isinstance(subject, str) else _with(item, subject, field, _left_out(subject))
-        )
-    return made
+        if isinstance(subject, str):
+            return item
+        left_out = f"{LEFT_OUT}--{LEFT_OUT}" if subject.values else LEFT_OUT
+        return _with(item, subject, field, left_out)
+
+    return [without(item) for item in items]
 
 
 def swapped(
@@ -139,10 +140,6 @@ def _text(item: LabelledItem, subject: Subject, field: str) -> str:
     return subject.texts.get(field, "")
 
 
-def _left_out(subject: Subject) -> str:
-    return f"{LEFT_OUT}--{LEFT_OUT}" if subject.values else LEFT_OUT
-
-
 def _with(item: LabelledItem, subject: Subject, field: str, text: str) -> LabelledItem:
     """The item with this text in the field: in its value, where it is about one."""
     if not item.number:
@@ -156,37 +153,53 @@ def _with(item: LabelledItem, subject: Subject, field: str, text: str) -> Labell
 # ---------------------------------------------------------------- measuring
 
 
-def above(
+def controls_of(
+    rubric: Rubric,
     judge: Sequence[Judged],
     blind: Sequence[Judged],
-    classes: Sequence[str],
+    before: Sequence[Judged],
+    swapped: Sequence[Judged],
+    contrast: Sequence[Judged] | None,
     *,
     seed: int,
     draws: int,
-) -> Estimate:
-    """Kappa of a judge less that of the blind one, over the same items, resampled together."""
-    pairs = [
-        (one, other)
-        for one, other in zip(judge, blind, strict=True)
-        if one.item.reference in classes
-    ]
-    reference = [str(one.item.reference) for one, _ in pairs]
-    resamples = Resamples([one.item.cluster for one, _ in pairs], seed=seed, draws=draws)
-    seen, unseen = (
-        kappas(resamples.confusions(reference, [pair[k].answer for pair in pairs], classes))
-        for k in (0, 1)
+) -> Controls:
+    """The controls from a judge's answers.
+
+    Args:
+        judge: to the items as they are; `blind`, the blind judge's to the same items.
+        before: to those of them that have a swapped one; `swapped`, to these.
+        contrast: to the items of the contrast set, if there is one.
+    """
+
+    def resamples(judged: Sequence[Judged]) -> Resamples:
+        return Resamples([one.item.cluster for one in judged], seed=seed, draws=draws)
+
+    def kappa(*sides: Sequence[Judged]) -> Estimate:
+        """Kappa of a judge's answers, less another's to the same items, resampled together."""
+        places = [n for n, one in enumerate(sides[0]) if one.item.reference in rubric.answers]
+        reference = [str(sides[0][n].item.reference) for n in places]
+        drawn = resamples([sides[0][n] for n in places])
+        answers = [[side[n].answer for n in places] for side in sides]
+        stacks = [kappas(drawn.confusions(reference, said, rubric.answers)) for said in answers]
+        answered = sum(None not in both for both in zip(*answers, strict=True))
+        values = stacks[0] - stacks[1] if len(stacks) > 1 else stacks[0]
+        return drawn.estimate(values, n=answered, of=len(places))
+
+    def share_of(expected: Sequence[str | None]) -> Estimate:
+        """The share of the swapped items answered as expected, of those that have both."""
+        pairs = [(one.answer, wanted) for one, wanted in zip(swapped, expected, strict=True)]
+        hits = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
+        return share_estimate(hits, resamples(swapped))
+
+    must = rubric.control.swapped if rubric.control else None
+    return Controls(
+        field=rubric.deciding or "",
+        kappa=kappa(judge),
+        blind=kappa(blind),
+        above=kappa(judge, blind),
+        stays=share_of([one.answer for one in before]),
+        as_swapped=share_of([must] * len(swapped)) if must else None,
+        contrast=None if contrast is None else kappa(contrast),
+        together=None if contrast is None else kappa([*judge, *contrast]),
     )
-    answered = sum(one.answer is not None and other.answer is not None for one, other in pairs)
-    return resamples.estimate(seen - unseen, n=answered, of=len(pairs))
-
-
-def share_of(
-    judged: Sequence[Judged], expected: Sequence[str | None], *, seed: int, draws: int
-) -> Estimate:
-    """The share of the answers that are as expected, over those that have both."""
-    resamples = Resamples([one.item.cluster for one in judged], seed=seed, draws=draws)
-    hits = [
-        None if one.answer is None or wanted is None else float(one.answer == wanted)
-        for one, wanted in zip(judged, expected, strict=True)
-    ]
-    return share_estimate(hits, resamples)

@@ -1,4 +1,4 @@
-"""The learning curve: what agreement a judge has with fewer labels, and what more would bring."""
+"""The learning curve: agreement with fewer labels, and what more labels would bring."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from judge.calibration.fitting import LEAST_ITEMS, Fit, Read
+from judge.calibration.fitting import LEAST_ITEMS, Fit
+from judge.calibration.training import Read
 from judge.judging.combinations import Combination
 
 _DRAWS = 5
@@ -57,43 +58,37 @@ def curve(
         train: what was fitted to; a smaller size takes whole groups of it.
         kappa: a combination's agreement on items that nothing was fitted to.
     """
-    whole = sum(one.natural for one in train)
-    sizes, size = [], LEAST_ITEMS
-    while size < whole / 1.2:
-        sizes.append(size)
-        size *= 2
-    if fit.combination is None or not sizes:
+    if fit.combination is None:
         return None
-    points = [one for size in sizes if (one := _point(fit, train, size, kappa, seed))]
+    whole, size = sum(one.natural for one in train), LEAST_ITEMS
+    points: list[Point] = []
+    while size < whole / 1.2:
+        drawn = [fit.again(_drawn(train, size, f"{seed}\n{size}\n{n}")) for n in range(_DRAWS)]
+        found = [agreed for made in drawn if made and (agreed := kappa(made)) is not None]
+        if found:
+            points.append(Point(size, sum(found) / len(found), len(found)))
+        size *= 2
+    if size == LEAST_ITEMS:
+        return None
     if (best := kappa(fit.combination)) is not None:
         points.append(Point(whole, best, 1))
-    if len(points) < 2:
-        return Curve(tuple(points)) if points else None
+    if not points:
+        return None
     return Curve(tuple(points), _next(points) if len(points) >= _LEAST_POINTS else None)
 
 
-def _point(
-    fit: Fit,
-    train: Sequence[Read],
-    size: int,
-    kappa: Callable[[Combination], float | None],
-    seed: int,
-) -> Point | None:
-    found = []
+def _drawn(train: Sequence[Read], size: int, seed: str) -> list[Read]:
+    """Whole groups drawn at random, until they hold so many labels."""
     groups: dict[str, list[Read]] = {}
     for one in train:
         groups.setdefault(one.group, []).append(one)
-    for draw in range(_DRAWS):
-        names = sorted(groups)
-        random.Random(f"{seed}\n{size}\n{draw}").shuffle(names)
-        part: list[Read] = []
-        for name in names:
-            if sum(one.natural for one in part) < size:
-                part += groups[name]
-        made = fit.again(part)
-        if made is not None and (agreed := kappa(made)) is not None:
-            found.append(agreed)
-    return Point(size, sum(found) / len(found), len(found)) if found else None
+    names = sorted(groups)
+    random.Random(seed).shuffle(names)
+    part: list[Read] = []
+    for name in names:
+        if sum(one.natural for one in part) < size:
+            part += groups[name]
+    return part
 
 
 def _next(points: Sequence[Point]) -> Point:

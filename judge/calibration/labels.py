@@ -1,12 +1,11 @@
-"""Labels in: read, looked through, each item once; split by record; and what a judge is shown."""
+"""Labels: read and checked, split by record, and turned into what a judge is shown."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from operator import attrgetter
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from judge.calibration.agreement import JOINED, OWN_ANSWERS
@@ -18,76 +17,88 @@ from judge.rubric import TEXT_FIELDS, Rubric
 from judge.subject import Subject
 
 UNNAMED = "label"
-"""The check of labels that do not say what they are about, as those of a plain table."""
+"""The check of labels that name none, such as those of a plain table."""
 
 RubricOf = Callable[[str], Rubric]
-"""A check's rubric; raises UsageError where no judging rubric is called so."""
+"""The rubric of a check; raises UsageError where there is none of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to calibrate on, and how.
+
+    - `sources`: files with labels, or NAME:PATH of a public set
+    - `checks`: those wanted; all if empty. One alone also names the labels that name none
+    - `records`: how many records of each check and source are drawn, by source where it is a
+      mapping; None for all
+    - `held_out`: the share of the records (0 to 1) that nothing is fitted to; None for the usual
+    - `by`: fields to report results by
+    - `group`: a field whose values are never on both sides, of fitting and of reporting
+    - `contrast`: a set of labels in which the deciding field is turned round
+    - `also`: further sets to report on, to which nothing is fitted
+    - `controls`: whether each judge is asked without the deciding field, and with another's
+    - `agreement`: the agreement with people to guarantee (0.5 to 1); None for no guarantee
+    - `draws`, `seed`: resamples of each interval, and the seed of everything random
+    """
+
+    sources: Sequence[str]
+    checks: Sequence[str] = ()
+    held_out: float | None = None
+    records: int | Mapping[str, int | None] | None = None
+    by: Sequence[str] = ()
+    group: str | None = None
+    contrast: str | None = None
+    also: Sequence[str] = ()
+    controls: bool = True
+    agreement: float | None = None
+    draws: int = 1000
+    seed: int = 0
 
 
 def gather(
-    sources: Sequence[str],
-    rubric_of: RubricOf,
-    *,
-    checks: Sequence[str] = (),
-    records: int | Mapping[str, int | None] | None = None,
-    seed: int = 0,
-    columns: Mapping[str, str] = MappingProxyType({}),
+    job: Job, rubric_of: RubricOf, columns: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[dict[str, list[LabelledItem]], list[Item]]:
-    """The labelled items by check, and what was left out: lines with their problem.
+    """The job's labelled items by check, and what was left out: lines with their problem.
 
     Left out are lines that cannot be read, items with an answer that is none to their check's
-    rubric, and items that an earlier source had already.
-
-    Args:
-        sources: files with labels, or NAME:PATH of a public set.
-        checks: those wanted; all if empty. One alone also names the labels that name none.
-        records: so many records of each check and source, drawn with `seed`; None for all. A
-            mapping says it by source.
-        columns: names of fields to the columns that hold them.
+    rubric, and items that an earlier source had already. `columns` maps names of fields to the
+    columns that hold them.
 
     Raises:
-        UsageError: a source that cannot be read, no label for a check that was named, or labels of
-            a check that has no rubric.
+        UsageError: a source that cannot be read, no label for a check that was named, labels of
+            a check that has no rubric, or an item without the field to group by.
     """
+    sources, checks = job.sources, job.checks
     rubrics: dict[str, Rubric] = {}
-
-    def answers_to(item: LabelledItem) -> Sequence[str]:
-        if item.check not in rubrics:
-            try:
-                rubrics[item.check] = rubric_of(item.check)
-            except UsageError as error:
-                place = f"{item.source}:{item.line}: {_told(item)}"
-                raise UsageError(f"{place}: {error}{_remedy(item, checks)}") from error
-        return rubrics[item.check].answers
-
     found: dict[str, list[LabelledItem]] = defaultdict(list)
     problems: list[Item] = []
-    key = attrgetter("record", "check", "number")
-    earlier: dict[tuple[str, str, int], list[LabelledItem]] = defaultdict(list)
+    first: dict[tuple[object, ...], LabelledItem] = {}
     for source in sources:
         part: dict[str, list[LabelledItem]] = defaultdict(list)
         for one in _asked_for(source, checks, columns):
             if isinstance(one, Item):
                 problems.append(one)
-            elif problem := _no_answer(one, answers_to(one)) or _given_before(
-                one, earlier[key(one)]
-            ):
-                problems.append(Item(one.source, one.line, None, problem=problem))
-            else:
+                continue
+            if one.check not in rubrics:
+                rubrics[one.check] = _rubric(one, rubric_of, checks)
+            problem = _no_answer(one, rubrics[one.check].answers)
+            if problem is None:
+                key = (one.record, one.check, one.number, repr(one.fields))
+                problem = _repeated(one, first.setdefault(key, one))
+            if problem is None:
                 part[one.check].append(one)
-        wanted = records.get(source) if isinstance(records, Mapping) else records
+            else:
+                problems.append(Item(one.source, one.line, None, problem=problem))
+        wanted = job.records.get(source) if isinstance(job.records, Mapping) else job.records
         for check, items in part.items():
-            # Within one source its reader reports what comes twice.
-            for item in items:
-                earlier[key(item)].append(item)
-            found[check] += items if wanted is None else sample(items, wanted, seed)
+            drawn_of = items if wanted is None else sample(items, wanted, job.seed)
+            found[check] += drawn_of if job.group is None else grouped(drawn_of, job.group)
     missing = [f"for {check}" for check in checks if check not in found]
     if missing or not found:
         told = f"{', '.join(sources)}: no labels {(missing or ['at all'])[0]}"
-        first = next((item for item in problems if item.problem is not None), None)
-        if first is not None and first.problem is not None:
-            place = f"{first.source}:{first.line}"
-            told += f"; the first line that cannot be used is {place}: {first.problem.message}"
+        for item in problems[:1]:
+            place, why = f"{item.source}:{item.line}", item.problem and item.problem.message
+            told += f"; the first line that cannot be used is {place}: {why}"
         raise UsageError(told)
     return found, problems
 
@@ -122,20 +133,22 @@ def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
     return None
 
 
-def _given_before(item: LabelledItem, earlier: Sequence[LabelledItem]) -> Problem | None:
-    first = next((one for one in earlier if one.fields == item.fields), None)
-    if first is None:
+def _repeated(item: LabelledItem, first: LabelledItem) -> Problem | None:
+    if item is first:
         return None
     told = f"{_told(item)}: item {clip(item.record)} was already on {first.source}:{first.line}"
     return Problem(f"{told}; give each item once, with all of its answers", type="duplicate-id")
 
 
-def _remedy(item: LabelledItem, checks: Sequence[str]) -> str:
-    if checks:
-        return ""
-    if item.check == UNNAMED:
-        return "; name the check with --check"
-    return "; name the checks that are meant with --check, or the rubric's file with --rubric"
+def _rubric(item: LabelledItem, rubric_of: RubricOf, checks: Sequence[str]) -> Rubric:
+    try:
+        return rubric_of(item.check)
+    except UsageError as error:
+        remedy = "; name the checks that are meant with --check, or the rubric's file with --rubric"
+        if item.check == UNNAMED:
+            remedy = "; name the check with --check"
+        told = f"{item.source}:{item.line}: {_told(item)}: {error}"
+        raise UsageError(told if checks else f"{told}{remedy}") from error
 
 
 def _told(item: LabelledItem) -> str:
@@ -174,7 +187,7 @@ def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0)
 
 
 def grouped(items: Sequence[LabelledItem], name: str) -> list[LabelledItem]:
-    """The items with what a slice or field of theirs says as their group.
+    """The items grouped by the value of a slice or field.
 
     Raises:
         UsageError: an item lacks it.

@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from judge.calibration.observations import Judged, Outcome
 from judge.errors import UsageError
@@ -23,17 +26,13 @@ from judge.stats.classification import (
     calibration_errors,
     f1s,
     kappas,
-    macro_aucs,
+    known_means,
     macro_f1s,
     numbers_of,
     spearmans,
     weighted_kappas,
 )
 from judge.stats.intervals import Estimate
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 UNANSWERED = [one for one in get_args(Outcome) if one != "answered"]
 
@@ -131,30 +130,18 @@ def _of_probabilities(
     used: Sequence[Judged], classes: Sequence[str], resamples: Resamples
 ) -> tuple[Estimate, Estimate, tuple[ReliabilityBin, ...]]:
     """AUC, calibration error and its bins, over the items with probabilities."""
-    import numpy as np
-
     present = [number for number, one in enumerate(used) if one.probabilities]
-    if not present:
-        nothing = Estimate(None, of=len(used))
-        return nothing, nothing, ()
-    reference = [str(used[number].item.reference) for number in present]
-    chances = [
-        {name: used[number].probabilities.get(name, 0.0) for name in classes} for number in present
-    ]
-    weights = resamples.weights()[:, present]
-    if len(classes) == 2:
-        promised = np.array([mapping[classes[0]] for mapping in chances])
-        came_true = np.array([true == classes[0] for true in reference])
-        areas = aucs(came_true, promised, weights)
-    else:
-        best = [max(mapping, key=mapping.__getitem__) for mapping in chances]
-        promised = np.array([mapping[name] for mapping, name in zip(chances, best, strict=True)])
-        came_true = np.array([true == name for true, name in zip(reference, best, strict=True)])
-        areas = macro_aucs(reference, chances, classes, weights)
-    errors, bins = calibration_errors(promised, came_true, weights)
     n, of = len(present), len(used)
+    if not present:
+        return Estimate(None, of=of), Estimate(None, of=of), ()
+    shares = np.array([[used[k].probabilities.get(c, 0.0) for c in classes] for k in present])
+    truth = np.array([classes.index(str(used[k].item.reference)) for k in present])
+    weights = resamples.weights()[:, present]
+    areas = [aucs(truth == k, shares[:, k], weights) for k in range(len(classes))]
+    told = shares.argmax(axis=1) if len(classes) > 2 else np.zeros(n, dtype=int)
+    errors, bins = calibration_errors(shares[np.arange(n), told], truth == told, weights)
     return (
-        resamples.estimate(areas, n=n, of=of),
+        resamples.estimate(known_means(np.column_stack(areas)), n=n, of=of),
         resamples.estimate(errors, n=n, of=of),
         tuple(bins),
     )
@@ -215,8 +202,6 @@ def against_people(
     Gold answers play no part; the bootstrap draws whole records. `epsilon` as in
     `alternative_annotator`.
     """
-    import numpy as np
-
     used = [one for one in judged if one.answer is not None and len(one.item.annotations) > 1]
     resamples = Resamples([one.item.record for one in used], seed=seed, draws=draws)
     people: dict[str, dict[int, str]] = defaultdict(dict)

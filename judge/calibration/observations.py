@@ -1,4 +1,4 @@
-"""What a judge says of labelled items: its answers, and what its first tokens left to fit to."""
+"""A judge's answers to labelled items, with the first tokens and hidden states to fit to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from judge.calibration.labels import subject_of
 from judge.errors import BackendError
 from judge.judging.combinations import Chances, Reading
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
-from judge.judging.logprobs import Reader
 from judge.records.labels import LabelledItem
 from judge.run.runner import run
 from judge.subject import Subject
@@ -50,39 +49,6 @@ class Judged:
     state: State | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What is read off an item for calibration: first tokens, the hidden state, or both."""
-
-    tokens: bool = True
-    state: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Unanswered:
-    """Items that a judge gave no answer to.
-
-    `items` were put to it, `answered` of them brought an answer, `errors` no reply at all; `reason`
-    is why the first one failed, or, where none did, why the first is without an answer.
-    """
-
-    items: int
-    answered: int
-    errors: int
-    reason: str | None
-
-    @classmethod
-    def of(cls, judged: Sequence[Judged]) -> Unanswered:
-        failed = [one for one in judged if one.outcome == "error"]
-        lost = [*failed, *(one for one in judged if one.outcome != "answered")]
-        return cls(
-            items=len(judged),
-            answered=sum(one.outcome == "answered" for one in judged),
-            errors=len(failed),
-            reason=(lost[0].evidence or lost[0].outcome) if lost else None,
-        )
-
-
 async def observe(
     judge: Judge,
     items: Sequence[LabelledItem],
@@ -90,17 +56,18 @@ async def observe(
     at_once: int,
     votes: int = 1,
     sampling: Sampling = Sampling(),  # noqa: B008 (frozen)
-    taken: Taken = Taken(),
+    tokens: bool = True,
+    state: bool = False,
     told: Callable[[int], None] = lambda count: None,
 ) -> list[Judged]:
-    """What the judge says of each item, in their order.
+    """The judge's answer to each item, in their order.
 
     Args:
         at_once: records worked on at the same time; an engine evaluates the text of a record once
             for all items about it.
         votes: how often a structured judge is asked; more than half of the votes answer.
         sampling: how they are drawn.
-        taken: what is read, where the judge reads.
+        tokens: whether first tokens are read, where the judge reads; `state`, the hidden state.
         told: called with the number of items that are done.
 
     Raises:
@@ -113,7 +80,20 @@ async def observe(
 
     async def one_record(wanted: Sequence[int]) -> dict[int, Judged]:
         asked: _Asked = {}
-        return {n: await _one(judge, items[n], votes, sampling, taken, asked) for n in wanted}
+        return {n: await one(items[n], asked) for n in wanted}
+
+    async def one(item: LabelledItem, asked: _Asked) -> Judged:
+        subject = subject_of(item, judge.rubric)
+        if isinstance(subject, str):
+            return Judged(item, "skipped", evidence=subject)
+        try:
+            if judge.probabilistic:
+                return await _read(judge, item, subject, tokens=tokens, state=state)
+            return await _ask(judge, item, subject, votes, sampling, asked)
+        except BackendError as error:
+            if error.ends_run:
+                raise
+            return Judged(item, "error", evidence=f"{error.kind}: {error}", subject=subject)
 
     def keep(seen: Mapping[int, Judged]) -> None:
         found.update(seen)
@@ -123,45 +103,24 @@ async def observe(
     return [found[place] for place in range(len(items))]
 
 
-async def _one(
-    judge: Judge,
-    item: LabelledItem,
-    votes: int,
-    sampling: Sampling,
-    taken: Taken,
-    asked: _Asked,
+async def _read(
+    judge: Judge, item: LabelledItem, subject: Subject, *, tokens: bool, state: bool
 ) -> Judged:
-    subject = subject_of(item, judge.rubric)
-    if isinstance(subject, str):
-        return Judged(item, "skipped", evidence=subject)
-    try:
-        if judge.probabilistic:
-            return await _read(judge, item, subject, taken)
-        return await _ask(judge, item, subject, votes, sampling, asked)
-    except BackendError as error:
-        if error.ends_run:
-            raise
-        return Judged(item, "error", evidence=f"{error.kind}: {error}", subject=subject)
-
-
-async def _read(judge: Judge, item: LabelledItem, subject: Subject, taken: Taken) -> Judged:
     assert judge.rubric.methods.logprobs is not None
     # First, because llama.cpp evaluates a state's prompt anew, and the questions go on from there.
-    state = (await judge.state(subject, item.number))[0] if taken.state else None
+    found = (await judge.state(subject, item.number))[0] if state else None
     chances: dict[int, Chances] = {}
-    questions = judge.rubric.methods.logprobs.questions if taken.tokens else ()
-    for question in range(len(questions)):
+    for question in range(len(judge.rubric.methods.logprobs.questions)) if tokens else ():
         # One by one: a validation asks some of them only, which the others must not spoil.
         one, _ = await judge.chances(subject, item.number, (question,))
         chances.update(one or {})
-    read = Judged(item, "unreadable", subject=subject, chances=chances, state=state)
-    return as_read(read, judge, judge.reader)
+    return as_read(Judged(item, "unreadable", subject=subject, chances=chances, state=found), judge)
 
 
-def as_read(one: Judged, judge: Judge, reader: Reader) -> Judged:
-    """What a reader makes of what was read off an item; unreadable where the chances of a question
-    that it wants, or the state, are missing."""
-    chances = one.chances or {}
+def as_read(one: Judged, judge: Judge) -> Judged:
+    """The item answered by the judge's reader; unreadable where the state, or the chances of a
+    question that it asks, are missing."""
+    chances, reader = one.chances or {}, judge.reader
     lost = reader.probe is not None and one.state is None
     if lost or not set(reader.wanted(judge.rubric)) <= set(chances):
         return replace(

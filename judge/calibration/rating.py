@@ -1,39 +1,35 @@
-"""From held-out answers to a profile: error rates, labels by key, what the judge is bound to."""
+"""A judge's profile from its held-out answers: error rates, measures, and the labels in short."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Sequence
 
 from judge.calibration.cascade import LEVEL, decided
+from judge.calibration.controls import Controls
 from judge.calibration.measures import Measures
 from judge.calibration.observations import Judged
+from judge.calibration.trials import Study, Trial
 from judge.digest import digest
-from judge.judging.combinations import Combination
-from judge.profiles import Binding, Data, JudgeProfile, Rates, item_key
+from judge.profiles import Data, JudgeProfile, Rates
 from judge.profiles import Guarantee as Promise
-from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
+from judge.run.calibrated import binding_of
 from judge.stats.corrected_rate import ClusterSums
 from judge.stats.guarantee import Guarantee
 from judge.stats.intervals import plain
 from judge.subject import Subject
 
+MEASURES = ("accuracy", "kappa", "auc", "calibration_error")
+ORDINAL = ("weighted_kappa", "spearman")
+"""What a profile keeps of the measures; the second ones where the answers are a scale."""
+
 
 def profile_of(
-    binding: Binding,
-    rubric: Rubric,
-    held_out: Sequence[Judged],
-    data: Data,
-    *,
-    combination: Combination | None,
-    stage: Guarantee | None,
-    agreement: float | None,
-    final: Measures,
-    controls: Mapping[str, Any] = MappingProxyType({}),
+    study: Study, seen: Trial, stage: Guarantee | None, final: Measures, controls: Controls | None
 ) -> JudgeProfile:
-    """A judge's profile; `stage` is its test for the `agreement` that was asked for, if one was."""
+    """A judge's profile; `stage` is its test for the agreement that was asked for, if one was, and
+    `final` what it measures over the items kept apart."""
+    agreement, held_out = study.job.agreement, rateable(seen.answers(study.parts.kept))
     sure_at, guarantee = 0.0, None
     if agreement is not None and stage is not None and stage.threshold is not None:
         sure_at = stage.threshold
@@ -45,23 +41,18 @@ def profile_of(
         )
         held_out = [decided([one], [sure_at]) for one in held_out]
     return JudgeProfile(
-        binding=binding,
-        data=data,
-        combination=combination,
+        binding=binding_of(seen.judge, *study.drawn),
+        data=data_of(study),
+        combination=seen.fit.combination,
         sure_at=sure_at,
         guarantee=guarantee,
-        rates=rates(rubric, held_out),
-        labels=labels_by_key(rubric, held_out),
+        rates=rates(seen.judge.rubric, held_out),
         measures={
             name: plain(getattr(final, name))
-            for name in ("accuracy", "kappa", "auc", "calibration_error", *_ordinal(final))
+            for name in (*MEASURES, *(ORDINAL if final.weighted_kappa else ()))
         },
-        controls=controls,
+        controls=controls.as_noted() if controls else {},
     )
-
-
-def _ordinal(final: Measures) -> Sequence[str]:
-    return () if final.weighted_kappa is None else ("weighted_kappa", "spearman")
 
 
 def should_pass(rubric: Rubric, subject: Subject, answer: str) -> bool:
@@ -102,20 +93,7 @@ def rateable(judged: Sequence[Judged]) -> list[Judged]:
     ]
 
 
-def labels_by_key(rubric: Rubric, held_out: Sequence[Judged]) -> dict[str, bool]:
-    """For each item with a reference, whether it should pass."""
-    known = {}
-    for one in held_out:
-        if one.subject is not None and one.item.reference in rubric.answers:
-            value = one.subject.value(one.item.number) if one.item.number else None
-            passes = should_pass(rubric, one.subject, one.item.reference)
-            known[item_key(one.subject, value)] = passes
-    return known
-
-
-def data_of(
-    sources: Sequence[str], items: Sequence[LabelledItem], fitted_on: int, held_out: int
-) -> Data:
+def data_of(study: Study) -> Data:
     """What the labels were, with a digest over items and answers."""
     told = sorted(
         [
@@ -124,13 +102,13 @@ def data_of(
             item.gold or "",
             *(f"{one.annotator}={one.answer}" for one in item.annotations),
         ]
-        for item in items
+        for item in study.items
     )
     return Data(
-        sources=tuple(sources),
+        sources=tuple(study.job.sources),
         digest=digest(told)[:16],
-        items=len(items),
-        records=len({item.record for item in items}),
-        fitted_on=fitted_on,
-        held_out=held_out,
+        items=len(study.items),
+        records=len({item.record for item in study.items}),
+        fitted_on=len(study.parts.fitted),
+        held_out=len(study.parts.kept),
     )

@@ -1,4 +1,4 @@
-"""What a calibration found: by check and judge, with what a person should read first."""
+"""The report of a calibration, by check and judge; the disagreements first."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from judge.calibration.controls import Controls
 from judge.calibration.curve import Curve
 from judge.calibration.fitting import Fit
 from judge.calibration.measures import AgainstPeople, Measures
-from judge.calibration.observations import Judged, Unanswered
+from judge.calibration.observations import Judged, Outcome
 from judge.profiles import JudgeProfile, Profile
 from judge.records import Item
-from judge.records.labels import Annotation
 from judge.rubric import Rubric
 from judge.stats.intervals import plain
 
@@ -25,8 +24,8 @@ class Disagreement:
     """An item that the judge answered otherwise than the reference.
 
     `confidence` is the probability that the judge gave its answer, None where it gives none.
-    `votes` counts the people's answers, the most frequent first; `annotations` says who gave them.
-    `held_out` is false for an item that something was fitted to: the measures say nothing of it.
+    `votes` counts the people's answers, the most frequent first. `held_out` is false for an item
+    that something was fitted to: the measures say nothing of it.
     """
 
     record: str
@@ -38,7 +37,6 @@ class Disagreement:
     evidence: str | None
     fields: Mapping[str, Any]
     votes: Mapping[str, int]
-    annotations: tuple[Annotation, ...]
     source: str
     line: int
     held_out: bool = True
@@ -47,17 +45,13 @@ class Disagreement:
 def disagreements(
     rubric: Rubric, judged: Sequence[Judged], held_out: Container[int]
 ) -> list[Disagreement]:
-    """Those of the items at the places `held_out`, then those of the items that were fitted to.
-
-    Either part has the surest first, those without a confidence last. Among equally sure ones the
-    items come first on which more of the people are agreed, then in the order of record and number.
-    """
+    """Those of the items at the places `held_out`, then those of the items that were fitted to;
+    of either the surest first, those without a confidence last."""
     found = []
     for place, one in enumerate(judged):
         item, answer, reference = one.item, one.answer, one.item.reference
         if answer is None or reference not in rubric.answers or answer == reference:
             continue
-        votes = Counter(annotation.answer for annotation in item.annotations)
         found.append(
             Disagreement(
                 record=item.record,
@@ -68,25 +62,18 @@ def disagreements(
                 confidence=one.probabilities.get(answer),
                 evidence=one.evidence,
                 fields=_shown(rubric, one),
-                votes=dict(sorted(votes.items(), key=lambda pair: (-pair[1], pair[0]))),
-                annotations=item.annotations,
+                votes=dict(Counter(given.answer for given in item.annotations).most_common()),
                 source=item.source,
                 line=item.line,
                 held_out=place in held_out,
             )
         )
-
-    def rank(one: Disagreement) -> tuple[bool, float, float, str, int]:
-        total = sum(one.votes.values())
-        agreed = max(one.votes.values()) / total if total else 0.0
-        sure = -1.0 if one.confidence is None else one.confidence
-        return not one.held_out, -sure, -agreed, one.record, one.number
-
-    return sorted(found, key=rank)
+    found.sort(key=lambda one: (one.record, one.number))
+    return sorted(found, key=lambda one: (not one.held_out, -(one.confidence or 0.0)))
 
 
 def _shown(rubric: Rubric, judged: Judged) -> Mapping[str, Any]:
-    """What of the item the judge was shown."""
+    """The part of the item that the judge was shown."""
     subject, number = judged.subject, judged.item.number
     if subject is None:
         return judged.item.fields
@@ -104,7 +91,8 @@ class JudgeReport:
     - `people`: beside the annotators of the same items; None without two for any item
     - `disagreements`: under the final method, over the items that the measures are over, the
       surest first; then over the items that were fitted to, marked
-    - `unanswered`: over all items put to the judge
+    - `outcomes`: of all items put to the judge; `unanswered`: why the first one failed, or, where
+      none did, why the first is without an answer
     - `controls`: without the deciding field, and with another's; None where none is named
     - `also`: over further sets, by source; nothing was fitted to records of theirs
     - `curve`: with fewer labels; None where nothing was fitted
@@ -121,7 +109,8 @@ class JudgeReport:
     disagreements: Sequence[Disagreement]
     skipped: Mapping[str, int]
     profile: JudgeProfile
-    unanswered: Unanswered
+    outcomes: Counter[Outcome]
+    unanswered: str | None = None
     controls: Controls | None = None
     also: Mapping[str, Measures] = field(default_factory=dict)
     curve: Curve | None = None
@@ -141,7 +130,7 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """One check: its labels, its judges, the policy of their cascade."""
+    """One check: its labels, its judges, the policy of their cascade, why it is refused."""
 
     check: str
     classes: tuple[str, ...]
@@ -152,6 +141,7 @@ class CheckReport:
     held_out: int
     judges: Sequence[JudgeReport]
     policy: CascadePolicy | None = None
+    refused: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         told: dict[str, Any] = plain(replace(self, judges=()))
@@ -176,11 +166,10 @@ class Calibration:
 
     @property
     def failed(self) -> bool:
-        """Whether something is missing that was asked for."""
-        lost = (judge.unanswered for check in self.checks for judge in check.judges)
-        return bool(
-            self.problems or self.refused or any(one.errors or not one.answered for one in lost)
-        )
+        """Whether lines, answers or the guarantee are missing."""
+        came = [judge.outcomes for check in self.checks for judge in check.judges]
+        lost = any(one["error"] or not one["answered"] for one in came)
+        return bool(self.problems or self.refused or lost)
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain JSON values; the profile is a file of its own."""

@@ -1,5 +1,4 @@
-"""What `judge teach` does: labelled items become prompts with the word to be answered, and a local
-model's adapter is trained by them."""
+"""`judge teach`: an adapter of a local model, trained on labelled items."""
 
 from __future__ import annotations
 
@@ -10,8 +9,7 @@ from pathlib import Path
 
 from judge.backends.local import LocalBackend
 from judge.calibration.adapter import Example, Trainer
-from judge.calibration.labels import gather, grouped, split, subject_of
-from judge.calibration.trials import Job
+from judge.calibration.labels import Job, gather, split, subject_of
 from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.profiles import item_key
@@ -33,7 +31,7 @@ _TAUGHT = "judge.taught"
 _LIBRARIES = ("accelerate", "gguf", "torch", "transformers")
 
 Told = Callable[[str, int, int, str], None]
-"""Told a label, how many are done, of how many, and a detail."""
+"""Called with the step's name, how many are done, of how many, and a detail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +82,8 @@ def teach(
     for done in trainer.read(taught, method.questions[0].words):
         told("reading", done, len(taught), "")
     loss = float("nan")
-    for step in trainer.teach(taught, epochs, job.seed):
-        loss = step.loss
-        told("teaching", step.done, step.of, f"loss {loss:.3f}")
+    for done, steps, loss in trainer.teach(taught, epochs, job.seed):
+        told("teaching", done, steps, f"loss {loss:.3f}")
     notes = {
         "judge.check": judge.rubric.name,
         "judge.rubric": judge.rubric.digest,
@@ -111,25 +108,17 @@ def _labelled(job: Job, setup: Setup) -> tuple[Judge, list[LabelledItem], list[I
     def rubric_of(check: str) -> Rubric:
         return setup.judge(check, setup.judges[0]).rubric
 
-    checks = job.checks or (setup.checks.own if len(setup.checks.own) == 1 else ())
-    found, problems = gather(
-        job.sources,
-        rubric_of,
-        checks=checks,
-        records=job.records,
-        seed=job.seed,
-        columns=setup.settings.columns,
-    )
+    if not job.checks and len(setup.checks.own) == 1:
+        job = replace(job, checks=setup.checks.own)
+    found, problems = gather(job, rubric_of, setup.settings.columns)
     if len(found) > 1:
         raise UsageError(f"one check is taught at a time: --check {' or '.join(sorted(found))}")
     ((check, items),) = found.items()
-    if job.group is not None:
-        items = grouped(items, job.group)
     return setup.judge(check, setup.judges[0]), items, problems
 
 
 def taught_by(adapter: Path) -> frozenset[str]:
-    """The keys of the items that an adapter was taught by (`key_of`); none of a stranger's.
+    """The keys (`key_of`) of the items that an adapter was taught by; none if its file has none.
 
     Raises:
         UsageError: the library that reads it is missing.
@@ -143,7 +132,7 @@ def taught_by(adapter: Path) -> frozenset[str]:
 
 
 def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[Example]:
-    """What the items teach: those with a reference among the rubric's answers.
+    """The prompts and answers to learn, from items with a reference among the rubric's answers.
 
     Raises:
         UsageError: the rubric's first question does not settle the answer, or no item can be used.
@@ -163,7 +152,7 @@ def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[Example]:
 
 
 def key_of(item: LabelledItem, rubric: Rubric) -> str:
-    """What tells a labelled item again; "" for one that judges cannot be asked about."""
+    """A key that identifies a labelled item; "" for one that cannot be shown to a judge."""
     subject = subject_of(item, rubric)
     return "" if isinstance(subject, str) else item_key(subject, subject.about(item.number))
 

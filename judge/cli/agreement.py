@@ -119,7 +119,6 @@ def _show(report: Agreement, *, every: bool) -> None:
         "pairwise": "pairwise",
         "α": "alpha",
         "Cohen κ": "cohen",
-        "Spearman ρ": "spearman",
     }
     rows = [
         (check.check, who, one)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from judge.cli import options as opt
 from judge.cli.printing import tell
-from judge.cli.tables import Folder, hand_over, refuse_folder
+from judge.cli.tables import hand_over
 from judge.settings import CACHE, LIMITS, Settings
 
 EPILOG = """\b
 Examples:
   judge audit                                             the local model
-  judge audit -m openai:gpt-4o -o audit.jsonl --tables tables
+  judge audit -m openai:gpt-4o -o audit.jsonl
   judge audit --rubric relevance --limit 5                a part
   judge audit --rubric my-relevance.yaml -m vllm:org/model
 
@@ -28,7 +28,6 @@ it, by judge's prompt alone, and with an undefended one. The suite: docs/hostile
 def command(
     settings: Settings,
     out: opt.Out = None,
-    tables: Folder = None,
     as_json: opt.Json = False,
     every: opt.All = False,
     resume: opt.Resume = False,
@@ -42,10 +41,9 @@ def command(
     its own, for every rubric; the same question is also asked without judge's defences. Tables go
     to standard output, lines for each case to OUT alone.
     """
-    opt.refuse_both(resume, overwrite)
     opt.need_calibrate("judge audit")
     from judge.audit.auditing import audit, wanted
-    from judge.audit.results import tables as made
+    from judge.audit.results import tables
     from judge.audit.suite import cases
     from judge.cli.progress import watcher
     from judge.cli.summary import announce, end, print_short
@@ -53,7 +51,6 @@ def command(
 
     rubrics = wanted(settings.rubric)
     picked = cases(rubrics, columns=settings.columns)[:limit]
-    refuse_folder("--tables", tables, overwrite or resume)
     job = Job(
         inputs=(),
         out=out,
@@ -68,11 +65,9 @@ def command(
     with watcher(job, quiet=quiet) as watching:
         report, results = audit(job, settings, watching, rubrics, picked)
     if report.finished and results:
-        judges = ", ".join(settings.model)
-        drawn = made(results, seed=settings.seed)
-        hand_over(drawn, tables, as_json=as_json, every=every, benchmark="audit", model=judges)
+        hand_over(tables(results, seed=settings.seed), as_json=as_json, every=every)
     if not quiet:
-        print_short(report, "cases")
+        print_short(report, "case")
     if not report.finished:
         tell("not finished, so there are no tables yet")
     end(report, job, settings, quiet=quiet)

@@ -19,7 +19,7 @@ Examples:
   judge build culturalbench-hard easy.csv -o hard.jsonl
   judge build filtered judged.jsonl -o sound.jsonl
 
-What is left out stands in FILE.discarded.jsonl, with the reason, a line each.
+What is left out stands in FILE.discarded.jsonl, a line each: source, line, reason, record.
 
 Exit code 3: some lines could not be used as they are.
 """
@@ -41,17 +41,19 @@ def command(
     quiet: opt.Quiet = False,
 ) -> None:
     """Build a data set by a paper's rules, without a model."""
-    from judge.evaluation.datasets import DATASETS, Discard
-    from judge.records import dump
+    from judge.evaluation.datasets import DATASETS
+    from judge.evaluation.rows import REJECTED
+    from judge.records import Problem, dump
     from judge.report.files import writing
 
     if list_:
-        rows = [(set_name, one.title) for set_name, one in DATASETS.items()]
-        print_table(("set", "what it holds, and from what"), rows, labels=2)
+        rows = [(known, title) for known, (title, _) in DATASETS.items()]
+        print_table(("set", "what it holds, and from what"), rows)
         return
-    if (wanted := DATASETS.get(name)) is None:
+    if name not in DATASETS:
         known = f"there are {', '.join(DATASETS)}"
         raise UsageError(f"no set is called {name!r}; {known}" if name else f"name a set; {known}")
+    _, build = DATASETS[name]
     if not inputs or out is None:
         raise UsageError(f"judge build {name}: name the files to build from, and -o FILE")
     beside = out.with_name(f"{out.name}.discarded.jsonl")
@@ -61,17 +63,17 @@ def command(
         writing(out, inputs, overwrite=overwrite) as file,
         writing(beside, inputs, overwrite=overwrite) as left_out,
     ):
-        for made in wanted.build(inputs, settings.seed):
-            if isinstance(made, Discard):
-                left_out.write(dump(made.as_json()))
-                discards, bad = discards + 1, bad + made.bad
-                if len(first) < _TOLD:
-                    where = made.id or f"line {made.item.line}"
-                    parts = (where, made.value, made.reason)
-                    first.append(f"  {': '.join(part for part in parts if part)}")
-            else:
+        for made in build(inputs, settings.seed):
+            if isinstance(made, dict):
                 file.write(dump(made))
                 lines += 1
+                continue
+            problem = made.problem or Problem("it cannot be read")
+            told = {"source": made.source, "line": made.line, "reason": problem.message}
+            left_out.write(dump({**told, "record": made.fields or made.raw}))
+            discards, bad = discards + 1, bad + (problem.type != REJECTED)
+            if len(first) < _TOLD:
+                first.append(f"  line {made.line}: {problem.message}")
     if not quiet:
         more = f"; {discards} left out: {beside}" if discards else ""
         tell(f"wrote {out}: {counted(lines, 'line')}{more}")

@@ -113,10 +113,10 @@ def command(
     """
     opt.need_calibrate("judge calibrate")
     from judge.calibration.calibration import calibrate
-    from judge.calibration.trials import Job
+    from judge.calibration.labels import Job
     from judge.cli.progress import steps
     from judge.cli.summary import announce
-    from judge.cli.tables import print_calibration, refuse_folder
+    from judge.cli.tables import print_calibration
 
     job = Job(
         sources=labels,
@@ -128,9 +128,9 @@ def command(
         controls=controls,
         agreement=agree,
     )
-    refuse_folder("-o", out, overwrite)
+    opt.refuse_existing("-o", out, overwrite, is_folder=True)
     announce(settings, quiet=quiet)
-    # As Ctrl-C does, so that the end is told, also where a script's `&` has SIGINT ignored.
+    # SIGTERM ends it like Ctrl-C; SIGINT does even where a script's `&` has it ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
@@ -168,12 +168,11 @@ def _troubles(found: Calibration) -> Iterator[str]:
         yield f"{counted(found.taught, 'item')} left out: a model was taught by them"
     for check in found.checks:
         for judge in check.judges:
-            lost = judge.unanswered
-            why = shortened(lost.reason or "", 160)
-            if not lost.answered:
-                yield f"{check.check}, {judge.model}: answered none of {lost.items} items: {why}"
-            elif lost.errors:
-                failed = f"{lost.errors} of {lost.items} items got no reply"
+            came, why = judge.outcomes, shortened(judge.unanswered or "", 160)
+            if not came["answered"]:
+                yield f"{check.check}, {judge.model}: answered none of {check.items} items: {why}"
+            elif came["error"]:
+                failed = f"{came['error']} of {check.items} items got no reply"
                 yield f"{check.check}, {judge.model}: {failed}, the first: {why}"
     if found.refused:
         yield f"no profile: {found.refused}"

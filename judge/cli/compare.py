@@ -18,7 +18,7 @@ Examples:
   judge compare before.jsonl after.jsonl
   judge compare small.jsonl large.jsonl people.jsonl         a column for each
   judge compare small.jsonl people.jsonl --paper --figure scores.svg
-  judge compare a.jsonl b.jsonl --json | jq '.rows[] | {condition, "B - A"}'
+  judge compare a.jsonl b.jsonl --json | jq '.tables[0].rows[]'
 
 Items are paired by id and condition, records without an id by their content. What only one run
 has, or scored, is counted and left out. Answers of people or of a model that ran elsewhere become
@@ -36,7 +36,7 @@ Runs = Annotated[
 
 Paper = Annotated[
     bool,
-    typer.Option("--paper", help="The paper's own tables, too, with a column for each run."),
+    typer.Option("--paper", help="The paper's own tables, too, with a row for each run."),
 ]
 FigureFile = Annotated[
     Path | None,
@@ -54,17 +54,16 @@ def command(
 ) -> None:
     """Compare runs on the items that they share.
 
-    Two runs are compared by their differences, with paired bootstrap intervals and, where scores
-    are right or wrong, McNemar's exact test; three or more get a column of scores each. Tables go
-    to standard output, notes to standard error.
+    Each run is a column of mean scores, over the items that all have. Differences from the first
+    come with paired bootstrap intervals and, where scores are right or wrong, McNemar's exact test.
+    Tables go to standard output, notes to standard error.
     """
     opt.need_calibrate("judge compare")
     from judge.evaluation.comparing import compare
 
     if len(runs) < 2:
-        raise UsageError("judge compare: name two runs at least, RUN_A RUN_B")
-    if figure is not None and figure.exists() and not overwrite:
-        raise UsageError(f"--figure {figure}: is there already; name another, or --overwrite")
+        raise UsageError("judge compare: name at least two runs, RUN_A RUN_B")
+    opt.refuse_existing("--figure", figure, overwrite)
     found = compare(runs, paper=paper)
     if figure is not None:
         from judge.report.plots import draw_runs
@@ -75,17 +74,9 @@ def command(
     else:
         from judge.cli.tables import print_results
 
-        say(
-            "\n".join(
-                [found.made_by, *(f"{name}: {source}" for name, source in found.runs.items())]
-            )
-        )
-        if len(runs) == 2:
-            told = "{both} items in both, {only_a} only in A, {only_b} only in B\n"
-            say(told.format_map(found.items))
-        else:
-            each = ", ".join(f"{found.items[name]} in {name}" for name in found.runs)
-            say(f"{found.items['all']} items in all runs; {each}\n")
+        told = [f"{name}: {source}" for name, source in found.runs.items()]
+        each = ", ".join(f"{found.items[name]} in {name}" for name in found.runs)
+        say("\n".join([found.made_by, *told, f"{found.items['all']} items in all runs; {each}\n"]))
         print_results(found.tables, every=every)
     for note in found.notes:
         tell(note)

@@ -9,7 +9,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import print_lines, print_table, tell
-from judge.cli.tables import Folder, hand_over, refuse_folder
+from judge.cli.tables import hand_over
 from judge.errors import UsageError
 from judge.settings import CACHE, LIMITS, Settings
 
@@ -72,7 +72,6 @@ def command(
     sources: Sources = None,
     list_: Listing = False,
     out: opt.Out = None,
-    tables: Folder = None,
     as_json: opt.Json = False,
     every: opt.All = False,
     condition: Condition = None,
@@ -104,11 +103,9 @@ def command(
     from judge.evaluation.tables import tables_of
     from judge.run.job import Job
 
-    opt.refuse_both(resume, overwrite)
-    benchmark = load_benchmark(name, sources or (), settings.columns)
+    benchmark = load_benchmark(name)
     if not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
-    refuse_folder("--tables", tables, overwrite or resume)
     job = Job(
         inputs=sources,
         out=out,
@@ -119,7 +116,13 @@ def command(
         sample_seed=settings.seed,
     )
     choices = choices_of(
-        benchmark, condition or (), settings.seed, task or (), settings.columns, setting
+        benchmark,
+        sources,
+        condition or (),
+        seed=settings.seed,
+        tasks=task or (),
+        columns=settings.columns,
+        setting=setting,
     )
     judges = tuple(judge_model or ())
     if dry_run:
@@ -133,13 +136,14 @@ def command(
             job, settings, watching, benchmark=benchmark, choices=choices, judges=judges
         )
     if report.finished and results:
-        drawn, model = tables_of(benchmark, results), settings.model[0]
-        beside = out is None
-        shown = {"as_json": as_json, "every": every, "beside": beside}
-        hand_over(drawn, tables, benchmark=name, model=model, **shown)
+        hand_over(tables_of(benchmark, results), as_json=as_json, every=every, beside=out is None)
     if not quiet:
-        print_short(report, "items")
-    if not (report.finished or report.broken_pipe):
+        print_short(report, "item")
+    if report.finished:
+        served = {one.condition for one in results}
+        for unserved in (one for one in condition or () if one not in served):
+            tell(f"--condition {unserved}: no line of {', '.join(sources)} serves it")
+    elif not report.broken_pipe:
         tell("not finished, so there are no tables yet")
     end(report, job, settings, quiet=quiet)
 
@@ -160,5 +164,5 @@ def _list_benchmarks() -> None:
         if one.temperature is not None
     ]
     heads = ("name", "what for", "conditions")
-    print_table(heads, rows, text=heads[1:])
+    print_table(heads, rows)
     print_lines(notes)

@@ -34,7 +34,7 @@ def list_models() -> None:
         )
         for one in store.CATALOG.values()
     ]
-    print_table(heads, rows, text=heads[2:])
+    print_table(heads, rows)
 
 
 @app.command("pull")

@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -88,22 +89,19 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
 
         def command(context: typer.Context, **given: Any) -> None:
             settings = _resolved({name: given.pop(name) for name in names})
-            if "engine" not in names:
-                from judge.run.clients import refuse_stray
+            from judge.run.clients import refuse_stray
 
-                refuse_stray(settings, context.info_name or "this command")
+            takes_engine = "engine" in names
+            refuse_stray(settings, "validate" if takes_engine else context.info_name or "this")
             if "context" in own:
                 given["context"] = context
             function(**given, settings=settings)
 
+        keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
         shown = [
-            _keyword("context", typer.Context),
-            *(
-                _keyword(name, one.annotation, one.default)
-                for name, one in own.items()
-                if name not in ("context", "settings")
-            ),
-            *(_keyword(name, _flag(name, helps.get(name)), None) for name in names),
+            *(one for name, one in own.items() if name not in ("context", "settings")),
+            keyword("context", annotation=typer.Context),
+            *(keyword(n, default=None, annotation=_flag(n, helps.get(n))) for n in names),
         ]
         command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
         command.__annotations__ = {p.name: p.annotation for p in shown}
@@ -116,16 +114,11 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
 def _resolved(flags: dict[str, Any]) -> Settings:
     """The settings; warns of unknown JUDGE_ variables and names what files decided."""
     for stray in strays():
-        tell(f"{stray} changes nothing: judge reads no such variable")
+        tell(f"{stray} is no variable of judge, and is ignored")
     settings = resolve(flags)
     for path, names in settings.from_files.items():
         tell(f"from {path}: {', '.join(names)}")
     return settings
-
-
-def _keyword(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    only = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, only, default=default, annotation=kind)
 
 
 def _flag(name: str, about: str | None) -> Any:
@@ -162,7 +155,13 @@ def need_calibrate(command: str) -> None:
         raise missing_extra(f"{command} needs {', '.join(missing)}", "calibrate")
 
 
-def refuse_both(resume: bool, overwrite: bool) -> None:
-    """Raise UsageError where OUT is to be resumed and replaced."""
-    if resume and overwrite:
-        raise UsageError("--resume and --overwrite exclude each other")
+def refuse_existing(
+    flag: str, path: Path | None, overwrite: bool, *, is_folder: bool = False
+) -> None:
+    """Raise UsageError if output would replace a file, or a folder with files in it, unasked."""
+    if path is None or not path.exists():
+        return
+    if is_folder and not path.is_dir():
+        raise UsageError(f"{flag} {path} is a file: name a folder")
+    if not overwrite and (path.is_file() or any(path.iterdir())):
+        raise UsageError(f"{flag} {path} exists: name another, or --overwrite")

@@ -50,7 +50,7 @@ def show_plan(made: Plan, by: str, what: str) -> None:
         what: what is judged or asked (records, items).
     """
     from judge.cli.summary import troubles
-    from judge.run.plan import CHARACTERS_PER_TOKEN, UNSURE
+    from judge.run.plan import CHARACTERS_PER_TOKEN, DEAREST
 
     for line in troubles(made.bad):
         tell(line)
@@ -62,8 +62,8 @@ def show_plan(made: Plan, by: str, what: str) -> None:
     say("\n".join(f"{name + ':':7} {_told(usage)}" for name, usage in ends.items()))
     print_lines(
         [
-            f"Likely: of {1 / UNSURE:g} {what} one takes every call and vote of a first pass, the "
-            "others the least; nothing is repaired, and replies take a quarter of what they may.",
+            f"Likely: one of {1 / DEAREST:g} {what} takes the most, the others the least. At the "
+            "least, replies take a quarter of the tokens that they may; at the most, all of them.",
             f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and "
             "re-asked replies are not counted.",
         ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any
@@ -21,6 +21,8 @@ _COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "
 _GAP = 2
 _LONGEST = 40
 """Width of a word in a table; a longer one, such as an address, is cut off."""
+_NUMBER = re.compile(r"[-+<]?[\d.]|–?$")
+"""How the cells of a column of numbers begin."""
 
 
 class _Errors(io.TextIOWrapper):
@@ -119,16 +121,12 @@ def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
             typer.echo(part, err=err)
 
 
-@dataclass
 class _Column:
     """A column of a table. It may be `least` to `most` wide: words and numbers are not broken."""
 
-    head: str
-    cells: list[str]
-    text: bool
-
-    def __post_init__(self) -> None:
-        self.head, *self.cells = (_whole(cell) for cell in (self.head, *self.cells))
+    def __init__(self, head: str, cells: Sequence[str], *, label: bool) -> None:
+        self.head, *self.cells = map(_whole, (head, *cells))
+        self.text = label or not all(map(_NUMBER.match, self.cells))
         pieces = [word for cell in self.cells for word in (cell.split() if self.text else [cell])]
         self.least = max(map(cell_len, (*self.head.split(), *pieces)), default=0)
         self.most = max(map(cell_len, (self.head, *self.cells)))
@@ -140,7 +138,6 @@ def print_table(
     *,
     title: str = "",
     labels: int = 1,
-    text: Sequence[str] = (),
     every: bool = True,
     err: bool = False,
 ) -> int:
@@ -150,18 +147,14 @@ def print_table(
     column of nothing but zeros is left out.
 
     Args:
-        heads: a name for each column.
-        rows: a cell for each column.
-        labels: so many columns, from the left, say what a row is about.
-        text: heads of further columns with words instead of numbers.
+        labels: how many columns, from the left, say what a row is about.
         every: print every piece; otherwise the first one alone.
-        err: print on standard error.
 
     Returns:
         How many columns stand in pieces that were not printed.
     """
     shown = [
-        _Column(head, cells, text=n < labels or head in text)
+        _Column(head, cells, label=n < labels)
         for n, (head, *cells) in enumerate(zip(heads, *rows, strict=True))
         if n < labels or not rows or not {"", "0"}.issuperset(cells)
     ]

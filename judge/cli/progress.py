@@ -166,7 +166,7 @@ def _calls_of_first(job: Job, settings: Settings) -> int:
     from judge.run.plan import plan
 
     first = replace(job, inputs=job.inputs[:1], sample=None, limit=1)
-    return plan(first, settings).passing.replies
+    return plan(first, settings).least.replies
 
 
 def _total(job: Job) -> int | None:

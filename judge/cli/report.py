@@ -59,10 +59,10 @@ def command(
     runs = {k: v for one in sources for k, v in read_description(Path(one)).items()}
     with writing(out, sources, overwrite=overwrite) as file:
         lines = Lines.of(sources)
-        page, made = render(lines, limit=limit, described=runs, by=by)
+        page, counts = render(lines, limit=limit, described=runs, by=by)
         file.write(page.encode())
-    shown = ", ".join(f"{row.shown} of {row.count} {row.verdict}" for row in made.rows)
-    told = f"{counted(made.lines, 'record')}; shown: {shown or 'none'}"
+    shown = ", ".join(f"{shown} of {of} {verdict}" for verdict, (shown, of) in counts.items())
+    told = f"{counted(lines.judged, 'record')}; shown: {shown or 'none'}"
     end_of_lines(lines, sources, f"wrote {out}: {told}", quiet=quiet)
 
 

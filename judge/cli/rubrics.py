@@ -23,7 +23,7 @@ def list_(rubric: Sources = None) -> None:
 
     Example: judge rubrics list --rubric my-rubrics/
     """
-    from judge.collection import collect
+    from judge.run.rubrics import collect
 
     rubrics, _ = collect(rubric or [])
     heads = ("name", "role", "needs", "title")
@@ -31,7 +31,7 @@ def list_(rubric: Sources = None) -> None:
         (name, one.role, ", ".join(one.required), one.title)
         for name, one in sorted(rubrics.items())
     ]
-    print_table(heads, rows, text=heads[1:])
+    print_table(heads, rows)
 
 
 @app.command()

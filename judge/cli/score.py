@@ -10,8 +10,7 @@ import typer
 from judge.cli import options as opt
 from judge.cli.evaluate import Condition, Name
 from judge.cli.printing import counted, tell
-from judge.cli.tables import Folder, hand_over, refuse_folder
-from judge.errors import UsageError
+from judge.cli.tables import hand_over
 from judge.settings import Settings
 
 EPILOG = """\b
@@ -48,26 +47,22 @@ def command(
     as_json: opt.Json = False,
     every: opt.All = False,
     out: Out = None,
-    tables: Folder = None,
     condition: Condition = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
     """Score existing answers by a paper's benchmark."""
     opt.need_calibrate("judge score")
-    refuse_folder("--tables", tables, overwrite)
-    if out is not None and out.exists() and not overwrite:
-        raise UsageError(f"-o {out}: is there already; name another file, or --overwrite")
+    opt.refuse_existing("-o", out, overwrite)
     from judge.evaluation.benchmark import choices_of, load_benchmark
     from judge.evaluation.results import scored, write_scored
     from judge.evaluation.tables import tables_of
 
-    benchmark = load_benchmark(name, gold or [answers])
-    choices = choices_of(benchmark, condition or (), settings.seed)
+    benchmark = load_benchmark(name)
+    choices = choices_of(benchmark, gold or (), condition or (), seed=settings.seed)
     found = scored(benchmark, answers, gold or (), choices, settings.columns)
     if out is not None:
         write_scored(out, benchmark, found.results)
-    made = tables_of(benchmark, found.results)
-    hand_over(made, tables, as_json=as_json, every=every, benchmark=name, model=Path(answers).name)
+    hand_over(tables_of(benchmark, found.results), as_json=as_json, every=every)
     for ids, what, why in (
         (found.missing, "gold item", "without an answer, counted as unreadable"),
         (found.extra, "answer", "to no gold item, left out"),

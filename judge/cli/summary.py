@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -74,6 +74,9 @@ class Gate(NamedTuple):
         """None without a gate. Over no record it does not hold: an empty file is not clean."""
         return None if self.least is None else self.rate is not None and self.rate >= self.least
 
+    def as_json(self) -> dict[str, Any]:
+        return {"fail_under": self.least, "holds": self.holds}
+
 
 def print_summary(
     report: Report,
@@ -134,15 +137,8 @@ def _print_counts(summary: Summary, *, repair: bool, every: bool) -> None:
 
 
 def print_short(report: Report, what: str) -> None:
-    """Why items have no verdict, how many of each verdict there are, and what they took."""
-    summary = report.summary
-    for line in troubles(summary):
-        tell(line)
-    verdicts = ", ".join(f"{count} {name}" for name, count in sorted(summary.verdicts.items()))
-    tell(
-        f"{summary.records} {what} ({verdicts or 'none'}) in {report.seconds:.1f} s, "
-        f"{_exchanged(report)}"
-    )
+    """Why items have no verdict, and what they took; their tables say the rest."""
+    print_lines([*troubles(report.summary), *_effort(report, what)], err=True)
 
 
 def end(
@@ -179,7 +175,7 @@ def _advice(report: Report, job: Job, settings: Settings) -> str | None:
         batches = counted(report.batches, "batch", "batches")
         return f"{written}; {batches} still at the provider; {again} picks up the results"
     if out is not None:
-        return f"{written}; {again} goes on from there"
+        return f"{written}; {again} continues from there"
     return f"{written}; run it again" + (
         ": replies in the cache are not asked again" if settings.cache else ""
     )
@@ -253,28 +249,21 @@ def _corrected(rate: CorrectedRate) -> str:
         told += f"; corrected for its errors {estimate}, by {estimate.n} labels"
     if rate.unseen is not None:
         told += f"; not shown to look at {rate.unseen}"
-    if rate.powered is not None:
-        told += f"; by {rate.powered.n} labels on these very records {rate.powered}"
     return told
 
 
-def _exchanged(report: Report) -> str:
-    """How many calls were made, and how many replies came from the cache."""
-    calls, hits = _total(report, "calls"), _total(report, "cache_hits")
-    return f"{counted(calls, 'call')}, {counted(hits, 'reply', 'replies')} from cache"
+def _effort(report: Report, what: str = "record") -> Iterator[str]:
+    """How long it took, the calls and replies, their tokens and cost."""
 
+    def total(name: str) -> int:
+        return sum(counters[name] for counters in report.traffic.values())
 
-def _total(report: Report, what: str) -> int:
-    return sum(counters[what] for counters in report.traffic.values())
-
-
-def _effort(report: Report) -> Iterator[str]:
     fresh = report.summary.records - report.summary.kept
     pace = fresh / report.seconds if report.seconds else 0.0
     kept = f", {report.summary.kept} kept" if report.summary.kept else ""
-    took = f"{counted(fresh, 'record')} in {report.seconds:.1f} s ({pace:.2f}/s)"
-    yield f"{took}{kept}, {_exchanged(report)}"
-    told, heard = (_total(report, f"{way}_tokens") for way in ("input", "output"))
+    replies = counted(total("cache_hits"), "reply", "replies")
+    took = f"{counted(fresh, what)} in {report.seconds:.1f} s ({pace:.2f}/s)"
+    yield f"{took}{kept}, {counted(total('calls'), 'call')}, {replies} from cache"
     cost = f", {report.cost:.4f} USD" if report.cost else ""
-    if told or cost:
-        yield f"  {told} + {heard} tokens{cost}"
+    if total("input_tokens") or cost:
+        yield f"  {total('input_tokens')} + {total('output_tokens')} tokens{cost}"

@@ -1,17 +1,13 @@
-"""Tables of results and of calibrations: printed, as JSON, or in a folder."""
+"""Tables of results and of calibrations: printed, or as JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from judge.cli.printing import Tables, counted, print_lines, say, shortened
-from judge.errors import UsageError
 from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -22,50 +18,17 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 5
 """Disagreements of a judge that are printed."""
 
-Folder = Annotated[
-    Path | None, typer.Option("--tables", help="Folder for every table as CSV, and all as JSON.")
-]
 
+def hand_over(made: Sequence[Table], *, as_json: bool, every: bool, beside: bool = False) -> None:
+    """Print tables: the headline, every one, or all as JSON.
 
-def refuse_folder(flag: str, folder: Path | None, replace: bool) -> None:
-    """Raise UsageError where a folder to write into is a file, or holds something to be kept."""
-    if folder is None:
-        return
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{flag} {folder}: is a file; name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not replace:
-        raise UsageError(f"{flag} {folder}: is not empty; name another folder, or --overwrite")
-
-
-def hand_over(
-    made: Sequence[Table],
-    folder: Path | None,
-    *,
-    as_json: bool,
-    every: bool,
-    benchmark: str,
-    model: str,
-    beside: bool = False,
-) -> None:
-    """Write tables to the folder, if one is named, and print the headline, or every one.
-
-    They go to standard output, or where answers go there (`beside`) to standard error. Files come
-    first, as a reader that leaves ends the process; what a full disk keeps from them is printed.
-
-    Raises:
-        UsageError: the folder cannot be written to.
+    They go to standard output, or where answers go there (`beside`) to standard error.
     """
-    try:
-        if folder is not None:
-            from judge.report.files import write
-
-            write(made, folder, benchmark=benchmark, model=model)
-    finally:
-        if as_json:
-            told = [table.as_json() for table in made]
-            say(json.dumps(told, ensure_ascii=False, indent=1), err=beside)
-        else:
-            print_results(made, every=every, err=beside)
+    if as_json:
+        told = [table.as_json() for table in made]
+        say(json.dumps(told, ensure_ascii=False, indent=1), err=beside)
+    else:
+        print_results(made, every=every, err=beside)
 
 
 def print_results(tables: Sequence[Table], *, every: bool, err: bool = False) -> None:
@@ -92,7 +55,6 @@ def print_results(tables: Sequence[Table], *, every: bool, err: bool = False) ->
             notes=table.notes,
             title=table.title,
             labels=len(table.heads),
-            text=[name for name in columns if name == "words"],
         )
     shown.end(*cut)
 
@@ -209,13 +171,13 @@ def _looked(check: CheckReport) -> Iterator[str]:
         if (controls := judge.controls) is not None:
             field = controls.field
             told = f"{_final(judge)}: kappa {controls.kappa}; without {field} "
-            yield f"{told}{controls.blind.kappa}; difference {controls.above}"
+            yield f"{told}{controls.blind}; difference {controls.above}"
             right = controls.as_swapped
             told = f"  with another {field} {controls.stays} of the answers stay"
             yield told if right is None else f"{told}, {right} are as they must be"
             if controls.contrast is not None and controls.together is not None:
-                told = f"  with {field} turned round: kappa {controls.contrast.kappa}"
-                yield f"{told}; both sets together {controls.together.kappa}"
+                told = f"  with {field} turned round: kappa {controls.contrast}"
+                yield f"{told}; both sets together {controls.together}"
             yield f"  {controls.told()}"
         for source, one in judge.also.items():
             told = f"kappa {one.kappa}, {one.kappa.n} of {one.items} answered"
@@ -236,7 +198,7 @@ def _people(check: CheckReport) -> Iterator[str]:
                 as_good = "as good" if test.passes else "not shown to be as good"
                 yield (
                     f"{judge.model}: {as_good} as a person by the alternative annotator test: "
-                    f"winning rate {test.winning_rate:.2f} among {len(test.annotators)} people"
+                    f"winning rate {test.winning_rate:.2f} among {len(test.p_values)} people"
                 )
 
 

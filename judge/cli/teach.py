@@ -52,14 +52,13 @@ def command(
     labels do. That takes about a thousand labels or more, and on two cores about a second a label;
     on a GPU minutes. The adapter is a file of some megabytes that llama.cpp loads.
     """
+    from judge.calibration.labels import Job
     from judge.calibration.teaching import teach
-    from judge.calibration.trials import Job
     from judge.cli.progress import steps
 
     if out.suffix != ".gguf":
         raise UsageError(f"-o {out}: name a file that ends in .gguf")
-    if out.exists() and not overwrite:
-        raise UsageError(f"-o {out} exists: name another file, or --overwrite")
+    opt.refuse_existing("-o", out, overwrite)
     job = Job(sources=labels, records=sample, group=group)
     try:
         with steps("items", quiet=quiet) as told:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +22,7 @@ Examples:
   generate | judge validate - | jq -c 'select(.judge.verdict == "pass")'
 
 Exit codes: 0 all judged; 1 the gate does not hold; 2 bad usage; 3 some records have no verdict;
-4 a resource ended, and --resume goes on; 130 interrupted.
+4 a resource ended, continue with --resume; 130 interrupted.
 """
 
 
@@ -75,13 +74,10 @@ def command(
     values (CQ-Bench) have workflows with the papers' questions, chosen by the record's fields.
     Records go to standard output or OUT, everything else to standard error.
     """
-    opt.refuse_both(resume, overwrite)
     sources = opt.inputs_or_stdin(inputs, context)
-    from judge.run.clients import refuse_stray
     from judge.run.job import Job, refuse_unusable
     from judge.run.validate import validate
 
-    refuse_stray(settings)
     if fail_under_repaired is not None and not settings.repair:
         raise UsageError("--fail-under-repaired gates repaired records: add --repair")
     job = Job(
@@ -103,10 +99,6 @@ def command(
     from judge.run.calibrated import profiled_models, profiles_of
 
     refuse_unusable(job)
-    if summary is not None:
-        place = summary if summary.exists() else summary.parent
-        if summary.is_dir() or not os.access(place, os.W_OK):
-            raise UsageError(f"--summary {summary}: cannot be written; name another file")
     announce(profiled_models(settings, profiles_of(settings)), quiet=quiet)
     with watcher(job, settings, quiet=quiet) as watching:
         report = validate(job, settings, watching)
@@ -118,10 +110,13 @@ def command(
     if report.finished and any(gate.holds is False for gate in gates):
         code = int(Exit.GATE)
     if summary is not None:
-        found = {**report.as_json(), "exit_code": code}
-        found["gate"] = {"fail_under": fail_under, "holds": gates[0].holds}
-        found["gate_repaired"] = {"fail_under": fail_under_repaired, "holds": gates[1].holds}
-        found["settings_from"] = settings.from_files
+        found = {
+            **report.as_json(),
+            "exit_code": code,
+            "gate": gates[0].as_json(),
+            "gate_repaired": gates[1].as_json(),
+            "settings_from": settings.from_files,
+        }
         text = json.dumps(found, ensure_ascii=False, indent=2) + "\n"
         try:
             summary.write_text(text, "utf-8", "backslashreplace")

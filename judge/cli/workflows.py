@@ -24,7 +24,7 @@ def list_() -> None:
         for name, one in zip(workflow_names(), map(load_workflow, workflow_names()), strict=True)
     ]
     heads = ("name", "what for", "checks")
-    print_table(heads, rows, text=heads[1:])
+    print_table(heads, rows)
 
 
 @app.command()

@@ -11,12 +11,12 @@ from pydantic import Field, create_model
 
 from judge.backends.base import Call, Method, Origin, Prompt
 from judge.evaluation.benchmark import Fields, NoAnswer
+from judge.evaluation.task import Task, load_task
 from judge.evidence import About
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.logprobs import TOP_TOKENS, word_chances
 from judge.replies import Reply
-from judge.task import Task, load_task
 from judge.verdict import Usage
 
 MOST_ENTRIES = 20
@@ -59,15 +59,18 @@ R = TypeVar("R", bound=Reply)
 class MeasuredModel:
     """The measured model, asked about one item by tasks (rubrics/tasks/NAME.yaml, or a Task).
 
-    `tasks` stand in the place of those of their name; `setting` is the benchmark's. `texts` are
-    the fields that the task shows or names in its question; missing ones are not shown. All methods
-    raise NoAnswer where there is no answer, BackendError where there is no reply. With the
-    `logprobs` method choices are read off the first token's log-probabilities; everything else is a
-    typed reply, or free text.
+    A task's `texts` are the fields that it shows or names in its question; missing ones are not
+    shown. With the `logprobs` method choices are read off the first token's log-probabilities;
+    everything else is a typed reply, or free text. All questions raise NoAnswer where the model
+    gives no answer, BackendError where it gives no reply.
 
-    `steps` goes into the output line: what was written on the way. `probabilities` are those of the
-    last choice, by answer. `usage` is what the calls took so far; `note` is to be known of the
-    answer (a text was cut off).
+    Args:
+        tasks: the user's own, in place of those of their names.
+        setting: the benchmark's.
+        steps: what was written on the way; goes into the output line.
+        probabilities: those of the last choice, by answer.
+        usage: what the calls took so far.
+        note: a remark on the answer (a text was cut off).
     """
 
     client: Client
@@ -88,17 +91,16 @@ class MeasuredModel:
         options: Sequence[str],
         answers: Sequence[str] = (),
     ) -> str:
-        """One of the options, as the one of `answers` in the same place, else as it stands."""
+        """One of the options, or the one of `answers` in the same place."""
         found = self._task(task)
         marks = found.marks(options)
         prompt = found.prompt(texts, options)
         if self.method == "logprobs":
             chances = await self._chances(found, prompt, marks)
             self.probabilities = dict(zip(answers or options, chances, strict=True))
-            place = max(range(len(chances)), key=chances.__getitem__)
+            place = chances.index(max(chances))
         else:
-            reply = await self._reply(found, prompt, _chosen_of(marks))
-            place = marks.index(reply.answer)
+            place = marks.index((await self._reply(found, prompt, _chosen_of(marks))).answer)
         return (answers or options)[place]
 
     async def select(
@@ -133,8 +135,6 @@ class MeasuredModel:
         if completion.finish_reason == "length":
             self.note = f"cut off at {found.max_tokens} tokens"
         return text
-
-    # ------------------------------------------------------------ one call
 
     def _task(self, task: str | Task) -> Task:
         found = load_task(task)

@@ -1,7 +1,8 @@
 """CALI: inference that differs between cultures, on pairs rated by people of two countries.
 
 Huang & Yang, "Culturally Aware Natural Language Inference", sections 3.6 and 5.1. The released
-`data.tsv` holds premise, hypothesis, us_ratings and in_ratings.
+`data.tsv` holds premise, hypothesis, us_ratings and in_ratings; any two groups are read from a file
+with two columns `GROUP_ratings`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from random import Random
 from types import MappingProxyType
 from typing import Any
@@ -28,11 +29,9 @@ from judge.stats.agreement import Threshold, majority
 from judge.stats.intervals import Estimate
 
 Groups = tuple[str, str]
-"""The two groups that rated: their columns are `GROUP_ratings`, their countries are indicated."""
+"""The two groups that rated, which are countries."""
 
 GROUPS: Groups = ("us", "in")
-"""Those of the paper."""
-
 RATINGS = "_ratings"
 
 STRONG = Threshold(Fraction(3, 4))
@@ -45,20 +44,18 @@ FIRST, SECOND, EQUAL = "hypothesis 1", "hypothesis 2", "same"
 """Answers of the choice of plausible alternatives, numbered as the hypotheses are in the file."""
 
 CLASSES = {"entailment": (ENTAIL, NOT_ENTAIL), "alternatives": (FIRST, SECOND, EQUAL)}
-_COUNTRIES = {"us": "the United States", "in": "India"}
 PERCENT = "percent"
 DIVERGE = "diverge"
 """What section 3.6 calls a pair without a majority."""
 
+_COUNTRIES = {"us": "the United States", "in": "India"}
 _RANK = {"contradiction": 0, "neutral": 1, "entailment": 2}
 _SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", "5": "entailment"}
-
-# ------------------------------------------------------------ pairs
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One line; `ratings` are labels by group, of two groups."""
+    """One line; `ratings` are labels by group."""
 
     row: Line
     premise: str
@@ -79,13 +76,10 @@ class Pair:
 
 
 def label_of(rating: object, column: str) -> str:
-    """A rating as a label: E, N, C or their words, or 1 to 5.
+    """A rating as a label: E, N, C or their words, or 1 to 5; LabelError for all else.
 
     On the scale 1 is contradiction, 3 neutral, 5 entailment (3.6). What 2 and 4 stand for depends
     on the annotator, whom the released lists do not name: they are neutral, as for most.
-
-    Raises:
-        LabelError: none of these.
     """
     text = str(rating).strip()
     if not isinstance(rating, bool) and text in _SCALE:
@@ -94,13 +88,10 @@ def label_of(rating: object, column: str) -> str:
 
 
 def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyType({})) -> Groups:
-    """The two groups whose ratings the first source's first record has; those of the paper where it
-    has not two, or is standard input.
-
-    Raises:
-        UsageError: it has ratings of more groups than two.
+    """The two groups whose ratings the first record has; those of the paper where it has not two,
+    or comes from standard input. Raises UsageError: ratings of more groups.
     """
-    if not sources or sources[0] == "-":
+    if sources[0] == "-":
         return GROUPS
     items = renamed(read(sources[0]), columns)
     head = next((item.fields for item in items if item.fields is not None), {})
@@ -115,32 +106,32 @@ def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyT
 def pair_of(row: Line, groups: Groups) -> Pair:
     """The pair of a row. Raises LabelError for a row that holds none."""
     folded = {key.strip().casefold(): content for key, content in row.fields.items()}
-    columns = {group: group + RATINGS for group in groups}
     ratings = {}
-    for group, column in columns.items():
+    for group in groups:
+        column = group + RATINGS
         if column not in folded:
             raise LabelError(f"field {column!r} is missing", column)
         ratings[group] = [label_of(one, column) for one in listed(folded[column], column)]
     if not any(ratings.values()):
-        first, second = columns.values()
+        first, second = (group + RATINGS for group in groups)
         raise LabelError(f"fields {first!r} and {second!r} are both empty", first)
     return Pair(row, text_of(folded, "premise"), text_of(folded, "hypothesis"), ratings)
 
 
-# ------------------------------------------------------------ items
+def conditions_of(groups: Groups) -> tuple[str, ...]:
+    """Each task without and with the culture indicator of either group."""
+    return tuple(f"{task}{more}" for task in CLASSES for more in ("", *(f"+{g}" for g in groups)))
 
 
-def items(sources: Sequence[str], choices: Choices, *, groups: Groups) -> Iterator[Item]:
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     """One item a question: a pair's own in `entailment`, in `alternatives` of every two pairs.
 
-    An item's `row` is its premise, because items about one premise are drawn together; `country`
-    whose culture is indicated, or None; `kept` whether the paper keeps the pair; `gold` the one of
-    `gold_all` and each group's, `gold_us` (None where raters diverge), that the indicator names.
-    `labels` are a pair's majority labels, of all and by group.
-
-    Raises:
-        UsageError: a source that cannot be read.
+    An item's `row` is its premise, because items about one premise are drawn together; `country` is
+    whose culture is indicated, or None; `golds` are by `all` and by group, None where raters
+    diverge, and `gold` is the one that the indicator names; `kept` says whether the paper keeps the
+    pair. `labels` are a pair's majority labels.
     """
+    groups = groups_of(sources, choices.columns)
     earlier: dict[str, list[Pair]] = defaultdict(list)
     for pair in each_row(sources, lambda row: [pair_of(row, groups)], columns=choices.columns):
         if isinstance(pair, Item):
@@ -160,35 +151,33 @@ def items(sources: Sequence[str], choices: Choices, *, groups: Groups) -> Iterat
                 }
             about = {"pair": pair.row.id, "country": country or None, "premise": pair.premise}
             for key, fields in found.items():
-                gold = fields[f"gold_{country or 'all'}"]
-                whole = {**own, **about, **fields, "gold": gold}
+                whole = {**own, **about, **fields, "gold": fields["golds"][country or "all"]}
                 yield asked(pair.row.item, condition, whole, row=premise, key=key)
         others.append(pair)
 
 
 def _entailment(pair: Pair) -> dict[str, Any]:
     golds = {
-        f"gold_{name}": label and (ENTAIL if label == "entailment" else NOT_ENTAIL)
+        name: label and (ENTAIL if label == "entailment" else NOT_ENTAIL)
         for name, label in pair.labels.items()
     }
-    told = {"labels": pair.labels, "kept": pair.kept}
-    return {"hypothesis": pair.hypothesis, **golds, **told}
+    told = {"golds": golds, "labels": pair.labels, "kept": pair.kept}
+    return {"hypothesis": pair.hypothesis, **told}
 
 
 def _alternatives(one: Pair, other: Pair, seed: int) -> dict[str, Any]:
     """Two hypotheses of a premise, the order in which they are shown drawn by the seed."""
     golds: dict[str, str | None] = {}
-    for name in one.labels:
-        label, beside = one.labels[name], other.labels[name]
-        gold = None
+    for name, label in one.labels.items():
+        beside = other.labels[name]
+        golds[name] = None
         if label is not None and beside is not None:
             above = _RANK[label] - _RANK[beside]
-            gold = EQUAL if above == 0 else FIRST if above > 0 else SECOND
-        golds[f"gold_{name}"] = gold
+            golds[name] = EQUAL if above == 0 else FIRST if above > 0 else SECOND
     return {
         "hypotheses": [one.hypothesis, other.hypothesis],
         "swapped": Random(f"{seed}/{one.row.id}+{other.row.id}").random() < 0.5,
-        **golds,
+        "golds": golds,
         "kept": one.kept and other.kept,
     }
 
@@ -214,15 +203,9 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
 
 
 def score(fields: Fields, answer: Any) -> float | None:
-    """1 for the gold label, 0 for another; None where raters diverge.
-
-    Raises:
-        ValueError: what is no answer in the item's condition.
-    """
+    """1 for the gold label, 0 for another; None where raters diverge, ValueError for no answer."""
     return exact(fields, answer, CLASSES[fields["condition"].partition("+")[0]])
 
-
-# ------------------------------------------------------------ tables
 
 _MEASURES = {"entailment": "F1", "alternatives": "accuracy"}
 _MEASURED = (
@@ -233,33 +216,28 @@ _PAPERS_PAIRS = (
     "Of pairs on which one group at least agrees by 75 %, and both have a majority (3.6). All: "
     "those of them where both groups' ratings together have one."
 )
-
-
 _MATRIX_NOTE = (
     "Pairs that the paper keeps, by the majority label of either group; diverge: it has none "
     "(figure 3 leaves those out)."
 )
 
 
-def conditions_of(groups: Groups) -> tuple[str, ...]:
-    """Each task without and with the culture indicator of either group."""
-    return tuple(f"{task}{more}" for task in CLASSES for more in ("", *(f"+{g}" for g in groups)))
-
-
-def tables(results: Sequence[Result], *, groups: Groups) -> list[Table]:
+def tables(results: Sequence[Result]) -> list[Table]:
     """Table 2, on the paper's pairs, and the matrix of the groups' labels (figure 3)."""
     title = "Entailment and plausible alternatives against three sets of labels (CALI, table 2)"
-    by = {"condition": ("condition", conditions_of(groups))}
-    cells = partial(_cells, groups=groups)
-    return [
-        results_table("cali-labels", title, results, by, cells, (_MEASURED, _PAPERS_PAIRS)),
-        _matrix(results, groups),
-    ]
+    by = {"condition": ("condition", conditions_of(_groups(results[0])))}
+    notes = (_MEASURED, _PAPERS_PAIRS)
+    return [results_table("cali-labels", title, results, by, _cells, notes), _matrix(results)]
 
 
-def _matrix(results: Sequence[Result], groups: Groups) -> Table:
+def _groups(result: Result) -> Groups:
+    first, second = (name for name in result.fields["golds"] if name != "all")
+    return first, second
+
+
+def _matrix(results: Sequence[Result]) -> Table:
     """How many pairs have which label in one group and in the other."""
-    first, second = groups
+    first, second = _groups(results[0])
     labels = {one.fields["pair"]: one.fields for one in results if "labels" in one.fields}
     kept = [fields["labels"] for fields in labels.values() if fields["kept"]]
     counts = Counter((own[first] or DIVERGE, own[second] or DIVERGE) for own in kept)
@@ -277,52 +255,36 @@ def _head(group: str) -> str:
     return group.upper() if len(group) <= 3 and group != "all" else country_name(group)
 
 
-def _cells(here: Sequence[Result], *, groups: Groups) -> dict[str, Cell]:
+def _cells(here: Sequence[Result]) -> dict[str, Cell]:
     sample, measure = Sample(here), _MEASURES[here[0].condition.partition("+")[0]]
     cells: dict[str, Cell] = {**sample.counts(), "premises": sample.rows(), "measure": measure}
-    return cells | {
-        _head(labels): _measured(here, labels, measure, groups) for labels in ("all", *groups)
-    }
+    for labels in ("all", *_groups(here[0])):
+        cells[_head(labels)] = _measured(here, labels, measure)
+    return cells
 
 
-def _gold(result: Result, labels: str, groups: Groups) -> str | None:
-    """The gold of these labels; None for what section 3.6 leaves out, and without a majority."""
-    fields = result.fields
-    if not fields["kept"] or any(fields[f"gold_{group}"] is None for group in groups):
-        return None
-    gold: str | None = fields[f"gold_{labels}"]
-    return gold
-
-
-def _measured(results: Sequence[Result], labels: str, measure: str, groups: Groups) -> Cell:
-    """The task's measure over the results that have a gold of these labels, out of all."""
+def _measured(results: Sequence[Result], labels: str, measure: str) -> Cell:
+    """The task's measure over the paper's pairs (3.6) that have a majority of these labels."""
     held = [
         replace(result, fields={**result.fields, "gold": gold}, score=float(result.answer == gold))
         for result in results
-        if (gold := _gold(result, labels, groups)) is not None
+        if result.fields["kept"] and None not in map(result.fields["golds"].get, _groups(result))
+        if (gold := result.fields["golds"][labels]) is not None
     ]
     cell = class_scores(held)[measure]
     return replace(cell, of=len(results)) if isinstance(cell, Estimate) else None
 
 
-def of_groups(groups: Groups) -> Benchmark:
-    """The benchmark for pairs that these groups rated."""
-    first, second = (_COUNTRIES.get(group) or country_name(group) for group in groups)
-    return Benchmark(
-        name="cali",
-        title=f"Culturally aware inference: {first} and {second}",
-        source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
-        conditions=conditions_of(groups),
-        tasks=("cali_entailment", "cali_alternatives", "cali_percent"),
-        settings={
-            PERCENT: "entailment as a percentage that the model writes, entail from 50 (5.1)"
-        },
-        items=partial(items, groups=groups),
-        ask=ask,
-        score=score,
-        tables=partial(tables, groups=groups),
-        of_sources=lambda sources, columns: of_groups(groups_of(sources, columns)),
-    )
-
-
-benchmark = of_groups(GROUPS)
+benchmark = Benchmark(
+    name="cali",
+    title="Culturally aware inference: the United States and India, or any two groups",
+    source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
+    conditions=conditions_of(GROUPS),
+    tasks=("cali_entailment", "cali_alternatives", "cali_percent"),
+    settings={PERCENT: "entailment as a percentage that the model writes, entail from 50 (5.1)"},
+    items=items,
+    ask=ask,
+    score=score,
+    tables=tables,
+    conditions_of=lambda sources, columns: conditions_of(groups_of(sources, columns)),
+)

@@ -1,66 +1,67 @@
 """Runs on the same items: which is better, by how much, and could that be chance?
 
-Runs are output lines of `judge evaluate` or `judge validate`. Items of `judge evaluate` are paired
-by id (which holds the condition), records by their id, else by the hash of their own content as it
-was before edits; the second of the same name goes with the second of the other run.
+Runs are output lines of `judge evaluate` or `judge validate`. Answers are paired by id (which holds
+the condition), records by their id, else by the hash of their content before edits; the second
+record of the same name goes with the second of the other runs.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from string import ascii_uppercase
 from typing import Any
 
 from judge.errors import UsageError
-from judge.evaluation.results import result_of, tables_of_runs
-from judge.evaluation.tables import Cell, Row, Table
+from judge.evaluation.benchmark import Result, load_benchmark
+from judge.evaluation.results import rated, result_of
+from judge.evaluation.tables import Cell, Row, Table, tables_of
 from judge.records import RESERVED, content_hash, read
 from judge.records.base import clip
 from judge.records.fields import scalar_text
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
+from judge.stats.intervals import Estimate
 from judge.stats.significance import holm, mcnemar
 
 Mark = float | str
 """The score of an item in one series, in [0, 1], or why it has none."""
 
 OVERALL, RECORD, REPAIRED = "overall", "record", "record after repair"
-"""The series of all conditions together; of the verdicts on records as they came in, and as they
-were written where either run repaired any."""
+"""All conditions together; the verdicts on records as they came; those on records as they were
+written, where a run repaired any."""
 
-_SUMS = (OVERALL, RECORD, REPAIRED)
+NO_SCORE, ABSENT = "no score", "not there"
 
 _EVALUATE = "judge evaluate "
-NO_SCORE, ABSENT, MISSING = "no score", "not there", "no answer"
+_NOTE = "Intervals draw items of one row of the source together; McNemar's test takes each alone."
+_PAPER_NOTE = "Over the items that all runs have; what cannot be read counts as not right."
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One item of a run: its marks by series, and what intervals and pairing take of its fields."""
+    """One item of a run: its marks by series, the cluster it is drawn with, its gold and answer."""
 
-    name: str
     marks: dict[str, Mark]
     cluster: str
     gold: Any = None
+    result: Result | None = None
 
 
 @dataclass(slots=True)
 class Run:
-    """A file of output lines, by item; `made_by` is its command with its benchmark or workflow.
+    """A file of output lines; `made_by` is its command with its benchmark or workflow.
 
-    `faulty` counts lines about input that could not be read: they are no items.
+    `unread` counts lines about input that could not be read.
     """
 
     source: str
     made_by: str = ""
-    entries: dict[tuple[str, int], Entry] = field(default_factory=dict)
-    faulty: int = 0
+    entries: dict[str, Entry] = field(default_factory=dict)
+    unread: int = 0
 
     @property
-    def evaluated(self) -> bool:
-        return self.made_by.startswith(_EVALUATE)
-
     def series(self) -> list[str]:
         """All series, in the order in which they first appear."""
         return list(dict.fromkeys(name for e in self.entries.values() for name in e.marks))
@@ -68,7 +69,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Runs compared, by the letters A, B, C: how their items are paired, the tables, and notes."""
+    """Runs compared, by the letters A, B, C: how many items all have and each, tables, notes."""
 
     made_by: str
     runs: Mapping[str, str]
@@ -77,145 +78,66 @@ class Comparison:
     notes: Sequence[str]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain JSON; the table of two runs stands beside the other keys."""
-        told: dict[str, Any] = {"made_by": self.made_by, "items": dict(self.items)}
-        tables = [table.as_json() for table in self.tables]
-        if len(tables) == 1:
-            return {**told, **tables[0], "notes": [*tables[0]["notes"], *self.notes]}
-        return {**told, "runs": dict(self.runs), "tables": tables, "notes": list(self.notes)}
-
-
-_NOTE = "Intervals draw items of one row of the source together; McNemar's test takes each alone."
+        return {
+            "made_by": self.made_by,
+            "runs": dict(self.runs),
+            "items": dict(self.items),
+            "tables": [table.as_json() for table in self.tables],
+            "notes": list(self.notes),
+        }
 
 
 def compare(sources: Sequence[str], *, paper: bool = False) -> Comparison:
-    """Compare two runs or more, each a file or `-`, on the items that they share.
+    """Compare two runs or more, each a file or `-`, on the items that all have.
 
-    Two make one table of their differences. Of more, every run is a column of scores over the items
-    that all have scored, and a second table holds each against the first.
-
-    An answer that was refused or cannot be read is not right; one without a reply or a score is
-    left out with its partners. Of verdicts only pass and fail count. Differences come with a paired
-    bootstrap over rows of the source; where all scores are 0 and 1, McNemar's exact test (McNemar
-    1947) is made, and its p-values are adjusted (Holm 1979) over conditions or checks, and runs.
+    Every run is a column of mean scores, and every later run has its difference from the first,
+    with a paired bootstrap over rows of the source. Where all scores are 0 and 1, McNemar's exact
+    test (McNemar 1947) is made; its p-values are adjusted (Holm 1979) over conditions or checks,
+    and runs. An answer that was refused or cannot be read is not right; an item without a reply or
+    a score in one run is left out of all. Of verdicts only pass and fail count.
 
     Args:
-        paper: the benchmark's own tables, too, with a column for each run.
+        paper: add the benchmark's own tables, with the runs beneath one another.
 
     Raises:
-        UsageError: a file is no run, the runs are of different benchmarks or workflows, two share
+        UsageError: a file is no run, the runs are of different benchmarks or workflows, they share
             no item, or an item's gold differs.
     """
     if sources.count("-") > 1:
         raise UsageError("standard input can be one run, not both")
     if len(sources) > len(ascii_uppercase):
         raise UsageError(f"{len(sources)} runs: {len(ascii_uppercase)} can be compared at most")
-    first, *others = (read_run(source) for source in sources)
-    runs = dict(zip(ascii_uppercase, (first, *others), strict=False))
-    _drop_equal(runs.values())
-    beside = {name: _beside(first, run, name) for name, run in runs.items() if run is not first}
-    # The rows over all conditions, and over records, sum the others up: each is one test.
-    rows = [row for found in beside.values() for row in found]
-    family = [row for row in rows if row.p is not None and row.series not in _SUMS]
-    for row, p in zip(family, holm([row.p or 0.0 for row in family]), strict=True):
-        row.cells["Holm p"] = f"{p:.3g}"
-    notes = (note for name, some in beside.items() for note in _notes(runs, name, some))
-    shared = [key for key in first.entries if all(key in run.entries for run in others)]
-    head = "condition" if first.evaluated else "verdict of"
-    if len(others) == 1:
-        items = {"both": len(shared)} | {
-            f"only_{name.lower()}": len(run.entries) - len(shared) for name, run in runs.items()
-        }
-        cells = [Row((row.series,), row.cells) for row in rows]
-        title = "A and B on the same items (95 % intervals)"
-        tables = [Table("comparison", title, (head,), cells, (_NOTE,), tuple(runs))]
-    else:
-        items = {"all": len(shared)} | {name: len(run.entries) for name, run in runs.items()}
-        tables = [_scores(runs, shared, head), _differences(beside, head)]
-    told = {name: run.source for name, run in runs.items()}
+    runs = dict(zip(ascii_uppercase, map(read_run, sources), strict=False))
+    shared = _shared(list(runs.values()))
+    items = {"all": len(shared), **{name: len(run.entries) for name, run in runs.items()}}
+    made_by, found = runs["A"].made_by, _series(runs, shared)
+    tables = [_table(found, runs, "condition" if made_by.startswith(_EVALUATE) else "verdict of")]
     if paper:
-        if not first.evaluated:
-            raise UsageError(f"--paper: {first.source} is of no benchmark")
-        tables += tables_of_runs(first.made_by.removeprefix(_EVALUATE), told)
-    return Comparison(first.made_by, told, items, tables, list(dict.fromkeys(notes)))
+        if not made_by.startswith(_EVALUATE):
+            raise UsageError(f"--paper: {sources[0]} is of no benchmark")
+        tables += _paper_tables(made_by.removeprefix(_EVALUATE), runs, shared)
+    told = {name: run.source for name, run in runs.items()}
+    return Comparison(made_by, told, items, tables, [*_notes(runs, found)])
 
 
-def _drop_equal(runs: Iterable[Run]) -> None:
-    """Leave out the series of repaired records where no run repaired any."""
-    marks = [entry.marks for run in runs for entry in run.entries.values()]
-    if all(one.get(REPAIRED) == one.get(RECORD) for one in marks):
-        for one in marks:
-            one.pop(REPAIRED, None)
-
-
-def _beside(a: Run, b: Run, name: str) -> list[_Compared]:
-    """The rows of a run, by its letter, beside the first."""
-    pairs = [(entry, b.entries[key]) for key, entry in a.entries.items() if key in b.entries]
-    if a.made_by != b.made_by:
-        raise UsageError(f"{a.source} is of {a.made_by}, {b.source} of {b.made_by}")
-    if not pairs:
-        raise UsageError(f"no item is in both {a.source} and {b.source}: nothing can be compared")
-    for one, other in pairs:
-        if one.gold != other.gold:
-            golds = f"{clip(one.gold)} in {a.source} and {clip(other.gold)} in {b.source}"
-            raise UsageError(f"{one.name}: gold is {golds}: not asked the same")
-    series = {shared: _marked(pairs, shared) for shared in a.series() if shared in b.series()}
-    if a.evaluated and len(series) > 1:
-        series[OVERALL] = [marked for found in series.values() for marked in found]
-    return [_Compared(shared, marked, name) for shared, marked in series.items()]
-
-
-def _scores(runs: Mapping[str, Run], shared: Sequence[tuple[str, int]], head: str) -> Table:
-    """Every run as a column: its mean score over the items that all have scored."""
-    rows = []
-    for name in runs["A"].series():
-        held = [key for key in shared if any(name in r.entries[key].marks for r in runs.values())]
-        columns = [
-            _scored([run.entries[key].marks.get(name, ABSENT) for key in held])
-            for run in runs.values()
-        ]
-        marks = zip(held, zip(*columns, strict=True), strict=True)
-        kept = [(key, some) for key, some in marks if all(isinstance(one, float) for one in some)]
-        resamples = Resamples([runs["A"].entries[key].cluster for key, _ in kept])
-        found = zip(*(some for _, some in kept), strict=True) if kept else ((),) * len(runs)
-        of = len(held)
-        cells: dict[str, Cell] = {"pairs": len(kept), "of": of}
-        for run, scores in zip(runs, found, strict=True):
-            numbers = [one for one in scores if isinstance(one, float)]
-            cells[run] = replace(share_estimate(numbers, resamples), of=of)
-        rows.append(Row((name,), cells))
-    title = "Mean scores on the items that all have (95 % intervals)"
-    return Table("scores", title, (head,), rows, brief=tuple(runs))
-
-
-def _differences(beside: Mapping[str, Sequence[_Compared]], head: str) -> Table:
-    shown = ("pairs", "of", "B - A", "McNemar p", "Holm p")
-    rows = [
-        Row((name, row.series), {c.replace("B -", "run -"): row.cells.get(c) for c in shown})
-        for name, some in beside.items()
-        for row in some
-    ]
-    return Table(
-        "differences", "Each run less A, on the items of both", ("run", head), rows, (_NOTE,)
-    )
-
-
-def _notes(runs: Mapping[str, Run], name: str, rows: Sequence[_Compared]) -> Iterator[str]:
-    a, b = runs["A"], runs[name]
-    for letter, run, other in (("A", a, b), (name, b, a)):
-        if run.faulty:
-            yield f"{run.faulty} lines of {letter} are about input that could not be read: no items"
-        yield from (
-            f"{one} is only in {letter}" for one in run.series() if one not in other.series()
-        )
-    for row in rows:
-        if row.left_out:
-            told = ", ".join(f"{count} {reason}" for reason, count in row.left_out.items())
-            left, of = row.left_out.total(), row.cells["of"]
-            yield f"{row.series}: {left} of {of} pairs are left out: {told}"
-
-
-# ------------------------------------------------------------ reading
+def _shared(runs: Sequence[Run]) -> list[str]:
+    """The items that all runs have, which must be the same items asked the same."""
+    first, *others = runs
+    for run in others:
+        if run.made_by != first.made_by:
+            told = f"{first.source} is of {first.made_by}, {run.source} of {run.made_by}"
+            raise UsageError(told)
+    shared = [key for key in first.entries if all(key in run.entries for run in others)]
+    if not shared:
+        told = " and ".join(run.source for run in runs)
+        raise UsageError(f"no item is in both {told}: nothing can be compared")
+    for key in shared:
+        for run in others:
+            one, other = first.entries[key], run.entries[key]
+            if one.gold != other.gold:
+                golds = f"{clip(one.gold)} in {first.source}, {clip(other.gold)} in {run.source}"
+                raise UsageError(f"{key}: gold is {golds}: not asked the same")
+    return shared
 
 
 def read_run(source: str) -> Run:
@@ -240,39 +162,38 @@ def read_run(source: str) -> Run:
         elif "workflow" in judgement:
             made_by, key, entry = f"judge validate ({judgement['workflow']})", *_record(line)
         else:
-            run.faulty += 1
+            run.unread += 1
             continue
         if run.made_by not in ("", made_by):
             raise UsageError(f"{where}: is of {made_by}, lines before of {run.made_by}")
         run.made_by = made_by
         seen[key] += 1
-        if run.evaluated and seen[key] > 1:
-            raise UsageError(f"{where}: {entry.name} stands there before")
-        run.entries[key, seen[key]] = entry
+        if entry.result is not None and seen[key] > 1:
+            raise UsageError(f"{where}: item {key} stands there before")
+        run.entries[key if seen[key] == 1 else f"{key} ({seen[key]})"] = entry
     if not run.entries:
         raise UsageError(f"{source}: holds no answers and no verdicts")
     return run
 
 
 def _answer(line: Mapping[str, Any], where: str) -> tuple[str, Entry]:
-    """An output line of `judge evaluate`: what it is known by, and its entry."""
+    """What an output line of `judge evaluate` is known by, and its entry."""
     found = result_of(line)
     if found is None:
         raise UsageError(f"{where}: an answer has an id, a condition, an outcome, a score")
     mark: Mark = NO_SCORE if found.score is None else found.score
     if found.outcome == "error":
         mark = "error"
-    elif found.outcome != "answered":
-        mark = NO_SCORE if "gold" in line and line["gold"] is None else MISSING
-    entry = Entry(f"item {found.id}", {found.condition: mark}, found.row, line.get("gold"))
-    return found.id, entry
+    elif found.outcome != "answered" and line.get("gold") is not None:
+        mark = 0.0
+    return found.id, Entry({found.condition: mark}, found.row, line.get("gold"), found)
 
 
 def _record(line: Mapping[str, Any]) -> tuple[str, Entry]:
-    """An output line of `judge validate`: what it is known by, and its entry.
+    """What an output line of `judge validate` is known by, and its entry.
 
-    The marks are the verdict on the record as it came in and as it was written, and each check's
-    as it was made last.
+    The marks are the verdicts on the record as it came and as it was written, and the last one of
+    each check.
     """
     judgement = line[RESERVED]
     own = {name: content for name, content in line.items() if name != RESERVED}
@@ -283,7 +204,7 @@ def _record(line: Mapping[str, Any]) -> tuple[str, Entry]:
         marks[f"check {check['check']}"] = _mark(check)
     id = scalar_text(own.get("id"))
     key = f"content {content_hash(own)}" if id is None else f"id {id}"
-    return key, Entry(f"record {id}", marks, scalar_text(line.get("row")) or key)
+    return key, Entry(marks, scalar_text(line.get("row")) or key)
 
 
 def _mark(judged: Mapping[str, Any]) -> Mark:
@@ -291,54 +212,108 @@ def _mark(judged: Mapping[str, Any]) -> Mark:
     return {"pass": 1.0, "fail": 0.0}.get(verdict, verdict)
 
 
-# ------------------------------------------------------------ rows
-
-Marked = Sequence[tuple[Entry, Mark, Mark]]
-
-
-def _marked(pairs: Sequence[tuple[Entry, Entry]], name: str) -> Marked:
-    """The items that either run has in the series, with both marks.
-
-    Missing answers are not right; in a series of which a run scored no answer, they have no score.
-    """
-    held = [(a, b) for a, b in pairs if name in a.marks or name in b.marks]
-    first = _scored([a.marks.get(name, ABSENT) for a, _ in held])
-    second = _scored([b.marks.get(name, ABSENT) for _, b in held])
-    return [(a, one, two) for (a, _), one, two in zip(held, first, second, strict=True)]
+Marked = Sequence[tuple[str, tuple[Mark, ...]]]
+"""The items of a series: each one's cluster, and its mark in every run."""
 
 
-def _scored(marks: Sequence[Mark]) -> list[Mark]:
-    unscored = NO_SCORE in marks and not any(isinstance(mark, float) for mark in marks)
-    missing: Mark = NO_SCORE if unscored else 0.0
-    return [missing if mark == MISSING else mark for mark in marks]
+def _series(runs: Mapping[str, Run], shared: Sequence[str]) -> dict[str, Marked]:
+    """The series that all runs have, and the one of all conditions together."""
+    found: dict[str, Marked] = {}
+    entries = [[run.entries[key] for run in runs.values()] for key in shared]
+    first, *others = (run.series for run in runs.values())
+    for name in (name for name in first if all(name in other for other in others)):
+        found[name] = [
+            (some[0].cluster, tuple(one.marks.get(name, ABSENT) for one in some))
+            for some in entries
+            if any(name in one.marks for one in some)
+        ]
+    if found.get(REPAIRED) == found.get(RECORD):
+        found.pop(REPAIRED, None)
+    if RECORD not in found and len(found) > 1:
+        found[OVERALL] = [marked for some in found.values() for marked in some]
+    return found
 
 
-class _Compared:
-    """A run beside A in one series: cells, McNemar's p, how many pairs are left out and why."""
+def _table(series: Mapping[str, Marked], runs: Mapping[str, Run], head: str) -> Table:
+    """A row for each series; Holm's adjustment is over all rows but those that sum others up."""
+    rows, tests = [], []
+    for name, marked in series.items():
+        cells, p_values = _cells(marked, [*runs])
+        rows.append(Row((name,), cells))
+        if name not in (OVERALL, RECORD, REPAIRED):
+            tests += [(cells, run, p) for run, p in p_values.items()]
+    for (cells, run, _), p in zip(tests, holm([p for _, _, p in tests]), strict=True):
+        cells[f"Holm p {run}"] = f"{p:.3g}"
+    title = "Mean scores on the same items, and differences from A (95 % intervals)"
+    return Table("comparison", title, (head,), rows, (_NOTE,), tuple(runs))
 
-    def __init__(self, series: str, marked: Marked, name: str) -> None:
-        self.series = series
-        self.left_out: Counter[str] = Counter()
-        kept: list[tuple[str, float, float]] = []
-        for entry, one, two in marked:
-            if isinstance(one, float) and isinstance(two, float):
-                kept.append((entry.cluster, one, two))
-            else:
-                sides = zip(("A", name), (one, two), strict=True)
-                why = [f"{mark} in {run}" for run, mark in sides if isinstance(mark, str)]
-                self.left_out[" and ".join(why)] += 1
-        first, second = [one for _, one, _ in kept], [two for _, _, two in kept]
-        resamples, of = Resamples([cluster for cluster, _, _ in kept]), len(marked)
-        self.p: float | None = None
-        self.cells: dict[str, Cell] = {
-            "pairs": len(kept),
-            "of": of,
-            "A": replace(share_estimate(first, resamples), of=of),
-            "B": replace(share_estimate(second, resamples), of=of),
-            "B - A": replace(paired_difference(first, second, resamples), of=of),
-        }
-        if kept and {*first, *second} <= {0.0, 1.0}:
-            test = mcnemar(first, second)
-            self.p = test.p
-            self.cells |= {"A, not B": test.only_first, "B, not A": test.only_second}
-            self.cells["McNemar p"] = f"{test.p:.3g}"
+
+def _cells(marked: Marked, runs: Sequence[str]) -> tuple[dict[str, Cell], dict[str, float]]:
+    """A row's cells, and by run McNemar's p of its difference from A."""
+    kept = [(cluster, marks) for cluster, marks in marked if _scored(marks)]
+    resamples, of = Resamples([cluster for cluster, _ in kept]), len(marked)
+    scores = {run: [float(marks[place]) for _, marks in kept] for place, run in enumerate(runs)}
+    cells: dict[str, Cell] = {"pairs": len(kept), "of": of}
+    cells |= {run: replace(share_estimate(some, resamples), of=of) for run, some in scores.items()}
+    p_values: dict[str, float] = {}
+    first = scores.pop(runs[0])
+    for run, some in scores.items():
+        cells[f"{run} - A"] = replace(paired_difference(first, some, resamples), of=of)
+        if kept and {*first, *some} <= {0.0, 1.0}:
+            test = mcnemar(first, some)
+            p_values[run] = test.p
+            cells[f"McNemar p {run}"] = f"{test.p:.3g}"
+            cells |= {f"A, not {run}": test.only_first, f"{run}, not A": test.only_second}
+    return cells, p_values
+
+
+def _scored(marks: Sequence[Mark]) -> bool:
+    return all(isinstance(mark, float) for mark in marks)
+
+
+def _notes(runs: Mapping[str, Run], series: Mapping[str, Marked]) -> Iterator[str]:
+    for letter, run in runs.items():
+        if run.unread:
+            yield f"{run.unread} lines of {letter} are about input that could not be read: no items"
+    known = {letter: run.series for letter, run in runs.items()}
+    for name in dict.fromkeys(chain.from_iterable(known.values())):
+        having = [letter for letter, names in known.items() if name in names]
+        if len(having) < len(runs):
+            yield f"{name} is only in {' and '.join(having)}"
+    for name, marked in series.items():
+        left_out = Counter(
+            " and ".join(
+                f"{mark} in {run}"
+                for run, mark in zip(runs, marks, strict=True)
+                if isinstance(mark, str)
+            )
+            for _, marks in marked
+            if not _scored(marks)
+        )
+        if left_out:
+            told = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+            yield f"{name}: {left_out.total()} of {len(marked)} pairs are left out: {told}"
+
+
+def _paper_tables(name: str, runs: Mapping[str, Run], shared: Sequence[str]) -> list[Table]:
+    """The benchmark's tables of measures, of the shared items, with a row for each run."""
+    benchmark = load_benchmark(name)
+    found: dict[str, Table] = {}
+    rows: dict[str, dict[tuple[str, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for letter, run in runs.items():
+        results = [run.entries[key].result for key in shared]
+        for table in tables_of(benchmark, [rated(benchmark, one) for one in results if one]):
+            cells = chain.from_iterable(row.cells.values() for row in table.rows)
+            if any(isinstance(cell, Estimate) for cell in cells):
+                found.setdefault(table.name, table)
+            for row in table.rows:
+                rows[table.name][row.labels].append(Row((*row.labels, letter), row.cells))
+    return [
+        replace(
+            table,
+            heads=(*table.heads, "run"),
+            rows=list(chain.from_iterable(rows[name].values())),
+            notes=(*table.notes, _PAPER_NOTE),
+        )
+        for name, table in found.items()
+    ]

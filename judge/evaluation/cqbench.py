@@ -7,31 +7,119 @@ words, credited by judges.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from judge.evaluation.asking import MeasuredModel
-from judge.evaluation.benchmark import Benchmark, Fields, Grader, NoAnswer, Result
-from judge.evaluation.cqbench_items import CONDITIONS, REWRITTEN, items, task_of
-from judge.evaluation.cqbench_values import folded
-from judge.evaluation.tables import (
-    FEWEST,
-    Cell,
-    Row,
-    Sample,
-    Table,
-    class_scores,
-    results_table,
+from judge.evaluation.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
+from judge.evaluation.cqbench_stories import (
+    Pair,
+    Story,
+    ValueList,
+    folded,
+    key_of,
+    selection,
+    story_of,
+    tidy_topic,
+    values_and_stories,
 )
-from judge.stats.bootstrap import Resamples, mean_estimate
-from judge.stats.classification import ratio
+from judge.evaluation.rows import Row, asked, each_row
+from judge.evaluation.tables import Cell, Sample, Table, results_table
+from judge.records import Item
+from judge.records.fields import LabelError
+
+CONDITIONS = (
+    *("attitude", "attitude+steps", "selection", "selection+steps"),
+    "extraction+steps",
+)
+"""`+steps`: the model first summarises, then analyses (section 3.1)."""
+
+TOPICS = (
+    *("social", "migration", "security", "science and technology"),
+    *("religious", "ethical", "political"),
+)
+"""Topics of the random setting (CQ-Bench, appendix A.2), for extraction without a value file."""
+
+CATEGORIES = frozenset({"social", "religious", "ethical", "political"})
+"""The category-specific settings (CQ-Bench, section 2.1)."""
 
 AT_MOST = 10
 """The most values that an extraction may give (CQ-Bench, section 2.2)."""
 
-# ------------------------------------------------------------ asking
+
+def task_of(condition: str) -> str:
+    """`attitude`, `selection` or `extraction`."""
+    return condition.split("+")[0]
+
+
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+    """The items of CQ-Bench, story by story.
+
+    Attitudes and options need the value file. The multiple setting has attitude detection alone
+    (section 3.1). A line or value that no question can be made of is an item with its problem.
+    """
+    needed = {"attitude", "selection"} & set(map(task_of, choices.conditions))
+    known, stories = values_and_stories(sources, needed=bool(needed))
+    return each_row(stories, lambda row: _of_row(row, known, choices), columns=choices.columns)
+
+
+def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Item]:
+    """The items of one story. Raises LabelError for a line that no question can be made of."""
+    story = story_of(row)
+    category = _category(story, known)
+    setting = "multiple" if story.multiple else "single"
+    shared: dict[str, Any] = {"setting": setting, "category": category, "story": story.text}
+
+    def put(task: str, key: str, fields: Mapping[str, Any]) -> Iterator[Item]:
+        for condition in choices.conditions:
+            if task_of(condition) == task:
+                about = {"item": key, **shared, **fields}
+                yield asked(row.item, condition, about, row=row.id, key=key)
+
+    wanted = set(map(task_of, choices.conditions))
+    if known is not None and wanted != {"extraction"}:
+        gold: list[Pair] = []
+        against = [key_of(value) for value in story.contradicted]
+        for number, value in enumerate(story.values, 1):
+            try:
+                pair = known.pair(value)
+            except LabelError as error:
+                yield replace(row.item, problem=error.problem)
+                continue
+            gold.append(pair)
+            if key_of(value) not in against:
+                statement = known.statements[folded(pair[0])]
+                about = {
+                    "topic": statement.topic,
+                    **({"character": value.character} if value.character else {}),
+                    "statement": statement.text,
+                    "options": list(statement.options),
+                    "gold": pair[1],
+                }
+                yield from put("attitude", f"{row.id}/{number}", about)
+        if "selection" in wanted and not story.multiple and len(gold) == len(story.values):
+            try:
+                options = selection(known, story, gold, f"{choices.seed}/{row.id}")
+            except LabelError as error:
+                yield replace(row.item, problem=error.problem)
+            else:
+                yield from put("selection", row.id, options)
+    if not story.multiple:
+        topics = [category] if category in CATEGORIES else (known and known.topics) or TOPICS
+        values = [value.display for value in story.values]
+        yield from put("extraction", row.id, {"topics": list(topics), "gold": values})
+
+
+def _category(story: Story, known: ValueList | None) -> str | None:
+    """The record's own setting; else that of its value list: one topic, or several at random."""
+    own = tidy_topic(story.setting)
+    if own not in (None, "single"):
+        return own
+    if story.multiple:
+        return "multiple"
+    topics = known.topics if known is not None else ()
+    return "random" if len(topics) > 1 else next(iter(topics), None)
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str | list[str]:
@@ -75,7 +163,7 @@ async def _extraction(fields: Fields, model: MeasuredModel, texts: dict[str, str
 async def _step(
     model: MeasuredModel, texts: dict[str, str], name: str, task: str, **shown: str
 ) -> None:
-    """Have the model write by a task; what it writes is shown in later tasks under `name`."""
+    """Have the model write a text that later tasks show under `name`."""
     model.steps[name] = texts[name] = await _written(model, task, {**texts, **shown})
 
 
@@ -86,144 +174,50 @@ async def _written(model: MeasuredModel, task: str, texts: Mapping[str, str]) ->
         raise NoAnswer(no.outcome, f"step {task}: {no.detail or no.outcome}") from no
 
 
-# ------------------------------------------------------------ scoring
-
-
 def score(fields: Fields, answer: Any) -> float | None:
-    """1 or 0 for an attitude, F1 of a selection; None for an extraction, which judges grade.
+    """1 or 0 for an attitude, F1 of a selection; None for an extraction, which judges credit.
 
-    Entries of a selection that are none of the options are wrong ones.
-
-    Raises:
-        ValueError: an attitude that is none of the options, or what is no list of texts.
+    Case, blanks and repetition do not count. Raises ValueError for an impossible answer; a selected
+    text that is no option is merely wrong.
     """
-    task = task_of(fields["condition"])
+    task, gold = task_of(fields["condition"]), fields["gold"]
     if task == "attitude":
         if not isinstance(answer, str) or (
             "options" in fields and folded(answer) not in map(folded, fields["options"])
         ):
             raise ValueError(f"{answer!r} is none of the options")
-        return float(folded(answer) == folded(fields["gold"]))
+        return float(folded(answer) == folded(gold))
     if not isinstance(answer, list) or not all(isinstance(one, str) for one in answer):
         raise ValueError(f"{answer!r} is no list of texts")
     if task == "extraction":
         return None
-    hit, given, right = hits(answer, fields["gold"])
-    return 2 * hit / (given + right) if given + right else 0.0
+    given, right = set(map(folded, answer)), set(map(folded, gold))
+    # The harmonic mean of precision and recall.
+    return 2 * len(given & right) / (len(given) + len(right)) if given or right else 0.0
 
-
-async def grade(result: Result, grader: Grader) -> Result:
-    """Credit an extraction: its score is the mean credit over the settled gold values (3.1).
-
-    `steps` then holds `credits`, one for each gold value, and the `checks` with the judges' votes.
-    What the judges took is added to the usage. Answers of the other tasks come back as they are.
-    """
-    if task_of(result.condition) != "extraction":
-        return result
-    judgement = await grader(result.id, result.answer, result.fields["gold"])
-    assert judgement.extraction is not None, "the workflow extraction credits values"
-    credited = {"credits": [*judgement.extraction.credits], "checks": judgement.as_json()["checks"]}
-    return replace(
-        result,
-        score=judgement.extraction.recall,
-        steps={**result.steps, **credited},
-        usage=result.usage + judgement.usage,
-    )
-
-
-# ------------------------------------------------------------ tables
 
 _MEANING = (
     "score: accuracy (attitude detection), mean F1 of the items (selection), mean recall of the "
-    "stories (extraction). pooled: F1 over all options given, recall over the gold values that the "
-    "judges settled. stories: how many the questions that got a reply are about."
-)
-
-
-_SPEECHES = (
-    "Explicit speeches that judge validate rewrote, before and after; words are what blanks part. "
-    "Distinct-n counts different runs of n words by the words. Intervals are 95 %, over stories."
+    "stories (extraction). stories: how many the questions that got a reply are about."
 )
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
-    """Tables 1 and 6, by setting and category of the stories, and table 3, of their speeches."""
+    """Tables 1 and 6: by setting and by category of the stories."""
     condition = ("condition", CONDITIONS)
     whole, by_category = "CQ-Bench by setting (table 1)", "CQ-Bench by category (table 6)"
     by = {"setting": ("setting", ()), "condition": condition}
     by_slice = {"category": ("category", ()), "condition": condition}
     some = [result for result in results if result.fields.get("category")]
     return [
-        results_table("cqbench", whole, results, by, _scores, (_MEANING,)),
-        results_table("cqbench-categories", by_category, some, by_slice, _scores, (_MEANING,)),
-        _rewriting(results),
+        results_table("cqbench", whole, results, by, _cells, (_MEANING,)),
+        results_table("cqbench-categories", by_category, some, by_slice, _cells, (_MEANING,)),
     ]
 
 
-def _rewriting(results: Sequence[Result]) -> Table:
-    """Speeches before and after they were rewritten, by category; each story counts once."""
-    stories = {one.row: one.fields for one in results if "rewritten" in one.fields}
-    categories: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
-    for row, fields in stories.items():
-        categories[str(fields.get("category") or "(not said)")][row] = fields["rewritten"]
-    rows = []
-    for category, measured in sorted(categories.items()):
-        for name in REWRITTEN:
-            pairs = [(row, sides) for row, found in measured.items() for sides in found[name]]
-            resamples = Resamples([row for row, _ in pairs], fewest=FEWEST)
-            before, after = (mean_estimate([s[k] for _, s in pairs], resamples) for k in (0, 1))
-            cells: dict[str, Cell] = {"speeches": len(pairs), "original": before, "refined": after}
-            rows.append(Row((category, name), cells))
-    title = "Explicit speech before and after it was rewritten (table 3)"
-    return Table("cqbench-rewriting", title, ("category", "measure"), rows, (_SPEECHES,))
-
-
-def hits(given: Sequence[str], gold: Sequence[str]) -> tuple[int, int, int]:
-    """How many right options were given, of how many given, of how many right ones.
-
-    Case, blanks and repetition do not count. F1, the harmonic mean of precision and recall, is
-    2 hits / (given + right).
-    """
-    found, right = {folded(text) for text in given}, {folded(text) for text in gold}
-    return len(found & right), len(found), len(right)
-
-
-def _scores(results: Sequence[Result]) -> dict[str, Cell]:
-    """The cells of a row. A refused or unreadable answer selects nothing and finds no value."""
-    sample, task = Sample(results), task_of(results[0].condition)
-    cells: dict[str, Cell] = {**sample.counts(), "stories": sample.rows()}
-    if task == "attitude":
-        found = class_scores([_folded(one) for one in results])
-        return {**cells, "score": found["accuracy"], "macro F1": found["F1"]}
-
-    cells["score"] = sample.accuracy()
-    if task == "selection":
-        return {**cells, "pooled": sample.measure(_hits, lambda hit, *of: ratio(2 * hit, sum(of)))}
-    pooled = sample.measure(
-        lambda one: (sum(_settled(one)), len(_settled(one))),
-        ratio,
-        n=sum(len(_settled(one)) for one in sample.there),
-        of=sum(len(one.fields["gold"]) for one in sample.there),
-    )
-    return {**cells, "pooled": pooled}
-
-
-def _folded(result: Result) -> Result:
-    """The result with its right attitude and its answer as attitudes are compared."""
-    answer = folded(result.answer) if result.outcome == "answered" else None
-    fields = {**result.fields, "gold": folded(result.fields["gold"])}
-    return replace(result, fields=fields, answer=answer)
-
-
-def _hits(result: Result) -> tuple[int, int, int]:
-    return hits(result.answer if result.outcome == "answered" else [], result.fields["gold"])
-
-
-def _settled(result: Result) -> list[float]:
-    """The credits that the judges settled; those of an answer that is not there are 0."""
-    if result.outcome != "answered":
-        return [0.0] * len(result.fields["gold"])
-    return [credit for credit in result.steps.get("credits") or () if credit is not None]
+def _cells(results: Sequence[Result]) -> dict[str, Cell]:
+    sample = Sample(results)
+    return {**sample.counts(), "stories": sample.rows(), "score": sample.accuracy()}
 
 
 benchmark = Benchmark(
@@ -240,5 +234,5 @@ benchmark = Benchmark(
     ask=ask,
     score=score,
     tables=tables,
-    grade=grade,
+    credited=lambda fields: task_of(fields["condition"]) == "extraction",
 )

@@ -1,9 +1,8 @@
 """CulturalBench: what a model knows of everyday life in 45 countries, asked in two ways.
 
 Chiu et al., "CulturalBench", sections 3.3 and 5 and appendix D. Easy: a question with four options,
-one of them right; chance is 25 %. Hard: the same question's four answers, each asked alone as true
-or false, right only if all four are; chance is 6.25 %. Hard is made from the released Easy file, as
-section 3.3 says.
+one of them right. Hard: the same question's four answers, each asked alone as true or false, right
+only if all four are. Hard is made from the released Easy file, as section 3.3 says.
 
 Deviation from the paper: Easy's options are shuffled, because A is right in 54 % of the released
 rows.
@@ -58,14 +57,12 @@ EASY_TASK, HARD_TASK = "culturalbench_easy", "culturalbench_hard"
 _OPTIONS = tuple(f"prompt_option_{letter.lower()}" for letter in LETTERS)
 _BY_LETTER = {letter.casefold(): letter for letter in LETTERS}
 _NUMERALS = ("i", "ii", "iii", "iv")
-_NUMERAL = re.compile(r"\(?(i{1,3}|iv)\)?")
+_NAMED = re.compile(r"[\siv,()]+\.?")
 _STATEMENTS = re.compile(
     r"^(?P<before>.*?)\n\s*\(i\)(?P<i>.*?)\n\s*\(ii\)(?P<ii>.*?)\n\s*\(iii\)(?P<iii>.*?)"
     r"\n\s*\(iv\)(?P<iv>.*)$",
     re.DOTALL,
 )
-
-# ------------------------------------------------------------ questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +79,7 @@ class Question:
         return _STATEMENTS.match(self.text) is not None
 
     def easy(self, seed: str | None) -> dict[str, Any]:
-        """The fields of its Easy item, the options in the order that the seed draws, or as they
-        were released."""
+        """The fields of its Easy item; without a seed the options stand as they were released."""
         order = list(LETTERS)
         if seed is not None:
             random.Random(seed).shuffle(order)
@@ -94,40 +90,27 @@ class Question:
         """The fields of its Hard item: four answers, each true or false (section 3.3).
 
         Of a single-mode question they are its options, the right one true. Of a multi-mode one they
-        are the statements (i) to (iv) that it lists, those that the right option names true.
-
-        Raises:
-            LabelError: statements without options that name them, or such options without them.
+        are the statements (i) to (iv) that it lists, those that the right option names true; raises
+        LabelError where that names none.
         """
         found = _STATEMENTS.match(self.text)
-        named = [_numerals(option) for option in self.options]
         if found is None:
-            if any(numbers is not None and len(numbers) > 1 for numbers in named):
-                message = "options name statements that the question does not list"
-                raise LabelError(message, "prompt_question")
             truths = [letter == self.gold for letter in LETTERS]
             return {"question": self.text, "options": list(self.options), "gold": truths}
-        for key, option, numbers in zip(_OPTIONS, self.options, named, strict=True):
-            if numbers is None:
-                message = f"field {key!r} must name statements (as i, iii), not {clip(option)}"
-                raise LabelError(message, key)
-        true = named[LETTERS.index(self.gold)] or frozenset()
+        place = LETTERS.index(self.gold)
+        right = self.options[place]
+        if not _NAMED.fullmatch(right):
+            message = f"field {_OPTIONS[place]!r} must name statements (as i, iii)"
+            raise LabelError(f"{message}, not {clip(right)}", _OPTIONS[place])
+        true = re.findall(r"[iv]+", right)
         # A line before the statements says what to do with them.
-        before = re.split(
-            r"\n(?=[^\n]*statements)", found["before"], maxsplit=1, flags=re.IGNORECASE
-        )
+        instruction = r"\n(?=[^\n]*statements)"
+        before = re.split(instruction, found["before"], maxsplit=1, flags=re.IGNORECASE)
         return {
             "question": before[0].strip(),
             "options": [found[numeral].strip() for numeral in _NUMERALS],
             "gold": [numeral in true for numeral in _NUMERALS],
         }
-
-
-def _numerals(option: str) -> frozenset[str] | None:
-    """The statements that an option names (`i, iii`), None where it is anything else."""
-    parts = [part.strip() for part in option.strip().rstrip(".").split(",")]
-    found = [_NUMERAL.fullmatch(part) for part in parts]
-    return None if None in found else frozenset(one[1] for one in found if one is not None)
 
 
 def question_of(fields: Fields) -> Question:
@@ -138,9 +121,6 @@ def question_of(fields: Fields) -> Question:
     text = text_of(fields, "prompt_question")
     options = tuple(text_of(fields, key) for key in _OPTIONS)
     return Question(text, options, one_of(fields.get("answer"), _BY_LETTER, "answer"))
-
-
-# ------------------------------------------------------------ items
 
 
 def region_of(country: str) -> str | None:
@@ -154,9 +134,6 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     Easy items hold their options as shown, and `order`, each one's letter in the released file;
     seed and question alone decide on it. Hard items hold the four answers as `options` and for each
     whether it is true as `gold`.
-
-    Raises:
-        UsageError: a source cannot be read at all.
     """
 
     def of_row(row: Row) -> Iterator[Item]:
@@ -173,9 +150,6 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
             yield asked(row.item, condition, {**forms[condition], **slices}, row=row.id)
 
     return each_row(sources, of_row, "question_idx", choices.columns)
-
-
-# ------------------------------------------------------------ asking
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
@@ -199,12 +173,9 @@ async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
 
 
 def score(fields: Fields, answer: Any) -> float:
-    """1 if the answer is right: the right option's letter or text; all four of Hard.
+    """1 if the answer is right: the right option's letter; all four of Hard. ValueError: no answer.
 
     Two released questions repeat an option's text: either letter is right.
-
-    Raises:
-        ValueError: no letter, or no list of four truth values.
     """
     if fields["condition"] == HARD:
         if not isinstance(answer, list) or [type(one) for one in answer] != [bool] * len(LETTERS):
@@ -215,8 +186,6 @@ def score(fields: Fields, answer: Any) -> float:
     options = dict(zip(fields["order"], fields["options"], strict=True))
     return float(options[answer] == options[fields["gold"]])
 
-
-# ------------------------------------------------------------ tables
 
 _MEAN = "mean of countries"
 _MEAN_NOTE = (
@@ -239,13 +208,11 @@ def tables(results: Sequence[Result]) -> list[Table]:
     by_mode = {**setup, "mode": ("mode", ("single", "multi"))}
     by_region = {**setup, "region": ("region", REGIONS)}
     modes = "Accuracy by set-up and number of right answers"
-    regions = "Accuracy by set-up and region (tables 5 and 6)"
+    regions, notes = "Accuracy by set-up and region (tables 5 and 6)", (_MEAN_NOTE,)
     return [
         results_table("culturalbench-setups", "Accuracy", results, setup, scores, (_CHANCE,)),
         results_table("culturalbench-modes", modes, results, by_mode),
-        results_table(
-            "culturalbench-regions", regions, results, by_region, in_region, (_MEAN_NOTE,)
-        ),
+        results_table("culturalbench-regions", regions, results, by_region, in_region, notes),
     ]
 
 
@@ -254,19 +221,19 @@ def mean_of_countries(results: Sequence[Result]) -> Estimate:
 
     Undefined where a country that was asked about has these only.
     """
-    countries = list(dict.fromkeys(result.fields.get("country") for result in results))
+    import numpy as np
 
-    def sums(result: Result) -> list[float]:
-        unscored = result.outcome == "answered" and result.score is None
-        home = None if unscored else result.fields.get("country")
-        own = [float(home == country) for country in countries]
-        return [*(one * (result.score or 0.0) for one in own), *own]
-
-    def mean(*columns: Any) -> Any:
-        shares = zip(columns[: len(countries)], columns[len(countries) :], strict=True)
-        return sum(ratio(right, asked) for right, asked in shares) / len(countries)
-
-    return Sample(results).measure(sums, mean)
+    sample = Sample(results)
+    asked_about = list(dict.fromkeys(result.fields.get("country") for result in results))
+    right = np.zeros((len(sample.there), len(asked_about)))
+    asked = np.zeros_like(right)
+    for number, one in enumerate(sample.there):
+        if one.outcome != "answered" or one.score is not None:
+            place = number, asked_about.index(one.fields.get("country"))
+            right[place], asked[place] = one.score or 0.0, 1.0
+    sums = sample.resamples.sums
+    means = ratio(sums(right), sums(asked)).mean(axis=1)
+    return sample.resamples.estimate(means, n=len(sample.there), of=len(results))
 
 
 benchmark = Benchmark(

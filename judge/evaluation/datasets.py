@@ -1,23 +1,30 @@
 """Data sets made from records and what is known of them, without a model (`judge build`).
 
 Each is one line a story, answer or record, in the form in which the papers' sets are released. What
-is left out is told with its reason.
+is left out comes with its reason.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from judge.evaluation.cali import Groups, groups_of, pair_of
-from judge.evaluation.cqbench_items import Story, judgement_of, story_of, values_and_stories
-from judge.evaluation.cqbench_values import ValueList, folded, key_of, selection
+from judge.evaluation.cali import groups_of, pair_of
+from judge.evaluation.cqbench_stories import (
+    Story,
+    ValueList,
+    folded,
+    judgement_of,
+    key_of,
+    selection,
+    story_of,
+    values_and_stories,
+)
 from judge.evaluation.culturalbench import question_of
-from judge.evaluation.rows import Row, each_row
-from judge.records import RESERVED, Item, Value
+from judge.evaluation.rows import REJECTED, Row, each_row
+from judge.records import RESERVED, Item, Problem, Value
 from judge.records.fields import LabelError
 from judge.verdict import Verdict
 
@@ -27,68 +34,21 @@ BY_VALUE = ("incorporation", "consistency")
 _SOUND = (Verdict.PASS, Verdict.SKIPPED)
 
 
-@dataclass(frozen=True, slots=True)
-class Discard:
-    """What was left out of a set, and why: a line, or one `value` of a line's story.
-
-    `bad`: the line cannot be used as it is; else a rule of the set leaves it out.
-    """
-
-    item: Item
-    reason: str
-    id: str | None = None
-    value: str | None = None
-    bad: bool = False
-
-    def as_json(self) -> dict[str, Any]:
-        told = {"id": self.id, "value": self.value}
-        known = {name: text for name, text in told.items() if text is not None}
-        return {"source": self.item.source, "line": self.item.line, **known, "reason": self.reason}
+Made = Iterator[dict[str, Any] | Item]
+"""Lines of a set, and items with the problem that leaves them out, in the order of the rows. The
+problem's type is `REJECTED` where a rule of the set leaves them out."""
 
 
-Line = dict[str, Any]
-Made = Iterator[Line | Discard]
+def _left_out(row: Row, value: Value, reason: str) -> Item:
+    """One value of a row's story."""
+    return replace(row.item, problem=Problem(f"{value.display}: {reason}", "values", REJECTED))
 
 
-@dataclass(frozen=True, slots=True)
-class DataSet:
-    """A set that can be built: `prepare` gives, from sources and a seed, the sources that hold its
-    rows and what is made of a row. Raises UsageError for sources that cannot be used."""
-
-    title: str
-    prepare: Callable[[Sequence[str], int], tuple[Sequence[str], Callable[[Row], Made]]]
-    id_field: str = "id"
-
-    def build(self, sources: Sequence[str], seed: int) -> Made:
-        """The lines of the set, and what is left out, in the order of the rows.
-
-        Raises:
-            UsageError: a source cannot be used.
-        """
-        rows, of_row = self.prepare(sources, seed)
-
-        def told(row: Row) -> Made:
-            try:
-                yield from of_row(row)
-            except LabelError as error:
-                problem = error.problem
-                bad = problem.type != "rejected"
-                yield Discard(row.item, problem.message, row.id, bad=bad)
-
-        for made in each_row(rows, told, self.id_field):
-            if isinstance(made, Item):
-                yield Discard(made, made.problem.message if made.problem else "", bad=True)
-            else:
-                yield made
+OfStory = Callable[[Row, Story, ValueList, int], Made]
 
 
-# ------------------------------------------------------------ CQ-Bench
-
-
-def _stories(
-    of_story: Callable[[Row, Story, ValueList, int], Made], sources: Sequence[str], seed: int
-) -> tuple[Sequence[str], Callable[[Row], Made]]:
-    known, rows, _ = values_and_stories(sources)
+def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
+    known, stories = values_and_stories(sources)
     assert known is not None, "a value file is needed"
     values = known
 
@@ -96,57 +56,43 @@ def _stories(
         story = story_of(row)
         for check in story.judged.checks if story.judged is not None else ():
             if check.name not in BY_VALUE and check.verdict not in _SOUND:
-                raise LabelError(f"{check.name}: {check.verdict}", RESERVED, "rejected")
-        made = list(of_story(row, story, values, seed))
+                raise LabelError(f"{check.name}: {check.verdict}", RESERVED, REJECTED)
         for value in story.absent:
-            yield Discard(row.item, "the story does not carry it", row.id, value.display)
-        yield from made
+            yield _left_out(row, value, "the story does not carry it")
+        yield from of_story(row, story, values, seed)
 
-    return rows, of_row
+    return each_row(stories, of_row)
 
 
 def _attitude_detection(row: Row, story: Story, known: ValueList, seed: int) -> Made:
     """A story with a question for each value that nobody in it contradicts (2.2, A.3)."""
     against = set(map(key_of, story.contradicted))
-    questions: list[Line] = []
+    questions: list[dict[str, Any]] = []
     for value in story.values:
         if key_of(value) in against:
-            yield Discard(row.item, "a character contradicts it", row.id, value.display)
+            yield _left_out(row, value, "a character contradicts it")
             continue
         try:
             statement, attitude = known.pair(value)
         except LabelError as error:
-            yield Discard(row.item, error.problem.message, row.id, value.display, bad=True)
+            yield replace(row.item, problem=error.problem)
             continue
-        questions.append(_question(value, statement, attitude, known))
+        options = list(known.statements[folded(statement)].options)
+        asked = {"value": statement, "options": options, "gold label": attitude}
+        questions.append({"name": value.character, **asked})
     if not questions:
-        raise LabelError("no value is left to ask about", "values", "rejected")
+        raise LabelError("no value is left to ask about", "values", REJECTED)
     yield {"id": row.id, "story": story.text, "questions": questions}
-
-
-def _question(value: Value, statement: str, attitude: str, known: ValueList) -> Line:
-    options = list(known.statements[folded(statement)].options)
-    asked = {"value": statement, "options": options, "gold label": attitude}
-    return {"name": value.character, **asked}
 
 
 def _value_selection(row: Row, story: Story, known: ValueList, seed: int) -> Made:
     """A story with 15 values to choose from, drawn by the seed and the row's name (2.2)."""
     if story.multiple:
         message = "in the multiple setting there is attitude detection alone"
-        raise LabelError(message, "values", "rejected")
+        raise LabelError(message, "values", REJECTED)
     gold = [known.pair(value) for value in story.values]
-    rng = random.Random(f"{seed}/{row.id}")
-    drawn = selection(known, gold, rng, story.contradicted, story.absent)
-    yield {
-        "id": row.id,
-        "story": story.text,
-        "options": drawn["options"],
-        "values": drawn["gold"],
-    }
-
-
-# ------------------------------------------------------------ the others
+    drawn = selection(known, story, gold, f"{seed}/{row.id}")
+    yield {"id": row.id, "story": story.text, "options": drawn["options"], "values": drawn["gold"]}
 
 
 def _hard(row: Row) -> Made:
@@ -164,38 +110,45 @@ def _hard(row: Row) -> Made:
         }
 
 
-def _filtered(groups: Groups, row: Row) -> Made:
-    """A record that passed, and whose raters, where it has some, agree strongly (CALI, 3.6)."""
-    judged = judgement_of(row.fields)
-    rated = any(key.strip().casefold() == f"{groups[0]}_ratings" for key in row.fields)
-    if judged is None and not rated:
-        raise LabelError("it has neither a verdict (judge validate) nor ratings (CALI)")
-    if judged is not None and judged.verdict is not Verdict.PASS:
-        why = f": {judged.reason}" if judged.reason else ""
-        raise LabelError(f"{judged.verdict}{why}", RESERVED, "rejected")
-    if rated and not pair_of(row, groups).kept:
-        message = "in neither group do 75 % of the raters agree"
-        raise LabelError(message, f"{groups[0]}_ratings", "rejected")
-    yield {name: content for name, content in row.fields.items() if name != RESERVED}
+def _filtered(sources: Sequence[str], seed: int) -> Made:
+    """Records that passed, and whose raters, where they have some, agree strongly (CALI, 3.6)."""
+    groups = groups_of(sources)
+    column = f"{groups[0]}_ratings"
+
+    def of_row(row: Row) -> Made:
+        judged = judgement_of(row.fields)
+        rated = any(key.strip().casefold() == column for key in row.fields)
+        if judged is None and not rated:
+            raise LabelError("it has neither a verdict (judge validate) nor ratings (CALI)")
+        if judged is not None and judged.verdict is not Verdict.PASS:
+            why = f": {judged.reason}" if judged.reason else ""
+            raise LabelError(f"{judged.verdict}{why}", RESERVED, REJECTED)
+        if rated and not pair_of(row, groups).kept:
+            raise LabelError("in neither group do 75 % of the raters agree", column, REJECTED)
+        yield {name: content for name, content in row.fields.items() if name != RESERVED}
+
+    return each_row(sources, of_row)
 
 
-DATASETS: Mapping[str, DataSet] = {
-    "attitude-detection": DataSet(
+Build = Callable[[Sequence[str], int], Made]
+"""Makes a set from sources and a seed; raises UsageError for sources that cannot be used."""
+
+DATASETS: Mapping[str, tuple[str, Build]] = {
+    "attitude-detection": (
         "CQ-Bench: a story's questions, each value's attitudes; from stories and a value file",
-        partial(_stories, _attitude_detection),
+        partial(_of_stories, _attitude_detection),
     ),
-    "value-selection": DataSet(
+    "value-selection": (
         "CQ-Bench: a story and 15 values to choose from; from stories and a value file",
-        partial(_stories, _value_selection),
+        partial(_of_stories, _value_selection),
     ),
-    "culturalbench-hard": DataSet(
+    "culturalbench-hard": (
         "CulturalBench: each answer alone, true or false; from rows of the Easy file",
-        lambda sources, seed: (sources, _hard),
-        "question_idx",
+        lambda sources, seed: each_row(sources, _hard, "question_idx"),
     ),
-    "filtered": DataSet(
+    "filtered": (
         "Records that passed; of rated pairs those on which one group agrees by 75 %, as in CALI",
-        lambda sources, seed: (sources, partial(_filtered, groups_of(sources))),
+        _filtered,
     ),
 }
-"""By name, what can be built."""
+"""What can be built, by name: a title, and how."""

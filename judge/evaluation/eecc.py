@@ -12,6 +12,7 @@ has a header.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -46,9 +47,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     of the 347 lines).
 
     Raises:
-        UsageError: columns to be renamed, not one source, or it is no folder, or a file of it is
-            not there, is no UTF-8 or has a faulty line, or a condition has not just one template
-            that names {concept} and {identity}.
+        UsageError: columns are renamed, the source is not one folder, or one of its files is
+            missing or faulty.
     """
     if choices.columns:
         raise UsageError("--map: eecc's files have no columns with names")
@@ -117,7 +117,7 @@ def _folder(sources: Sequence[str]) -> Path:
 
 
 def _groups(path: Path, group: str, name: str) -> dict[str, str]:
-    """The lines of two cells, a group and a name: each name with its group."""
+    """Each name with its group, from lines of two cells: group, name."""
     found: dict[str, str] = {}
     for number, line in _lines(path):
         cells = [cell.strip() for cell in line]
@@ -130,16 +130,11 @@ def _groups(path: Path, group: str, name: str) -> dict[str, str]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and cells of the lines that are not blank; they end at a line feed and nowhere else.
-
-    Raises:
-        UsageError: the file cannot be read.
-    """
+    """Number and cells of the lines that are not blank. Raises UsageError: unreadable."""
     try:
-        with path.open(encoding="utf-8-sig", newline="\n") as file:
-            for number, text in enumerate(file, start=1):
-                if text.strip():
-                    yield number, text.rstrip("\r\n").split("\t")
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+            yield from ((reader.line_num, cells) for cells in reader if any(map(str.strip, cells)))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {why_unread(error)}") from error
 

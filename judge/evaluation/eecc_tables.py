@@ -1,9 +1,9 @@
 """EECC's tables: variance (figure 1, table 3), words (tables 1 and 2), tau-c (figure 2).
 
 As in the authors' scripts, the distance of two nationalities is the mean over all pairs of an
-output of one and an output of the other; BLEU becomes the distance 1 - BLEU. Countries are as far
-apart in culture as the vectors of their values (section 4.3.2), the sum of squares over the
-dimensions that both have being scaled up to all dimensions. docs/papers.md has the reasons.
+output of one and an output of the other; BLEU becomes the distance 1 - BLEU. The distance of two
+countries in culture is that of the vectors of their values (section 4.3.2), the sum of squares over
+the dimensions that both have scaled up to all dimensions. docs/papers.md has the reasons.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from judge.errors import UsageError
@@ -58,26 +58,6 @@ _WORD = re.compile(
 )
 _QUOTES = str.maketrans({"’": "'", "‘": "'"})
 
-_HEADS = ("condition", "identities")
-_LEFT_OUT = "Items without an answer, and answers without a word, are left out elsewhere."
-_RULE = (
-    "Variance by appendix B.1; BLEU between two outputs, in both directions; tau-c of the two "
-    "orders, countries' distances over the values that both have, scaled up."
-)
-_OVER_CONCEPTS = "Means over concepts; intervals are 95 %, bootstrapped over concepts."
-_ABOVE = (
-    "Above 0 where countries nearer in values have outputs more alike. A concept's value is the "
-    "mean over countries, each in turn the anchor."
-)
-_FEWER = (
-    "Each concept gives one value to either group. The variance within k outputs is (k - 1) / k of "
-    "what it would be among many, and that alone makes F larger."
-)
-_WORDS = (
-    "All outputs for a nationality are one document. A word scores its count times ln(N / m) where "
-    "m of N nationalities have it; one that all have is not listed."
-)
-
 Words = list[str]
 
 
@@ -90,31 +70,8 @@ def words_of(text: str) -> Words:
     return _WORD.findall(unicodedata.normalize("NFC", text).lower().translate(_QUOTES))
 
 
-# ------------------------------------------------------------ culture
-
-
-@dataclass(frozen=True, slots=True)
-class Culture:
-    """Countries by demonym, and their distances, (countries, countries); nan where unknown."""
-
-    demonyms: tuple[str, ...]
-    distances: NDArray[np.float64]
-
-
-def read_cultures(folder: Path) -> dict[str, Culture]:
-    """The measures whose files are in the folder. Raises UsageError as `read_vectors`."""
-    return {
-        name: culture(read_vectors(folder / file))
-        for name, file in FILES.items()
-        if (folder / file).is_file()
-    }
-
-
 def read_vectors(path: Path) -> dict[str, list[float]]:
     """Each country's values by its demonym, nan for what is missing; `NOMINAL` ones left out.
-
-    Args:
-        path: a CSV file with a header.
 
     Raises:
         UsageError: a demonym that is missing or was there before, or a value that is neither a
@@ -138,83 +95,100 @@ def read_vectors(path: Path) -> dict[str, list[float]]:
     return vectors
 
 
-def culture(vectors: Mapping[str, Sequence[float]]) -> Culture:
-    """The distances between countries; nan for two that share no dimension."""
+def culture_distances(
+    vectors: Mapping[str, Sequence[float]], identities: Sequence[str]
+) -> NDArray[np.float64]:
+    """Between identities, (identities, identities); nan where no dimension is known of both."""
     import numpy as np
     from sklearn.metrics.pairwise import nan_euclidean_distances
 
-    values = np.array(list(vectors.values()), dtype=np.float64)
-    return Culture(tuple(vectors), nan_euclidean_distances(values))
+    unknown = [float("nan")] * max(map(len, vectors.values()), default=1)
+    values = np.array([vectors.get(name, unknown) for name in identities], dtype=np.float64)
+    size = (len(identities), len(identities))
+    found: NDArray[np.float64] = nan_euclidean_distances(values) if identities else np.empty(size)
+    return found
 
 
-# ------------------------------------------------------------ studies
+def taus(by_text: NDArray[np.float64], by_values: NDArray[np.float64]) -> list[float | None]:
+    """tau-c of each identity as the anchor (section 3.1, appendix C.2), from two matrices of
+    distances; None for one whose values are unknown.
 
+    The other identities are ordered by how far their outputs are from the anchor's, and by how far
+    their values are; tau-c is above 0 where the nearer in values write more alike.
+    """
+    import numpy as np
 
-Measured = Mapping[str, float | None]
-"""One concept under one metric; None where there are too few outputs.
-
-`across` is the variance across nationalities, `within` the mean over nationalities of the variance
-of one's outputs; each measure of culture has the mean of tau-c over the countries.
-"""
+    found = []
+    for place, values in enumerate(by_values):
+        others = ~np.isnan(values)
+        others[place] = False
+        found.append(kendall_tau_c(by_text[place][others], values[others]))
+    return found
 
 
 class Study:
     """All outputs of one condition for one kind of identity.
 
-    `concepts` are measured by metric. `words` are by topic and identity, best first; stories are
-    one topic. `matched` says how many identities each measure of culture knows, of those whose
-    files are in the folder.
+    `values` are, by metric and measure, one for each concept, None where it has too few outputs:
+    `across` is the variance across nationalities, `within` the mean over nationalities of the
+    variance of one's outputs, and each measure of culture has the mean of tau-c over its countries.
+    `words` are the most telling ones by topic and identity; stories are one topic.
 
     Raises:
-        UsageError: a file of cultural values cannot be read; where the folder or the file is not
-            there at all, the study is made without it.
+        UsageError: a file of cultural values cannot be read; one that is not there is done without.
     """
 
     def __init__(self, condition: str, kind: str, data: str, results: Sequence[Result]) -> None:
         self.labels, self.folder, self.results = (condition, kind), Path(data), results
-        cultures = read_cultures(self.folder)
-        self.identities = tuple(dict.fromkeys(one.fields["identity"] for one in results))
-        self.matched = {
-            name: len(set(one.demonyms) & set(self.identities)) for name, one in cultures.items()
+        self.identities = list(dict.fromkeys(one.fields["identity"] for one in results))
+        self.cultures = {
+            name: read_vectors(self.folder / file)
+            for name, file in FILES.items()
+            if (self.folder / file).is_file()
         }
+        self.values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
         by_concept: dict[str, list[Result]] = defaultdict(list)
         for result in results:
             by_concept[result.fields["concept"]].append(result)
-        self.concepts: list[Mapping[str, Measured]] = []
         documents: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         for asked in by_concept.values():
             texts = _texts(asked)
-            self.concepts.append({name: _measured(texts, cultures, name) for name in METRICS})
+            self._measure(texts)
             # The paper takes stories together, QA by topic (section 5.2).
             topic = "all" if condition == "stories" else asked[0].fields["topic"]
             for identity, outputs in texts.items():
                 telling = (w for w in chain(*outputs) if len(w) > 1 and any(map(str.isalpha, w)))
                 documents[topic][identity].update(telling)
         self.words = {
-            (topic, identity): words
+            (topic, identity): [word for word, _ in words]
             for topic, by_identity in documents.items()
             for identity, words in top_words(by_identity).items()
         }
 
-    def values(self, metric: str, measure: str) -> list[float | None]:
-        """Each concept's value of a measure."""
-        return [one[metric][measure] for one in self.concepts]
-
-    def counts(self) -> dict[str, Cell]:
-        """What came of the items, and of how many nationalities and concepts they are."""
-        size = {"nationalities": len(self.identities), "concepts": len(self.concepts)}
-        return {**Sample(self.results).counts(), **size}
+    def _measure(self, texts: Mapping[str, list[Words]]) -> None:
+        """Add one concept's values."""
+        owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
+        outputs = list(chain.from_iterable(texts.values()))
+        by_culture = {
+            name: culture_distances(vectors, [*texts]) for name, vectors in self.cultures.items()
+        }
+        for metric in METRICS:
+            across, blocks = distances(outputs, owners, metric)
+            self.values[metric, "across"].append(lexical_variance(across))
+            self.values[metric, "within"].append(_plain_mean(map(lexical_variance, blocks)))
+            for name, by_values in by_culture.items():
+                self.values[metric, name].append(_plain_mean(taus(across, by_values)))
 
     def culture_notes(self) -> Iterator[str]:
-        for culture, file in FILES.items():
-            count, of = self.matched.get(culture), len(self.identities)
-            if count is None:
-                yield f"{self.labels[0]}: no {culture} values, {self.folder / file} is not there."
-            else:
-                yield (
-                    f"{self.labels[0]}: {culture} values for {count} of {of} nationalities, "
-                    f"matched by demonym; the other {of - count} are left out."
-                )
+        for name, file in FILES.items():
+            if (vectors := self.cultures.get(name)) is None:
+                yield f"{self.labels[0]}: no {name} values, {self.folder / file} is not there."
+                continue
+            count, of = sum(one in vectors for one in self.identities), len(self.identities)
+            yield (
+                f"{self.labels[0]}: {name} values for {count} of {of} nationalities, matched by "
+                f"demonym; the other {of - count} are left out."
+            )
 
 
 def _texts(results: Iterable[Result]) -> dict[str, list[Words]]:
@@ -225,17 +199,6 @@ def _texts(results: Iterable[Result]) -> dict[str, list[Words]]:
         if words:
             found.setdefault(result.fields["identity"], []).append(words)
     return found
-
-
-def _measured(
-    texts: Mapping[str, list[Words]], cultures: Mapping[str, Culture], metric: str
-) -> Measured:
-    owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
-    across, blocks = distances(list(chain.from_iterable(texts.values())), owners, metric)
-    within = _plain_mean([lexical_variance(block) for block in blocks])
-    by_culture = {name: taus(tuple(texts), across, one) for name, one in cultures.items()}
-    found = {name: _plain_mean(one.values()) for name, one in by_culture.items()}
-    return {"across": lexical_variance(across), "within": within, **found}
 
 
 def distances(
@@ -259,31 +222,29 @@ def distances(
     return across, [pairs[a:b, a:b] for a, b in pairwise(starts)]
 
 
-def taus(
-    identities: Sequence[str], across: NDArray[np.float64], culture: Culture
-) -> dict[str, float | None]:
-    """tau-c of each identity that the culture knows, as the anchor (section 3.1, appendix C.2).
-
-    The other identities are ordered by how far their outputs are from the anchor's, and by how far
-    their values are; tau-c is above 0 where the nearer in values write more alike.
-    """
-    import numpy as np
-
-    places = {name: place for place, name in enumerate(culture.demonyms)}
-    known = [place for place, name in enumerate(identities) if name in places]
-    rows = [places[identities[place]] for place in known]
-    by_text = across[np.ix_(known, known)]
-    by_values = culture.distances[np.ix_(rows, rows)]
-    found: dict[str, float | None] = {}
-    for place, number in enumerate(known):
-        others = ~np.isnan(by_values[place])
-        others[place] = False
-        tau = kendall_tau_c(by_text[place][others], by_values[place][others])
-        found[identities[number]] = tau
-    return found
-
-
-# ------------------------------------------------------------ tables
+_HEADS = ("condition", "identities")
+_VARIANCE = "EECC: lexical variance across and within nationalities (figure 1)"
+_ANOVA = "EECC: variance within against across nationalities, one-way ANOVA (table 3)"
+_TOP_WORDS = "EECC: the 15 words of highest TF-IDF (tables 1 and 2)"
+_TAU = "EECC: Kendall's tau-c of text and cultural values, over countries (figure 2)"
+_LEFT_OUT = "Items without an answer, and answers without a word, are left out elsewhere."
+_RULE = (
+    "Variance by appendix B.1; BLEU between two outputs, in both directions; tau-c of the two "
+    "orders, countries' distances over the values that both have, scaled up."
+)
+_OVER_CONCEPTS = "Means over concepts; intervals are 95 %, bootstrapped over concepts."
+_ABOVE = (
+    "Above 0 where countries nearer in values have outputs more alike. A concept's value is the "
+    "mean over countries, each in turn the anchor."
+)
+_FEWER = (
+    "Each concept gives one value to either group. The variance within k outputs is (k - 1) / k of "
+    "what it would be among many, and that alone makes F larger."
+)
+_WORDS = (
+    "All outputs for a nationality are one document. A word scores its count times ln(N / m) where "
+    "m of N nationalities have it; one that all have is not listed."
+)
 
 
 def tables(results: Sequence[Result]) -> list[Table]:
@@ -293,60 +254,46 @@ def tables(results: Sequence[Result]) -> list[Table]:
         fields = result.fields
         groups[fields["condition"], fields["kind"], fields["data"]].append(result)
     studies = [Study(*key, some) for key, some in groups.items()]
-    by_metric = [(study, metric) for study in studies for metric in METRICS]
-    replies = [Row(study.labels, study.counts()) for study in studies]
+    by_metric = list(product(studies, METRICS))
     variance = [
-        Row((*study.labels, metric, side), _mean(study.values(metric, side)))
+        Row((*study.labels, metric, side), _mean(study.values[metric, side]))
         for study, metric in by_metric
         for side in SIDES
     ]
+    replies = [Row(study.labels, _counts(study)) for study in studies]
     anova = [Row((*study.labels, metric), _anova(study, metric)) for study, metric in by_metric]
     words = [
-        Row((*study.labels, *key), {"words": ", ".join(word for word, _ in best)})
+        Row((*study.labels, *key), {"words": ", ".join(best)})
         for study in studies
         for key, best in study.words.items()
     ]
     tau = [
-        Row((*study.labels, culture, metric), _mean(study.values(metric, culture)))
+        Row((*study.labels, culture, metric), _mean(study.values[metric, culture]))
         for study, metric in by_metric
-        for culture in study.matched
+        for culture in study.cultures
     ]
     about_culture = [note for study in studies for note in study.culture_notes()]
+    tau_notes = (_RULE, _OVER_CONCEPTS, _ABOVE, *about_culture)
+    of_variance = (*_HEADS, "metric", "variance")
+    of_words, of_tau = (*_HEADS, "topic", "nationality"), (*_HEADS, "values", "metric")
     return [
-        Table(
-            "eecc-variance",
-            "EECC: lexical variance across and within nationalities (figure 1)",
-            (*_HEADS, "metric", "variance"),
-            variance,
-            (_RULE, _OVER_CONCEPTS),
-        ),
+        Table("eecc-variance", _VARIANCE, of_variance, variance, (_RULE, _OVER_CONCEPTS)),
         Table("eecc-replies", "EECC: outputs that were asked for", _HEADS, replies, (_LEFT_OUT,)),
-        Table(
-            "eecc-anova",
-            "EECC: variance within against across nationalities, one-way ANOVA (table 3)",
-            (*_HEADS, "metric"),
-            anova,
-            (_RULE, _FEWER),
-        ),
-        Table(
-            "eecc-words",
-            "EECC: the 15 words of highest TF-IDF (tables 1 and 2)",
-            (*_HEADS, "topic", "nationality"),
-            words,
-            (_WORDS,),
-        ),
-        Table(
-            "eecc-tau",
-            "EECC: Kendall's tau-c of text and cultural values, over countries (figure 2)",
-            (*_HEADS, "values", "metric"),
-            tau,
-            (_RULE, _OVER_CONCEPTS, _ABOVE, *about_culture),
-        ),
+        Table("eecc-anova", _ANOVA, (*_HEADS, "metric"), anova, (_RULE, _FEWER)),
+        Table("eecc-words", _TOP_WORDS, of_words, words, (_WORDS,)),
+        Table("eecc-tau", _TAU, of_tau, tau, tau_notes),
     ]
+
+
+def _counts(study: Study) -> dict[str, Cell]:
+    """What came of the items, and of how many nationalities and concepts they are."""
+    concepts = {one.fields["concept"] for one in study.results}
+    size = {"nationalities": len(study.identities), "concepts": len(concepts)}
+    return {**Sample(study.results).counts(), **size}
 
 
 def _anova(study: Study, metric: str) -> dict[str, Cell]:
-    values = [study.values(metric, side) for side in SIDES]
+    values = [study.values[metric, side] for side in SIDES]
     groups = [[value for value in group if value is not None] for group in values]
     found = one_way_anova(groups)
     n, of = sum(map(len, groups)), sum(map(len, values))
@@ -361,7 +308,7 @@ def _anova(study: Study, metric: str) -> dict[str, Cell]:
 
 def _plain_mean(values: Iterable[float | None]) -> float | None:
     there = [value for value in values if value is not None]
-    return sum(there) / len(there) if there else None
+    return fmean(there) if there else None
 
 
 def _mean(values: Sequence[float | None]) -> dict[str, Cell]:

@@ -34,10 +34,9 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
 
 _TASK, _NEITHER_TASK = "normad_acceptability", "normad_neither"
 NEITHER = "neither"
-# Long fields of a norm that are neither asked about nor sliced by.
+# Fields of a norm that are neither asked about nor sliced by.
 _LEFT_OUT = {"id", "label", "background", "explanation"}
 
-# ------------------------------------------------------------ countries
 
 # The clusters of the Inglehart-Welzel cultural map, as the authors bin the countries (section 4.1,
 # note 5, after Inglehart and Welzel 2012); with their full set these bins give table 2.
@@ -74,38 +73,24 @@ COUNTRIES = tuple(sorted(_CLUSTER_OF))
 
 
 def cluster_of(country: str) -> str | None:
-    """The country's cluster; None for a country that is not among the 75.
-
-    Case, and whether blanks, hyphens or underscores stand between the words, do not matter.
-    """
+    """The country's cluster, however it is spelt; None for one that is not among the 75."""
     folded = _BETWEEN.sub("_", unicodedata.normalize("NFKC", country).strip().casefold())
     return _CLUSTER_OF.get(folded)
 
 
 def country_name(country: str) -> str:
-    """A country as people write it, from the released form: `South Korea` from `south_korea`.
-
-    A name with a capital in it stays as it is.
-    """
+    """`South Korea` for `south_korea`, the released form; a name with a capital stays."""
     if country != country.lower():
         return country
     return _SMALL_WORDS.sub(lambda word: word[0].lower(), country.replace("_", " ").title())
 
 
-# ------------------------------------------------------------ asking
-
-
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     """An item for each row and condition.
 
-    Rows are norm records in any format and form that `judge validate` reads, the released ones
-    among them. Of lines that `judge validate` wrote those are left out whose verdict is not `pass`.
-
-    A row that lacks what a condition shows (a country, a value) is not asked in it. The tables
-    count such rows; where the user named the conditions, each is a problem.
-
-    Raises:
-        UsageError: a source cannot be read at all.
+    Rows are norm records in any form that `judge validate` reads; lines that it wrote are left out
+    where the verdict is not `pass`. A row that lacks what a condition shows (a country, a value) is
+    not asked in it; the tables count such rows.
     """
 
     def of_row(row: Row) -> Iterator[Item]:
@@ -125,12 +110,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
         }
         for condition in choices.conditions:
             shown = CONDITIONS[condition]
-            lacking = [name for name in shown if name not in norm]
-            if not lacking:
+            if all(name in norm for name in shown):
                 yield asked(row.item, condition, fields, row=row.id)
-            elif choices.chosen:
-                message = f"field {lacking[0]!r}, which condition {condition!r} shows, is missing"
-                raise LabelError(message, lacking[0])
 
     return each_row(sources, of_row, columns=choices.columns)
 
@@ -145,9 +126,6 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
     return await model.choose(_TASK, texts, LABELS)
 
 
-# ------------------------------------------------------------ tables
-
-
 def tables(results: Sequence[Result]) -> list[Table]:
     """By context, label and cluster."""
     rows = len({one.row for one in results})
@@ -157,19 +135,14 @@ def tables(results: Sequence[Result]) -> list[Table]:
         return {**class_scores(here), "rows not asked": rows - asked_about}
 
     context = {"context": ("condition", tuple(CONDITIONS))}
+    contexts = "Accuracy and macro F1 by context"
+    note = "A row is not asked in a context that shows what the row does not have."
     labels = "Accuracy over the stories of each label, by context (as figure 6 of the paper)"
     by_label = {**context, "label": ("gold", LABELS)}
     clusters = "Accuracy and macro F1 by context and Inglehart-Welzel cluster"
     by_cluster = {**context, "cluster": ("cluster", CLUSTERS)}
     return [
-        results_table(
-            "normad-contexts",
-            "Accuracy and macro F1 by context",
-            results,
-            context,
-            in_context,
-            ("A row is not asked in a context that shows what the row does not have.",),
-        ),
+        results_table("normad-contexts", contexts, results, context, in_context, (note,)),
         results_table("normad-labels", labels, results, by_label),
         results_table("normad-clusters", clusters, results, by_cluster, class_scores),
     ]

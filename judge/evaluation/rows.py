@@ -13,10 +13,13 @@ from typing import Any, TypeVar
 from judge.errors import UsageError
 from judge.records import Item, read, renamed
 from judge.records.base import clip
-from judge.records.fields import LabelError, id_text, refused
+from judge.records.fields import LabelError, id_text
 from judge.records.kinds import normalise
 
 T = TypeVar("T")
+
+REJECTED = "rejected"
+"""The type of problem of a sound row that a rule leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,50 +39,47 @@ def each_row(
 ) -> Iterator[T | Item]:
     """What `convert` makes of each row; lines that cannot be used come as items with a problem.
 
-    A row is named by its id, else `SOURCE#LINE`; an id that another source had is `SOURCE:ID`.
-    Sources of one name go by their paths.
+    A row is named by its id, else `SOURCE#LINE`. The id of a row that nothing was made of is free
+    for another one.
 
     Args:
         convert: raises LabelError for a row that it cannot use; nothing of such a row is given.
         id_field: the field that names rows, however it is written.
-        columns: those of the sources that are renamed (`Choices.columns`).
+        columns: of the sources, to be renamed.
 
     Raises:
-        UsageError: a source cannot be read, or is named twice.
+        UsageError: a source cannot be read, or two have the same name.
     """
-    if twice := [source for source, times in Counter(sources).items() if times > 1]:
-        raise UsageError(f"{twice[0]} is named twice")
     names = Counter(Path(source).name for source in sources)
+    if twice := [name for name, times in names.items() if times > 1]:
+        raise UsageError(f"two sources are called {twice[0]}: rename one")
     seen: dict[str, Item] = {}
     wanted = normalise(id_field)
-    for source in sources:
-        for read_item in renamed(read(source), columns):
-            alone = names[Path(source).name] == 1
-            item = read_item if alone else replace(read_item, source=source)
-            if item.fields is None:
-                yield item
-                continue
-            try:
-                key = next((key for key in item.fields if normalise(key) == wanted), id_field)
-                name = _name(item, id_text(item.fields.get(key), id_field), id_field, seen)
-                found = list(convert(Row(name, item, item.fields)))
-            except LabelError as error:
-                yield refused(item, error.problem)
-                continue
-            if found:
-                seen[name] = item
-            yield from found
+    for item in (item for source in sources for item in renamed(read(source), columns)):
+        if item.fields is None:
+            yield item
+            continue
+        try:
+            key = next((key for key in item.fields if normalise(key) == wanted), id_field)
+            name = id_text(item.fields.get(key), id_field) or f"{item.source}#{item.line}"
+            if name in seen:
+                first = f"line {seen[name].line} of {seen[name].source}"
+                message = f"id {clip(name)} was already on {first}"
+                raise LabelError(message, id_field, "duplicate-id")
+            found = list(convert(Row(name, item, item.fields)))
+        except LabelError as error:
+            yield replace(item, problem=error.problem)
+            continue
+        if found:
+            seen[name] = item
+        yield from found
 
 
-def _name(item: Item, id: str | None, field: str, seen: Mapping[str, Item]) -> str:
-    """The row's name. The id of a row that nothing was made of is free for another one."""
-    if id is None:
-        return f"{item.source}#{item.line}"
-    name = f"{item.source}:{id}" if id in seen else id
-    if name in seen or (name != id and seen[id].source == item.source):
-        message = f"id {clip(id)} was already on line {seen[id].line} of {seen[id].source}"
-        raise LabelError(message, field, "duplicate-id")
-    return name
+def fields_of(item: Item) -> dict[str, Any]:
+    """The item's fields; LabelError for a line that cannot be used."""
+    if item.problem is not None:
+        raise LabelError(item.problem.message)
+    return item.fields or {}
 
 
 def asked(

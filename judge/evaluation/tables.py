@@ -1,4 +1,4 @@
-"""Tables of results, and how right a model's answers are: what every benchmark's tables share."""
+"""Tables of results, and the measures that every benchmark's tables share."""
 
 from __future__ import annotations
 
@@ -6,21 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from judge.evaluation.benchmark import Benchmark, Result
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import macro_f1s
 from judge.stats.intervals import Estimate, plain
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 Cell = Estimate | int | str | None
-"""A number with its interval and its n; a count; a word; None where there is nothing to say."""
-
-T = TypeVar("T")
+"""A number with its interval and its n; a count; a word; None where nothing can be said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +30,7 @@ class Table:
     """Rows under heads.
 
     Args:
-        name: of lower-case letters, digits and hyphens; names its files.
+        name: of lower-case letters, digits and hyphens.
         title: a line for people.
         heads: names of the label columns.
         rows: in the order in which they are shown.
@@ -58,63 +52,17 @@ class Table:
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON; estimates with their interval, `n` and `of`."""
+        cells = [{name: plain(row.cells.get(name)) for name in self.columns} for row in self.rows]
+        labels = [dict(zip(self.heads, row.labels, strict=True)) for row in self.rows]
         return {
             "name": self.name,
             "title": self.title,
             "heads": list(self.heads),
             "columns": self.columns,
-            "rows": [
-                {
-                    **dict(zip(self.heads, row.labels, strict=True)),
-                    **{name: _plain(row.cells.get(name)) for name in self.columns},
-                }
-                for row in self.rows
-            ],
+            "rows": [{**a, **b} for a, b in zip(labels, cells, strict=True)],
             "notes": list(self.notes),
         }
 
-    def as_rows(self) -> list[list[str | int | float | None]]:
-        """Heads and rows for CSV; an estimate takes five columns (NAME, NAME low and so on)."""
-        heads: list[str | int | float | None] = [*self.heads]
-        rows: list[list[str | int | float | None]] = [[*row.labels] for row in self.rows]
-        for name in self.columns:
-            cells = [row.cells.get(name) for row in self.rows]
-            wide = any(isinstance(cell, Estimate) for cell in cells)
-            heads += [name, *(f"{name} {part}" for part in _PARTS if wide)]
-            for row, cell in zip(rows, cells, strict=True):
-                if isinstance(cell, Estimate):
-                    row += [cell.value, cell.low, cell.high, cell.n, cell.of]
-                else:
-                    row += [cell, *(None for _ in _PARTS if wide)]
-        return [heads, *rows]
-
-
-def group_table(
-    name: str,
-    title: str,
-    heads: tuple[str, ...],
-    groups: Iterable[tuple[tuple[str, ...], T]],
-    cells: Callable[[T], Mapping[str, Cell]],
-    *,
-    notes: tuple[str, ...] = (),
-) -> Table:
-    """A table with a row for each group.
-
-    Args:
-        groups: labels and what is measured.
-        cells: the cells of a row, from what is measured.
-    """
-    return Table(name, title, heads, rows=[Row(k, cells(part)) for k, part in groups], notes=notes)
-
-
-_PARTS = ("low", "high", "n", "of")
-
-
-def _plain(cell: Cell) -> Any:
-    return plain(cell) if isinstance(cell, Estimate) else cell
-
-
-# ------------------------------------------------------------ measures
 
 FEWEST = 10
 """Rows of a source that an interval is bootstrapped over; fewer look surer than they are.
@@ -133,9 +81,6 @@ NOTE = (
 _NONE = ""
 """Stands where there is no answer, or no right one."""
 
-Rows = Callable[[Result], Sequence[float]]
-Statistic = Callable[..., "NDArray[np.float64]"]
-
 
 class Sample:
     """The results behind one row of a table, and the measures of them.
@@ -147,6 +92,11 @@ class Sample:
     def __init__(self, results: Sequence[Result]) -> None:
         self.results = results
         self.there = [result for result in results if result.outcome != "error"]
+
+    @cached_property
+    def resamples(self) -> Resamples:
+        """The draws of the results with a reply."""
+        return Resamples([result.row for result in self.there], fewest=FEWEST)
 
     def counts(self) -> dict[str, Cell]:
         """How many items were asked, and what came of them."""
@@ -163,43 +113,17 @@ class Sample:
         scores = [one.score if one.outcome == "answered" else 0.0 for one in self.there]
         return replace(share_estimate(scores, self.resamples), of=len(self.results))
 
-    def measure(
-        self, rows: Rows, statistic: Statistic, *, n: int | None = None, of: int | None = None
-    ) -> Estimate:
-        """A statistic of sums over results.
-
-        Args:
-            rows: the numbers of one result that are summed, always as many.
-            statistic: from the sums of each number, (stack,) each, to its values, (stack,).
-            n: over how many it is taken; the results with a reply, if left out.
-            of: out of how many; all results, if left out.
-        """
-        import numpy as np
-
-        of = len(self.results) if of is None else of
-        if not self.there:
-            return Estimate(None, n=0, of=of)
-        numbers = np.array([rows(result) for result in self.there], dtype=np.float64)
-        values = statistic(*self.resamples.sums(numbers).T)
-        return self.resamples.estimate(values, n=len(self.there) if n is None else n, of=of)
-
     def macro_f1(self) -> Estimate:
         """Mean F1 over the classes that items are of or that are answered.
 
         An item without an answer is missed, and is a false alarm of no class.
         """
-
         gold = [one.fields["gold"] or _NONE for one in self.there]
         given = [one.answer if one.outcome == "answered" else _NONE for one in self.there]
         classes = sorted({*gold, *given} - {_NONE})
         counts = self.resamples.confusions(gold, given, [*classes, _NONE])
         values = macro_f1s(counts, len(classes))
         return self.resamples.estimate(values, n=len(self.there), of=len(self.results))
-
-    @cached_property
-    def resamples(self) -> Resamples:
-        """The draws of the results with a reply."""
-        return Resamples([result.row for result in self.there], fewest=FEWEST)
 
 
 def scores(results: Sequence[Result]) -> dict[str, Cell]:
@@ -241,13 +165,11 @@ def results_table(
     for result in results:
         labels = tuple(str(result.fields.get(field) or "(not said)") for field, _ in by.values())
         found.setdefault(labels, []).append(result)
+    places = [{label: place for place, label in enumerate(order)} for _, order in by.values()]
 
-    def place(group: tuple[tuple[str, ...], list[Result]]) -> list[tuple[int, str]]:
-        pairs = zip(group[0], (order for _, order in by.values()), strict=True)
-        return [
-            ([*order].index(label) if label in order else len(order), label)
-            for label, order in pairs
-        ]
+    def place(labels: tuple[str, ...]) -> list[tuple[int, str]]:
+        pairs = zip(labels, places, strict=True)
+        return [(known.get(label, len(known)), label) for label, known in pairs]
 
-    groups = sorted(found.items(), key=place)
-    return group_table(name, title, tuple(by), groups, cells, notes=(*notes, NOTE))
+    rows = [Row(labels, cells(found[labels])) for labels in sorted(found, key=place)]
+    return Table(name, title, tuple(by), rows, notes=(*notes, NOTE))

@@ -1,4 +1,4 @@
-"""The calls to one model: within its limit and the run's budget, retried, counted and priced."""
+"""The calls to one model: limited, retried, counted, priced, within the run's budget."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting, packed
 from judge.errors import BackendError, BadRequest, GivenUp, ServerFault, UsageError
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
-from judge.modeltables import Price
+from judge.settings import Price
 from judge.tracing import guard_tracing
 from judge.verdict import Usage
 
@@ -44,7 +44,7 @@ _OWN_ENGINES = ("local:", "scripted:", "transformers:")
 
 @dataclass(slots=True)
 class Counters:
-    """What a client did in this run; differs from run to run and never reaches the output."""
+    """What a client did in this run; not part of the output."""
 
     calls: int = 0
     cache_hits: int = 0
@@ -61,12 +61,11 @@ class Calls:
 
     Args:
         spec: the model as the user named it, `provider:model`.
-        backend: the way to reach it.
         limit: most calls under way at once.
         backoff: seconds before the first retry.
         timeout: seconds until a call is given up; an engine in this process has none.
 
-    `remote` says whether calls go to a server, each by a connection of its own.
+    `remote` says whether calls go to a server.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class Calls:
         self._outages = Outages(self._canary if server else None, backoff)
 
     async def _paid(self, call: Call, mode: Mode) -> Completion:
-        """The backend's completion, after waiting for a place and with bounded retries."""
+        """The backend's completion, with bounded retries."""
         tried, failing, again = 0, 0.0, False
         while True:
             tried += 1
@@ -157,7 +156,7 @@ class Calls:
             raise ServerFault(f"no answer within {self._timeout:g} s (--timeout)") from error
 
     async def _state(self, call: Call, layer: int) -> Completion:
-        """The hidden state as the text of a completion, so that it is kept as replies are."""
+        """The hidden state as the text of a completion, so that it is cached as replies are."""
         if not isinstance(self.backend, HiddenStates):
             raise UsageError(
                 f"{self.spec} gives no hidden states, so the `probe` method cannot be taken; use "
@@ -165,7 +164,7 @@ class Calls:
             )
         state, tokens = await self.backend.hidden(call.messages, layer)
         try:
-            return Completion(packed(state), input_tokens=tokens)
+            return Completion(packed(state, "e"), input_tokens=tokens)
         except OverflowError as error:
             raise BadRequest(f"the state after layer {layer} is too large: {error}") from error
 
@@ -177,7 +176,7 @@ class Calls:
         return self._price is not None
 
     def estimate(self, input_tokens: int, output_tokens: int) -> Usage:
-        """The usage of one reply with so many tokens."""
+        """The usage of a reply of this size."""
         price = self._price
         cost = None if price is None else price.of(input_tokens, output_tokens)
         return Usage(1, input_tokens, output_tokens, cost)
@@ -187,7 +186,7 @@ class Calls:
 
 
 def _counted(call: Call, completion: Completion) -> Completion:
-    """The completion with an estimate for the tokens that the server did not report."""
+    """The completion, with an estimate of the tokens that the server did not report."""
     written = completion.text if call.layer is None else ""
     if completion.input_tokens and (completion.output_tokens or not written):
         return completion

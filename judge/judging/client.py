@@ -1,27 +1,26 @@
-"""One model, asked properly: its replies are validated, re-asked within bounds, and cached.
+"""One model with its cache: replies are validated, and asked for again while they are invalid.
 
-A reply is stored once it has proved valid, together with the attempts that led to it, so a replay
-goes the same way and costs nothing; an ask that ends without a valid reply leaves nothing behind.
-
-Only a reply that is not valid at once is handed to instructor, which says what is wrong and asks
-again (docs/decisions/0002-instructor-around-one-create.md).
+A valid reply is stored together with the attempts that led to it, so that a replay goes the same
+way and costs nothing; an ask without a valid reply stores nothing. An invalid reply is handed to
+instructor, which says what is wrong (docs/decisions/0002-instructor-around-one-create.md).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt, State, unpacked
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
-from judge.errors import BadRequest, ContextExceeded, JudgeError, UsageError
+from judge.errors import BadRequest, ContextExceeded, UsageError
 from judge.evidence import About
 from judge.judging.calls import CANARY, Calls
 from judge.replies import Reply, about, schema_of
@@ -39,7 +38,7 @@ _TOKEN_CANARY = Call(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The outcome of one ask: a valid reply, or why there is none (`trouble`, `detail`)."""
+    """The outcome of an ask: a valid reply, or why there is none (`trouble`, `detail`)."""
 
     reply: Reply | None
     usage: Usage
@@ -48,12 +47,12 @@ class Asked:
 
 
 class Client(Calls):
-    """One model: what it is asked is cached and validated.
+    """One model behind its cache.
 
     Args:
         spec, backend, options: as `Calls`.
         cache: None for no cache beyond this run.
-        reasks: how often an invalid reply is sent back with what is wrong with it.
+        reasks: how often an invalid reply is asked for again.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Client(Calls):
         self._preparing = asyncio.Lock()
         self._tried_again = False
         self._key_parts = getattr(backend, "key_parts", None)
-        self._flights: dict[str, asyncio.Future[Completion]] = {}
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # ------------------------------------------------------------ asking
 
@@ -85,7 +84,7 @@ class Client(Calls):
         mode = self._mode or await self.prepare()
         schema, name = schema_of(reply_model), reply_model.__name__
         call = replace(call, schema=schema, schema_name=name)
-        with self._attempts() as made:
+        async with _Attempts() as made:
             try:
                 first = await self._complete(call, mode, made)
             except BadRequest as error:
@@ -103,7 +102,7 @@ class Client(Calls):
         reply_model: type[Reply],
         record: About,
         first: Completion,
-        made: dict[str, Completion],
+        made: _Attempts,
     ) -> Asked:
         if first.finish_reason != "stop":
             return _withheld(first, call, self._usage(first))
@@ -136,9 +135,9 @@ class Client(Calls):
 
         Raises:
             UsageError: the model gives no log-probabilities.
-            BackendError: the model gave no reply at all.
+            BackendError: as `ask`.
         """
-        with self._attempts() as made:
+        async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
             if completion.finish_reason == "refusal":
                 return {}, self._usage(completion)
@@ -156,20 +155,16 @@ class Client(Calls):
 
         Raises:
             UsageError: the model gives no hidden states.
-            BackendError: the model gave none this time.
+            BackendError: as `ask`.
         """
-        with self._attempts() as made:
+        async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
             await self._store(made)
-        return unpacked(completion.text), self._usage(completion)
+        return unpacked(completion.text, "e"), self._usage(completion)
 
     async def write(self, call: Call) -> tuple[Completion, Usage]:
-        """One completion in free text, cut off or refused as it may be.
-
-        Raises:
-            BackendError: the model gave no reply at all.
-        """
-        with self._attempts() as made:
+        """One completion in free text, even if truncated or refused; raises as `ask`."""
+        async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
             if completion.finish_reason == "stop" and completion.text.strip():
                 await self._store(made)
@@ -181,9 +176,7 @@ class Client(Calls):
     # ------------------------------------------------------------ what the model can do
 
     async def prove_logprobs(self, named: str) -> None:
-        """See by one small question that the model gives log-probabilities.
-
-        A backend that knows one way of asking only, as engines in this process do, is not asked.
+        """Check by one small question that a server gives log-probabilities.
 
         Raises:
             BackendError: unreachable, or the key is refused.
@@ -200,7 +193,7 @@ class Client(Calls):
             ) from error
 
     async def prepare(self) -> Mode:
-        """How this model is best asked for JSON; tried once, and remembered in the cache.
+        """The best way to ask this model for JSON; tried out once, and cached.
 
         Raises:
             BackendError: unreachable, or the key is refused.
@@ -214,10 +207,10 @@ class Client(Calls):
             return self._mode
 
     async def _other_mode(self, mode: Mode, error: BadRequest) -> Mode:
-        """Another mode than the one that brought this error; all are tried once a run.
+        """The mode to ask by after `error`: all are tried out anew, once in a run.
 
         Raises:
-            BadRequest: `error`, where the mode is not to blame.
+            BadRequest: `error`, where no other mode works.
         """
         if isinstance(error, ContextExceeded) or len(self.backend.modes) == 1:
             raise error
@@ -259,8 +252,7 @@ class Client(Calls):
     # ------------------------------------------------------------ one attempt
 
     def _key(self, call: Call, mode: Mode) -> str:
-        """Of the question as it is put. Where the answer leaves nothing to chance, neither the seed
-        nor the vote's number changes it; who asks never does."""
+        """The cache's key. Seed and vote are part of it only where replies are drawn by chance."""
         prompt = call.messages if isinstance(call.messages, Prompt) else Prompt(call.messages)
         steady = call.temperature == 0 or call.logprobs is not None or call.layer is not None
         return digest(
@@ -279,42 +271,14 @@ class Client(Calls):
             }
         )
 
-    @contextmanager
-    def _attempts(self) -> Iterator[dict[str, Completion]]:
-        """The completions of one ask by key; after it the same calls are made anew, or cached."""
-        made: dict[str, Completion] = {}
-        try:
-            yield made
-        finally:
-            for key in made:
-                self._flights.pop(key, None)
-
-    async def _complete(self, call: Call, mode: Mode, made: dict[str, Completion]) -> Completion:
-        """The completion from the cache, from the same call under way, or from the backend."""
+    async def _complete(self, call: Call, mode: Mode, made: _Attempts) -> Completion:
+        """The completion from the cache or the backend, while no other ask wants the same one."""
         key = self._key(call, mode)
-        while True:
-            if (found := self._cached(key, call)) is not None:
-                return found
-            if (flight := self._flights.get(key)) is None:
-                made[key] = await self._first(key, call, mode)
-                return made[key]
-            with suppress(_Abandoned):
-                made[key] = await asyncio.shield(flight)
-                return made[key]
-
-    async def _first(self, key: str, call: Call, mode: Mode) -> Completion:
-        """Make a call that others, who want the very same, can wait for until the ask is over."""
-        flight: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
-        self._flights[key] = flight
-        try:
-            completion = await self._paid(call, mode)
-        except BaseException as error:
-            del self._flights[key]
-            flight.set_exception(error if isinstance(error, JudgeError) else _Abandoned())
-            flight.exception()
-            raise
-        flight.set_result(completion)
-        return completion
+        await made.enter_async_context(self._asking.setdefault(key, asyncio.Lock()))
+        if (found := self._cached(key, call)) is not None:
+            return found
+        made.by_key[key] = await self._paid(call, mode)
+        return made.by_key[key]
 
     def _cached(self, key: str, call: Call) -> Completion | None:
         found = self._cache.get(key)
@@ -324,25 +288,29 @@ class Client(Calls):
         self.counters.cache_hits += 1
         return completion
 
-    async def _store(self, made: Mapping[str, Completion]) -> None:
+    async def _store(self, made: _Attempts) -> None:
         """Keep what led to a valid reply."""
-        if made:
-            await self._cache.store({key: one.as_text() for key, one in made.items()})
+        if made.by_key:
+            await self._cache.store({key: one.as_text() for key, one in made.by_key.items()})
 
 
-class _Abandoned(Exception):
-    """The call that this one waited for was cancelled; those that wait make it themselves."""
+class _Attempts(AsyncExitStack):
+    """The completions that one ask paid for, by key; other asks for the same wait until it ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_key: dict[str, Completion] = {}
 
 
 def _valid(text: str, reply_model: type[Reply], record: About) -> Reply | None:
-    """The reply, where it holds against the record; as strict as instructor is."""
+    """The reply, if it is valid against the record; as strict as instructor is."""
     with about(record), suppress(ValidationError):
         return reply_model.model_validate_json(text, strict=True)
     return None
 
 
 def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
-    """Why a completion that did not end as it should holds no reply."""
+    """The outcome of a completion that was refused or cut off."""
     if completion.finish_reason == "refusal":
         said = completion.text[:200] or "no words were given"
         return Asked(None, usage, "refused", said)

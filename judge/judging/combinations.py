@@ -1,17 +1,14 @@
-"""What calibration fits to labels (judge/calibration/fitting.py) and a profile keeps: combinations
-of first-token questions, and probes of a hidden state.
+"""What calibration fits to labels and a profile keeps: combinations of first-token questions, and
+probes of a hidden state.
 
-Here they are only applied, in plain arithmetic, so that a run with a profile loads no statistics
-library.
+judge/calibration/fitting.py fits them. Here they are applied in plain arithmetic, so that a run
+with a profile loads no statistics library.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import operator
-import struct
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from judge.backends.base import State
+from judge.backends.base import State, packed, unpacked
 from judge.errors import UsageError
 
 LEAST_CHANCE = 1e-6
@@ -46,29 +43,17 @@ class Reading:
     state: State | None = None
 
 
-def _floats(given: object) -> object:
-    if not isinstance(given, str):
-        return given
-    try:
-        plain = base64.b64decode(given, validate=True)
-        return struct.unpack(f"<{len(plain) // 4}f", plain)
-    except (binascii.Error, struct.error) as error:
-        raise ValueError(f"no base64 of 4-byte floats: {error}") from error
-
-
-def _written(row: Sequence[float]) -> str:
-    return base64.b64encode(struct.pack(f"<{len(row)}f", *row)).decode()
-
-
 Floats = Annotated[
-    tuple[float, ...], BeforeValidator(_floats), PlainSerializer(_written, return_type=str)
+    tuple[float, ...],
+    BeforeValidator(lambda given: unpacked(given, "f") if isinstance(given, str) else given),
+    PlainSerializer(lambda row: packed(row, "f"), return_type=str),
 ]
 """A row of numbers, which a file holds as base64 of little-endian 4-byte floats."""
 
 
 def features(chances: Chances) -> list[float]:
-    """What a combination weighs: the log-odds of the first of two words; of more words each one's
-    logarithm less the mean of all (the centred log-ratio)."""
+    """The numbers that are weighed: the log-odds of the first of two words; of more words each
+    one's logarithm less the mean of all (the centred log-ratio)."""
     logs = [math.log(min(max(chance, LEAST_CHANCE), 1 - LEAST_CHANCE)) for chance in chances]
     if len(logs) == 2:
         return [logs[0] - logs[1]]
@@ -79,11 +64,6 @@ def features(chances: Chances) -> list[float]:
 class _Combination(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     questions: tuple[int, ...]
-
-    def misfit(self, words: Sequence[int]) -> str | None:
-        """Why it cannot be applied to questions with so many words each; None if it can."""
-        lost = [place for place in self.questions if not 0 <= place < len(words)]
-        return f"question {lost[0]} of {len(words)} (they are numbered from 0)" if lost else None
 
 
 class Logistic(_Combination):
@@ -108,13 +88,6 @@ class Logistic(_Combination):
         if len(self.intercepts) != len(self.answers):
             raise ValueError("intercepts: one for each answer is wanted")
         return self
-
-    def misfit(self, words: Sequence[int]) -> str | None:
-        if told := super().misfit(words):
-            return told
-        given = sum(1 if words[place] == 2 else words[place] for place in self.questions)
-        weights = len(self.weights[0])
-        return None if weights == given else f"{weights} weights for {given} features"
 
     def probabilities(self, read: Reading) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""
@@ -190,9 +163,6 @@ class Probe(_Combination):
         if len(self.intercepts) != rows or len(self.beside) not in (0, rows):
             raise ValueError("intercepts, beside: one for each answer but the first is wanted")
         return self
-
-    def misfit(self, words: Sequence[int]) -> str | None:
-        return super().misfit(words) if words else "question 0 of 0 (they are numbered from 0)"
 
     def probabilities(self, read: Reading) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""

@@ -1,10 +1,10 @@
 """Text in a record that has the form of a message to its judge, found without asking any model.
 
-What is looked for has no place in a story, a norm or a post: a chat's control tokens, headers of
-system and tool messages, replies in a judge's own format, lines that close the fence around a
-record, the rubric's own question, and text that is hidden or in code. Orders and claims in plain
-words have no such form and are not found; nor is text by people who know these patterns and avoid
-them. A speaker in a dialogue may be called System or Developer.
+Such text has no place in a story, a norm or a post: a chat's control tokens, headers of system and
+tool messages, replies in a judge's own format, lines that close the fence around a record, the
+rubric's own question, hidden text, base64. Orders and claims in plain words are not found, nor is
+text by people who know these patterns and avoid them. A speaker in a dialogue may be called System
+or Developer.
 
 Every pattern takes time in proportion to the text: where it repeats something, what follows cannot
 match the same characters.
@@ -16,7 +16,7 @@ import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 
 from judge.prompts import CONTROL
@@ -30,9 +30,14 @@ _QUESTION_WORDS = 6
 """A sentence of a rubric with fewer words may stand in a text by chance."""
 
 _DECODED = 4096
+"""Characters of base64 that are decoded."""
+
 _READABLE = 0.95
-_CIPHERED = 3
+"""Share of the decoded bytes that are printable ASCII."""
+
 _MIXES = 3
+"""Words of mixed scripts that are no accident."""
+
 _SPEAKERS = 2
 """Other lines with a speaker's name that make a text a dialogue."""
 
@@ -41,8 +46,8 @@ _SPEAKERS = 2
 class Injection:
     """A passage in the form of a message to the judge.
 
-    `form` is one of `FORMS` or `question`; `passage` are the words as they stand in the field (of
-    a question: in small letters), cut after `SHOWN` characters.
+    `form` is one of `FORMS` or `question`; `passage` quotes the field (of a question: in small
+    letters), cut after `SHOWN` characters.
     """
 
     field: str
@@ -52,7 +57,7 @@ class Injection:
 
 def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
     """The first passage of each form in each text that this rubric would show its judges."""
-    names = dict.fromkeys((*rubric.shown(subject.texts), *rubric.needs))
+    names = dict.fromkeys((*rubric.shown(subject.texts).values(), *rubric.needs))
     shown = {name: subject.texts[name] for name in names if name in subject.texts}
     if rubric.about == "values" or "values" in rubric.needs:
         shown["values"] = "\n".join(value.text for value in subject.values)
@@ -66,8 +71,8 @@ def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
 def _passages(text: str, rubric: Rubric, subject: Subject) -> Iterator[tuple[str, str]]:
     if text not in subject.screened:  # Every check of a record looks at the same texts.
         plain = " ".join(text.lower().split())
-        unseen = _BEYOND_ASCII if text.isascii() else ()
-        looked = [(form, find(text, plain)) for form, find in FORMS.items() if form not in unseen]
+        maybe = [form for form in FORMS if _may_hold(form, text, plain)]
+        looked = [(form, FORMS[form](text)) for form in maybe]
         found = tuple((form, passage) for form, passage in looked if passage is not None)
         subject.screened[text] = (found, plain)
     found, plain = subject.screened[text]
@@ -113,17 +118,14 @@ _ROLE = re.compile(
 _SPEAKER = re.compile(
     r"(?m)^[^\w\n]{0,4}(?!(?i:system|developer)\b)\w[\w .'-]{0,30}+(?:\([^()\n]{0,30}\))?\W?:"
 )
-_ROLES = ("system", "developer", "tool", "function", "assistant", "role")
 
 
-def _message_header(text: str, plain: str) -> str | None:
-    if not any(role in plain for role in _ROLES):
-        return None
-    header = _first(_HEADER, text)
-    if header is None and (header := _first(_ROLE, text)) is not None:
-        speakers = len(list(islice(_SPEAKER.finditer(text), _SPEAKERS)))
-        return header if speakers < _SPEAKERS else None
-    return header
+def _message_header(text: str) -> str | None:
+    if (header := _first(_HEADER, text)) is not None:
+        return header
+    header = _first(_ROLE, text)
+    dialogue = header is not None and len(list(islice(_SPEAKER.finditer(text), _SPEAKERS)))
+    return header if dialogue < _SPEAKERS else None
 
 
 _REPLY = re.compile(
@@ -153,32 +155,25 @@ _HIDDEN = re.compile(
     """
 )
 
-_WIDE = "[\uff21-\uff3a\uff41-\uff5a]"
-_FULL_WIDTH = re.compile(rf"(?<!{_WIDE}){_WIDE}{{2,}}+(?:\W{{1,3}}+{_WIDE}{{2,}}+){{2}}")
-_SPACED = re.compile(r" [A-Za-z](?: {1,3}[A-Za-z]){10,}(?!\w)")
-
 _OTHER = "[\u0370-\u052f]"
 """Greek and Cyrillic."""
 
 _MIXED = re.compile(rf"[a-z]{_OTHER}++[a-z]|{_OTHER}[a-z]++{_OTHER}", re.IGNORECASE)
 
 
-def _mixed(text: str, plain: str) -> str | None:
+def _mixed(text: str) -> str | None:
     """Words of Latin letters with look-alikes of another script between them."""
     found = list(islice(_MIXED.finditer(text), _MIXES))
-    return _around(text, found[0].start()) if len(found) == _MIXES else None
-
-
-def _disguised(text: str, plain: str) -> str | None:
-    """Words of full-width letters, or of letters with blanks between them."""
-    wide = None if text.isascii() else _first(_FULL_WIDTH, text)
-    return wide or _first(_SPACED, text)
+    if len(found) < _MIXES:
+        return None
+    begin = max(text.rfind("\n", 0, found[0].start()) + 1, found[0].start() - SHOWN // 4)
+    return text[begin : begin + SHOWN].partition("\n")[0]
 
 
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/]{24,}+={0,2}+(?![A-Za-z0-9+/_-])")
 
 
-def _base64(text: str, plain: str) -> str | None:
+def _base64(text: str) -> str | None:
     """The first run that is base64 of some words in ASCII."""
     for found in _BASE64.finditer(text):
         run = found.group()[:_DECODED].rstrip("=")
@@ -187,30 +182,6 @@ def _base64(text: str, plain: str) -> str | None:
         if b" " in decoded and readable >= _READABLE * len(decoded):
             return found.group()
     return None
-
-
-_CIPHER = frozenset(
-    """gur naq guvf gung lbh abg jvgu nafjre vtaber dhrfgvba jevgr ercyl
-    eht siht taht uoy rewsna erongi noitseuq htiw etirw ylper""".split()  # noqa: SIM905
-)
-"""Frequent words, shifted by thirteen letters and written from their end."""
-
-
-def _ciphered(text: str, plain: str) -> str | None:
-    """Frequent words in ROT13 or from their end; different ones, because one may be a name."""
-    known = _CIPHER.intersection(plain.split(" "))
-    if len(known) < _CIPHERED:
-        return None
-    found = re.search("|".join(known), text, re.IGNORECASE)
-    return None if found is None else _around(text, found.start())
-
-
-def _matching(pattern: re.Pattern[str]) -> Callable[[str, str], str | None]:
-    return lambda text, plain: _first(pattern, text)
-
-
-def _control_token(text: str, plain: str) -> str | None:
-    return _first(CONTROL, text) if "<" in text or "[" in text else None
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
@@ -223,24 +194,29 @@ def _first(pattern: re.Pattern[str], text: str) -> str | None:
     return text[begin : len(text) if end < 0 else end][:SHOWN].rstrip()
 
 
-def _around(text: str, place: int) -> str:
-    """The text from a little before this place on, within its line."""
-    begin = max(text.rfind("\n", 0, place) + 1, place - SHOWN // 4)
-    return text[begin : begin + SHOWN].partition("\n")[0]
-
-
-FORMS: Mapping[str, Callable[[str, str], str | None]] = {
-    "control token": _control_token,
+FORMS: Mapping[str, Callable[[str], str | None]] = {
+    "control token": partial(_first, CONTROL),
     "message header": _message_header,
-    "reply": _matching(_REPLY),
-    "fence": _matching(_FENCE),
-    "hidden text": _matching(_HIDDEN),
-    "disguised text": _disguised,
+    "reply": partial(_first, _REPLY),
+    "fence": partial(_first, _FENCE),
+    "hidden text": partial(_first, _HIDDEN),
     "mixed scripts": _mixed,
     "base64": _base64,
-    "cipher": _ciphered,
 }
-"""What is looked for in any text, whatever the rubric asks. Each takes a text and the same in small
-letters with single blanks."""
+"""What is looked for in any text, whatever the rubric asks: form, and what finds a passage."""
 
 _BEYOND_ASCII = ("hidden text", "mixed scripts")
+
+_SIGNS = {
+    "control token": ("<", "["),
+    "message header": ("system", "developer", "tool", "function", "assistant", "role"),
+}
+"""What an ASCII text of a form holds; to look for that is ten times as fast."""
+
+
+def _may_hold(form: str, text: str, plain: str) -> bool:
+    """Whether it is worth looking. Letters beyond ASCII may stand for others in any form."""
+    if not text.isascii():
+        return True
+    signs = _SIGNS.get(form)
+    return form not in _BEYOND_ASCII and (signs is None or any(sign in plain for sign in signs))

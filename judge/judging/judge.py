@@ -1,4 +1,4 @@
-"""A judge: a rubric put to one model, by one method. Its `vote` is one reply made a verdict."""
+"""A judge: a rubric put to one model by one method. Its `vote` turns replies into a verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from judge.judging.combinations import Chances, Reading
 from judge.judging.logprobs import TOP_TOKENS, Reader, mean_of, word_chances
 from judge.judging.overlap import overlap
 from judge.prompts import DEFENDED, Framing, messages
-from judge.replies import JUDGING_REPLIES, Answer, JudgingReply, answers_together, one_answer
+from judge.replies import REPLIES, Answer, JudgingReply, answers_together, one_answer
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
@@ -36,8 +36,8 @@ class Sampling:
 class Judge:
     """A rubric, the client that it is put to, and the method.
 
-    `reader` makes an answer of what the methods `logprobs` and `probe` read. With `per_value` the
-    structured method takes one call for each value instead of one for all. `framing` tells the
+    `reader` turns what the methods `logprobs` and `probe` read into an answer. With `per_value` the
+    structured method makes one call for each value instead of one for all. `framing` separates the
     record from the question.
     """
 
@@ -51,13 +51,12 @@ class Judge:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether a structured vote is put together from one reply a value."""
+        """Whether a structured vote consists of one reply a value."""
         return self.per_value and not self.probabilistic and self.rubric.about == "values"
 
     @property
     def probabilistic(self) -> bool:
-        """Whether votes are read from log-probabilities or hidden states; seed and temperature
-        change nothing."""
+        """Whether votes are read from log-probabilities or hidden states, without sampling."""
         return self.method != "structured" and self.rubric.methods.logprobs is not None
 
     async def vote(
@@ -69,18 +68,16 @@ class Judge:
         numbers: Sequence[int] | None = None,
         sampling: Sampling | None = None,
     ) -> Vote:
-        """One vote. A model that gives no reply makes it an `error` vote, never an exception.
-
-        Where each value has a reply of its own, one that is lost loses that value alone.
+        """One vote; an `error` vote if the model gives no reply.
 
         Args:
-            vote: its index; votes with different indexes never share a cache entry.
-            round: which pass of the rewrite loop this is (from 1).
+            vote: its index; above temperature 0 other indexes are other draws.
+            round: the pass of the rewrite loop (from 1).
             numbers: the values to ask about (default: all of the record's).
 
         Raises:
-            BackendError: unreachable, denied or out of budget, which concerns the whole run; or
-                the model is not here, which concerns the whole record.
+            BackendError: unreachable, denied or out of budget, which ends the run; or the model is
+                not here, which concerns the whole record.
         """
         drawn = sampling or Sampling()
         asked = self.subjects(subject) if numbers is None else tuple(numbers)
@@ -106,7 +103,7 @@ class Judge:
         )
 
     async def _part(self, subject: Subject, call: Call, asked: tuple[int, ...]) -> Part:
-        """What one reply says of the values asked about, or of the record (0)."""
+        """One reply about these values, or about the record (0)."""
         try:
             if self.probabilistic:
                 return await self._read(subject, call, asked[0])
@@ -160,14 +157,14 @@ class Judge:
         rubric, evidence = self.rubric, self.rubric.evidence
         numbers = asked if rubric.about == "values" else ()
         record = About(
-            texts={name: subject.texts[name] for name in rubric.shown(subject.texts)},
+            texts={name: subject.texts[name] for name in rubric.shown(subject.texts).values()},
             numbers=numbers,
             characters=subject.characters,
             evidence=(evidence.field, evidence.answers) if evidence else None,
             predicted=len(subject.predicted),
         )
         ask = replace(call, messages=self._question(subject, numbers, swapped=swapped))
-        model = one_answer(rubric.words) if rubric.own else JUDGING_REPLIES[rubric.reply]
+        model = one_answer(rubric.words) if rubric.own else REPLIES[rubric.reply]
         if rubric.together:
             model = answers_together(tuple(rubric.together.items()))
         result = await self.client.ask(ask, model.sized(len(numbers)), record)
@@ -194,15 +191,14 @@ class Judge:
     # ------------------------------------------------------------ log-probabilities, states
 
     async def _read(self, subject: Subject, call: Call, number: int) -> Part:
-        """What is read of one value, or of the record (0), with P(pass).
+        """What is read of one value, or of the record (0).
 
-        Every question that the reader wants is asked, so that P(pass) is always the probability of
-        the expected answer.
+        Every question that the reader wants is asked, so that P(pass) is always whole.
         """
         wanted, probe, state = self.reader.wanted(self.rubric), self.reader.probe, None
         usage = Usage()
         if probe is not None:
-            # First: llama.cpp evaluates its prompt anew, and the questions go on from there.
+            # First: llama.cpp evaluates this prompt anew, and the questions then share it.
             state, usage = await self.state(subject, number, probe.layer, call)
         chances, paid = await self.chances(subject, number, wanted, call)
         usage += paid
@@ -249,12 +245,8 @@ class Judge:
         layer: int = LAST_LAYER,
         call: Call | None = None,
     ) -> tuple[State, Usage]:
-        """The hidden state of the first question's prompt; arguments as for `chances`.
-
-        Raises:
-            UsageError: the model gives no hidden states.
-            BackendError: the model gave none this time.
-        """
+        """The hidden state of the first question's prompt; arguments as for `chances`, raises as
+        `Client.state`."""
         call = call or self._call(subject, 0, 1, Sampling())
         prompt = self.prompt(subject, number)
         return await self.client.state(replace(call, messages=prompt, max_tokens=1, layer=layer))
@@ -262,11 +254,12 @@ class Judge:
     async def chances(
         self, subject: Subject, number: int, questions: Sequence[int], call: Call | None = None
     ) -> tuple[dict[int, Chances] | None, Usage]:
-        """What each of the rubric's numbered questions reads; None where one could not be read.
+        """The chances of each question's words, by its number; None if one could not be read.
 
         Args:
             number: the value asked about (from 1), or 0 for the record.
-            call: what is asked, without its messages (None: as in the first vote).
+            questions: their numbers in the rubric.
+            call: without its messages (None: as in the first vote).
 
         Raises:
             BackendError: the model gave no reply.
@@ -294,7 +287,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one reply brought: the whole vote, or its part about one value; a score if it is one."""
+    """What one reply says: the whole vote, or its part about one value."""
 
     evidence: tuple[Finding, ...]
     usage: Usage
@@ -310,7 +303,7 @@ def _lost(
 
 
 def _agreed(first: Part, second: Part) -> Part:
-    """Two orders of a comparison as one part: what both say, else an abstention with both."""
+    """Two orders of a comparison as one part; an abstention if they disagree."""
     evidence, usage = (*first.evidence, *second.evidence), first.usage + second.usage
     for lost in (first, second):
         if lost.reason:
@@ -326,14 +319,14 @@ def _verdict(passes: bool) -> Verdict:
 
 
 def _quoted(answer: Answer, record: About) -> Answer:
-    """The answer without quotes that stand nowhere in what was shown."""
+    """The answer without quotes that do not stand in the texts shown."""
     texts = record.texts.values()
     standing = (one for one in answer.passages if any(locate(one[1], text) for text in texts))
     return replace(answer, passages=tuple(standing))
 
 
 def _findings(value: str | None, answer: Answer, passing: Sequence[str]) -> list[Finding]:
-    """What one answer says: a finding for each passage that it quotes, else one without a quote."""
+    """A finding for each passage that the answer quotes, else one without a quote."""
     quoted = bool(answer.passages)
     return [
         Finding(

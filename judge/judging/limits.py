@@ -1,4 +1,4 @@
-"""What holds a call back: the run's budget, the pace that a server bears, and its outages."""
+"""What holds a call back: the run's budget, the server's limit, and its outages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LONGEST_PAUSE = 4.0
 """Most seconds between two tries."""
 
 record_turn: ContextVar[int] = ContextVar("judge_record_turn", default=0)
-"""The place in the run (0 and up) of the record whose calls are made here. A runner sets it, so
-that a record under way gets its next call before a later record gets its first."""
+"""The number of the record whose calls are made here. The runner sets it, so that a record under
+way gets its next call before a later record gets its first."""
 
 
 # ------------------------------------------------------------ budget
@@ -49,11 +49,7 @@ class Budget:
     cost: float = 0.0
 
     def take(self, *, free: bool = False) -> None:
-        """Count one call; `max_cost` does not stop a `free` one.
-
-        Raises:
-            BudgetReached: a limit leaves no room for it.
-        """
+        """Count one call, or raise BudgetReached. `max_cost` does not stop a `free` one."""
         self.refuse(free=free)
         self.calls += 1
 
@@ -67,7 +63,7 @@ class Budget:
         self.cost += usage.cost_usd or 0.0
 
 
-# ------------------------------------------------------------ pace
+# ------------------------------------------------------------ calls at once
 
 
 class AdaptiveLimit:
@@ -129,68 +125,58 @@ class AdaptiveLimit:
 
 
 class Outages:
-    """Tells a server that fails every call from one that fails this call only, and waits for it.
-
-    While no call is answered, a small one, the canary, is repeated until it is. When that takes too
-    long the server is given up, and with it the run, which can be resumed.
+    """Tells a server that fails every call from one that fails a single call, and waits for it.
 
     Args:
-        canary: makes one small call (None: the model is no server, and is not waited for).
-        backoff: seconds to the second canary; doubled from one to the next.
+        canary: makes one small call (None: the model is not a server, and is not waited for).
+        backoff: seconds between the first two canaries; doubled from one to the next.
     """
 
     def __init__(self, canary: Callable[[], Awaitable[object]] | None, backoff: float) -> None:
         self._canary = canary
         self._backoff = backoff
-        self._answered: float | None = None
-        self._back = 0.0
+        self._last_answer: float | None = None
         self._given_up: GivenUp | None = None
-        self._asking = asyncio.Lock()
+        self._waiting = asyncio.Lock()
 
     def answered(self) -> None:
         """A call was answered: with a reply, or with an error that only a working server gives."""
-        self._answered = time.monotonic()
+        self._last_answer = time.monotonic()
 
     async def passed(self, since: float) -> bool:
-        """Whether a call that has failed again and again deserves as many tries once more.
+        """Whether a call that failed on every try should be tried again after an outage.
 
-        It does if the server answered no call since the last try but one failed (`since`, by
-        `time.monotonic`) and does so now, after a pause. A server that never answered in this run
-        is not waited for.
+        There was an outage if no call was answered since `since` (`time.monotonic`), when this one
+        failed for the last time but one. Then a canary is repeated until it is answered; other
+        calls wait for the same canary. A server that never answered in this run is not waited for.
 
         Raises:
-            GivenUp: nothing was answered for `LONGEST_OUTAGE`.
+            GivenUp: nothing was answered for `LONGEST_OUTAGE`; it ends the run.
             BackendError: the canary was refused for good: the key, or the budget.
         """
-        if self._canary is None or self._answered is None or self._answered > since:
+        if self._canary is None or self._last_answer is None or self._last_answer > since:
             return False
-        async with self._asking:
+        async with self._waiting:
             if self._given_up is not None:
                 raise self._given_up
-            if self._answered <= since:
-                await self._wait(self._canary)
-            return self._back > since
-
-    async def _wait(self, canary: Callable[[], Awaitable[object]]) -> None:
-        """Until the server answers."""
-        until = time.monotonic() + LONGEST_OUTAGE
-        for pauses in count():
-            try:
-                with suppress(BadRequest):  # It reads what it is sent.
-                    await canary()
-            except BackendError as error:
-                if not error.retryable:
-                    raise
-                if time.monotonic() >= until:
-                    told = f"no call was answered for {LONGEST_OUTAGE:g} s and longer"
-                    self._given_up = GivenUp(f"{told}; the last error: {error}")
-                    raise self._given_up from error
+            if self._last_answer > since:
+                return True
+            until = time.monotonic() + LONGEST_OUTAGE
+            for pauses in count():
+                try:
+                    with suppress(BadRequest):
+                        await self._canary()
+                    self.answered()
+                    return pauses > 0
+                except BackendError as error:
+                    if not error.retryable:
+                        raise
+                    if time.monotonic() >= until:
+                        told = f"no call was answered for {LONGEST_OUTAGE:g} s and longer"
+                        self._given_up = GivenUp(f"{told}; the last error: {error}")
+                        raise self._given_up from error
                 await asyncio.sleep(pause(self._backoff, pauses))
-            else:
-                self.answered()
-                if pauses:
-                    self._back = time.monotonic()
-                return
+        raise AssertionError("unreachable")
 
 
 def pause(backoff: float, before: int) -> float:

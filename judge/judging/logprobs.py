@@ -1,4 +1,4 @@
-"""From a reading to an answer: the probabilities of a question's words, and what they lead to."""
+"""From first-token probabilities, or a hidden state, to an answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from judge.judging.combinations import Chances, Combination, Probe, Reading
-from judge.questions import YES_NO
+from judge.replies import YES_NO
 from judge.rubric import Rubric
 
 TOP_TOKENS = 20
@@ -26,8 +26,8 @@ def word_chances(
 ) -> tuple[float, ...] | None:
     """The share of each word, from the first token's natural log-probabilities; they add up to 1.
 
-    Tokens are folded to their letters in lower case, so " Yes" and "YES" count as yes. None where
-    the words have less than `LEAST_MASS` together, or an alternative has no log-probability.
+    " Yes" and "YES" count as yes. None where the words have less than `LEAST_MASS` together, or an
+    alternative has no log-probability.
     """
     # No NaN, and not above 0 by more than rounding.
     if not all(logprob <= _ABOVE_ZERO for logprob in tokens.values()):
@@ -43,7 +43,7 @@ def word_chances(
 
 
 def word_of(token: str) -> str:
-    """The letters and digits that a token begins with, in lower case; "" for none."""
+    """The first letters and digits of a token, in lower case; "" for none."""
     found = _WORD.search(token.lower())
     return found.group() if found else ""
 
@@ -55,8 +55,7 @@ def word_of(token: str) -> str:
 class Decision:
     """The answer read, whether the method is sure enough of it, and every answer's probability.
 
-    `torn` says that the two orders of a comparison do not agree, `far` that a probe has seen no
-    labelled record like this one.
+    `torn`: the two orders of a comparison disagree; `far`: no labelled record is like this one.
     """
 
     answer: str
@@ -78,9 +77,8 @@ def mean_of(rubric: Rubric, probabilities: Mapping[str, float]) -> float | None:
 class Reader:
     """How a reading becomes an answer.
 
-    Without a `combination` the rubric's decision list decides, and `margin` is the distance to a
-    threshold (0 to 0.5) within which it is not sure.
-    With one its likeliest answer is taken, and it is sure from the probability `sure_at` on.
+    Without a `combination` the rubric's decision list decides, which is not sure within `margin`
+    (0 to 0.5) of a threshold. With one its likeliest answer is taken, sure from `sure_at` on.
     """
 
     margin: float = 0.0
@@ -110,9 +108,9 @@ class Reader:
         return Decision(answer, found[answer] >= self.sure_at and not far, found, far=far)
 
     def _choose(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
-        """The likeliest answer of a question with answers of its own.
+        """The likeliest answer of a rubric with answers of its own.
 
-        An order's words stand for the answers in their order, of the other order in reverse; it is
+        A comparison is asked in two orders, whose words stand for the answers in reverse. It is
         sure where the orders agree, and the likeliest answer (of scores: pass or fail) leads the
         next one by twice the margin.
         """

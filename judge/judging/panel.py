@@ -1,8 +1,7 @@
-"""A panel: one rubric put to several models, or to one model several times; and how it votes.
+"""A panel: one rubric put to several models, or to one model several times.
 
-Voting is sequential: each pass asks the least number of further votes that could settle every
-value, all at once. The verdicts are those that all votes together would have given, because asking
-stops only when no outcome of the missing votes could change one.
+Voting is sequential: each pass asks, all at once, the fewest further votes that could settle every
+value. Asking stops when no outcome of the missing votes could change a verdict.
 """
 
 from __future__ import annotations
@@ -16,20 +15,19 @@ from judge.judging.injection import Injection, injections
 from judge.judging.judge import Judge, Sampling
 from judge.rubric import Rubric
 from judge.subject import Subject
-from judge.verdict import PASS_OR_FAIL, Check, Finding, Verdict, Vote, gravest, needed, settled
+from judge.verdict import PASS_OR_FAIL, Check, Finding, Verdict, Vote, gravest, needed
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
     """Who votes on a rubric, how often, and how the votes are counted.
 
-    `votes` is what each judge gives; the `logprobs` method gives one, because its votes do not
-    differ. With `all_votes` every vote is asked; else asking stops as soon as no further vote can
-    change any verdict. `quoting` is asked for the speeches when a method without evidence has
-    failed. `cheap` is the cheap judge of a cascade, asked first; the panel is asked about those
-    values only of which it is not sure. `injected` says what becomes of a record whose texts hold
-    what has the form of a message to the judge (`judge.judging.injection`).
-    `declined` says why nothing is asked: the check abstains.
+    Each judge gives `votes` votes; by the `logprobs` method one, because its votes do not differ.
+    With `all_votes` every vote is asked, whatever the others say. `quoting` is asked for the
+    speeches when a method without evidence has failed. `cheap`, the cheap judge of a cascade, is
+    asked first, and the panel about the values of which it is not sure. `injected` says what
+    happens to text in the form of a message to the judge (`judge.judging.injection`). `declined`
+    says why nothing is asked: the check abstains.
     """
 
     judges: tuple[Judge, ...]
@@ -47,7 +45,7 @@ class Panel:
 
     @property
     def asks(self) -> tuple[tuple[Judge, int], ...]:
-        """(judge, vote index) in the order of asking; models take turns."""
+        """(judge, vote index) in the order of asking."""
         return tuple(
             (judge, vote)
             for vote in range(self.votes)
@@ -57,18 +55,18 @@ class Panel:
 
     @property
     def by_value(self) -> bool:
-        """Whether a value whose verdict is clear can be left out of the votes still to come."""
+        """Whether a value whose verdict is settled can be left out of further votes."""
         return not self.exhaustive and all(judge.one_by_one for judge in self.judges)
 
     @property
     def exhaustive(self) -> bool:
-        """Whether every vote is asked: also of scores, because each one counts in their mean, and
-        of questions that are asked together, because they share each reply."""
+        """Whether every vote is asked: scores, too, because each counts in the mean, and questions
+        asked together, because they share each reply."""
         return self.all_votes or self.rubric.scale is not None or bool(self.rubric.together)
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """The answers that votes are counted by, best first; () where they pass or fail."""
+        """The answers that votes are counted by, best first; () if by pass and fail."""
         return self.rubric.answers if self.rubric.graded else ()
 
 
@@ -82,16 +80,14 @@ async def take_votes(
 ) -> Check:
     """One check: the panel's votes on the subject, counted per value.
 
-    A record that holds what has the form of a message to the judge is not put to any model, unless
-    the panel wants it (docs/decisions/0027-injected-text-abstains.md). The cheap judge's vote
-    stands first, if there is one. The check's probability is the mean over the judges of P(pass),
-    for the weakest value; None unless every value was settled by log-probabilities.
+    The cheap judge's vote stands first, if there is one. The check's probability is the judges'
+    mean P(pass) for the weakest value; None unless every value was settled by log-probabilities.
 
     Args:
         numbers: the values to ask about (default: all of the record's).
 
     Raises:
-        BackendError: the model cannot be reached, refuses the key, or the budget is used up.
+        BackendError: as `Judge.vote`.
     """
     asked = panel.judges[0].subjects(subject) if numbers is None else tuple(numbers)
     if (unasked := _unasked(panel, subject, by, round)) is not None:
@@ -127,9 +123,8 @@ async def take_votes(
 def _scored(rubric: Rubric, votes: Sequence[Vote]) -> tuple[Verdict | None, float | None]:
     """The verdict on the mean of the votes' scores, and the mean; None for both without a score.
 
-    The mean and not the median, because a vote by log-probabilities is itself a mean, whose
-    fractions a median of few votes throws away. A vote that is lost or not sure might have said
-    anything on the scale: where that could change the verdict, the check abstains.
+    A vote that is lost or not sure might have been any score: the check abstains if that could
+    change the verdict.
     """
     cast = [vote for vote in votes if vote.part == "panel"] or votes
     scores = [vote.score for vote in cast if vote.score is not None]
@@ -150,8 +145,8 @@ def _scored(rubric: Rubric, votes: Sequence[Vote]) -> tuple[Verdict | None, floa
 def _unasked(
     panel: Panel, subject: Subject, by: Literal["loop", "final"], round: int
 ) -> Check | None:
-    """The check of a panel that declines, or of a record that no judge is asked about because of
-    what stands in it, which is quoted; None where the panel is asked."""
+    """The abstention of a panel that declines, or on a record with hostile text, which is quoted
+    (docs/decisions/0027-injected-text-abstains.md); None if the panel is asked."""
     reason, found = panel.declined, tuple[Injection, ...]()
     if reason is None and panel.injected == "abstain":
         found = injections(panel.rubric, subject)
@@ -179,16 +174,14 @@ def _unasked(
 async def _panel_votes(
     panel: Panel, subject: Subject, round: int, numbers: tuple[int, ...]
 ) -> list[Vote]:
-    """As many votes as it takes to settle the values with these numbers (0: the record)."""
+    """As many votes as settle the values with these numbers (0: the record)."""
     asks, graded, answers = panel.asks, panel.rubric.graded, panel.counted or PASS_OR_FAIL
     votes: list[Vote] = []
     said: dict[int, list[str]] = {n: [] for n in numbers}
-    unsettled = numbers
-    while unsettled and len(votes) < len(asks):
-        asked = unsettled if panel.by_value else numbers
-        wanted = len(asks)
-        if not panel.exhaustive:
-            wanted = max(needed(said[n], len(asks), answers) for n in unsettled)
+    open_votes = {n: needed([], len(asks), answers) for n in numbers}
+    while open_votes and len(votes) < len(asks):
+        asked = tuple(open_votes) if panel.by_value else numbers
+        wanted = len(asks) if panel.exhaustive else max(open_votes.values())
         coming = [
             judge.vote(subject, vote=vote, round=round, numbers=asked, sampling=panel.sampling)
             for judge, vote in asks[len(votes) : len(votes) + wanted]
@@ -200,8 +193,8 @@ async def _panel_votes(
             for n in asked:
                 said[n].append(opinions[subject.about(n)])
         votes += new
-        if not panel.exhaustive:
-            unsettled = tuple(n for n in unsettled if not settled(said[n], len(asks), answers))
+        left = {n: needed(said[n], len(asks), answers) for n in open_votes}
+        open_votes = {n: more for n, more in left.items() if more}
     return votes
 
 

@@ -1,4 +1,4 @@
-"""Re-asking: instructor's parsing and re-asking around a function of ours.
+"""Re-asking: instructor says what is wrong with a reply and asks again, through our own calls.
 
 Imported when the first reply needs it: most runs see none, and instructor takes a second to load.
 """
@@ -19,7 +19,6 @@ from instructor.core.exceptions import (
 )
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.chat.chat_completion import Choice
-from openai.types.completion_usage import CompletionUsage
 from pydantic import BaseModel, ValidationError
 
 from judge.backends.base import Completion, Message
@@ -28,21 +27,19 @@ from judge.prompts import without_controls
 Model = TypeVar("Model", bound=BaseModel)
 
 _INVALID = (ValidationError, json.JSONDecodeError, ResponseParsingError)
-"""What instructor re-asks for. Whatever else it wraps is no fault of the reply and is raised."""
+"""What instructor asks again for; any other error that it wraps is raised as it is."""
 
 logging.getLogger("instructor").addHandler(logging.NullHandler())
 
-
-# Instructor would make this class anew for every call.
+# instructor would make this class anew for every call.
 _schema_model = lru_cache(maxsize=256)(instructor.openai_schema)
 
-
 Withheld = IncompleteOutputException
-"""An attempt was refused or cut off; the one error of its own that instructor does not wrap."""
+"""An attempt was refused or cut off; the only error of its own that instructor does not wrap."""
 
 
 class Invalid(Exception):
-    """No reply became valid; says, in one line, what was wrong with the last."""
+    """No reply became valid; says in one line what was wrong with the last."""
 
 
 async def reasked(
@@ -55,8 +52,8 @@ async def reasked(
     """A valid reply, asked for again with what is wrong with it, at most `reasks` times.
 
     Args:
-        first: the completion to `messages`, which is not valid.
-        attempt: gives the completion to such messages.
+        first: the completion of `messages`, which is not valid.
+        attempt: completes such messages.
 
     Raises:
         Withheld: an attempt was refused or cut off.
@@ -65,8 +62,8 @@ async def reasked(
     """
 
     async def create(**arguments: Any) -> ChatCompletion:
-        asked = _plain(arguments["messages"], len(messages))
-        completion = await attempt(asked) if len(asked) > len(messages) else first
+        asked = arguments["messages"]
+        completion = await attempt(list(asked)) if len(asked) > len(messages) else first
         if completion.finish_reason != "stop":
             raise Withheld
         return _chat_completion(completion)
@@ -85,16 +82,15 @@ async def reasked(
     return reply
 
 
-def _plain(messages: Sequence[Any], first: int) -> list[Message]:
-    """The messages; those that were added (from `first` on) without control tokens: they hold the
-    invalid reply, and with it words of the record."""
-    added = [
-        {**message, "content": without_controls(content)}
-        if isinstance(content := message.get("content"), str)
-        else message
-        for message in messages[first:]
-    ]
-    return [*messages[:first], *added]
+def _chat_completion(completion: Completion) -> ChatCompletion:
+    """A completion as instructor parses it, and shows it to the model again: without the control
+    tokens that an invalid reply may repeat from the record."""
+    text = without_controls(completion.text)
+    message = ChatCompletionMessage.model_construct(role="assistant", content=text)
+    choice = Choice.model_construct(finish_reason="stop", index=0, message=message)
+    return ChatCompletion.model_construct(
+        id="", choices=[choice], created=0, model="", object="chat.completion"
+    )
 
 
 def _first_problem(error: Exception) -> str:
@@ -104,17 +100,3 @@ def _first_problem(error: Exception) -> str:
         told = first["msg"].removeprefix("Value error, ")
         return f"{place}: {told}"[:300] if place else told[:300]
     return str(error)[:300]
-
-
-def _chat_completion(completion: Completion) -> ChatCompletion:
-    """A completion in the form that instructor parses."""
-    message = ChatCompletionMessage.model_construct(role="assistant", content=completion.text)
-    choice = Choice.model_construct(finish_reason="stop", index=0, message=message, logprobs=None)
-    usage = CompletionUsage.model_construct(
-        prompt_tokens=completion.input_tokens,
-        completion_tokens=completion.output_tokens,
-        total_tokens=completion.input_tokens + completion.output_tokens,
-    )
-    return ChatCompletion.model_construct(
-        id="", choices=[choice], created=0, model="", object="chat.completion", usage=usage
-    )

@@ -167,23 +167,22 @@ def _in_speech(story: str, place: int) -> bool:
 
 
 def _fitted(text: str, story: str, place: Passage) -> str:
-    """New words with speech marks so that the story's own around them still come in pairs.
+    """The new words, with or without speech marks around them, so that the story's marks pair up.
 
     A rewriter is asked for the bare words, but may put marks around them, or be given a passage
     that has marks itself or holds only one of a pair.
     """
-    before = story[place.start : place.end]
-    marks = [char for char in before if char in _MARKS] or ['"']
+    before, bare = story[place.start : place.end], text.strip(SPEECH_MARKS).strip()
+    opening = before[: len(before) - len(before.lstrip(SPEECH_MARKS))]
+    closing = before[len(before.rstrip(SPEECH_MARKS)) :]
     # A mark that touches the passage encloses it, even where marks before it are not in pairs.
     inside = story[place.start - 1 : place.start] in _MARKS or _in_speech(story, place.start)
-    enclosed = text[0] in _MARKS and text[-1] in _MARKS
-    if enclosed and (inside or _unpaired(before)):
-        text = text[1:-1].strip()
-    elif before[0] in _MARKS and before[-1] in _MARKS and (enclosed or not _MARKS & set(text)):
-        text = marks[0] + (text[1:-1].strip() if enclosed else text) + marks[-1]
-    if _unpaired(text) != _unpaired(before):
-        text = text + marks[-1] if inside else marks[0] + text
-    return text
+    narration = not (inside or opening or closing)
+    for fitted in (text if narration else opening + bare + closing, bare):
+        if _unpaired(fitted) == _unpaired(before):
+            return fitted
+    mark = next((char for char in reversed(before) if char in _MARKS), '"')
+    return bare + mark if inside else mark + bare
 
 
 def _unpaired(text: str) -> bool:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from judge.backends.base import Method
 from judge.digest import digest
-from judge.errors import UsageError, why_unread
+from judge.errors import UsageError, read_text
 from judge.judging.combinations import Combination
 from judge.rubric import Rubric
 from judge.subject import Subject
@@ -34,7 +34,7 @@ class _Part(BaseModel):
 
 
 class Binding(_Part):
-    """What a judge's profile speaks of: the same rubric, model, reading and sampling, or none.
+    """The judge that a profile is of: rubric, model, method and sampling.
 
     `per_value` tells whether the structured method takes a call for each value.
     """
@@ -49,7 +49,7 @@ class Binding(_Part):
     per_value: bool = False
 
     def differences(self, other: Binding) -> list[str]:
-        """What `other` has otherwise, in words; none if the profile speaks of it."""
+        """The differences from `other`, in words."""
         names = ["check", "rubric", "method", "votes", "per_value"]
         if self.method == "structured":
             names.append("temperature")
@@ -67,7 +67,7 @@ class Binding(_Part):
 
 
 def _bare(model: str) -> str:
-    """The model's name without the path of its adapter, which its identity tells by hash."""
+    """The model's name without the path of its adapter, whose hash stands in the identity."""
     return model.rpartition("+")[0] or model if model.startswith("local:") else model
 
 
@@ -121,10 +121,9 @@ class Guarantee(_Part):
 class JudgeProfile(_Part):
     """What calibration learnt about one judge.
 
-    `combination` None leaves the rubric's own decision list in force. `labels` holds, by
-    `item_key`, whether a labelled item that nothing was fitted to should pass. `measures` is the
-    agreement that was found, as `judge calibrate` reports it; `controls` says what is left of it
-    without the field that decides (judge/calibration/controls.py).
+    `combination` None leaves the rubric's own decision list in force. `measures` is the agreement
+    that was found, as `judge calibrate` reports it; `controls` says what is left of it without the
+    field that decides (judge/calibration/controls.py).
     """
 
     binding: Binding
@@ -133,7 +132,6 @@ class JudgeProfile(_Part):
     sure_at: Share = 0.0
     guarantee: Guarantee | None = None
     rates: Rates
-    labels: Mapping[str, bool] = {}
     measures: Mapping[str, Any] = {}
     controls: Mapping[str, Any] = {}
 
@@ -179,7 +177,7 @@ class Profile(_Part):
 
 
 def item_key(subject: Subject, value: str | None) -> str:
-    """What tells a labelled item again: the record's texts as they were read, and the value."""
+    """The key of a labelled item: a digest of the record's texts as read, and of the value."""
     texts = {name: text for name, text in subject.texts.items() if text}
     return digest({"texts": texts, "value": value})[:16]
 
@@ -256,10 +254,9 @@ def load(path: Path) -> Profile:
     Raises:
         UsageError: it cannot be read, or is no profile, naming the key at fault.
     """
+    text = read_text(path)
     try:
-        return Profile.model_validate_json(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {why_unread(error)}") from error
+        return Profile.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the file"

@@ -14,12 +14,11 @@ from judge.records.jsonfiles import dump, dump_judged
 from judge.records.kinds import Kind, Record, build, recognise
 from judge.records.read import MAX_LINE, read
 from judge.records.tables import from_memory
-from judge.records.values import BadValueError, Value
+from judge.records.values import Value
 
 __all__ = [
     "MAX_LINE",
     "RESERVED",
-    "BadValueError",
     "Item",
     "Kind",
     "Problem",

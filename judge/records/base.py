@@ -1,9 +1,4 @@
-"""What the readers give: items, or why one cannot be read; columns renamed for judging (`--map`);
-which ids were there before.
-
-Columns are fields of the record, or paths into its objects, by the name that judges see them under;
-the record itself stays as it is.
-"""
+"""Items as the readers give them; columns renamed for judging (`--map`); ids that came before."""
 
 from __future__ import annotations
 
@@ -11,10 +6,9 @@ import hashlib
 import json
 import sqlite3
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 from judge.errors import unwritable
 
@@ -27,22 +21,30 @@ _TYPES |= {list: "a list", dict: "an object", type(None): "null"}
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why an item cannot be judged: a message that names what and where, and the field at fault."""
+    """Why an item cannot be judged, and the field at fault."""
 
     message: str
     field: str | None = None
     type: str = "bad-input"
 
 
+class LabelError(ValueError):
+    """A record or a label cannot be used; `problem` says why."""
+
+    def __init__(self, message: str, field: str | None = None, type: str = "bad-input") -> None:
+        super().__init__(message)
+        self.problem = Problem(message, field, type)
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One unit of input, readable or not: either `fields` (the record) or `problem` is there.
 
-    `source` is the file's name or `<stdin>`; `line` counts from 1 (for Parquet it is the row).
-    `raw` is the source text: of a record in JSON the object, on one line; of an unreadable item the
-    text that could not be read, bytes that are no UTF-8 written as `\\xNN`, of one over the size
-    limit its beginning. `among` says that it is one of several sources'. `columns` maps names that
-    fields have for judges to where they stand in the record.
+    `source` is the file's name or `<stdin>`; `line` counts from 1 (in Parquet, rows). `raw` is the
+    source text: of a record in JSON the object, on one line; of an unreadable item what could not
+    be read, with bytes that are not UTF-8 written as `\\xNN`, cut over the size limit. `among` says
+    that there are several sources. `columns` maps the names that judges see to fields of the
+    record, or paths into its objects; the record stays as it is.
     """
 
     source: str
@@ -55,7 +57,7 @@ class Item:
 
     @property
     def found_at(self) -> dict[str, Any]:
-        """Where to look for it, as output lines say: the line, of several sources the file, too."""
+        """The line, and the file where there are several, as output lines have them."""
         where: dict[str, Any] = {"line": self.line}
         return {"file": self.source, **where} if self.among else where
 
@@ -67,20 +69,13 @@ class Item:
         and stays in the object, too. Raises KeyError where the record lacks a column.
         """
         own = self.fields or {}
-        if not self.columns:
-            return own
-        columns = set(self.columns.values())
-        shown: dict[str, Any] = {}
-        for key, content in own.items():
-            if key in columns:
-                shown |= {name: content for name, path in self.columns.items() if path == key}
-            else:
-                shown[key] = content
+        names = {path: name for name, path in self.columns.items()}
+        shown = {names.get(key, key): content for key, content in own.items()}
         return shown | {name: at(own, path) for name, path in self.columns.items()}
 
 
 def kind_of(content: object) -> str:
-    """What a parsed JSON value is, in words."""
+    """The type of a parsed JSON value, in words."""
     return _TYPES.get(type(content), type(content).__name__)
 
 
@@ -102,7 +97,7 @@ def content_hash(fields: Mapping[str, Any]) -> str:
 
 
 def at(fields: Mapping[str, Any], path: str) -> Any:
-    """What stands under a key, or at a path: `a.b` is the field b of the object a; KeyError."""
+    """The content of a field, or at a path: `a.b` is the field b of the object a. KeyError."""
     if path in fields:
         return fields[path]
     head, _, rest = path.partition(".")
@@ -122,8 +117,7 @@ def mapped(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:
 
 
 def renamed(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:
-    """The items with the fields that judges see in place of the record's own, for readers that
-    write no record back; as `mapped`."""
+    """As `mapped`, with the fields that judges see in place of the record's own."""
     for item in mapped(items, columns):
         if item.problem is not None:
             yield replace(item, fields=None)
@@ -145,44 +139,30 @@ def _misfit(fields: Mapping[str, object], columns: Mapping[str, str]) -> Problem
 
 
 class SeenIds:
-    """Remembers ids and where each came first. Use as a context manager.
+    """Remembers ids and where each came first.
 
-    The thread that reads may still be at it when a run that was stopped leaves; SQLite crashes
-    where its database is closed under a statement, so one of them waits.
-
-    The ids lie in a temporary database that SQLite keeps in memory up to a few megabytes, then on
-    disk, and deletes itself.
+    They lie in a temporary database that SQLite keeps in memory up to 16 MB, then on disk, and
+    deletes when this object goes. It is never closed before: SQLite would crash under a thread
+    that still reads.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         for setting in ("synchronous=OFF", "journal_mode=OFF", "cache_size=-16000"):
             self._db.execute(f"PRAGMA {setting}")
         self._db.execute("CREATE TABLE seen (id BLOB PRIMARY KEY, place BLOB) WITHOUT ROWID")
         self._db.execute("BEGIN")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        with self._lock:
-            self._db.close()
-
     def already(self, id: str, item: Item) -> str | None:
         """Where an item's `id` was seen before, as `line 3 of FILE`; None, and remembered, when it
         is new. Raises JudgeError where there is no room to remember it."""
         # Bytes, because ids may hold lone surrogates, which SQLite's text cannot.
-        key, place = (
-            text.encode("utf-8", "surrogatepass")
-            for text in (id, f"line {item.line} of {item.source}")
-        )
+        place = f"line {item.line} of {item.source}"
+        row = [text.encode("utf-8", "surrogatepass") for text in (id, place)]
         try:
-            with self._lock:
-                added = self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (key, place))
-                if added.rowcount:
-                    return None
-                found = self._db.execute("SELECT place FROM seen WHERE id = ?", (key,)).fetchone()
+            if self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", row).rowcount:
+                return None
+            found = self._db.execute("SELECT place FROM seen WHERE id = ?", row[:1]).fetchone()
         except sqlite3.Error as error:
             what = f"the ids of the records cannot be remembered in {tempfile.gettempdir()}"
             raise unwritable(what, error) from error

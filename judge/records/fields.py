@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from judge.records.base import Item, Problem, clip, kind_of
+from judge.records.base import LabelError as LabelError
 from judge.records.jsonfiles import dump
 from judge.records.kinds import normalise
 from judge.records.streams import RAW_LIMIT
@@ -21,14 +22,6 @@ LONGEST_LITERAL = 1_000_000
 ENTAILMENT = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 ENTAILMENT |= {answer: answer for answer in ENTAILMENT.values()}
 """How the answers of an entailment check are written in the released sets."""
-
-
-class LabelError(ValueError):
-    """A line without a usable label; `problem` says why."""
-
-    def __init__(self, message: str, field: str | None = None, type: str = "bad-input") -> None:
-        super().__init__(message)
-        self.problem = Problem(message, field, type)
 
 
 def refused(item: Item, problem: Problem) -> Item:

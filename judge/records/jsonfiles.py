@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 import orjson
 
-from judge.records.base import RESERVED, Item, kind_of
-from judge.records.streams import CHUNK, STREAM_ERRORS, Input, split_lines
+from judge.records.base import RESERVED, Item, LabelError, kind_of
+from judge.records.streams import CHUNK, Input
 
 MAX_DEPTH = 200
 """Deepest nesting that is read: far above any record's, far below Python's recursion limit."""
@@ -24,41 +24,33 @@ _LINE_BREAK = re.compile(r"[\r\n][ \t\r\n]*")
 _ENDS = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len)
 _LONGEST_TOKEN = 12
 _UNCLOSED = "the input ends inside this record: cut off, or a quote or bracket is not closed"
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_ASCII_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
-
-
-class UnreadableError(Exception):
-    """Text that holds no record; `field` is the key at fault, if one is."""
-
-    def __init__(self, message: str, field: str | None = None) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 def parse_object(data: bytes, where: str = "column") -> tuple[dict[str, Any], str]:
     """The JSON object in `data`, and its text.
 
-    Raises UnreadableError for invalid UTF-8, broken JSON (with its place, called `where`), another
+    Raises LabelError for invalid UTF-8, broken JSON (with its place, called `where`), another
     JSON value, a repeated key, a number JSON or a float cannot hold, nesting beyond MAX_DEPTH.
     """
     try:
         text = data.decode("utf-8")
         content = _DECODER.decode(text)
+    except LabelError:
+        raise
     except UnicodeDecodeError as error:
         byte = data[error.start]
-        raise UnreadableError(f"not UTF-8: byte 0x{byte:02x} at byte {error.start + 1}") from None
+        raise LabelError(f"not UTF-8: byte 0x{byte:02x} at byte {error.start + 1}") from None
     except json.JSONDecodeError as error:
-        raise UnreadableError(f"not JSON: {error.msg} at {where} {error.pos + 1}") from None
+        raise LabelError(f"not JSON: {error.msg} at {where} {error.pos + 1}") from None
     except ValueError:
         # Python refuses to convert integers of more than 4,300 digits.
-        raise UnreadableError("holds a whole number with too many digits") from None
+        raise LabelError("holds a whole number with too many digits") from None
     except RecursionError:
-        raise UnreadableError(f"nested more than {MAX_DEPTH} deep") from None
+        raise LabelError(f"nested more than {MAX_DEPTH} deep") from None
     if not isinstance(content, dict):
-        raise UnreadableError(f"a record must be an object, this is {kind_of(content)}")
+        raise LabelError(f"a record must be an object, this is {kind_of(content)}")
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _too_deep(content):
-        raise UnreadableError(f"nested more than {MAX_DEPTH} deep")
+        raise LabelError(f"nested more than {MAX_DEPTH} deep")
     return content, text
 
 
@@ -74,18 +66,18 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise UnreadableError(f"key {key!r} stands twice in one object", key)
+        raise LabelError(f"key {key!r} stands twice in one object", key)
     return fields
 
 
 def _constant(name: str) -> NoReturn:
-    raise UnreadableError(f"{name} is no JSON number")
+    raise LabelError(f"{name} is no JSON number")
 
 
 def _float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise UnreadableError(f"number {text[:40]} is too large")
+        raise LabelError(f"number {text[:40]} is too large")
     return number
 
 
@@ -94,16 +86,12 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant,
 
 def read_jsonl(opened: Input) -> Iterator[Item]:
     """One record a line. A line of white space holds no record and gives no item."""
-    number = 0
-    try:
-        for number, line, size in split_lines(opened):
-            if size > opened.max_line:
-                message = f"the line has {size} bytes, more than the limit of {opened.max_line}"
-                yield opened.bad(number, message, line, size=size)
-            elif line and not line.isspace():
-                yield _item(opened, number, line.rstrip(b"\r"), "column")
-    except STREAM_ERRORS as error:
-        yield opened.cut_off(number + 1, error)
+    for data, size in opened.lines():
+        if size > opened.max_line:
+            message = f"the line has {size} bytes, more than the limit of {opened.max_line}"
+            yield opened.bad(opened.line, message, data, size=size)
+        elif data and not data.isspace():
+            yield _item(opened, opened.line, data.rstrip(b"\r"), "column")
 
 
 def read_json(opened: Input) -> Iterator[Item]:
@@ -116,45 +104,43 @@ def read_json(opened: Input) -> Iterator[Item]:
     try:
         listed = text.take("[")
         while (found := text.peek()) and not (listed and found == "]"):
-            value, line = text.value(), text.line
-            yield _item(opened, line, value.encode("utf-8", "surrogateescape"), "character")
-            text.advance(len(value))
+            line = opened.line + 1
+            value = text.value().encode("utf-8", "surrogateescape")
+            yield _item(opened, line, value, "character")
             if listed and not text.take(",") and (found := text.peek()) not in ("", "]"):
-                raise UnreadableError(f"not a JSON list: expected ',' or ']', found {found!r}")
+                raise LabelError(f"not a JSON list: expected ',' or ']', found {found!r}")
         if listed and not text.take("]"):
-            raise UnreadableError("the input ends inside the list: it is cut off")
+            raise LabelError("the input ends inside the list: it is cut off")
         if text.peek():
-            raise UnreadableError("there is text after the end of the list")
-    except STREAM_ERRORS as error:
-        yield opened.cut_off(text.line, error)
-    except UnreadableError as error:
+            raise LabelError("there is text after the end of the list")
+    except LabelError as error:
         start = text.buffer[text.at :].encode("utf-8", "surrogateescape")
-        yield opened.bad(text.line, f"{error}; what follows is not read", start)
+        yield opened.bad(opened.line + 1, f"{error}; what follows is not read", start)
 
 
 def _item(opened: Input, line: int, data: bytes, where: str) -> Item:
     try:
         fields, text = parse_object(data, where)
-    except UnreadableError as error:
-        return opened.bad(line, str(error), data, field=error.field)
+    except LabelError as error:
+        return opened.bad(line, str(error), data, field=error.problem.field)
     # A record over several lines goes on one: no text in JSON holds a line break as it is.
     return Item(opened.name, line, fields, _LINE_BREAK.sub("", text))
 
 
 class _Text:
-    """The text of a stream and the JSON values in it, of which one at a time is held."""
+    """The text of an input, of which no more than one JSON value is held."""
 
     def __init__(self, opened: Input) -> None:
-        self._stream, self._limit = opened.stream, opened.max_line
+        self._input = opened
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._ended = False
-        self.buffer, self.at, self.line = "", 0, 1
+        self.buffer, self.at = "", 0
 
     def peek(self) -> str:
         """The next character that is no white space, which stays to be taken; empty at the end."""
         while True:
             found = _NOT_SPACE.search(self.buffer, self.at)
-            self.advance((found.start() if found else len(self.buffer)) - self.at)
+            self._advance(found.start() if found else len(self.buffer))
             if found or self._ended:
                 return found[0] if found else ""
             self._more()
@@ -162,25 +148,20 @@ class _Text:
     def take(self, mark: str) -> bool:
         """Whether the next character is this one, which is then taken."""
         there = self.peek() == mark
-        self.advance(int(there))
+        self._advance(self.at + there)
         return there
 
     def value(self) -> str:
-        """The value that begins at the character that `peek` gave, which stays to be taken.
+        """Take the value that begins at the next character.
 
-        Raises UnreadableError for broken JSON, and for a value over the size limit.
+        Raises LabelError, and takes nothing, for broken JSON and for a value over the limit.
         """
         while (end := self._end()) is None:
-            if len(self.buffer) - self.at > self._limit:
-                told = f"the record has more than {self._limit} characters, the limit"
-                raise UnreadableError(told)
+            if len(self.buffer) - self.at > self._input.max_line:
+                told = f"the record has more than {self._input.max_line} characters, the limit"
+                raise LabelError(told)
             self._more()
-        return self.buffer[self.at : end]
-
-    def advance(self, count: int) -> None:
-        """Take so many characters."""
-        self.line += self.buffer.count("\n", self.at, self.at + count)
-        self.at += count
+        return self._advance(end)
 
     def _end(self) -> int | None:
         """Where the next value ends; None where more text must be read to tell."""
@@ -188,39 +169,37 @@ class _Text:
         try:
             end = _ENDS.raw_decode(self.buffer, self.at)[1]
         except RecursionError:
-            raise UnreadableError("the record is nested too deep") from None
+            raise LabelError("the record is nested too deep") from None
         except json.JSONDecodeError as error:
             unclosed = error.msg.startswith("Unterminated string")
             if not self._ended and (unclosed or error.pos >= held - _LONGEST_TOKEN):
                 return None
             if unclosed or error.pos >= held:
-                raise UnreadableError(_UNCLOSED) from None
+                raise LabelError(_UNCLOSED) from None
             place = error.pos - self.at + 1
-            raise UnreadableError(f"not JSON: {error.msg} at character {place}") from None
+            raise LabelError(f"not JSON: {error.msg} at character {place}") from None
         # A number at the end of the buffer may have more digits.
         return end if end < held or self._ended or self.buffer[end - 1] in '}]"' else None
+
+    def _advance(self, end: int) -> str:
+        taken = self.buffer[self.at : end]
+        self._input.line += taken.count("\n")
+        self.at = end
+        return taken
 
     def _more(self) -> None:
         """Read on, twice as far each time, so that a long value is not scanned over and over."""
         held = len(self.buffer) - self.at
-        read = self._stream.read if held > CHUNK else self._stream.read1
-        data = read(max(CHUNK, held))
+        stream = self._input.stream
+        data = (stream.read if held > CHUNK else stream.read1)(max(CHUNK, held))
         self._ended = not data
         text = self._decoder.decode(data, final=self._ended)
         self.buffer, self.at = self.buffer[self.at :] + text, 0
 
 
 def dump(fields: Mapping[str, Any]) -> bytes:
-    """One JSON line in UTF-8, with its newline at the end and none inside.
-
-    Text that UTF-8 cannot hold (lone surrogates) makes the whole line ASCII with escapes.
-    Raises nothing for fields that a reader gave; ValueError for NaN and infinities.
-    """
-    try:
-        line = _ENCODER.encode(fields).encode("utf-8")
-    except UnicodeEncodeError:
-        line = _ASCII_ENCODER.encode(fields).encode("ascii")
-    return line + b"\n"
+    """One JSON line in UTF-8, with its newline at the end and none inside; NaN becomes null."""
+    return _encoded(fields) + b"\n"
 
 
 def dump_judged(
@@ -230,18 +209,20 @@ def dump_judged(
 
     Args:
         fields: the record's own fields, without an earlier judgement.
-        judgement: without NaN and infinities.
         item: what the record was read from. Where its fields are the same (none was repaired, none
             left out), its source text is kept byte by byte: `-0`, `1.50`, `\\u00e9`.
     """
-    try:
-        found = orjson.dumps(judgement)
-    except orjson.JSONEncodeError:
-        # A lone surrogate, or a whole number beyond 64 bits.
-        found = dump(judgement)[:-1]
     if item is not None and item.raw is not None and item.fields == fields:
-        begun = item.raw.encode("utf-8").rstrip()[:-1]
+        own = item.raw.encode("utf-8").rstrip()
     else:
-        begun = dump(fields)[:-2]
+        own = _encoded(fields)
     comma = b"," if fields else b""
-    return begun + comma + f'"{RESERVED}":'.encode() + found + b"}\n"
+    return own[:-1] + comma + f'"{RESERVED}":'.encode() + _encoded(judgement) + b"}\n"
+
+
+def _encoded(content: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(content)
+    except orjson.JSONEncodeError:
+        # A lone surrogate, which only an escape can hold, or a whole number beyond 64 bits.
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()

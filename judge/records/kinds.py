@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from judge.records.base import RESERVED, Item, Problem, SeenIds, clip, content_hash, kind_of
-from judge.records.values import (
-    Value,
-    in_form_of,
-    parse_plain,
-    parse_predicted,
-    parse_values,
+from judge.records.base import (
+    RESERVED,
+    Item,
+    LabelError,
+    Problem,
+    SeenIds,
+    clip,
+    content_hash,
+    kind_of,
 )
+from judge.records.values import Value, parse_values, value_texts
 
 LONGEST_TEXT = 4_000_000
 """Characters of a typed field: about a million tokens, more than a model can be shown."""
@@ -65,6 +68,19 @@ def _values(content: object, typed: Mapping[str, Any]) -> list[Value]:
     return parse_values(content, story=typed["story"], setting=typed.get("setting"))
 
 
+def _folded(content: object) -> list[str]:
+    return [" ".join(text.split()) for text in value_texts(content)]
+
+
+def _predicted(content: object, typed: Mapping[str, Any]) -> list[str]:
+    nothing = content is not None and _blank(content)
+    return [] if nothing else _folded(content)
+
+
+def _blank(content: object) -> bool:
+    return content is None or content == [] or (isinstance(content, str) and not content.strip())
+
+
 _FIELDS: Mapping[Kind, Mapping[str, Parser]] = {
     "story": {
         "id": _id,
@@ -82,8 +98,8 @@ _FIELDS: Mapping[Kind, Mapping[str, Parser]] = {
     "extraction": {
         "id": _id,
         "category": _text,
-        "values": lambda content, typed: parse_plain(content),
-        "predicted": lambda content, typed: parse_predicted(content),
+        "values": lambda content, typed: [Value(one, None, one) for one in _folded(content)],
+        "predicted": _predicted,
     },
     "record": {"id": _id},
 }
@@ -112,24 +128,22 @@ def normalised(keys: Iterable[str]) -> set[str]:
     return {normalise(key) for key in keys}
 
 
-@lru_cache(maxsize=4096)
-def typed_name(kind: Kind, key: str) -> str | None:
-    """The typed field that `key` stands for in a record of `kind`, or None."""
-    word = normalise(key)
-    word = normalise(_OTHER_NAMES.get(word, word))
-    return next((name for name in _FIELDS[kind] if normalise(name) == word), None)
+_NAMES: Mapping[Kind, Mapping[str, str]] = {
+    kind: {normalise(name): name for name in fields}
+    | {other: name for other, name in _OTHER_NAMES.items() if name in fields}
+    for kind, fields in _FIELDS.items()
+}
 
 
-def find_names(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str] | Problem:
-    """Typed field name to the record's own key, or a Problem: two keys stand for one and differ."""
+def find_names(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str]:
+    """Typed field name to the record's own key; LabelError where two keys for one differ."""
     names: dict[str, str] = {}
     for key, content in fields.items():
-        if (name := typed_name(kind, key)) is None:
-            continue
-        other = names.setdefault(name, key)
-        if other != key and fields[other] != content:
-            told = f"fields {other!r} and {key!r} both stand for {name} and differ"
-            return Problem(told, key)
+        if (name := _NAMES[kind].get(normalise(key))) is not None:
+            other = names.setdefault(name, key)
+            if other != key and fields[other] != content:
+                told = f"fields {other!r} and {key!r} both stand for {name} and differ"
+                raise LabelError(told, key)
     return names
 
 
@@ -183,16 +197,14 @@ class Record:
         `changes` maps typed names to new contents (values: a sequence of Value or text); what the
         record lacks comes last. An earlier verdict is left out.
         """
-        out = {key: content for key, content in self.fields.items() if key != RESERVED}
-        left = dict(changes)
-        for key, content in self.item.shown.items() if changes else ():
-            name = typed_name(self.kind, key)
-            if name is not None and name in changes:
-                left.pop(name, None)
-                as_values = name == "values" and self.kind == "story"
-                new = in_form_of(content, changes[name]) if as_values else changes[name]
-                _put(out, self._path(key), new)
-        return {**out, **left}
+        fields = {key: content for key, content in self.fields.items() if key != RESERVED}
+        for name, new in changes.items():
+            key = self.names.get(name, name)
+            if name == "values" and key in self.names.values():
+                new = [one if isinstance(one, str) else one.text for one in new]
+                new = new if isinstance(self.item.shown[key], list) else "\n".join(new)
+            _put(fields, self._path(key), new)
+        return fields
 
     def _path(self, key: str) -> str:
         """Where the field that judges see under this key stands in the record itself."""
@@ -238,14 +250,10 @@ def _candidates(fields: Mapping[str, Any]) -> list[Kind]:
         if found := [
             kind
             for kind, needed in _NEEDED.items()
-            if {typed_name(kind, key) for key in keys}.issuperset(needed)
+            if {_NAMES[kind].get(normalise(key)) for key in keys}.issuperset(needed)
         ]:
             return found
     return []
-
-
-def _blank(content: object) -> bool:
-    return content is None or content == [] or (isinstance(content, str) and not content.strip())
 
 
 def build(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> Record | Problem:
@@ -254,50 +262,50 @@ def build(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> R
     `kind` None recognises it by its fields. With `ids`, an id that was seen before is a problem of
     type `duplicate-id`.
     """
+    try:
+        return built(item, kind, ids)
+    except LabelError as error:
+        return error.problem
+
+
+def built(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> Record:
+    """As `build`; LabelError for an item that is no such record."""
     if item.problem is not None or item.fields is None:
-        return item.problem or Problem("there is no record")
+        problem = item.problem or Problem("there is no record")
+        raise LabelError(problem.message, problem.field, problem.type)
     fields = item.shown
     earlier = fields.get(RESERVED)
     if RESERVED in fields and not (isinstance(earlier, dict) and "verdict" in earlier):
-        message = f"field {RESERVED!r} is reserved for the verdict: rename it"
-        return Problem(message, RESERVED)
+        raise LabelError(f"field {RESERVED!r} is reserved for the verdict: rename it", RESERVED)
     kind = kind or recognise(fields)
     if kind is None:
-        return Problem(_why_unrecognised(fields))
+        raise LabelError(_why_unrecognised(fields))
     names = find_names(kind, fields)
-    if isinstance(names, Problem):
-        return names
     typed = _typed(kind, fields, names)
-    if isinstance(typed, Problem):
-        return typed
-    # A text has at least as many characters in JSON.
-    if item.raw is None or len(item.raw) > LONGEST_TEXT:
-        shown = fields if kind == "record" else {key: fields[key] for key in names.values()}
-        for key, text in _texts(shown):
-            if len(text) > LONGEST_TEXT:
-                told = f"has {len(text)} characters, the limit is {LONGEST_TEXT}"
-                return Problem(f"field {key!r} {told}", key)
+    shown = fields if kind == "record" else {key: fields[key] for key in names.values()}
+    for key, text in _texts(shown):
+        if len(text) > LONGEST_TEXT:
+            told = f"has {len(text)} characters, the limit is {LONGEST_TEXT}"
+            raise LabelError(f"field {key!r} {told}", key)
     if ids is not None and "id" in typed and (first := ids.already(typed["id"], item)):
         message = f"id {clip(typed['id'])} was already on {first}"
-        return Problem(message, names["id"], "duplicate-id")
+        raise LabelError(message, names["id"], "duplicate-id")
     return Record(item, kind, typed, names)
 
 
-def _typed(
-    kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]
-) -> dict[str, Any] | Problem:
-    typed: dict[str, Any] = {}
-    for name in _NEEDED.get(kind, ()):
+def _typed(kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    needed = _NEEDED.get(kind, ())
+    for name in needed:
         if name not in names:
-            return Problem(f"field {name!r} is missing", name)
+            raise LabelError(f"field {name!r} is missing", name)
+    typed: dict[str, Any] = {}
     for name, parse in _FIELDS[kind].items():
         key = names.get(name)
-        if key is None or (_blank(fields[key]) and name not in _NEEDED.get(kind, ())):
-            continue
-        try:
-            typed[name] = parse(fields[key], typed)
-        except ValueError as error:
-            return Problem(f"field {key!r} {error}", key)
+        if key is not None and (name in needed or not _blank(fields[key])):
+            try:
+                typed[name] = parse(fields[key], typed)
+            except ValueError as error:
+                raise LabelError(f"field {key!r} {error}", key) from None
     return typed
 
 

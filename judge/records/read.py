@@ -7,29 +7,29 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from judge.errors import UsageError, why_unread
 from judge.records.base import Item
 from judge.records.jsonfiles import read_json, read_jsonl
-from judge.records.streams import CHUNK, STREAM_ERRORS, Input, Stream, WholeFile, broken, unpacked
+from judge.records.streams import CHUNK, STREAM_ERRORS, Input, unpacked
 from judge.records.tables import read_csv, read_parquet, read_tsv
 
 MAX_LINE = 64 * 1024 * 1024
 """Largest record in bytes, unless the caller says otherwise."""
 
-FORMATS = ("jsonl", "json", "csv", "tsv", "parquet")
-"""The formats that can be asked for."""
-
-_SUFFIXES = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl"}
 _READERS: dict[str, Callable[[Input], Iterator[Item]]] = {
     "jsonl": read_jsonl,
     "json": read_json,
     "csv": read_csv,
     "tsv": read_tsv,
 }
+FORMATS = (*_READERS, "parquet")
+"""The formats that can be asked for."""
+
+_SUFFIXES = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl"}
 _BOM = b"\xef\xbb\xbf"
 _OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
@@ -53,55 +53,59 @@ def read(
     """
     if format is not None and format not in FORMATS:
         raise UsageError(f"format {format!r} is not known; there are {', '.join(FORMATS)}")
-    with ExitStack() as stack:
-        items = _open(source, stdin, format, max_line, stack)
-        return _closing(items, stack.pop_all())
+    items = _items(source, stdin, format, max_line)
+    # The first item is read at the call, and with it all that is refused.
+    return chain(list(islice(items, 1)), items)
 
 
-def _closing(items: Iterator[Item], stack: ExitStack) -> Iterator[Item]:
-    with stack:
-        yield from items
-
-
-def _open(
-    source: str | Path, stdin: BinaryIO | None, format: str | None, limit: int, stack: ExitStack
+def _items(
+    source: str | Path, stdin: BinaryIO | None, format: str | None, max_line: int
 ) -> Iterator[Item]:
-    path, shown, name = Path(source), str(source), Path(source).name
-    if shown == "-":
-        name, shown = "<stdin>", "standard input"
-        file = stdin if stdin is not None else sys.stdin.buffer
-        plain = file if isinstance(file, io.BufferedReader) else io.BufferedReader(cast(Any, file))
-    else:
-        plain = _open_file(path, stack)
+    path = Path(source)
+    if str(source) == "-":
+        raw = stdin if stdin is not None else sys.stdin.buffer
+        file = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(Any, raw))
+        yield from _records(Input("<stdin>", file, max_line), "standard input", [], format)
+        return
     suffixes = [suffix.casefold() for suffix in path.suffixes]
-    packing = suffixes.pop() if suffixes and suffixes[-1] in (".gz", ".zst") else ""
-    try:
-        stream = unpacked(plain, shown, packing)
-        head = stream.peek(CHUNK)
-    except STREAM_ERRORS as error:
-        return iter([Input(name, plain, limit).cut_off(1, error)])
-    chosen = format or _SUFFIXES.get(suffixes[-1] if suffixes else "") or _sniffed(head, shown)
-    if chosen == "parquet":
-        direct = path.is_file() and stream is plain and name != "<stdin>"
-        return read_parquet(name, str(path) if direct else _spool(stream, shown, stack))
-    if head.startswith(_OTHER_BOMS):
-        raise UsageError(f"{shown} is UTF-16 or UTF-32: convert it to UTF-8 (iconv -t UTF-8)")
-    if head.startswith(_BOM):
-        stream.read(len(_BOM))
-    if chosen == "json" and _is_lines(head):
-        chosen = "jsonl"
-    return _READERS[chosen](Input(name, stream, limit))
+    with _opened(path) as file:
+        yield from _records(Input(path.name, file, max_line), str(path), suffixes, format)
 
 
-def _open_file(path: Path, stack: ExitStack) -> io.BufferedReader:
+def _opened(path: Path) -> io.BufferedReader:
     try:
-        return stack.enter_context(io.BufferedReader(WholeFile(path), 2 * CHUNK))
+        return io.BufferedReader(io.FileIO(path), CHUNK)
     except IsADirectoryError:
         raise UsageError(f"{path} is a folder: name the files in it") from None
     except FileNotFoundError:
         raise UsageError(f"{path} does not exist") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {why_unread(error)}") from error
+
+
+def _records(opened: Input, shown: str, suffixes: list[str], format: str | None) -> Iterator[Item]:
+    """The items of an input that messages call `shown`."""
+    packing = suffixes.pop() if suffixes and suffixes[-1] in (".gz", ".zst") else ""
+    plain = cast(io.BufferedReader, opened.stream)
+    try:
+        opened.stream = stream = unpacked(plain, shown, packing)
+        head = stream.peek(CHUNK)
+        named = _SUFFIXES.get(suffixes[-1]) if suffixes else None
+        chosen = format or named or _sniffed(head, shown)
+        if chosen == "parquet" and stream is plain and plain.seekable():
+            yield from read_parquet(opened.name, shown, plain)
+        elif chosen == "parquet":
+            # Parquet is read from its end.
+            with tempfile.TemporaryFile() as copy:
+                shutil.copyfileobj(stream, copy)
+                yield from read_parquet(opened.name, shown, copy)
+        elif head.startswith(_OTHER_BOMS):
+            raise UsageError(f"{shown} is UTF-16 or UTF-32: convert it to UTF-8 (iconv -t UTF-8)")
+        else:
+            stream.read(len(_BOM) if head.startswith(_BOM) else 0)
+            yield from _READERS["jsonl" if chosen == "json" and _is_lines(head) else chosen](opened)
+    except STREAM_ERRORS as error:
+        yield opened.cut_off(error)
 
 
 def _sniffed(head: bytes, shown: str) -> str:
@@ -124,14 +128,3 @@ def _is_lines(head: bytes) -> bool:
     line = head.removeprefix(_BOM).lstrip().partition(b"\n")[0].rstrip()
     # Where a printer of JSON breaks a line; a line of JSON lines that is cut off seldom ends so.
     return line.startswith(b"{") and not line.endswith((b"{", b"[", b","))
-
-
-def _spool(stream: Stream, shown: str, stack: ExitStack) -> IO[bytes]:
-    """A copy of the stream on disk, because Parquet is read from its end."""
-    file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
-    try:
-        shutil.copyfileobj(stream, file)
-    except STREAM_ERRORS as error:
-        raise UsageError(f"{shown}: {broken(error)}") from error
-    file.seek(0)
-    return file

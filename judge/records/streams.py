@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from judge.errors import UsageError
 from judge.records.base import Item, Problem
@@ -19,9 +16,6 @@ if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError, ZstdFile
 else:
     from backports.zstd import ZstdError, ZstdFile
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 CHUNK = 1 << 16
 LONGEST = 4 << 30
@@ -38,35 +32,56 @@ class BrokenStreamError(Exception):
     """A stream that cannot be read to its end; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+STREAM_ERRORS = (BrokenStreamError, OSError, EOFError, zlib.error, ZstdError)
+"""What reading a stream may raise."""
+
+
+@dataclass(slots=True)
 class Input:
-    """One opened input: its name for the output, its bytes, the largest record it may hold."""
+    """An opened input: its name for the output, its bytes, the largest record it may hold, and how
+    many lines of it were read."""
 
     name: str
     stream: Stream
     max_line: int
+    line: int = 0
+
+    def lines(self) -> Iterator[tuple[bytes, int]]:
+        """Each line, split at `\\n` alone, without it, and its size in bytes.
+
+        Of a line over the limit only the beginning is kept. Raises STREAM_ERRORS where the stream
+        breaks off.
+        """
+        while data := self.stream.readline(self.max_line + 1):
+            ended = data.endswith(b"\n")
+            data = data[:-1] if ended else data
+            size = len(data)
+            if size > self.max_line:
+                data = data[:SAMPLE]
+                while not ended and size <= LONGEST and (more := self.stream.readline(1 << 20)):
+                    ended = more.endswith(b"\n")
+                    size += len(more) - ended
+            if size > LONGEST:
+                raise BrokenStreamError(f"one record has more than {LONGEST} bytes")
+            self.line += 1
+            yield data, size
 
     def bad(
         self, line: int, message: str, data: bytes, *, size: int = 0, field: str | None = None
     ) -> Item:
-        """An item that could not be read: `data` is its text, or the start of `size` bytes."""
+        """An item that cannot be read: `data` is its text, or the start of its `size` bytes."""
         raw = data.decode("utf-8", "backslashreplace")
         if size > len(data):
             raw = f"{raw[:RAW_LIMIT]}… [{size} bytes in all]"
         return Item(self.name, line, None, raw, Problem(message, field))
 
-    def cut_off(self, line: int, error: Exception) -> Item:
-        """The item that says why the input broke off in this line."""
-        why = broken(error)
-        return Item(self.name, line, None, None, Problem(f"{why}: what follows here is lost"))
+    def cut_off(self, error: Exception) -> Item:
+        """The item that says why the input broke off."""
+        problem = Problem(f"{_why_broken(error)}: what follows here is lost")
+        return Item(self.name, self.line + 1, None, None, problem)
 
 
-STREAM_ERRORS = (BrokenStreamError, OSError, EOFError, zlib.error, ZstdError)
-"""What reading a stream may raise."""
-
-
-def broken(error: Exception) -> str:
-    """Why a stream cannot be read to its end."""
+def _why_broken(error: Exception) -> str:
     if isinstance(error, EOFError):
         return "the compressed stream is cut off"
     if isinstance(error, gzip.BadGzipFile | zlib.error | ZstdError):
@@ -78,47 +93,8 @@ def broken(error: Exception) -> str:
     return str(error)
 
 
-Line = tuple[int, bytes, int]
-"""The number of a line (from 1), its bytes without the newline, its size in bytes. Of a line over
-the limit, whose size is more than its bytes, only the beginning."""
-
-
-class WholeFile(io.FileIO):
-    """A file to read that breaks off where it was shortened since it was opened."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._size = os.fstat(self.fileno()).st_size  # 0 for pipes
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        count = super().readinto(buffer) or 0
-        if not count and self._size and self.tell() < self._size:
-            raise BrokenStreamError(
-                f"the file was shortened while it was read, from {self._size} bytes to less"
-            )
-        return count
-
-
-def split_lines(opened: Input) -> Iterator[Line]:
-    """The lines of an input, split at `\\n` alone; STREAM_ERRORS end a stream that breaks off."""
-    stream, max_line, number = opened.stream, opened.max_line, 0
-    while data := stream.readline(max_line + 1):
-        number += 1
-        ended = data.endswith(b"\n")
-        data = data[:-1] if ended else data
-        size = len(data)
-        if size > max_line:
-            data = data[:SAMPLE]
-            while not ended and size <= LONGEST and (more := stream.readline(1 << 20)):
-                ended = more.endswith(b"\n")
-                size += len(more) - ended
-        if size > LONGEST:
-            raise BrokenStreamError(f"one record has more than {LONGEST} bytes")
-        yield number, data, size
-
-
 def unpacked(stream: io.BufferedReader, name: str, suffix: str) -> Stream:
-    """The content of a stream that is compressed, as its first bytes tell, or the stream itself.
+    """The stream decompressed if its first bytes say that it is compressed, else the stream itself.
 
     Raises UsageError where `suffix` promises compression that the bytes do not have.
     """

@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-import orjson
-
 from judge.errors import UsageError, missing_extra
 from judge.records.base import Item, Problem, clip
-from judge.records.streams import SAMPLE, STREAM_ERRORS, Input, Line, split_lines
+from judge.records.streams import SAMPLE, Input
 
 # Decoding with "surrogateescape" turns bytes that are no UTF-8 into these, and nothing else can.
 _UNREADABLE = re.compile("[\0\udc80-\udcff]")
@@ -32,21 +30,37 @@ def read_csv(opened: Input, separator: str = ",") -> Iterator[Item]:
     """
     # Larger rows are stopped before the csv module sees them.
     csv.field_size_limit(max(csv.field_size_limit(), opened.max_line))
-    rows = _Rows(opened, separator)
-    try:
-        header, problem = rows.next_row()
-    except StopIteration:
-        return iter(())
-    except STREAM_ERRORS as error:
-        return iter([opened.cut_off(1, error)])
-    if any(_UNREADABLE.search(cell) for cell in header):
-        problem = "a cell is not UTF-8, or holds a NUL byte"
-    if problem:
-        raise UsageError(f"{opened.name}: the header row cannot be read: {problem}")
-    _refuse_repeated(opened.name, header)
-    if separator == "\t" and {name.strip().casefold() for name in header} >= _CALI:
-        rows.reader = csv.reader(rows, delimiter=separator, quoting=csv.QUOTE_NONE)
-    return _records(opened, header, rows)
+    lines = _Lines(opened)
+    rows = csv.reader(lines, delimiter=separator, strict=True)
+    header: list[str] = []
+    while True:
+        line = opened.line + 1
+        try:
+            cells, problem = lines.row(rows), None
+        except StopIteration:
+            return
+        except csv.Error as error:
+            cells, problem = [""], _explained(error)
+        if not "".join(cells).strip() and len(cells) < 2 and problem is None:
+            continue
+        if separator == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
+            problem = "a stray quote joins this row to the next: quote the cell, or leave it out"
+        if not header:
+            _refuse_header(opened.name, cells, problem)
+            header = cells
+            if separator == "\t" and {name.strip().casefold() for name in header} >= _CALI:
+                rows = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
+            continue
+        if problem is None and len(cells) != len(header):
+            problem = f"the row has {len(cells)} cells, the header {len(header)}"
+        fields = dict(zip(header, cells, strict=False))
+        field = next((name for name, cell in fields.items() if _UNREADABLE.search(cell)), None)
+        if problem is None and field is not None:
+            problem = f"column {field!r} is not UTF-8, or holds a NUL byte"
+        if problem is None:
+            yield Item(opened.name, line, fields)
+        else:
+            yield opened.bad(line, problem, lines.taken(), size=lines.size, field=field)
 
 
 def read_tsv(opened: Input) -> Iterator[Item]:
@@ -54,126 +68,87 @@ def read_tsv(opened: Input) -> Iterator[Item]:
     return read_csv(opened, "\t")
 
 
-def _refuse_repeated(name: str, columns: Sequence[str]) -> None:
+class _Lines(Iterator[str]):
+    """The lines of a table, decoded for the csv module; those of the row at hand are kept."""
+
+    def __init__(self, opened: Input) -> None:
+        self._lines, self._limit = opened.lines(), opened.max_line
+        self._taken: list[bytes] = []
+        self.size = 0
+
+    def __next__(self) -> str:
+        data, size = next(self._lines)
+        self.size += size + bool(self._taken)
+        self._taken.append(data)
+        if self.size > self._limit:
+            raise csv.Error(f"it has {self.size} bytes, more than the limit of {self._limit}")
+        return data.decode("utf-8", "surrogateescape") + "\n"
+
+    def row(self, rows: Iterator[list[str]]) -> list[str]:
+        """The next row; raises csv.Error, and StopIteration at the end."""
+        self._taken, self.size = [], 0
+        return next(rows)
+
+    def taken(self) -> bytes:
+        """The text of the row, of one over the limit its beginning."""
+        text = b"\n".join(self._taken)
+        return text if self.size <= self._limit else text[:SAMPLE]
+
+
+def _explained(error: csv.Error) -> str:
+    told = str(error).partition(" - ")[0]
+    if told == "unexpected end of data":
+        return "a quote that opens in this row is never closed: it takes in the rest"
+    return f"the row is not CSV: {told}"
+
+
+def _refuse_header(name: str, columns: Sequence[str], problem: str | None = None) -> None:
+    if any(_UNREADABLE.search(column) for column in columns):
+        problem = "a cell is not UTF-8, or holds a NUL byte"
+    if problem:
+        raise UsageError(f"{name}: the header row cannot be read: {problem}")
     repeated = sorted(column for column, count in Counter(columns).items() if count > 1)
     if repeated:
         raise UsageError(f"{name}: the header names a column twice: {', '.join(repeated)}")
 
 
-def _records(opened: Input, header: Sequence[str], rows: _Rows) -> Iterator[Item]:
-    try:
-        while True:
-            cells, problem = rows.next_row()
-            line, field = rows.taken[0][0], None
-            if problem is None and len(cells) != len(header):
-                problem = f"the row has {len(cells)} cells, the header {len(header)}"
-            fields = dict(zip(header, cells, strict=False))
-            if problem is None:
-                field = next((k for k, cell in fields.items() if _UNREADABLE.search(cell)), None)
-                problem = field and f"column {field!r} is not UTF-8, or holds a NUL byte"
-            if problem is None:
-                yield Item(opened.name, line, fields)
-                continue
-            data = b"\n".join(data for _, data, _ in rows.taken)
-            if rows.size > opened.max_line:
-                data = data[:SAMPLE]
-            yield opened.bad(line, problem, data, size=rows.size, field=field)
-    except StopIteration:
-        return
-    except STREAM_ERRORS as error:
-        yield opened.cut_off(rows.line + 1, error)
+def read_parquet(name: str, shown: str, file: IO[bytes]) -> Iterator[Item]:
+    """One record a row, with values as `from_memory` has them; `line` is the row's number.
 
-
-class _Rows(Iterator[str]):
-    """Decoded lines for the csv module: `taken` are those of the row at hand, `size` its bytes,
-    `line` is the number of the last one."""
-
-    def __init__(self, opened: Input, separator: str) -> None:
-        self._lines, self._limit, self._separator = split_lines(opened), opened.max_line, separator
-        self.reader = csv.reader(self, delimiter=separator, strict=True)
-        self.taken: list[Line] = []
-        self.size = self.line = 0
-
-    def __next__(self) -> str:
-        self.line, data, size = line = next(self._lines)
-        self.size += size + bool(self.taken)
-        self.taken.append(line)
-        if self.size > self._limit:
-            raise csv.Error(f"it has {self.size} bytes, more than the limit of {self._limit}")
-        return data.decode("utf-8", "surrogateescape") + "\n"
-
-    def next_row(self) -> tuple[list[str], str | None]:
-        """The cells of the next row that is not empty, and what is wrong with it.
-
-        Raises StopIteration at the end.
-        """
-        cells: list[str] = []
-        try:
-            while not "".join(cells).strip() and len(cells) < 2:
-                self.taken, self.size = [], 0
-                cells = next(self.reader)
-        except csv.Error as error:
-            said = str(error).partition(" - ")[0]
-            if said == "unexpected end of data":
-                return [], "a quote that opens in this row is never closed: it takes in the rest"
-            return [], f"the row is not CSV: {said}"
-        if self._separator == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
-            return [], "a stray quote joins this row to the next: quote the cell, or leave it out"
-        return cells, None
-
-
-def read_parquet(name: str, file: str | IO[bytes]) -> Iterator[Item]:
-    """One record a row; `line` is the row's number.
-
-    NaN and infinite numbers become null, and what JSON has no form for (bytes, decimals, dates) a
-    text. Raises UsageError for a file that is no Parquet, and where pyarrow is missing.
+    Raises UsageError for a file that is no Parquet, and where pyarrow is missing.
     """
     try:
         import pyarrow as pa
         from pyarrow import parquet as pq
     except ImportError as error:
-        raise missing_extra(f"{name}: Parquet needs pyarrow", "parquet") from error
+        raise missing_extra(f"{shown}: Parquet needs pyarrow", "parquet") from error
     try:
         # Without pre-buffering, else whole row groups are read ahead of the batches.
         table = pq.ParquetFile(file, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
-        raise UsageError(f"{name} is not a Parquet file: {error}") from error
-    _refuse_repeated(name, table.schema_arrow.names)
-    return _parquet_items(name, table)
-
-
-def _parquet_items(name: str, table: Any) -> Iterator[Item]:
-    import pyarrow as pa
-
+        raise UsageError(f"{shown} is not a Parquet file: {error}") from error
+    _refuse_header(shown, table.schema_arrow.names)
     number = 0
     try:
         for batch in table.iter_batches(batch_size=_BATCH):
             for place in range(batch.num_rows):
                 number += 1
-                row, problem = _parquet_row(batch, place)
-                yield Item(name, number, row, None, problem)
+                yield _parquet_item(name, number, batch, place)
     except (pa.ArrowException, OSError, ValueError) as error:
         message = f"the file cannot be read further: {str(error).partition('. Detail')[0]}"
         yield Item(name, number + 1, None, None, Problem(message))
 
 
-def _parquet_row(batch: Any, place: int) -> tuple[dict[str, Any] | None, Problem | None]:
-    row: dict[str, Any] = {}
+def _parquet_item(name: str, number: int, batch: Any, place: int) -> Item:
+    fields: dict[str, Any] = {}
     for column, cells in zip(batch.schema.names, batch.columns, strict=True):
         try:
-            # orjson writes null for NaN and infinite numbers, and dates in ISO's form.
-            json = orjson.dumps(cells[place].as_py(), _plain, orjson.OPT_NON_STR_KEYS)
+            fields[column] = _as_json(cells[place].as_py())
         # Text that is no UTF-8, and dates beyond Python's.
         except (ValueError, OverflowError) as error:
-            return None, Problem(f"column {column!r} holds what cannot be read: {error}", column)
-        row[column] = orjson.loads(json)
-    return row, None
-
-
-def _plain(content: object) -> str:
-    if isinstance(content, bytes):
-        return content.decode("utf-8", "backslashreplace")
-    return str(content)
+            told = f"column {column!r} holds what cannot be read: {error}"
+            return Item(name, number, None, None, Problem(told, column))
+    return Item(name, number, fields)
 
 
 def from_memory(records: Iterable[object]) -> Iterator[Item]:

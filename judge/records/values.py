@@ -1,18 +1,13 @@
-"""The values that a story must carry: parsing them, and writing them back in their own form."""
+"""The values that a story must carry, and lists of values in a record."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from judge.records.base import clip
 
 _NAME_WORDS = 3
-
-
-class BadValueError(ValueError):
-    """A value, or a list of values, that cannot be read; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +27,25 @@ class Value:
         """Read `statement--attitude`, or `Name:statement--attitude` where `named`.
 
         The attitude is what follows the last `--`, the name ends at the first colon. Raises
-        BadValueError when a part is missing.
+        ValueError when a part is missing.
         """
         character, rest = None, text
         if named:
             character, colon, rest = (part.strip() for part in text.partition(":"))
             if not colon or not character:
-                raise BadValueError(
+                raise ValueError(
                     f"has a value without a character: {clip(text)} is not "
                     "Name:statement--attitude, and the setting is multiple"
                 )
         before, mark, after = rest.rpartition("--")
         if not mark:
-            raise BadValueError(
+            raise ValueError(
                 f"has a value without an attitude: {clip(text)} is not statement--attitude"
             )
         statement, attitude = before.strip().rstrip("-").strip(), after.strip()
         for name, part in (("statement", statement), ("attitude", attitude)):
             if not part:
-                raise BadValueError(f"has a value with an empty {name}: {clip(text)}")
+                raise ValueError(f"has a value with an empty {name}: {clip(text)}")
         return cls(statement, attitude, text, character)
 
     @property
@@ -61,12 +56,13 @@ class Value:
 
 
 def parse_values(raw: object, *, story: str, setting: str | None) -> list[Value]:
-    """Read a record's values: a list of texts, or one text with a value on each line.
+    """Read a story's values: a list of texts, or one text with a value on each line.
 
     They are taken as `Name:statement--attitude` when the setting says "multiple", or, when it says
-    nothing about it, when every value begins with a name that stands in the story.
+    nothing about it, when every value begins with a name that stands in the story. Raises
+    ValueError, which names the value.
     """
-    texts = _texts(raw)
+    texts = value_texts(raw)
     word = (setting or "").strip().casefold()
     named = word == "multiple" or (
         word != "single" and all(_begins_with_name(text, story) for text in texts)
@@ -74,42 +70,23 @@ def parse_values(raw: object, *, story: str, setting: str | None) -> list[Value]
     return [Value.parse(text, named=named) for text in texts]
 
 
-def parse_plain(raw: object) -> list[Value]:
-    """Values that may be any text, with or without an attitude, each folded to one line."""
-    folded = [" ".join(text.split()) for text in _texts(raw)]
-    return [Value(text, None, text) for text in folded]
-
-
-def parse_predicted(raw: object) -> list[str]:
-    """Predicted values, each folded to one line; there may be none."""
-    if raw == [] or (isinstance(raw, str) and not raw.strip()):
-        return []
-    return [" ".join(text.split()) for text in _texts(raw)]
-
-
-def in_form_of(raw: object, new: Sequence[Value | str]) -> list[str] | str:
-    """`new` values in the form of the record's own ones: a list, or one text of lines."""
-    texts = [value if isinstance(value, str) else value.text for value in new]
-    return texts if isinstance(raw, list) else "\n".join(texts)
-
-
-def _texts(raw: object) -> list[str]:
-    """A list of texts, or a text with one on each line."""
+def value_texts(raw: object) -> list[str]:
+    """The texts of a list, or of a text with one on each line; ValueError for all else."""
     if isinstance(raw, str):
         text = raw.strip()
         if text.startswith("[") and text.endswith("]"):
             # Split at its last "--" it would pass for one value, silently.
-            raise BadValueError("is a list written as text: give a list, or one value on each line")
+            raise ValueError("is a list written as text: give a list, or one value on each line")
         raw = [line.rstrip("\r") for line in raw.split("\n") if line.strip()]
     if not isinstance(raw, list):
-        raise BadValueError("must be a list of values, or a text with one value on each line")
+        raise ValueError("must be a list of values, or a text with one value on each line")
     for number, entry in enumerate(raw, 1):
         if not isinstance(entry, str):
-            raise BadValueError(f"must hold texts, not {clip(entry)} (value {number})")
+            raise ValueError(f"must hold texts, not {clip(entry)} (value {number})")
         if not entry.strip():
-            raise BadValueError(f"has an empty value (value {number})")
+            raise ValueError(f"has an empty value (value {number})")
     if not raw:
-        raise BadValueError("is empty: a story needs at least one value")
+        raise ValueError("is empty: a story needs at least one value")
     return raw
 
 

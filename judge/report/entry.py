@@ -12,7 +12,8 @@ from typing import Any
 from judge.evidence import Span, locate
 from judge.records import RESERVED, Item
 from judge.records.kinds import normalise
-from judge.verdict import Check, Extraction, Finding, Judgement
+from judge.report.files import own_id
+from judge.verdict import Check, Finding, Judgement
 
 LARGEST = 400_000
 """Characters of JSON up to which a record is shown whole; of a larger one its summary alone."""
@@ -21,76 +22,6 @@ _PROSE = 80
 """A text of more characters, or of several lines, is set as prose."""
 
 _STORIES = frozenset({"story", "situation"})
-_NONE = "–"
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of the record: a text in marked pieces, a list of texts, or other JSON."""
-
-    name: str
-    content: Any
-    pieces: list[tuple[str, str, list[int]]]
-    prose: bool
-
-
-class Entry:
-    """One output line as the template reads it; its number tells it from all others on the page."""
-
-    def __init__(self, line: Item, judged: Judgement, number: int) -> None:
-        self.line, self.number, self.judged = line, number, judged
-        fields = {k: content for k, content in (line.fields or {}).items() if k != RESERVED}
-        self.classes = [judged.verdict, *(["split"] if any(map(differ, judged.checks)) else [])]
-        self.classes += ["edited"] if judged.edits else []
-        ids = (content for key, content in fields.items() if normalise(key) == "id")
-        self.id = next((one for one in ids if isinstance(one, str | int | float)), None)
-        self.size = len(json.dumps(line.fields, ensure_ascii=False))
-        if self.size <= LARGEST:
-            self._read(fields, judged)
-
-    def _read(self, fields: Mapping[str, Any], judged: Judgement) -> None:
-        own = sorted(fields.items(), key=lambda pair: normalise(pair[0]) not in _STORIES)
-        everything = [("now", own), ("before", judged.original.items())]
-        self.quotes = Quotes(
-            {
-                (when, name): content
-                for when, pairs in everything
-                for name, content in pairs
-                if isinstance(content, str)
-            }
-        )
-        # Before any text is shown, so that all texts are marked with all quotes.
-        votes = [vote for check in judged.checks for vote in check.votes]
-        for finding in (*(f for v in votes for f in v.evidence), *judged.contradictions):
-            self.quotes.note(finding)
-        self._anchored: set[int] = set()
-        kept = {
-            name: self._field(("now", name), content)
-            for name, content in own
-            if content is not self.id or normalise(name) != "id"
-        }
-        self.prose = [field for field in kept.values() if field.prose]
-        self.facts = [kept[name] for name in fields if name in kept and not kept[name].prose]
-        self.original = [self._field(("before", n), one) for n, one in judged.original.items()]
-
-    def place(self, finding: Finding) -> tuple[int | None, str | None, bool]:
-        """(number of the quote in the text, why there is none, whether the text leads back here).
-
-        Of the findings with one number the first is the anchor that the text leads back to.
-        """
-        number, note = self.quotes.note(finding)
-        anchor = number is not None and number not in self._anchored
-        self._anchored |= {number} if number is not None else set()
-        return number, note, anchor
-
-    def _field(self, place: Place, content: Any) -> Field:
-        if isinstance(content, str):
-            prose = len(content) > _PROSE or "\n" in content
-            return Field(place[1], content, self.quotes.marked(place), prose)
-        texts = isinstance(content, list) and all(isinstance(one, str) for one in content)
-        told = content if texts and content else json.dumps(content, ensure_ascii=False)
-        return Field(place[1], told, [], False)
-
 
 MOST_WORK = 5_000_000_000
 """Steps of all inexact searches of one record, counted as `judge.evidence.FUZZY_WORK` is: about a
@@ -99,11 +30,14 @@ second."""
 Place = tuple[str, str]
 """A text of the record: `now` or `before` (it was rewritten), and the name of its field."""
 
+Piece = tuple[str, str, list[int]]
+"""A piece of a text, its tone (`for` or `against` what was wanted, `against` where quotes of both
+overlap, empty without a quote), and the numbers of the quotes that end with it."""
+
 
 @dataclass(slots=True)
 class Mark:
-    """A quote found in a text (half-open offsets), its number, and whether it speaks `for` what
-    was wanted or `against` it."""
+    """A quote found in a text (half-open offsets), its number and its tone."""
 
     place: Place
     start: int
@@ -135,12 +69,8 @@ class Quotes:
             found.tone = "against"
         return found.number, None
 
-    def marked(self, place: Place) -> list[tuple[str, str, list[int]]]:
-        """The text at a place in pieces, with all quotes noted so far.
-
-        Of each piece its text, its tone (`against` where quotes overlap, empty where there is
-        none), and the numbers of the quotes that end with it.
-        """
+    def marked(self, place: Place) -> list[Piece]:
+        """The text at a place in pieces, with all quotes noted so far."""
         text = self._texts[place]
         marks = [mark for mark in self._marks.values() if mark.place == place]
         cuts = sorted({0, len(text), *(m.start for m in marks), *(m.end for m in marks)})
@@ -152,18 +82,12 @@ class Quotes:
         return pieces
 
     def _find(self, quote: str) -> Mark | str:
-        """The quote's place in the texts as they are, else as they were; else why it has none."""
-        for when in ("now", "before"):
-            spans = {
-                place: span
-                for place, text in self._texts.items()
-                if place[0] == when and (span := self._located(quote, text))
-            }
-            if spans:
-                place = max(spans, key=lambda place: spans[place].score)
-                start, end = spans[place].start, spans[place].end
-                mark = Mark(place, start, end, len(self._marks) + 1)
-                return self._marks.setdefault((place, start, end), mark)
+        """The quote's place, or why it has none: in the first text that holds it letter for letter,
+        else in the first that holds it nearly."""
+        for place, text in sorted(self._texts.items(), key=lambda pair: quote not in pair[1]):
+            if (span := self._located(quote, text)) is not None:
+                mark = Mark(place, span.start, span.end, len(self._marks) + 1)
+                return self._marks.setdefault((place, span.start, span.end), mark)
         if self._work > MOST_WORK:
             return "does not stand in the text word for word; no more was looked for"
         return "does not stand in the text, as it is or as it came"
@@ -177,6 +101,64 @@ class Quotes:
         return locate(quote, text)
 
 
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of the record: a text in marked pieces, a list of texts, or other JSON."""
+
+    name: str
+    content: Any
+    pieces: list[Piece]
+    prose: bool
+
+
+class Entry:
+    """One output line as the template reads it; its number tells it from all others on the page."""
+
+    def __init__(self, line: Item, judged: Judgement, number: int) -> None:
+        self.line, self.number, self.judged = line, number, judged
+        self.classes = [judged.verdict, *(["split"] if any(map(differ, judged.checks)) else [])]
+        self.classes += ["edited"] if judged.edits else []
+        self.id = own_id(line)
+        self.size = len(json.dumps(line.fields, ensure_ascii=False))
+        if self.size <= LARGEST:
+            self._read(line.fields or {}, judged)
+
+    def _read(self, fields: Mapping[str, Any], judged: Judgement) -> None:
+        hidden = (RESERVED, *(key for key in fields if normalise(key) == "id" and self.id))
+        own = {key: content for key, content in fields.items() if key not in hidden}
+        stories = sorted(own, key=lambda key: normalise(key) not in _STORIES)
+        texts = {("now", key): own[key] for key in stories}
+        texts |= {("before", key): content for key, content in judged.original.items()}
+        self._quotes = Quotes({at: text for at, text in texts.items() if isinstance(text, str)})
+        # Before any text is shown, so that all texts are marked with all quotes.
+        votes = [vote for check in judged.checks for vote in check.votes]
+        for finding in (*(f for v in votes for f in v.evidence), *judged.contradictions):
+            self._quotes.note(finding)
+        self._anchored: set[int] = set()
+        found = {place: self._field(place, content) for place, content in texts.items()}
+        self.prose = [found["now", key] for key in stories if found["now", key].prose]
+        self.facts = [found["now", key] for key in own if not found["now", key].prose]
+        self.original = [found["before", key] for key in judged.original]
+
+    def place(self, finding: Finding) -> tuple[int | None, str | None, bool]:
+        """(number of the quote in the text, why there is none, whether the text leads back here).
+
+        Of the findings with one number the first is the anchor that the text leads back to.
+        """
+        number, note = self._quotes.note(finding)
+        anchor = number is not None and number not in self._anchored
+        self._anchored |= {number} if number is not None else set()
+        return number, note, anchor
+
+    def _field(self, place: Place, content: Any) -> Field:
+        if isinstance(content, str):
+            prose = len(content) > _PROSE or "\n" in content
+            return Field(place[1], content, self._quotes.marked(place), prose)
+        texts = isinstance(content, list) and all(isinstance(one, str) for one in content)
+        told = content if texts and content else json.dumps(content, ensure_ascii=False)
+        return Field(place[1], told, [], False)
+
+
 def differ(check: Check) -> bool:
     """Whether a check's votes say different things."""
     return len({vote.verdict for vote in check.votes}) > 1
@@ -185,7 +167,7 @@ def differ(check: Check) -> bool:
 def probability(value: float | None) -> str:
     """To three places, but never rounded to 0 or 1; a dash where there is none."""
     if value is None:
-        return _NONE
+        return "–"
     if 0 < value < 0.0005:
         return "<0.001"
     return ">0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
@@ -195,10 +177,3 @@ def tally(check: Check) -> str:
     """A check's votes in short, such as "2 pass, 1 fail"."""
     counts = Counter(vote.verdict for vote in check.votes)
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-
-
-def credits(found: Extraction) -> str:
-    """How many gold values were found, over how many of how many."""
-    each = ", ".join(_NONE if one is None else f"{one:g}" for one in found.credits)
-    over, of = len(found.settled), len(found.credits)
-    return f"recall {probability(found.recall)} over {over} of {of} gold values; credits {each}"

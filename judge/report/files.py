@@ -1,26 +1,22 @@
-"""Judged lines read back, files made of them, and the folder of tables that `--tables` leaves."""
+"""Judged lines read back, and files made of them."""
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, Self
 
 from pydantic import ValidationError
 
 from judge.errors import UsageError, unwritable
 from judge.records import MAX_LINE, RESERVED, Item, read
+from judge.records.kinds import normalise
 from judge.run.output import input_path, refuse_nameless, refuse_same, replacing
 from judge.verdict import Judgement, Verdict
-
-if TYPE_CHECKING:
-    from judge.evaluation.tables import Table
 
 LONGEST = 4 * MAX_LINE
 """Bytes of a line that is read: it may hold a record twice, and evidence."""
@@ -30,8 +26,8 @@ LONGEST = 4 * MAX_LINE
 class Lines:
     """The judged lines among some items, with a count of the others.
 
-    `names` are the inputs as people know them; `judged` and `foreign` count lines that
-    `judge validate` wrote, and others; `first_foreign` says which was the first of these, and why.
+    `names` are the inputs as people know them; `judged` counts the lines that `judge validate`
+    wrote, `foreign` all others; `first_foreign` says which of these came first, and what it is.
     """
 
     items: Iterable[Item]
@@ -42,11 +38,8 @@ class Lines:
 
     @classmethod
     def of(cls, sources: Sequence[str]) -> Self:
-        """Those of files, or of standard input where a source is `-`.
-
-        Raises:
-            UsageError: a source cannot be opened.
-        """
+        """Those of files, or of standard input where a source is `-`; UsageError where a source
+        cannot be opened."""
         if "-" in sources and sys.stdin is None:
             raise UsageError("standard input is closed: name a file, or pipe judged lines in")
         found = [read(source, format="jsonl", max_line=LONGEST) for source in sources]
@@ -54,11 +47,7 @@ class Lines:
         return cls(chain.from_iterable(found), names)
 
     def __iter__(self) -> Iterator[tuple[Item, Judgement]]:
-        """Each line with what was judged of its record; once.
-
-        Raises:
-            UsageError: there are lines, and none of them is a judged one.
-        """
+        """Each line with its judgement; UsageError where there are lines, and none is judged."""
         for item in self.items:
             found = _judged(item)
             if isinstance(found, Judgement):
@@ -75,7 +64,7 @@ class Lines:
 
 
 def _judged(item: Item) -> Judgement | str:
-    """What judge validate wrote of a record, or why the line is none of its lines."""
+    """The judgement in a line, or why `judge validate` did not write the line."""
     if item.fields is None:
         return item.problem.message if item.problem else "holds no record"
     told = item.fields.get(RESERVED)
@@ -95,12 +84,10 @@ def _judged(item: Item) -> Judgement | str:
 
 @contextmanager
 def writing(out: Path, sources: Sequence[str], *, overwrite: bool) -> Iterator[IO[bytes]]:
-    """A file to be written, which takes the place of an earlier one when it is whole.
+    """A file to write; it takes the place of an earlier one when it is whole.
 
-    Raises:
-        UsageError: `out` is an input, a folder, there already and not to be replaced, or in no
-            folder that can be written to.
-        JudgeError: it cannot be written further, such as on a full disk (exit code 4).
+    Raises UsageError where `out` is an input, a folder, there already and not to be replaced, or
+    cannot be opened; JudgeError where it cannot be written further, such as on a full disk.
     """
     refuse_nameless("-o", out, "")
     for source in sources:
@@ -123,37 +110,9 @@ def writing(out: Path, sources: Sequence[str], *, overwrite: bool) -> Iterator[I
         ) from error
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-
-
-def write(tables: Sequence[Table], folder: Path, *, benchmark: str, model: str) -> None:
-    """Write tables.json, and for each table NAME.csv.
-
-    Raises:
-        UsageError: the folder cannot be written to.
-    """
-    told = {"benchmark": benchmark, "model": model, "tables": [one.as_json() for one in tables]}
-    text = json.dumps(told, ensure_ascii=False, indent=1)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Half of a surrogate pair has no UTF-8; so written it is what JSON escapes it to.
-        (folder / "tables.json").write_text(text + "\n", "utf-8", "backslashreplace")
-        for table in tables:
-            path = folder / f"{table.name}.csv"
-            with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-                rows = ([inert(cell) for cell in row] for row in table.as_rows())
-                csv.writer(file, lineterminator="\n").writerows(rows)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from error
-
-
-def inert(cell: str | float | None) -> str | float | None:
-    """A cell that no spreadsheet takes for a formula: such a text gets an apostrophe in front.
-
-    Labels come out of records. Numbers are no texts and stay as they are. A carriage return becomes
-    a newline: the csv module does not quote it, and readers would take it for the end of the row.
-    """
-    if not isinstance(cell, str):
-        return cell
-    text = cell.replace("\r\n", "\n").replace("\r", "\n")
-    return f"'{text}" if cell.startswith(_FORMULA) else text
+def own_id(item: Item) -> str | None:
+    """The id that the record has in its own fields, as text."""
+    for key, content in (item.fields or {}).items():
+        if normalise(key) == "id" and isinstance(content, str | int | float) and content != "":
+            return str(content)
+    return None

@@ -1,7 +1,6 @@
 """The page a person reads: one HTML file out of the output lines of `judge validate`.
 
-Every line counts; of each verdict the first `limit` records are shown, and only these are kept in
-memory.
+Every line counts; only the records that are shown are kept in memory.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from markupsafe import Markup
 
 from judge.errors import UsageError
 from judge.records import Item
-from judge.report import entry, text
-from judge.report.entry import Entry, differ
+from judge.report import text
+from judge.report.entry import LARGEST, Entry, differ, probability, tally
 from judge.report.files import Lines
 from judge.run.lines import flat
 from judge.run.summary import NONE, Summary
@@ -41,32 +40,15 @@ MEANINGS: Mapping[Verdict, str] = {
 """What a record's verdict means, in the order in which people look at records."""
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A verdict's row: its count, how many are shown, its share of all lines (95 % Wilson)."""
-
-    verdict: Verdict
-    count: int
-    shown: int
-    share: Estimate
-    meaning: str
-
-
 @dataclass(slots=True)
 class Overview:
     """Counts over output lines.
 
-    Attributes:
-        limit: how many records of each verdict are shown.
-        summary: the sums; its field `by` is counted by, too.
-        described: the contents of OUT.run.json by fingerprint, where there is one.
-        runs: verdicts by fingerprint and workflow.
-        split: records of which at least one check has votes that differ.
+    `runs` has the verdicts by fingerprint and workflow; `split` counts records with a check whose
+    votes differ, `edited` those with edits or dropped values.
     """
 
-    limit: int
-    described: Mapping[str, Any]
-    summary: Summary = field(default_factory=Summary)
+    summary: Summary
     runs: dict[tuple[str | None, str | None], Counter[str]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
@@ -84,48 +66,10 @@ class Overview:
         if (key := (judged.fingerprint, judged.workflow)) != (None, None):
             self.runs[key][judged.verdict] += 1
 
-    @property
-    def lines(self) -> int:
-        return self.summary.records
 
-    @property
-    def came(self) -> Estimate:
-        """The share of records that pass as they came in."""
-        return wilson(self.summary.came[Verdict.PASS], self.lines)
-
-    @property
-    def rows(self) -> list[Share]:
-        """A row for each verdict that occurs, in the order of `MEANINGS`."""
-        counts = self.summary.verdicts
-        return [
-            Share(v, n, min(n, self.limit), wilson(n, self.lines), meaning)
-            for v, meaning in MEANINGS.items()
-            if (n := counts[v])
-        ]
-
-    @property
-    def checks(self) -> list[tuple[str, Mapping[str, int], Estimate]]:
-        """Each check with its counts, and the share of passes over what was not skipped."""
-        return [
-            (name, counts, wilson(counts[Verdict.PASS], counts.total() - counts[Verdict.SKIPPED]))
-            for name, counts in self.summary.checks.items()
-        ]
-
-    @property
-    def slices(self) -> list[tuple[str, Mapping[str, int], Estimate]]:
-        """Each value of the field `by`: verdicts on records as they came in, share of passes."""
-        return [
-            (value, counts, wilson(counts[Verdict.PASS], counts.total()))
-            for value, counts in self.summary.largest_slices()
-        ]
-
-    def details(self, fingerprint: str | None) -> list[tuple[str, str]]:
-        """(name, content) of what is known of a run: its models, settings and rubrics."""
-        return [
-            (name, ", ".join(map(str, one)) if isinstance(one, list) else str(one))
-            for name, one in flat(self.described.get(fingerprint or "")).items()
-            if one not in (None, "", [], {})
-        ]
+def passing(counts: Counter[str]) -> Estimate:
+    """The share of passes among what was not skipped, with its interval."""
+    return wilson(counts[Verdict.PASS], counts.total() - counts[Verdict.SKIPPED])
 
 
 def percent(share: float | None) -> str:
@@ -138,25 +82,29 @@ def between(share: Estimate) -> str:
     return "–" if share.low is None else f"{share.low:.1%} to {share.high:.1%}"
 
 
+def details(described: Any) -> dict[str, str]:
+    """What is known of a run: its models, settings and rubrics, by name."""
+    return {
+        name: ", ".join(map(str, one)) if isinstance(one, list) else str(one)
+        for name, one in flat(described).items()
+        if one not in (None, "", [], {})
+    }
+
+
 def render(
     lines: Lines,
     *,
     limit: int,
     described: Mapping[str, Any] | None = None,
     by: str | None = None,
-) -> tuple[str, Overview]:
-    """The page, and what is counted on it.
+) -> tuple[str, dict[Verdict, tuple[int, int]]]:
+    """The page, and of each verdict how many records are shown, of how many.
 
-    Args:
-        lines: output lines; also those that judge did not write.
-        limit: how many lines of each verdict are shown, the first ones (at least 0).
-        described: what is known of each run, by fingerprint.
-        by: a field, `a.b` the field b of object a, whose values are counted by.
-
-    Raises:
-        UsageError: there are lines, and none of them is a judged one, or none has the field `by`.
+    Of each verdict the first `limit` records are shown. `described` is what is known of each run,
+    by fingerprint; `by` a field (`a.b` is the field b of object a) whose values are counted by.
+    Raises UsageError where none of the lines is judged, or none has the field `by`.
     """
-    found = Overview(limit, described or {}, Summary(by))
+    found = Overview(Summary(by))
     groups: dict[Verdict, list[tuple[Item, Judgement]]] = {verdict: [] for verdict in MEANINGS}
     for item, judged in lines:
         found.add(item.fields or {}, judged)
@@ -164,20 +112,25 @@ def render(
             groups[judged.verdict].append((item, judged))
     if found.summary.slices.keys() == {NONE}:
         raise UsageError(f"--by {by}: no record has such a field")
-    shown = chain.from_iterable(groups.values())
+    entries = [Entry(*line, number) for number, line in enumerate(chain(*groups.values()), 1)]
+    counts = {v: (len(shown), found.summary.verdicts[v]) for v, shown in groups.items()}
+    counts = {verdict: (shown, of) for verdict, (shown, of) in counts.items() if of}
     style = Markup((_FOLDER / "page.css").read_text("utf-8"))
     page = (
         _templates()
         .get_template("page.html")
         .render(
             overview=found,
+            summary=found.summary,
+            counts=counts,
             lines=lines,
-            entries=[Entry(*line, number) for number, line in enumerate(shown, 1)],
+            entries=entries,
+            described=described or {},
             style=style,
             digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         )
     )
-    return page, found
+    return page, counts
 
 
 @cache
@@ -191,14 +144,7 @@ def _templates() -> Environment:
         finalize=text.visible,
     )
     made.filters["short"] = text.short
-    made.globals |= {
-        "changes": text.changes,
-        "percent": percent,
-        "between": between,
-        "probability": entry.probability,
-        "tally": entry.tally,
-        "credits": entry.credits,
-        "OUTCOMES": list(Verdict),
-        "LARGEST": entry.LARGEST,
-    }
+    helpers = (text.changes, percent, between, passing, details, wilson, probability, tally)
+    made.globals |= {helper.__name__: helper for helper in helpers}
+    made.globals |= {"OUTCOMES": list(Verdict), "MEANINGS": MEANINGS, "LARGEST": LARGEST}
     return made

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from warnings import catch_warnings, filterwarnings
@@ -32,11 +33,8 @@ STYLE = {
 def write(found: Calibration, folder: Path) -> None:
     """Write report.json, disagreements.jsonl, the plots and profile.json (unless it was refused).
 
-    Each of the texts is whole or as it was before; the profile comes last, so that a new one never
-    stands beside an old report.
-
-    Raises:
-        JudgeError: the folder cannot be written to (exit code 4).
+    The profile comes last, so that a new one never stands beside an old report. Raises JudgeError
+    (exit code 4) where the folder cannot be written to.
     """
     lines = [
         json.dumps({"model": judge.model, **plain(one)}, ensure_ascii=False) + "\n"
@@ -64,14 +62,20 @@ def write(found: Calibration, folder: Path) -> None:
         raise unwritable(f"-o {folder}: cannot be written", error) from error
 
 
+@contextmanager
+def _styled() -> Iterator[None]:
+    from matplotlib.style import context
+
+    with context(["default", STYLE]), catch_warnings():
+        filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
 def draw(found: Calibration, folder: Path) -> list[Path]:
     """Draw how reliable the probabilities of each judge are; returns the paths.
 
-    They are named CHECK.MODEL.reliability.svg, from the second judge of a check on
-    CHECK.2-MODEL.reliability.svg and so on. The same findings give the same bytes.
-
-    Raises:
-        OSError: the folder cannot be written to.
+    They are CHECK.MODEL.reliability.svg, for a check's second judge CHECK.2-MODEL.reliability.svg
+    and so on. The same findings give the same bytes. Raises OSError.
     """
     paths = []
     for check in found.checks:
@@ -92,7 +96,6 @@ def _slug(name: str) -> str:
 def _reliability(check: str, judge: JudgeReport, path: Path) -> None:
     """Draw what came true against what was promised, bin by bin."""
     from matplotlib.figure import Figure
-    from matplotlib.style import context
 
     error, classes = judge.final.calibration_error, list(judge.final.confusion)
     told = f"{error.n} of {error.of} items have a probability; calibration error {error}"
@@ -100,8 +103,7 @@ def _reliability(check: str, judge: JudgeReport, path: Path) -> None:
     if len(classes) == 2:
         first = drawable(classes[0], 24)
         axis = (f"mean probability of “{first}”", f"share labelled “{first}”")
-    with context(["default", STYLE]), catch_warnings():
-        filterwarnings("ignore", message="Glyph .* missing from")
+    with _styled():
         figure = Figure(figsize=(6.4, 6.4))
         title = [drawable(f"{check}: reliability", 64), drawable(judge.model, 64), told]
         figure.suptitle("\n".join(title), x=0.02, ha="left", size="medium")
@@ -133,24 +135,17 @@ _STEP = 0.7
 
 
 def draw_runs(table: Table, runs: Mapping[str, str], path: Path) -> None:
-    """Draw the columns of the runs, a mark for each row with its 95 % interval, into a file.
+    """Draw the scores of a comparison's runs: a mark with its 95 % interval for each row.
 
-    Args:
-        table: of a comparison, with a column for each run's letter.
-        runs: the runs' files by letter.
-        path: ends in one of `ENDINGS`. The same table gives the same bytes.
-
-    Raises:
-        UsageError: another ending, or the file cannot be written.
+    `table` has a column for each letter of `runs`, the runs' files. The same table gives the same
+    bytes. Raises UsageError where `path` does not end in one of `ENDINGS`, or cannot be written.
     """
     from matplotlib.figure import Figure
-    from matplotlib.style import context
 
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"--figure {path}: name a file that ends in {', '.join(ENDINGS)}")
     rows = [row for row in table.rows if _placed(row.cells.get(next(iter(runs))))]
-    with context(["default", STYLE]), catch_warnings():
-        filterwarnings("ignore", message="Glyph .* missing from")
+    with _styled():
         figure = Figure(figsize=(6.4, 1.6 + len(rows) * (0.3 + 0.12 * len(runs))))
         axes = figure.subplots()
         for number, (letter, source) in enumerate(runs.items()):

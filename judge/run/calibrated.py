@@ -1,55 +1,47 @@
-"""A run's judges and the profiles that speak of them: who reads how, with what error rates, and the
-pass rates by check, as the judge has them and corrected for its errors.
+"""Profiles applied to a run's judges; pass rates by check, corrected for the judges' errors.
 
-What a profile knows about errors it knows of records as they came in. A repaired record was
-rewritten until the judge passed it, so its checks count as they were before.
+A profile's error rates hold for records as they came in. A repaired record was rewritten until the
+judge passed it, so its checks count as they were before.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judge.errors import UsageError
 from judge.judging.judge import Judge
 from judge.judging.logprobs import Reader
 from judge.judging.panel import Panel
-from judge.profiles import Binding, JudgeProfile, Profiles, Rates, item_key, named, shipped
-from judge.records import RESERVED, Item, Problem, build
+from judge.profiles import Binding, JudgeProfile, Profiles, Rates, named, shipped
 from judge.settings import Settings
-from judge.stats.corrected_rate import ClusterSums, Corrected, prediction_powered, rogan_gladen
-from judge.stats.intervals import Estimate, plain
-from judge.subject import Subject
+from judge.stats.corrected_rate import ClusterSums, Corrected, rogan_gladen
+from judge.stats.intervals import plain
 from judge.verdict import Check, Verdict
 
 if TYPE_CHECKING:
-    from judge.run.setup import Bound
+    from judge.workflow import By
 
 _DECIDED = (Verdict.PASS, Verdict.FAIL)
 
 NO_PROFILE = "none"
-"""What --profile takes to leave out even the profiles that come with the package."""
+"""The value of --profile that leaves out the profiles of the package, too."""
 
 
 class Errors(NamedTuple):
     """How a check's verdicts err on records as they came in.
 
-    `labels` has, by `item_key`, whether a labelled item should pass; `unseen` is the deciding field
-    where the controls do not show that the judge looks at it.
+    `unseen` is the deciding field, where the controls do not show that the judge looks at it.
     """
 
     rates: Rates
-    labels: Mapping[str, bool]
     unseen: str | None = None
 
 
 def profiles_of(settings: Settings) -> Profiles:
-    """The profiles that a run goes by.
+    """The profiles that a run uses.
 
     Raises:
         UsageError: the file cannot be read or is no profile.
@@ -84,7 +76,7 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
 
 
 def binding_of(judge: Judge, votes: int, temperature: float) -> Binding:
-    """What a profile must have been made for to speak of this judge.
+    """What a profile must be bound to, to apply to this judge.
 
     `votes` and `temperature` are those of structured replies.
     """
@@ -101,22 +93,8 @@ def binding_of(judge: Judge, votes: int, temperature: float) -> Binding:
     )
 
 
-def refuse_misfit(judge: Judge, found: JudgeProfile, profiles: Profiles) -> None:
-    """Refuse a combination that asks what the rubric does not, or answers what it cannot."""
-    if found.combination is None:
-        return
-    method, rubric = judge.rubric.methods.logprobs, judge.rubric
-    asked = method.questions if judge.probabilistic and method is not None else ()
-    problem = found.combination.misfit([len(question.words) for question in asked])
-    if unknown := [a for a in found.combination.answers if a not in rubric.answers]:
-        problem = f"answer {unknown[0]}, which {rubric.name} does not have"
-    if problem:
-        told = f"{profiles.told}: the combination for {rubric.name}"
-        raise UsageError(f"{told} is made for {problem}")
-
-
 def reading_by(judge: Judge, found: JudgeProfile | None, margin: float) -> Judge:
-    """The judge with the reader that its profile makes.
+    """The judge with the reader of its profile.
 
     Args:
         margin: how far from an even chance, or from a threshold, it must be to be sure (0 to 0.5).
@@ -146,7 +124,7 @@ def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profile
     if len(panel.judges) > 1 or rates is None:
         return None
     unseen = None if own.controls.get("looks", True) else str(own.controls["field"])
-    return Errors(rates, own.labels, unseen)
+    return Errors(rates, unseen)
 
 
 # ---------------------------------------------------------------- corrected pass rates
@@ -154,10 +132,9 @@ def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profile
 
 @dataclass(slots=True)
 class CorrectedRate:
-    """One check's pass rate over the records, as they came in, whose verdicts were added.
+    """One check's pass rate over the added records, as they came in.
 
-    `unseen` is the deciding field, where calibration did not show that the judge looks at it;
-    `pairs` counts (judge passed, should pass) where labels on these very records know it.
+    `unseen` is the deciding field, where calibration did not show that the judge looks at it.
     """
 
     check: str
@@ -165,16 +142,13 @@ class CorrectedRate:
     unseen: str | None = None
     undecided: int = 0
     sums: ClusterSums = field(default_factory=ClusterSums)
-    pairs: Counter[tuple[bool, bool]] = field(default_factory=Counter)
 
-    def add(self, verdicts: Mapping[str | None, str], truth: Mapping[str | None, bool]) -> None:
-        """Count one record's verdicts, by value, and what they should have been."""
-        decided = {value: v == Verdict.PASS for value, v in verdicts.items() if v in _DECIDED}
+    def add(self, verdicts: Collection[Verdict]) -> None:
+        """Count one record's verdicts: one for each value, or one for the record."""
+        decided = [verdict is Verdict.PASS for verdict in verdicts if verdict in _DECIDED]
         self.undecided += len(verdicts) - len(decided)
         if decided:
-            self.sums.add(sum(decided.values()), len(decided))
-        for value in decided.keys() & truth.keys():
-            self.pairs[decided[value], truth[value]] += 1
+            self.sums.add(sum(decided), len(decided))
 
     @property
     def corrected(self) -> Corrected:
@@ -191,15 +165,6 @@ class CorrectedRate:
             deff_labelled=known.design_effect,
         )
 
-    @property
-    def powered(self) -> Estimate | None:
-        """The prediction-powered estimate from labels on these very records; None without any."""
-        sums, design = self.sums, (self.sums.design_effect, self.rates.design_effect)
-        found = prediction_powered(
-            sums.passed, sums.n, self.pairs, deff_judged=design[0], deff_labelled=design[1]
-        )
-        return found if found.n else None
-
     def as_json(self) -> dict[str, Any]:
         corrected = self.corrected
         return {
@@ -207,47 +172,25 @@ class CorrectedRate:
             "raw": plain(corrected.raw),
             "undecided": self.undecided,
             "corrected": {**plain(corrected.estimate), "reason": corrected.reason},
-            "prediction_powered": plain(self.powered),
             "not_shown_to_look_at": self.unseen,
         }
 
 
 class Corrections:
-    """Adds up output lines, check by check, for those checks whose judge has a profile."""
+    """Pass rates, over output lines, of the checks whose judge has a profile."""
 
     def __init__(self) -> None:
         self._rates: dict[str, CorrectedRate] = {}
 
-    def add(
-        self,
-        text: bytes,
-        judgement: Mapping[str, Any],
-        bound: Bound,
-        columns: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        """Count one output line that a workflow with these errors brought, of a record with these
-        columns."""
-        subject: Subject | None = None
+    def add(self, judgement: Mapping[str, Any], known: Mapping[tuple[str, By], Errors]) -> None:
+        """Count one line's `"judge"`; `known` has the errors by check and who makes it."""
         checks = _as_it_came(judgement.get("checks", ()))
         for check in {check["check"]: check for check in checks}.values():
-            errors = bound.errors.get((check["check"], check["by"]))
-            if errors is None or check["verdict"] in (Verdict.SKIPPED, Verdict.ERROR):
-                continue
-            about = bound.context.panel(check["check"], check["by"]).rubric.about
-            if subject is None and (errors.labels or about == "values"):
-                subject = _subject(text, bound, columns)
-            verdicts: dict[str | None, str] = {None: check["verdict"]}
-            if about == "values" and subject is not None:
-                # A value on which nothing was found is undecided.
-                verdicts = {value.text: Verdict.ABSTAIN for value in subject.values}
-                found = Check.model_validate(check).verdicts()
-                verdicts |= {value: said for value, said in found.items() if value is not None}
-            truth: dict[str | None, bool] = {}
-            if subject is not None and errors.labels:
-                keys = {value: item_key(subject, value) for value in verdicts}
-                truth = {v: errors.labels[key] for v, key in keys.items() if key in errors.labels}
-            rate = CorrectedRate(check["check"], errors.rates, errors.unseen)
-            self._rates.setdefault(rate.check, rate).add(verdicts, truth)
+            errors = known.get((check["check"], check["by"]))
+            if errors is not None and check["verdict"] not in (Verdict.SKIPPED, Verdict.ERROR):
+                rate = CorrectedRate(check["check"], errors.rates, errors.unseen)
+                verdicts = Check.model_validate(check).verdicts()
+                self._rates.setdefault(rate.check, rate).add(verdicts.values())
 
     def rates(self) -> list[CorrectedRate]:
         """One for each check, in the order of their names."""
@@ -255,19 +198,10 @@ class Corrections:
 
 
 def _as_it_came(checks: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The checks of the record as it came in: a rewrite makes one that was made before again."""
+    """The checks of the record as it came in: a repair makes the first of them again."""
     made: set[tuple[str, str]] = set()
     for check in checks:
         if (key := (check["check"], check["by"])) in made:
             return
         made.add(key)
         yield check
-
-
-def _subject(text: bytes, bound: Bound, columns: Mapping[str, str]) -> Subject | None:
-    """The record of an output line as it was read."""
-    line = json.loads(text)
-    original = line.pop(RESERVED).get("original") or {}
-    item = Item("", 0, {**line, **original}, columns=columns)
-    record = build(item, bound.workflow.kind)
-    return None if isinstance(record, Problem) else Subject.of(record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import runpy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Self, get_args
 
 from judge import plugins
-from judge.collection import collect, corrected_normad
 from judge.errors import UsageError, why_unread
 from judge.records import Kind
 from judge.rubric import Rubric, asked_once
+from judge.run.rubrics import collect, corrected_normad
 from judge.settings import Settings, flag
 from judge.workflow import Workflow
 
@@ -80,12 +80,12 @@ class Checks:
         return rubric
 
     def wanted(self, workflow: Workflow) -> frozenset[str]:
-        """The checks that are made; none where nothing that was chosen suits this workflow."""
+        """The checks made in this workflow; none if none of the chosen ones belongs to it."""
         known, chosen = self._known(workflow), self.settings.check
         return frozenset((*(n for n in chosen if n in known), *self.own) if chosen else known)
 
     def misfit(self, kind: str) -> str | None:
-        """Why none of the chosen checks is asked of records of this kind; None where one is."""
+        """Why none of the chosen checks applies to records of this kind; None if one does."""
         workflow = load_workflow(self.settings.workflow or kind)
         if self.wanted(workflow):
             return None
@@ -96,7 +96,7 @@ class Checks:
         return f"{told}; --workflow record asks it of any record"
 
     def workflows(self) -> list[Workflow]:
-        """Those that records of this run may go through."""
+        """The workflows that records of this run may go through."""
         chosen = self.settings.workflow
         return [load_workflow(name) for name in ((chosen,) if chosen else workflow_names())]
 
@@ -104,40 +104,39 @@ class Checks:
         return (*workflow.checks, *workflow.counted, *self.own)
 
     def _refuse_unknown(self) -> None:
-        """Every check, and every step with a model of its own, is one of the run's."""
-        workflows, settings = self.workflows(), self.settings
-        checks = {one.name: self._known(one) for one in workflows}
-        steps = {one.name: (*one.checks, *one.rewrites, *self.own) for one in workflows}
-        chosen = [("--check", "check", name, checks) for name in settings.check]
+        """Refuse checks, and steps with a model of their own, that no workflow of the run has."""
+        settings, workflows = self.settings, self.workflows()
+        checks = {name for one in workflows for name in self._known(one)}
+        steps = {name for one in workflows for name in (*one.checks, *one.rewrites, *self.own)}
+        for name in settings.check:
+            _refuse_strange(f"--check {name}", "check", name, checks)
         for name in settings.steps:
             where = "[models]" if name in settings.models else "--model-for"
-            chosen.append((where, "step", name, steps))
-        for where, what, name, known in chosen:
-            names = sorted({name for listed in known.values() for name in listed})
-            if name not in names:
-                near = get_close_matches(name, names, 1)
-                meant = f"; did you mean {near[0]}?" if near else "."
-                told = f"{where} {name}: there is no such {what}{meant} There are {_listed(known)}"
-                raise UsageError(f"{told}. `judge rubrics list` shows more, --rubric adds your own")
+            _refuse_strange(f"{where} {name}", "step", name, steps)
 
     def _refuse_idle_repair(self) -> None:
-        """Refuse, as typed, what speaks of repairs without one, and --repair where none can be."""
-        settings = self.settings
-        for name, does in (("rounds", "bounds"), ("keep_dropped", "speaks of")):
+        """Refuse what is typed about repairs without --repair, and --repair where none can be."""
+        settings, workflows = self.settings, self.workflows()
+        for name in ("rounds", "keep_dropped"):
             from_file = any(name in names for names in settings.from_files.values())
             typed = name in settings.model_fields_set and not from_file
             if typed and getattr(settings, name) and not settings.repair:
                 raise UsageError(
-                    f"{flag(name)} {does} rewriting, and nothing is rewritten: add --repair"
+                    f"{flag(name)} is about rewriting, and nothing is rewritten: add --repair"
                 )
-        workflows = self.workflows()
         if settings.repair and not any(workflow.rewrites for workflow in workflows):
             raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
 
 
-def _listed(known: Mapping[str, Sequence[str]]) -> str:
-    """`name: this, that; other: ...`, without workflows that have none."""
-    return "; ".join(f"{name}: {', '.join(names)}" for name, names in known.items() if names)
+def _refuse_strange(given: str, what: str, name: str, known: Collection[str]) -> None:
+    """Raises UsageError if there is no such check or step; names the nearest."""
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        meant = f"; did you mean {near[0]}?" if near else "."
+        raise UsageError(
+            f"{given}: there is no such {what}{meant} There are {', '.join(sorted(known))}. "
+            "`judge rubrics list` shows more, --rubric adds your own"
+        )
 
 
 # ---------------------------------------------------------------- the workflows installed
@@ -167,7 +166,7 @@ def load_workflow(name: str) -> Workflow:
 
 @lru_cache(maxsize=8)
 def _from_file(path: Path, variable: str) -> Workflow:
-    """Its name tells its code's digest, so that changed code has another fingerprint."""
+    """The workflow; the code's digest is part of its name, and so of the fingerprint."""
     try:
         code = path.read_bytes()
     except OSError as error:
@@ -182,8 +181,8 @@ def _from_file(path: Path, variable: str) -> Workflow:
 
 
 def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
-    """The workflow of a bare graph: nodes that are called after built-in rubrics make those checks
-    and rewrites, and their kind of record is the workflow's."""
+    """The workflow of a bare graph. Nodes named after built-in rubrics are its checks and rewrites,
+    and the kind of record is theirs."""
     from langgraph.graph import StateGraph
     from langgraph.graph.state import CompiledStateGraph
 

@@ -1,4 +1,4 @@
-"""The clients of a run's models, as its settings and its engine want them."""
+"""The clients of a run's models, by its settings and its engine."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ except ImportError:  # Windows has no limit on open files.
     resource = None  # type: ignore[assignment]
 
 ClientBuilder = Callable[[str, Settings, ReplyCache | None, Budget], Client]
-"""Makes the client of the model that is named."""
+"""Makes the client of a model."""
 
 RESERVE = 128
 """Open files beside the connections: inputs, OUT, cache, modules being loaded, pipes."""
 
 BATCH_RECORDS = 5_000
-"""Records under way with `--engine batch` where the user names no number: a batch takes as long
+"""Default for records under way with `--engine batch`: a batch takes as long
 whatever is in it. A record takes some 60 kB of memory."""
 
 _NO_LIMIT = 1 << 30
@@ -56,7 +56,7 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
 
 
 def backend_of(spec: str, settings: Settings) -> Backend:
-    """The way to a model: at a server that the settings name, else by its provider.
+    """A model's backend: at a server named in the settings, else its provider's.
 
     Raises:
         UsageError: the model cannot be used as named.
@@ -77,7 +77,7 @@ def backend_of(spec: str, settings: Settings) -> Backend:
 
 
 def calls_at_once(settings: Settings, slots: int | None) -> int:
-    """--concurrency where it is given; else its default, or an engine's slots where they are more.
+    """--concurrency if given; else its default or the engine's slots, whichever is more.
 
     Args:
         slots: of the engine (None: it has no number of its own).
@@ -88,9 +88,9 @@ def calls_at_once(settings: Settings, slots: int | None) -> int:
 
 
 def records_at_once(settings: Settings, clients: Iterable[Client]) -> int:
-    """Records worked on at once: the user's wish, within what every engine can hold.
+    """Records worked on at once: what the user asks for, within every engine's slots.
 
-    Without a wish, as many as the engines in this process ask for, to fill their batches.
+    By default as many as engines in this process have slots, to fill their batches.
     """
     if settings.engine == "batch":
         chosen = "concurrency" in settings.model_fields_set
@@ -103,7 +103,7 @@ def records_at_once(settings: Settings, clients: Iterable[Client]) -> int:
 
 
 def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
-    """See that every model has a price where cost is limited, and every call its connection.
+    """Check that every model has a price if cost is limited, and raise the limit on open files.
 
     Raises:
         UsageError: one has no price (says what to write where), or the system does not allow so
@@ -136,7 +136,7 @@ def _allow_open_files(needed: int) -> None:
 
 
 def refuse_stray(settings: Settings, command: str = "validate") -> None:
-    """Raises UsageError for a setting of Ray's where another engine, or command, is to work."""
+    """Raises UsageError for a setting of Ray's with another engine or command."""
     if settings.engine == "ray" and command != "validate":
         raise UsageError(
             f"engine = ray is for judge validate, and {command} would not heed it: take "
@@ -154,12 +154,12 @@ def refuse_stray(settings: Settings, command: str = "validate") -> None:
 
 
 def batched(spec: str, settings: Settings) -> bool:
-    """Whether this model is asked by batches."""
+    """Whether this model is asked in batches."""
     return settings.engine == "batch" and parse_model(spec)[0] == _BATCHED
 
 
 def refuse_unbatched(settings: Settings, models: Iterable[str]) -> None:
-    """See that `--engine batch` has something to do, and nothing that it would make dearer.
+    """Check that `--engine batch` has a model with a batch API, and no paid one without.
 
     Raises:
         UsageError: no model has a batch API, or one without is neither free nor the user's own.
@@ -177,5 +177,5 @@ def refuse_unbatched(settings: Settings, models: Iterable[str]) -> None:
 
 
 def left_at_provider(clients: Iterable[Client]) -> int:
-    """How many batches the provider works on."""
+    """How many batches are still at the provider."""
     return sum(getattr(client.backend, "under_way", 0) for client in clients)

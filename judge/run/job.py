@@ -1,10 +1,11 @@
-"""What a run reads and where it writes; and which of its input it takes."""
+"""What a run reads, which part of it, and where it writes."""
 
 from __future__ import annotations
 
 import heapq
 import io
 import json
+import os
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ from judge.run.output import (
 from judge.run.resume import REDONE
 
 _OTHER_FORMS = frozenset((".gz", ".zst", ".csv", ".tsv", ".parquet"))
-"""Names that a reader, judge among them, takes for other forms than are written."""
+"""Suffixes of other formats: plain JSON lines under such a name would be misread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,12 @@ class Job:
     summary: Path | None = None
     silent: bool = False
 
+    @property
+    def outputs(self) -> list[tuple[str, Path]]:
+        """The output files, each with its flag."""
+        named = (("-o", self.out), ("--review", self.review), ("--summary", self.summary))
+        return [(flag, path) for flag, path in named if path is not None]
+
 
 def select(job: Job) -> Iterator[Item]:
     """The items of all inputs, cut down to the limit or the sample."""
@@ -65,7 +72,7 @@ def select(job: Job) -> Iterator[Item]:
 
 
 def among(job: Job, items: Iterator[Item]) -> Iterator[Item]:
-    """The items, which know whether the job has several inputs."""
+    """The items, marked if the job has several inputs."""
     if len(job.inputs) > 1:
         return (replace(item, among=True) for item in items)
     return items
@@ -83,7 +90,7 @@ def _opened(source: str, format: str | None) -> Iterator[Item]:
 
 
 def _sampled(items: Iterator[Item], count: int, seed: int, by: str | None) -> Iterator[Item]:
-    """`count` items in input order, as evenly from the values of the field `by` as these allow.
+    """`count` items in input order, spread evenly over the values of the field `by`.
 
     Of one value, each set of items is equally likely. Items without the field, and unreadable
     ones, are a group like those of a value. Never more than `count` are held: each has drawn a
@@ -111,7 +118,7 @@ def _sampled(items: Iterator[Item], count: int, seed: int, by: str | None) -> It
 
 
 def _group(item: Item, by: str | None) -> str:
-    """The JSON of the field that samples are spread over; empty without one."""
+    """The field that samples are spread over, as JSON; empty without one."""
     try:
         return json.dumps(at(item.fields or {}, by), sort_keys=True) if by is not None else ""
     except KeyError:
@@ -119,7 +126,7 @@ def _group(item: Item, by: str | None) -> str:
 
 
 def refuse_unusable(job: Job) -> None:
-    """See that inputs can be read and OUT may be written, before anything is fetched or paid for.
+    """Check that inputs can be read and OUT may be written, before anything is fetched or paid.
 
     Raises:
         UsageError: naming the file, and what to do.
@@ -133,11 +140,13 @@ def refuse_unusable(job: Job) -> None:
 
 
 def refuse_outputs(job: Job) -> None:
-    """See that OUT, the review file and the summary may be written.
+    """Check that OUT, the review file and the summary may be written.
 
     Raises:
         UsageError: naming the file, and what to do.
     """
+    if job.resume and job.overwrite:
+        raise UsageError("--resume and --overwrite exclude each other")
     if job.resume and job.out is None:
         raise UsageError("--resume needs the file to go on with: name it with -o")
     if job.redo and not job.resume:
@@ -148,31 +157,32 @@ def refuse_outputs(job: Job) -> None:
     taken = [(input_path(source), "the input") for source in job.inputs]
     if job.out is not None:
         taken.append((description_file(job.out), "where OUT is described"))
-    for flag, path in (("-o", job.out), ("--review", job.review), ("--summary", job.summary)):
-        if path is None:
-            continue
+    for flag, path in job.outputs:
         refuse_nameless(flag, path, "" if flag != "-o" or job.silent else "lines")
         for other, what in taken:
             refuse_same(flag, path, other, what)
         taken.append((path, "OUT" if flag == "-o" else f"the file of {flag}"))
         if flag == "--summary":
+            if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+                raise UsageError(f"--summary {path}: cannot be written; name another file")
             continue
         if path.suffix.lower() in _OTHER_FORMS:
             raise UsageError(
                 f"{flag} {path}: plain JSON lines are written, not {path.suffix}: name a .jsonl "
                 "file, or pipe standard output into what writes the other form"
             )
-        if flag == "--review" and job.resume and not _of_a_run(path):
-            raise UsageError(f"{flag} {path} was not written by judge validate: name another file")
+        if flag == "--review" and job.resume:
+            _refuse_foreign(flag, path)
         if not (job.resume or job.overwrite):
             refuse_existing(path, flag)
 
 
-def _of_a_run(path: Path) -> bool:
-    """Whether a file begins as one that a run writes, or holds nothing that could be lost."""
-    if not path.is_file():
-        return True
-    with path.open("rb") as file:
-        first = file.readline()
-    # A run that was killed may have left its first line torn.
-    return earlier(first) is not None if first.endswith(b"\n") else first[:1] in (b"", b"{")
+def _refuse_foreign(flag: str, path: Path) -> None:
+    """Raises UsageError for a file that no run has written: this one would empty it."""
+    if path.is_file():
+        with path.open("rb") as file:
+            first = file.readline()
+        # A run that was killed may have torn its first line.
+        torn = first.startswith(b"{") and not first.endswith(b"\n")
+        if first and not torn and earlier(first) is None:
+            raise UsageError(f"{flag} {path} was not written by judge validate: name another file")

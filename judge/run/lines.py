@@ -1,4 +1,4 @@
-"""Output lines: what is written for a record, what it was made with, and how it is read back."""
+"""Output lines: written, read back, and the fingerprint of what made them."""
 
 from __future__ import annotations
 
@@ -55,8 +55,9 @@ class Line:
 def judged(record: Record, outcome: Outcome, bound: Bound) -> Line:
     """The record's own fields, repaired ones with their new text, then `"judge"`."""
     original = record.originals(outcome.changes)
-    judgement = outcome.judgement.model_copy(update={"original": original})
-    return _of_record(record, outcome.changes, judgement, bound)
+    told = {"original": original, "fingerprint": bound.fingerprint}
+    judgement = outcome.judgement.model_copy(update=told)
+    return written(record.with_changes(outcome.changes), judgement.as_json(), record.item)
 
 
 def failed(
@@ -73,16 +74,10 @@ def failed(
         reason=message,
         checks=until_then.checks,
         usage=until_then.usage,
+        fingerprint=bound.fingerprint,
         error=Failure(type=kind, message=message, **record.item.found_at),
     )
-    return _of_record(record, {}, judgement, bound)
-
-
-def _of_record(
-    record: Record, changes: Mapping[str, Any], judgement: Judgement, bound: Bound
-) -> Line:
-    marked = judgement.model_copy(update={"fingerprint": bound.fingerprint})
-    return written(record.with_changes(changes), marked.as_json(), record.item)
+    return written(record.with_changes({}), judgement.as_json(), record.item)
 
 
 def bad_input(item: Item, problem: Problem) -> Line:
@@ -113,7 +108,7 @@ def key_of(text: bytes) -> str:
 
 
 def earlier(text: bytes) -> Line | None:
-    """Read an output line back; None if it is none of ours.
+    """Read an output line back; None if judge did not write it.
 
     The record that it was made from is its own fields with the original ones in their place.
     """
@@ -169,7 +164,7 @@ def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> 
 
 
 def flat(tree: Any, path: str = "") -> dict[str, Any]:
-    """The leaves of nested objects, each under the path that leads to it: `settings.votes`."""
+    """The leaves of nested objects by their path: `settings.votes`."""
     if not isinstance(tree, Mapping):
         return {path: tree}
     found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Where output lines go: OUT or standard output, the review, and the description beside OUT.
+"""Files that a run writes: OUT (or standard output), the review, the description beside OUT.
 
 A file grows by whole lines, each written with one call. What stood in it stays until there is a
 first line to take its place: a run that comes to nothing leaves it as it was. Deleting, replacing
@@ -12,22 +12,19 @@ import os
 import shutil
 import stat
 import sys
-from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from judge.errors import Unavailable, UsageError, unwritable
 from judge.locking import lock
+from judge.records import RESERVED
 from judge.redact import printable
 from judge.verdict import Verdict
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
-
-_BEHIND = {str(Verdict.ABSTAIN): 1.0, str(Verdict.UNREADABLE): 2.0, str(Verdict.ERROR): 3.0}
-"""Ranks of lines without a probability, behind all that have one."""
 
 
 class Sink:
@@ -45,8 +42,8 @@ class Sink:
 
     def __init__(self, path: Path | None, *, fresh: bool = False, flag: str = "-o") -> None:
         self.path = path
-        self.started = False
-        self.regular = self._terminal = False
+        self.size = 0
+        self.started = self.regular = self._terminal = False
         if path is None:
             if sys.stdout is None:
                 raise UsageError("standard output is closed: name a file with -o")
@@ -77,7 +74,7 @@ class Sink:
         self.size = os.fstat(self.descriptor).st_size
 
     def _in_place(self) -> bool:
-        """Whether the open file is still the one that has this name."""
+        """Whether the path still leads to the open file."""
         try:
             return os.path.samestat(os.fstat(self.descriptor), Path(self.path or "").stat())
         except FileNotFoundError:
@@ -103,7 +100,7 @@ class Sink:
             self.size = keep
 
     def write(self, line: bytes) -> None:
-        """Write one whole line; what would steer a terminal is escaped where it is one.
+        """Write one whole line; on a terminal, control characters are escaped.
 
         Raises:
             BrokenPipeError: the reader has gone away.
@@ -125,11 +122,10 @@ class Sink:
                     os.ftruncate(self.descriptor, self.size)
             what = f"{self.path or 'standard output'} cannot be written further"
             raise unwritable(what, error) from error
-        if self.regular:
-            self.size += len(line)
+        self.size += len(line)
 
     def fault(self) -> Unavailable | None:
-        """What happened to the file, where the run should end: it is not what was written."""
+        """The error that ends the run, if another program changed, replaced or deleted the file."""
         if not self.regular:
             return None
         if not self._in_place():
@@ -144,14 +140,14 @@ class Sink:
         )
 
     def sync(self) -> None:
-        """Have the system bring what was written to the disk."""
+        """Flush the file to disk."""
         if self.regular and self.path is not None:
             with suppress(OSError):
                 os.fsync(self.descriptor)
                 sync_folder(self.path)
 
     def close(self) -> None:
-        """End; a file that this run made, and has written nothing to, is removed."""
+        """Close the file; remove it if this run made it and wrote nothing."""
         if self.path is None:
             return
         try:
@@ -164,58 +160,8 @@ class Sink:
             os.close(self.descriptor)
 
 
-def _rank(judgement: Mapping[str, Any]) -> float:
-    """How much a person's answer tells, least first: of the check nearest to an even chance, how
-    far from it P(pass) is (0 to 0.5); without any, or without an answer, see `_BEHIND`."""
-    behind = _BEHIND.get(judgement["verdict"], 3.0)
-    if behind > 1:
-        return behind
-    last = {check["check"]: check for check in judgement.get("checks", ())}
-    known = (check.get("probability") for check in last.values())
-    return min((round(abs(chance - 0.5), 6) for chance in known if chance is not None), default=1.0)
-
-
-class Review(Sink):
-    """The lines of records that need people (`--review`), at the end the most informative first.
-
-    While a run goes on lines are added as they come, so that an interrupted run loses none. Of each
-    a rank and its place in the file are remembered. Arguments and errors as for `Sink`.
-    """
-
-    def __init__(self, path: Path, *, fresh: bool = False) -> None:
-        super().__init__(path, fresh=fresh, flag="--review")
-        self._ranks, self._starts = array("d"), array("q")
-
-    def add(self, line: bytes, judgement: Mapping[str, Any]) -> None:
-        """Write one line at the end; raises as `write` does."""
-        self.start()
-        self._ranks.append(_rank(judgement))
-        self._starts.append(self.size)
-        self.write(line)
-
-    def sort(self) -> None:
-        """Put the most informative lines first, others as they came; once, before it is closed.
-
-        Raises:
-            JudgeError: the file cannot be written anew, and is as it was.
-        """
-        order = sorted(range(len(self._ranks)), key=self._ranks.__getitem__)
-        in_order = order == list(range(len(order)))
-        if in_order or not self.regular or self.path is None or self.fault():
-            return
-        # A link stays one: it is the file behind it that is written anew.
-        path = self.path.resolve()
-        try:
-            with path.open("rb") as old, replacing(path) as new:
-                for place in order:
-                    old.seek(self._starts[place])
-                    new.write(old.readline())
-        except OSError as error:
-            raise unwritable(f"{self.path} cannot be put in order", error) from error
-
-
 def sync_folder(path: Path) -> None:
-    """Bring the folder that `path` is in to the disk, as far as the system can."""
+    """Flush the folder of `path` to disk, as far as the system can."""
     with suppress(OSError):
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -258,7 +204,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file as a whole: at each moment the old content or the new one stands there.
+    """Write a file as a whole: at each moment it has the old content or the new.
 
     Raises:
         OSError: it cannot be written; it is as it was.
@@ -267,11 +213,56 @@ def write_whole(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+# ---------------------------------------------------------------- lines in another order
+
+
+def reorder(path: Path, starts: Iterable[int]) -> None:
+    """Write a file anew with those of its lines that begin at `starts`, in this order.
+
+    Raises:
+        JudgeError: it cannot be written anew, and is as it was.
+    """
+    # A link stays one: the file behind it is written anew.
+    path = path.resolve()
+    try:
+        with path.open("rb") as old, replacing(path) as new:
+            for start in starts:
+                old.seek(start)
+                new.write(old.readline())
+    except OSError as error:
+        raise unwritable(f"{path} cannot be put in order", error) from error
+
+
+def sort_review(path: Path) -> None:
+    """Put the most informative lines of a review first; the others stay as they came.
+
+    Raises:
+        JudgeError: it cannot be written anew, and is as it was.
+    """
+    ranked, start = list[tuple[float, int]](), 0
+    with path.open("rb") as file:
+        for line in file:
+            ranked.append((_rank(json.loads(line)[RESERVED]), start))
+            start += len(line)
+    if (in_order := sorted(ranked)) != ranked:
+        reorder(path, (start for _, start in in_order))
+
+
+def _rank(judgement: Mapping[str, Any]) -> float:
+    """How little a person's answer tells: the least distance of a check's P(pass) from 0.5; 1
+    without a probability, 2 without an answer."""
+    if judgement["verdict"] != Verdict.ABSTAIN:
+        return 2.0
+    last = {check["check"]: check for check in judgement.get("checks", ())}
+    known = (check.get("probability") for check in last.values())
+    return min((round(abs(chance - 0.5), 6) for chance in known if chance is not None), default=1.0)
+
+
 # ---------------------------------------------------------------- the description beside OUT
 
 
 def description_file(out: Path) -> Path:
-    """Where it is written what the lines of OUT were made with, by fingerprint."""
+    """The file beside OUT that says, by fingerprint, what its lines were made with."""
     return out.parent / f"{out.name}.run.json"
 
 
@@ -300,7 +291,7 @@ def write_description(out: Path, runs: Mapping[str, Any]) -> None:
 # ---------------------------------------------------------------- names that are refused
 
 
-def refuse_nameless(flag: str, path: Path, what: str) -> None:
+def refuse_nameless(flag: str, path: Path, what: str = "") -> None:
     """Raises UsageError if `path`, which `flag` names, is `-` or a folder.
 
     `what` goes to standard output without the flag; nothing does where it is empty.
@@ -325,11 +316,6 @@ def refuse_same(flag: str, path: Path, other: Path, what: str) -> None:
         raise UsageError(f"{flag} {path} is {what}: name another file")
 
 
-def input_path(source: str) -> Path:
-    """The file that `source` is read from; of `-` what standard input leads to."""
-    return Path("/dev/stdin" if source == "-" else source)
-
-
 def refuse_existing(path: Path, flag: str = "-o") -> None:
     """Raises UsageError if `path`, which `flag` names, holds something already."""
     if path.exists() and path.stat().st_size:
@@ -337,3 +323,8 @@ def refuse_existing(path: Path, flag: str = "-o") -> None:
             f"{path} exists. Go on with it (--resume), replace it (--overwrite), "
             f"or name another file with {flag}"
         )
+
+
+def input_path(source: str) -> Path:
+    """The file that `source` is read from; of `-` what standard input leads to."""
+    return Path("/dev/stdin" if source == "-" else source)

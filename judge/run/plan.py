@@ -1,9 +1,9 @@
 """What a run will ask, estimated without asking: the same run with stand-ins for its models.
 
-Each record is taken through its workflow three times: every question passes; every question fails,
-every vote is asked and a cascade's cheap judge is sure of nothing, without repair; and the same
-with repair and with replies as long as they may be. What is likely lies between the first two. A
-question that is put in identical words is counted once. Re-asking of invalid replies is left out.
+Each record goes through its workflow twice. At the least every question passes, and replies are
+short. At the most every question fails, every vote is asked, a cascade's cheap judge is sure of
+nothing, `--repair` takes every round, and replies are as long as they may be. A question that is
+put in identical words is counted once. Re-asking of invalid replies is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from judge.backends import factory
-from judge.backends.base import Backend, Call, Completion, Mode, parse_model
+from judge.backends.base import Backend, Call, Completion, Mode, State, parse_model
 from judge.cache import ReplyCache
 from judge.errors import UsageError
 from judge.evidence import About
@@ -29,7 +29,7 @@ from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.logprobs import Decision, Reader
 from judge.judging.panel import Panel
-from judge.records import Record, SeenIds
+from judge.records import Record
 from judge.replies import Answer, Insertion, JudgingReply, Reply, Rewrite
 from judge.rubric import Rubric
 from judge.run.clients import backend_of, calls_at_once
@@ -47,66 +47,58 @@ CHARACTERS_PER_TOKEN = 4.0
 """Rule of thumb for English under the tokenizers in use; estimates stand or fall with it."""
 
 REPLY_SHARE = 0.25
-"""Share of a question's `max_tokens` that a reply is taken to need at least."""
+"""Share of a question's `max_tokens` that a short reply takes."""
 
-UNSURE = 0.2
-"""Share of records that fail, or divide the votes, in a likely run; the others pass at once."""
+DEAREST = 0.2
+"""Share of records that take the most in a likely run; the others take the least."""
 
 _ELSEWHERE = ("langchain", "openai", "transformers", "vllm")
-"""Providers whose models may need a key, a library or a card that this machine lacks."""
+"""Providers whose models may need a key, a library or a GPU that this machine lacks."""
 
 _log = logging.getLogger(__name__)
-
-Asking = Mapping[str, Usage]
-"""What was asked, by check or task."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """Estimates by check, and in total; `bad`: what cannot be asked about.
-
-    `passing` and `unsure`: as if all records were, in a first pass with short replies.
-    """
+    """Estimates in total and, as numbers of calls, by check; `bad` sums up unreadable records."""
 
     records: int = 0
     bad: Summary = field(default_factory=Summary)
     least: Usage = field(default_factory=Usage)
-    passing: Usage = field(default_factory=Usage)
-    unsure: Usage = field(default_factory=Usage)
     most: Usage = field(default_factory=Usage)
     by_check: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def add(self, passing: Asking, unsure: Asking, thorough: Asking) -> None:
-        """Add what a record asks that passes, one that is unsure, and one at its most thorough."""
-        least, most = sorted((passing, thorough), key=lambda one: _sum(one).replies)
-        self.least += _sum(least)
-        self.most += _sum(most)
-        self.passing += _sum(passing)
-        self.unsure += _sum(unsure)
+    def add(self, passing: Mapping[str, Usage], failing: Mapping[str, Usage]) -> None:
+        """Add what one record asks, by check: where all questions pass, and where all fail."""
+
+        def total(asked: Mapping[str, Usage]) -> Usage:
+            return sum(asked.values(), Usage())
+
+        # A record that fails at its first check may ask less than one that passes.
+        least, most = sorted((passing, failing), key=lambda one: total(one).replies)
+        self.records += 1
+        self.least += total(least)
+        self.most += total(most)
         for name in dict.fromkeys((*most, *least)):
             counts = self.by_check.setdefault(name, Counter())
-            counts["least"] += least[name].replies if name in least else 0
-            counts["most"] += most[name].replies if name in most else 0
+            counts["least"] += least.get(name, Usage()).replies
+            counts["most"] += most.get(name, Usage()).replies
 
     @property
     def likely(self) -> Usage:
-        """What is asked if a share of `UNSURE` is unsure, and the others pass."""
-        low, high = self.passing, self.unsure
+        """What is asked if a share of `DEAREST` takes the most, and the others the least."""
+        low, high = self.least, self.most
+
+        def between(a: float, b: float) -> float:
+            return a + DEAREST * (b - a)
+
         known = low.cost_usd is not None and high.cost_usd is not None
-
-        def between(a: float | None, b: float | None) -> float:
-            return (1 - UNSURE) * (a or 0.0) + UNSURE * (b or 0.0)
-
         return Usage(
             round(between(low.replies, high.replies)),
             round(between(low.input_tokens, high.input_tokens)),
             round(between(low.output_tokens, high.output_tokens)),
-            between(low.cost_usd, high.cost_usd) if known else None,
+            between(low.cost_usd or 0.0, high.cost_usd or 0.0) if known else None,
         )
-
-
-def _sum(asked: Asking) -> Usage:
-    return sum(asked.values(), Usage())
 
 
 def plan(job: Job, settings: Settings) -> Plan:
@@ -118,9 +110,8 @@ def plan(job: Job, settings: Settings) -> Plan:
         subject, bound = Subject.of(record), setup.bound(record.kind)
         await bound.workflow.run(subject, rehearsal.context(bound.context, subject.label))
 
-    with SeenIds() as ids:
-        task = Validation(setup, ids, select(job))
-        return rehearsal.plan(map(task.read, task.items()), ask)
+    task = Validation(setup, select(job))
+    return rehearsal.plan(map(task.read, task.items()), ask)
 
 
 def planned(settings: Settings) -> Settings:
@@ -129,26 +120,22 @@ def planned(settings: Settings) -> Settings:
 
 
 class Rehearsal:
-    """What stand-ins answer now, and what they were asked since the last `begin`, by check or task.
+    """Stand-ins for a run's models, which answer so that a record passes, or `failing` fails.
 
-    `thorough`: every question fails, every vote is asked, and the cheap judge is unsure; `long`:
-    replies take as many tokens as they may.
+    `asked` has what they were asked since `begin`, by check or task.
     """
 
     def __init__(self) -> None:
-        self.begin(thorough=False, long=False)
+        self.begin(failing=False)
 
-    def begin(self, *, thorough: bool, long: bool) -> None:
-        self.thorough, self.long = thorough, long
+    def begin(self, *, failing: bool) -> None:
+        self.failing = failing
         self.asked: dict[str, Usage] = {}
         self.answers: dict[str, str] = {}
         self._known: set[str] = set()
 
     def plan(self, items: Iterable[Any | Line], ask: Callable[[Any], Awaitable[None]]) -> Plan:
-        """What `ask` asks about each item; a line stands for one that cannot be asked about.
-
-        Each is asked about where all passes, in a first pass where nothing does, and with repair.
-        """
+        """What `ask` asks about each item; a line stands for one that cannot be asked about."""
         made = Plan()
 
         async def all_items() -> None:
@@ -156,13 +143,12 @@ class Rehearsal:
                 if isinstance(item, Line):
                     made.bad.add(item.judgement)
                     continue
-                made.records += 1
-                runs = []
-                for thorough, long in ((False, False), (True, False), (True, True)):
-                    self.begin(thorough=thorough, long=long)
+                asked = []
+                for failing in (False, True):
+                    self.begin(failing=failing)
                     await ask(item)
-                    runs.append(self.asked)
-                made.add(*runs)
+                    asked.append(self.asked)
+                made.add(*asked)
 
         asyncio.run(all_items())
         return made
@@ -170,7 +156,7 @@ class Rehearsal:
     def client(
         self, spec: str, settings: Settings, cache: ReplyCache | None, budget: Budget
     ) -> Client:
-        """The stand-in for a model, also where its key, library or card is missing.
+        """The stand-in for a model, also where its key, library or GPU is missing.
 
         Not with a profile, which is bound to models as they are set up; raises UsageError.
         """
@@ -182,24 +168,21 @@ class Rehearsal:
             if not (named or provider in _ELSEWHERE) or settings.profile is not None:
                 raise
             _log.warning("judge: planned with %s, which is not set up here: %s", spec, error)
-            known = {
-                "slots": None,
-                "seeded": False,
-                "method": factory("openai:it" if named else spec).method,
-            }
-            nowhere = SimpleNamespace(**known, modes=(Mode.JSON_SCHEMA,), identity=dict)
+            method = factory("openai:it" if named else spec).method
+            nowhere = SimpleNamespace(
+                slots=None, seeded=False, method=method, modes=(Mode.JSON_SCHEMA,), identity=dict
+            )
             backend = cast(Backend, nowhere)
         return _StandIn(self, spec, backend, settings)
 
     def context(self, context: Context, label: str | None) -> Context:
         """A workflow's context for a record with this label, until the next `begin`."""
-
-        def panels(known: Mapping[str, Panel]) -> dict[str, Panel]:
-            return {name: self._panel(panel, label) for name, panel in known.items()}
-
-        loop, final = panels(context.loop_panels), panels(context.final_panels)
-        rounds = 0 if self.thorough and not self.long else context.rounds
-        return replace(context, loop_panels=loop, final_panels=final, rounds=rounds)
+        panels = (
+            {name: self._panel(panel, label) for name, panel in known.items()}
+            for known in (context.loop_panels, context.final_panels)
+        )
+        loop, final = panels
+        return replace(context, loop_panels=loop, final_panels=final)
 
     def setup(self, setup: Setup, workflow: str) -> Setup:
         """The setup with this workflow bound to `context`, for records without a label."""
@@ -209,11 +192,12 @@ class Rehearsal:
 
     def _panel(self, panel: Panel, label: str | None) -> Panel:
         answer = self.answers[panel.rubric.name] = self._answer(panel.rubric, label)
+        cheap = panel.cheap and _reading(panel.cheap, answer, sure=not self.failing)
         return replace(
             panel,
-            judges=tuple(_read_as(judge, answer, sure=True) for judge in panel.judges),
-            all_votes=panel.all_votes or self.thorough,
-            cheap=_read_as(panel.cheap, answer, sure=not self.thorough),
+            judges=tuple(_reading(judge, answer, sure=True) for judge in panel.judges),
+            all_votes=panel.all_votes or self.failing,
+            cheap=cheap,
         )
 
     def _answer(self, rubric: Rubric, label: str | None) -> str:
@@ -222,12 +206,12 @@ class Rehearsal:
             return rubric.answers[0]
         passing = rubric.passing(label)
         others = [answer for answer in rubric.answers if answer not in passing]
-        return others[0] if self.thorough and others else passing[0]
+        return others[0] if self.failing and others else passing[0]
 
     def count(self, client: Client, key: str, call: Call) -> int:
-        """Note a call, and give the tokens of its reply; one in words already put costs nothing."""
+        """Count a call and return the tokens of its reply; one in words already put is free."""
         tokens = call.max_tokens
-        if not self.long:
+        if not self.failing:
             tokens = max(1, int(tokens * REPLY_SHARE))
         if key not in self._known:
             self._known.add(key)
@@ -252,7 +236,8 @@ class _StandIn(Client):
     async def ask(self, call: Call, reply_model: type[Reply], record: About) -> Asked:
         """A reply that holds against the record."""
         self._count(call)
-        quote = " ".join(record.texts.get("story", "").split()[:8])
+        story = record.texts.get("story", "")
+        quote = " ".join(story.split()[:8])
         if issubclass(reply_model, JudgingReply):
             known = {
                 name: Answer(answer, ((None, quote),))
@@ -269,31 +254,36 @@ class _StandIn(Client):
                 for n in record.numbers
             ],
             "rewrites": [Rewrite(passage=n + 1, text=words) for n in range(record.passages)],
-            "story": f"{record.texts.get('story', '')} {words}",
+            "story": f"{story} {words}",
         }
         made = {
-            name: fields[name] if name in fields else self._answered(told)
-            for name, told in reply_model.model_json_schema()["properties"].items()
+            name: fields[name] if name in fields else self._answered(schema)
+            for name, schema in reply_model.model_json_schema()["properties"].items()
         }
         return Asked(reply_model.model_construct(**made), Usage(1))
 
-    def _answered(self, told: Mapping[str, Any]) -> Any:
+    def _answered(self, schema: Mapping[str, Any]) -> Any:
         """What a benchmark's field may hold: the first options, or as many entries as may be."""
-        each = told.get("items", {})
-        options = told.get("enum") or each.get("enum") or [told.get("const") or each.get("const")]
-        if told["type"] == "string":
+        one = schema.get("items", schema)
+        options = one.get("enum") or [one.get("const")]
+        if schema["type"] == "string":
             return options[0]
-        if told["type"] == "number":
-            return told.get("minimum", 0)
-        if "minItems" in told:
-            return options[: told["minItems"]]
-        return ["a value in some words"] * told["maxItems"] if self._rehearsal.thorough else []
+        if schema["type"] == "number":
+            return schema.get("minimum", 0)
+        if "minItems" in schema:
+            return options[: schema["minItems"]]
+        return ["a value in some words"] * schema["maxItems"] if self._rehearsal.failing else []
 
     async def first_token(self, call: Call) -> tuple[dict[str, float], Usage]:
         """Every word of the prompt, all as likely."""
         self._count(call)
         words = re.findall(r"[a-z0-9]+", call.messages[-1]["content"].lower())
         return dict.fromkeys(words, math.log(0.5)), Usage(1)
+
+    async def state(self, call: Call) -> tuple[State, Usage]:
+        """No number at all: the reader looks at none."""
+        self._count(call)
+        return (), Usage(1)
 
     async def write(self, call: Call) -> tuple[Completion, Usage]:
         """As many words as fit."""
@@ -329,8 +319,6 @@ class _Settled(Reader):
         return Decision(self.answer, self.sure, {self.answer: 0.5})
 
 
-def _read_as(judge: Judge | None, answer: str, *, sure: bool) -> Any:
-    if judge is None:
-        return None
+def _reading(judge: Judge, answer: str, *, sure: bool) -> Judge:
     reader = _Settled(combination=judge.reader.combination, answer=answer, sure=sure)
     return replace(judge, reader=reader)

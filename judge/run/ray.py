@@ -1,8 +1,8 @@
 """`--engine ray`: records are read and written here, and judged by Ray Data's pool of workers.
 
-The run is the local one: its input, order, output, resume and interrupts. Chunks of records go
-through a `Feed` actor on this machine into a Ray Data stream, whose actor pool judges them. Ray
-restarts workers that die and gives them their chunks again (judge/run/ray_worker.py).
+The run is the local one: its input, order, output, resume and interrupts. Records go through a
+`Feed` actor on this machine into a Ray Data stream, whose actor pool judges them. Ray restarts
+workers that die and gives them their records again (judge/run/ray_worker.py).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import os
 import pickle
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, redirect_stdout, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import asdict
 from functools import cached_property
 from itertools import count
@@ -24,9 +24,8 @@ from typing import Any, Self
 
 from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
 from judge.judging.calls import Counters
-from judge.records import RESERVED, Item, Record, SeenIds
+from judge.records import RESERVED, Item, Record
 from judge.run import lines
-from judge.run.clients import records_at_once
 from judge.run.lines import Line
 from judge.run.ray_worker import ATTEMPTS, Done, Feed, Worker
 from judge.run.setup import Setup
@@ -34,63 +33,55 @@ from judge.run.validate import Validation
 from judge.settings import Settings
 from judge.verdict import Usage
 
-CHUNK, GATHER_SECONDS = 8, 0.01
-"""Most records of a chunk, and how long it waits for them; they are judged again after a death."""
-
-MOST_CHUNKS = 1_000_000
-"""Chunks that may be waited for at once."""
+MOST_RECORDS = 1_000_000
+"""Records that may be under way at once."""
 
 JOIN_SECONDS = 10.0
-"""How long a cluster is tried to be reached."""
+"""Seconds to wait for the cluster to answer."""
 
 STORE_BYTES = 256 * 1024 * 1024
 
 CORES = 0.5
 """Of a worker. One is started for each core, so half of each is left for the workers of a machine
-that dies; a worker that found no room would keep its chunks waiting."""
+that dies; a worker that found no room would keep its records waiting."""
 
 ON_GPUS = ("vllm", "transformers")
 """Providers whose models run on the worker's own GPUs."""
 
 
-class RaySetup(Setup):
-    """The setup of a run whose workers have their own: its clients count, and are never asked."""
-
-    stream: Stream | None = None
-
-    @property
-    def slots(self) -> int:
-        own = super().slots + 2 * CHUNK
-        return own * self.stream.workers if self.stream is not None else own
-
-    async def aclose(self) -> None:
-        await super().aclose()
-        if self.stream is not None:
-            await self.stream.aclose()
-
-
 class RayValidation(Validation):
-    """Validation whose records are judged by Ray workers."""
+    """Validation whose records are judged by Ray workers; its own clients only count."""
 
-    setup: RaySetup
+    stream: Stream
     _given: Settings
 
     @classmethod
-    def of(cls, settings: Settings, ids: SeenIds, items: Iterator[Item]) -> Self:
+    def of(cls, settings: Settings, items: Iterator[Item]) -> Self:
         # Each worker has a cache; one here would never be looked into.
-        task = cls(RaySetup.of(settings.model_copy(update={"cache": False})), ids, items)
+        task = cls(Setup.of(settings.model_copy(update={"cache": False})), items)
         task._given = settings
         return task
 
+    @property
+    def slots(self) -> int:
+        return self.setup.slots * self.stream.workers
+
     async def prepare(self) -> None:
         """Join or start Ray; raises UsageError where there is none, or no room in it."""
-        self.setup.stream = await asyncio.to_thread(Stream, self._given, self.setup, self._counted)
+        self.stream = await asyncio.to_thread(Stream, self._given, self.setup)
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        if hasattr(self, "stream"):
+            await self.stream.aclose()
 
     async def step(self, record: Record) -> Line:
-        assert self.setup.stream is not None, "records are judged after prepare"
         self.setup.budget.refuse()
         bound = self.setup.bound(record.kind)
-        text = await self.setup.stream.judged(record.item)
+        text, counters, cost = await self.stream.judged(record.item)
+        self._count(counters, cost)
+        if isinstance(text, JudgeError):
+            raise text
         if text is None:
             told = f"the worker died each of the {ATTEMPTS} times it judged this record"
             return lines.failed(record, "worker-died", told, bound)
@@ -103,7 +94,7 @@ class RayValidation(Validation):
             )
         return line
 
-    def _counted(self, counters: dict[str, Counters], cost: float) -> None:
+    def _count(self, counters: dict[str, Counters], cost: float) -> None:
         self.setup.budget.spent(Usage(cost_usd=cost))
         for spec, counted in counters.items():
             self.setup.budget.calls += counted.calls
@@ -113,19 +104,14 @@ class RayValidation(Validation):
 
 
 class Stream:
-    """A Ray Data stream of chunks through an actor pool, in a Ray task on this machine.
+    """A Ray Data stream of records through an actor pool, in a Ray task on this machine.
 
     Raises:
         UsageError: Ray is not installed, cannot be reached, or holds no such workers.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        setup: Setup,
-        counted: Callable[[dict[str, Counters], float], None],
-    ) -> None:
-        self._opened, self._counted = ExitStack(), counted
+    def __init__(self, settings: Settings, setup: Setup) -> None:
+        self._opened = ExitStack()
         # Ray tells of lost nodes and workers on standard output, which is for data.
         nowhere = self._opened.enter_context(Path(os.devnull).open("w"))  # noqa: SIM115
         self._opened.enter_context(redirect_stdout(nowhere))
@@ -144,59 +130,38 @@ class Stream:
         # The feed and the stream run on this machine: while the run goes on, so do they.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         pinned = {"num_cpus": 0, "scheduling_strategy": here}
-        self._feed = ray.remote(Feed).options(**pinned, max_concurrency=MOST_CHUNKS).remote()
+        self._feed = ray.remote(Feed).options(**pinned, max_concurrency=MOST_RECORDS).remote()
         folder = settings.cache_dir
         own = {"cache_dir": None if folder is None else folder.absolute(), "engine": "local"}
         arguments = (settings.model_copy(update=own), str(Path.cwd()), self._feed)
-        at_once = records_at_once(setup.settings, setup.clients.values()) // CHUNK + 2
         running = ray.remote(_judge_all).options(**pinned, max_retries=0)
-        self._running = running.remote(arguments, self.workers, at_once, gpus, pinned)
-        self._chunk: list[Item] = []
-        self._full = asyncio.Event()
-        self._full.set()
+        self._running = running.remote(arguments, self.workers, setup.slots, gpus, pinned)
 
-    async def judged(self, item: Item) -> bytes | None:
-        """The item's output line; None where its workers died.
+    async def judged(self, item: Item) -> tuple[Done, dict[str, Counters], float]:
+        """What a worker made of the item, with counters and cost since it last told them.
 
         Raises:
-            JudgeError: what ends the run.
+            Unavailable: the stream has ended.
         """
-        if self._full.is_set():
-            self._chunk, self._full = [], asyncio.Event()
-            self._asking = asyncio.create_task(self._ask(self._chunk, self._full))
-            # After a second interrupt nobody waits for it any more, and Ray's end is its error.
-            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
-        asking, place = self._asking, len(self._chunk)
-        self._chunk.append(item)
-        if len(self._chunk) == CHUNK:
-            self._full.set()
-        outcome = (await asyncio.shield(asking))[place]
-        if isinstance(outcome, JudgeError):
-            raise outcome
-        return outcome
-
-    async def _ask(self, chunk: list[Item], full: asyncio.Event) -> list[Done]:
-        """What comes of a chunk's records, once it is full or has waited long enough."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(full.wait(), GATHER_SECONDS)
-        full.set()
-        asked = asyncio.ensure_future(self._feed.judged.remote(pickle.dumps(chunk)))
-        await asyncio.wait((asked, self._ended), return_when=asyncio.FIRST_COMPLETED)
+        asked = asyncio.ensure_future(self._feed.judged.remote(pickle.dumps(item)))
         try:
+            await asyncio.wait((asked, self._ended), return_when=asyncio.FIRST_COMPLETED)
             told = asked.result() if asked.done() else self._ended.result()
         except Exception as error:
             # Whatever Ray raises ends the run, with its words.
             words = " ".join(str(getattr(error, "cause", error)).split())
             raise Unavailable(f"the Ray stream failed: {words[:300]}") from error
-        done: list[Done]
-        done, counters, cost = pickle.loads(told)
-        self._counted(counters, cost)
-        return done
+        finally:
+            asked.cancel()
+        found: tuple[Done, dict[str, Counters], float] = pickle.loads(told)
+        return found
 
     @cached_property
     def _ended(self) -> asyncio.Future[Any]:
-        running: asyncio.Future[Any] = asyncio.ensure_future(self._running)
-        return running
+        ended: asyncio.Future[Any] = asyncio.ensure_future(self._running)
+        # After a second interrupt nobody waits for it, and Ray's end is its error.
+        ended.add_done_callback(lambda one: one.cancelled() or one.exception())
+        return ended
 
     async def aclose(self) -> None:
         """Drop what is under way, and leave the user's cluster or end judge's own."""
@@ -206,7 +171,7 @@ class Stream:
 def _judge_all(
     arguments: tuple[Settings, str, Any], workers: int, at_once: int, gpus: int, pinned: Any
 ) -> None:
-    """Take chunk after chunk of the feed through a pool of workers, without end; runs in Ray."""
+    """Take record after record of the feed through a pool of workers, without end; runs in Ray."""
     import pyarrow as pa
     import ray
     from ray.data import ActorPoolStrategy, DataContext, read_datasource
@@ -217,7 +182,7 @@ def _judge_all(
 
     def read() -> Iterator[Any]:
         for number in count():
-            yield pa.table({"number": [number], "chunk": [ray.get(feed.get.remote(number))]})
+            yield pa.table({"number": [number], "record": [ray.get(feed.get.remote(number))]})
 
     class FeedSource(Datasource):  # type: ignore[misc]
         def estimate_inmemory_data_size(self) -> int | None:
@@ -228,7 +193,7 @@ def _judge_all(
 
     context = DataContext.get_current()
     context.enable_progress_bars = context.print_on_execution_start = False
-    # Each chunk goes on at once.
+    # Each record goes on at once.
     context.target_max_block_size = 1
     source = {"concurrency": 1, "override_num_blocks": 1, "ray_remote_args": pinned}
     judged = read_datasource(FeedSource(), **source).map_batches(

@@ -22,13 +22,13 @@ Source = TypeVar("Source")
 Result = TypeVar("Result")
 
 WAITING = 1_000
-"""Finished results that wait in memory for an earlier one, before no new item is begun."""
+"""Most finished results that wait in memory for an earlier one."""
 
 READ_AHEAD = 64
 """Items read before they are begun."""
 
 LAST_SECONDS = 5.0
-"""From the second signal until the process is gone, whatever hangs."""
+"""Seconds from the second signal until the process ends, whatever hangs."""
 
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -44,7 +44,7 @@ class Stop:
         self._calls: list[Callable[[], None]] = []
 
     def on_asked(self, call: Callable[[], None]) -> None:
-        """Make `call` when the run is asked to stop; at once if it has been."""
+        """Call `call` when the run is asked to stop; now if it has been."""
         self._calls.append(call)
         if self.asked:
             call()

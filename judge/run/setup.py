@@ -15,7 +15,6 @@ from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
-from judge.modeltables import StepModel
 from judge.profiles import JudgeProfile, Profiles
 from judge.rubric import Rubric
 from judge.run.calibrated import (
@@ -25,7 +24,6 @@ from judge.run.calibrated import (
     profiled_models,
     profiles_of,
     reading_by,
-    refuse_misfit,
 )
 from judge.run.checks import Checks, load_workflow
 from judge.run.clients import (
@@ -36,17 +34,17 @@ from judge.run.clients import (
     refuse_unfit,
 )
 from judge.run.lines import Mark, fingerprint
-from judge.settings import Settings
+from judge.settings import Settings, StepModel
 from judge.weights import store
 from judge.workflow import By, Context, Workflow
 
 DEFAULT_MODEL = f"local:{store.DEFAULT}"
-"""The judge when no model is named anywhere."""
+"""The judge when no model is named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound(Mark):
-    """A workflow bound to this run's models: its context, and what its output lines say of it.
+    """A workflow bound to this run's models, with its context and fingerprint.
 
     `errors` tells how verdicts err, by check and who gives them, where a profile knows it.
     """
@@ -122,20 +120,17 @@ class Setup:
     def rewriter(self) -> str:
         return self.settings.rewrite_model or self.judges[0]
 
-    def _strong(self, steps: Iterable[str]) -> tuple[str, ...]:
-        """The models that judge, accept and rewrite, and those of these steps' own, once each."""
-        own = (self.settings.steps[name].model for name in steps)
-        known = (*self.judges, *self.final_models, self.rewriter, *own)
-        return tuple(dict.fromkeys(spec for spec in known if spec))
-
     @property
     def models(self) -> tuple[str, ...]:
         """Every model of the run, once, the cheap one of a cascade last."""
-        return self._with_cheap(self._strong(self.settings.steps))
+        return self._models_of(self.settings.steps)
 
-    def _with_cheap(self, specs: Sequence[str]) -> tuple[str, ...]:
+    def _models_of(self, steps: Iterable[str]) -> tuple[str, ...]:
+        """The models that judge, accept and rewrite, these steps' own, and the cheap one."""
+        own = (self.settings.steps[name].model for name in steps)
         cheap = self.settings.cheap_model
-        return tuple(dict.fromkeys((*specs, *([cheap] if cheap else ()))))
+        named = (*self.judges, *self.final_models, self.rewriter, *own, cheap)
+        return tuple(dict.fromkeys(spec for spec in named if spec))
 
     @property
     def slots(self) -> int:
@@ -167,16 +162,14 @@ class Setup:
         )
 
     def bound(self, kind: str) -> Bound:
-        """The workflow for records of this kind, else the run's one, bound to this run's models."""
+        """The run's workflow, or the one for records of this kind, bound to the run's models."""
         name = self.settings.workflow or kind
         if name not in self._bound:
-            if (misfit := self.checks.misfit(kind)) is not None:
-                raise UsageError(misfit)
             self._bound[name] = self._bind(load_workflow(name))
         return self._bound[name]
 
     def _refuse_other_profile(self) -> None:
-        """Refuse, before anything is asked or written, a profile of other judges than the run's."""
+        """Refuse a profile of other judges than the run's, before anything is asked or written."""
         if self.profiles.source is None:
             return
         judged, checks = self.profiles.judges.keys(), self.checks
@@ -188,35 +181,26 @@ class Setup:
             self.bound(workflow.name)
 
     async def prepare(self) -> None:
-        """Reach every model before the first record; raises as `prepare_judges`."""
-        for spec in self._strong(self.settings.steps):
-            if spec in self.clients and not self._only_probed(spec):
-                await self.clients[spec].prepare()
-        if (cheap := self.settings.cheap_model) is not None:
-            await self.client(cheap).prove_logprobs(f"--cheap-model {cheap}")
-
-    def _only_probed(self, spec: str) -> bool:
-        """Whether a model gives hidden states alone, as a server of embeddings does."""
-        known = [j for judges in self.profiles.judges.values() for j in judges]
-        methods = {j.binding.method for j in known if j.binding.model == spec}
-        return not self.settings.repair and (
-            self.settings.method == "probe" or methods == {"probe"}
-        )
-
-    async def prepare_judges(self) -> None:
-        """Reach the judges alone, each as it will be asked.
+        """Reach every model before the first record, as it will be asked.
 
         Raises:
             BackendError: unreachable, or the key is refused.
             UsageError: no way of asking brought valid JSON, or there are no log-probabilities.
         """
-        for spec in self.judges:
-            client = self.client(spec)
-            method = self.settings.method or client.backend.method
-            if method == "logprobs":
-                await client.prove_logprobs(f"--model {spec}")
-            elif method == "structured":
-                await client.prepare()
+        for spec in self.models:
+            method = self._method_of(spec)
+            if spec == self.settings.cheap_model:
+                await self.client(spec).prove_logprobs(f"--cheap-model {spec}")
+            elif method == "structured" or self.settings.repair:
+                await self.client(spec).prepare()
+            elif method == "logprobs":
+                await self.client(spec).prove_logprobs(f"--model {spec}")
+
+    def _method_of(self, spec: str) -> Method:
+        known = (one.binding for judges in self.profiles.judges.values() for one in judges)
+        learnt = {binding.method for binding in known if binding.model == spec}
+        usual = learnt.pop() if len(learnt) == 1 else self.client(spec).backend.method
+        return self.settings.method or usual
 
     async def aclose(self) -> None:
         for client in self.clients.values():
@@ -244,13 +228,13 @@ class Setup:
         )
         described = self._described(context)
         specs = {judge.client.spec for panel in context.panels for judge in panel.judges}
-        specs.update(self._with_cheap(self._strong(described.get("steps", ()))))
+        specs.update(self._models_of(described.get("steps", ())))
         identities = {spec: self._identity(spec) for spec in sorted(specs)}
         mark = fingerprint({"workflow": workflow.name, **described}, identities)
         return Bound(workflow.name, described, mark, workflow, context, self._errors(context))
 
     def _described(self, context: Context) -> dict[str, Any]:
-        """What is the same for all records: models, rubrics, and all that can change a verdict."""
+        """Models, rubrics and all settings that can change a verdict: the same for all records."""
         cheap, settings = self.settings.cheap_model, self.settings
         rubrics = [panel.rubric for panel in context.loop_panels.values()]
         rubrics += [rewriter.rubric for rewriter in context.rewriters.values()]
@@ -344,7 +328,7 @@ class Setup:
         )
 
     def _declined(self, check: str, specs: Sequence[str]) -> str | None:
-        """Why judges are not asked for a check; None unless all are known to guess at it.
+        """Why judges are not asked for a check; None unless profiles show all of them to guess.
 
         Only by the profiles that come with the package: who names a profile has read its report.
         """
@@ -357,7 +341,7 @@ class Setup:
 
     def _bare(self, rubric: Rubric, spec: str, by: By) -> Judge:
         client = self.client(spec)
-        method: Method = self.settings.method or client.backend.method
+        method = self.settings.method or client.backend.method
         return Judge(rubric, client, method, by, per_value=self.settings.per_value)
 
     def _reading(
@@ -378,7 +362,6 @@ class Setup:
             found = self.profiles.find(*(binding_of(way, votes, temperature) for way in ways))
         if found is not None:
             judge = replace(judge, method=found.binding.method)
-            refuse_misfit(judge, found, self.profiles)
             self._profiled.setdefault(judge.rubric.name, {})[judge.client.spec] = found
         elif judge.method == "probe" and judge.probabilistic:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""The sums of a run, fed with output lines, so that kept lines count like fresh; how it ended."""
+"""The sums of a run over its output lines, kept or new, and how it ended."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from judge.stats.intervals import Estimate, mean_of_sums, plain
 from judge.verdict import Verdict
 
 FAILURES_SHOWN = 5
-"""Failed records that are kept for the end of a run to be shown."""
+"""Failed records shown at the end of a run."""
 
 SLICES = 20
-"""Values of a field whose verdicts are told apart at the end; the rarer ones come together."""
+"""Most values of a field with counts of their own at the end; rarer ones are summed."""
 
 _MOST_VALUES = 10_000
-"""Values of that field that are counted apart; later ones are counted together from the start."""
+"""Most values counted at all; later ones are counted together."""
 
 OTHERS, NONE = "(others)", "(none)"
 
@@ -105,7 +105,7 @@ class Summary:
         self.slices[name if known else OTHERS][verdict] += 1
 
     def largest_slices(self, most: int = SLICES) -> list[tuple[str, Counter[str]]]:
-        """The verdicts by value, most records first; what comes after `most` values in one."""
+        """The verdicts by value, most records first, those after the first `most` summed."""
         others = self.slices.get(OTHERS, Counter())
         named = [pair for pair in self.slices.items() if pair[0] != OTHERS]
         named.sort(key=lambda pair: -pair[1].total())
@@ -124,7 +124,7 @@ class Summary:
 
     @property
     def passing_errors(self) -> int:
-        """Records without a verdict by errors that may be gone when they are asked again."""
+        """Records without a verdict because of errors that may pass."""
         return self.errors[RateLimited.kind] + self.errors[ServerFault.kind]
 
     @property

@@ -1,4 +1,4 @@
-"""A run of a command: its items through its step into its files, and how it ended.
+"""A run: a task's items through its step into the output files, and how it ended.
 
 What is asked about an item is the `Task`'s: validation, evaluation and audit are tasks.
 """
@@ -12,17 +12,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
 from judge.judging.limits import Budget, record_turn
-from judge.records import Item, Problem, content_hash
+from judge.records import Item, content_hash
 from judge.redact import redacted
 from judge.run.clients import left_at_provider
 from judge.run.job import Job
 from judge.run.lines import Line, Mark, bad_input, earlier, key_of
-from judge.run.output import Review, Sink, read_description, write_description
+from judge.run.output import Sink, read_description, sort_review, write_description
 from judge.run.resume import Resumption, unmatched_file
 from judge.run.runner import Stop, interrupts
 from judge.run.runner import run as run_stream
@@ -31,21 +31,19 @@ from judge.run.summary import Report, Summary
 from judge.verdict import Unfinished, Usage, Verdict
 
 FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
-"""Verdicts that leave a record to people (`--review`)."""
+"""Verdicts whose records go to `--review`."""
 
 TICK_SECONDS = 1.0
-"""Between two signs of life to a watcher, and two looks at OUT."""
+"""Seconds between two updates of the watcher and checks of OUT."""
 
 SYNC_SECONDS = 5.0
-"""Between two times that OUT is brought to the disk."""
-
-S = TypeVar("S", bound=Sink)
+"""Seconds between two flushes of OUT to disk."""
 
 _log = logging.getLogger(__name__)
 
 
 class Watcher:
-    """Told what happens in a run; the base class does nothing with it."""
+    """Is told what happens in a run; this base class ignores it."""
 
     def wrote(self, summary: Summary, setup: Setup) -> None:
         """The models are ready, one more line is out, or another second has passed."""
@@ -61,15 +59,24 @@ class Task(ABC):
 
     @abstractmethod
     def items(self) -> Iterator[Item]:
-        """The input, as far as it is wanted."""
+        """The items to be judged."""
+
+    @property
+    def slots(self) -> int:
+        """Items worked on at once."""
+        return self.setup.slots
 
     async def prepare(self) -> None:
         """Reach every model before the first item; raises BackendError or UsageError."""
         await self.setup.prepare()
 
+    async def aclose(self) -> None:
+        """Free what the task holds."""
+        await self.setup.aclose()
+
     @abstractmethod
     def mark(self, name: str) -> Mark:
-        """Of a workflow or benchmark: what its finished lines must have been made with."""
+        """What finished lines of this workflow or benchmark must have been made with."""
 
     def read(self, item: Item) -> Any | Line:
         """What `step` takes for the item, or the line of one that cannot be judged; once, in order.
@@ -77,9 +84,7 @@ class Task(ABC):
         Raises:
             UsageError: the input is not for such a run.
         """
-        if item.fields is None:
-            return bad_input(item, item.problem or Problem("there is no record"))
-        return item
+        return item if item.problem is None else bad_input(item, item.problem)
 
     @abstractmethod
     async def step(self, subject: Any) -> Line:
@@ -87,11 +92,11 @@ class Task(ABC):
 
     @abstractmethod
     def failed(self, subject: Any, kind: str, message: str, unfinished: Unfinished | None) -> Line:
-        """The line of an item that got no verdict; `unfinished`: what was asked until then."""
+        """The line of an item that got no verdict; `unfinished`: what was asked before."""
 
     @abstractmethod
     def count(self, line: Line, report: Report) -> None:
-        """One more line is out, or stands from an earlier run."""
+        """Count a line that was written, or kept from an earlier run."""
 
 
 async def line_of(task: Task, subject: Any) -> Line:
@@ -117,7 +122,7 @@ async def line_of(task: Task, subject: Any) -> Line:
 
 
 Interrupts = Callable[[Callable[[bool], None]], AbstractContextManager[None]]
-"""Entered while a run goes on, with what stops it: gently, or at once (True); from any thread."""
+"""A context around the run; its argument stops the run gently, or (True) at once, in any thread."""
 
 
 def run(job: Job, task: Task, watcher: Watcher, interrupts: Interrupts = interrupts) -> Report:
@@ -134,7 +139,7 @@ def run(job: Job, task: Task, watcher: Watcher, interrupts: Interrupts = interru
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """Of uvloop, which makes calls cheaper; Python's own where there is none."""
+    """A uvloop, where installed, which makes calls cheaper; else asyncio's own loop."""
     try:
         from uvloop import new_event_loop
     except ImportError:
@@ -167,8 +172,7 @@ class _Run:
         self.report = Report(Summary(job.by, task.setup.checks.scales))
         self.stop = Stop()
         self.sink: Sink | None = None
-        self.review: Review | None = None
-        self.opened: list[Sink] = []
+        self.review: Sink | None = None
         self.resumption: Resumption | None = None
         self._files = ExitStack()
         self._dearest = Usage()
@@ -188,7 +192,12 @@ class _Run:
                 self._sort()
         finally:
             self._files.close()
-            await self._sum_up(time.monotonic() - began)
+            self.report.seconds = time.monotonic() - began
+            self.report.cost = self.setup.budget.cost
+            clients = self.setup.clients
+            self.report.traffic = {spec: asdict(one.counters) for spec, one in clients.items()}
+            self.report.batches = left_at_provider(clients.values())
+            await self.task.aclose()
         return self.report
 
     async def _prepared(self) -> bool:
@@ -206,7 +215,7 @@ class _Run:
 
     async def _stream(self) -> None:
         self._streaming = True
-        slots = self.setup.slots
+        slots = self.task.slots
         ticking = asyncio.create_task(self._tick())
         try:
             await run_stream(
@@ -263,14 +272,14 @@ class _Run:
             self.stop.gently()
 
     def _stop_for(self, error: JudgeError) -> None:
-        """Read no further: a model, the cache or OUT cannot be used any more."""
+        """Stop reading: a model, the cache or OUT cannot be used any more."""
         self.report.fatal = self.report.fatal or _fatal(error)
         self.stop.gently()
 
     def _look(self) -> None:
-        """Read no further if OUT, or the review, is not what it was."""
-        for opened in self.opened:
-            if fault := opened.fault():
+        """Stop reading if another program changed OUT or the review."""
+        for sink in filter(None, (self.sink, self.review)):
+            if fault := sink.fault():
                 self._stop_for(fault)
 
     # ------------------------------------------------------------ one item
@@ -304,7 +313,8 @@ class _Run:
             cost = max(self._dearest.cost_usd or 0.0, usage.get("cost_usd") or 0.0)
             self._dearest = Usage(replies, cost_usd=cost)
         if self.review is not None and line.verdict in FOR_PEOPLE:
-            self.review.add(line.text, line.judgement)
+            self.review.start()
+            self.review.write(line.text)
         self.task.count(line, self.report)
 
     def _describe(self, line: Line) -> None:
@@ -324,22 +334,19 @@ class _Run:
             UsageError: one cannot be written, or another run writes to it.
         """
         job, cache = self.job, self.setup.cache
-        fresh = not (job.resume or job.overwrite)
-        for flag, path in (("-o", job.out), ("--review", job.review), ("--summary", job.summary)):
-            if path and cache and cache.folder.resolve() in path.resolve().parents:
+        for flag, path in job.outputs:
+            if cache is not None and cache.folder.resolve() in path.resolve().parents:
                 raise UsageError(f"{flag} {path} is in the cache folder in use: name another file")
+        fresh = not (job.resume or job.overwrite)
         if job.out is not None or not job.silent:
-            self.sink = self._opened(Sink(job.out, fresh=fresh))
+            self.sink = self._files.enter_context(closing(Sink(job.out, fresh=fresh)))
         if job.review is not None:
-            self.review = self._opened(Review(job.review, fresh=fresh))
+            review = Sink(job.review, fresh=fresh, flag="--review")
+            self.review = self._files.enter_context(closing(review))
         if job.resume and job.out is not None:
-            self.resumption = Resumption(job.out, self.task.mark, job.redo)
-            self._files.enter_context(closing(self.resumption))
+            resumption = Resumption(job.out, self.task.mark, job.redo)
+            self.resumption = self._files.enter_context(closing(resumption))
             self.report.runs = read_description(job.out)
-
-    def _opened(self, file: S) -> S:
-        self.opened.append(self._files.enter_context(closing(file)))
-        return file
 
     def _begin(self) -> None:
         """Make room for the first new line, once.
@@ -355,29 +362,20 @@ class _Run:
             self.report.begun = True
 
     def _sort(self) -> None:
-        """Put a resumed OUT into the order of the input, also where the run was stopped, and the
-        review into its own."""
-        lost = self.sink is None or self.sink.fault() is not None
+        """Put a resumed OUT into the order of the input, also where the run was stopped; and the
+        most informative lines of the review first."""
+        report, resumption, sink, review = self.report, self.resumption, self.sink, self.review
         try:
-            if self.resumption is not None and self.report.begun and not lost:
-                self.report.unmatched = self.resumption.settle(finished=self.report.finished)
-            if self.review is not None:
-                self.review.sort()
+            if resumption is not None and report.begun and sink is not None and not sink.fault():
+                report.unmatched = resumption.settle(finished=report.finished)
+            if review is not None and review.path and review.regular and not review.fault():
+                sort_review(review.path)
         except JudgeError as error:
-            self.report.fatal = self.report.fatal or error
-        if self.resumption is not None and (count := self.report.unmatched):
+            report.fatal = report.fatal or error
+        if resumption is not None and (count := report.unmatched):
             lines = f"{count} finished line{'s' if count > 1 else ''} of {self.job.out}"
-            where = unmatched_file(self.resumption.out)
+            where = unmatched_file(resumption.out)
             self.watcher.say(f"{lines} for which this input has no record: put into {where}")
-
-    async def _sum_up(self, seconds: float) -> None:
-        """Sum up and free everything."""
-        self.report.seconds = seconds
-        self.report.cost = self.setup.budget.cost
-        for spec, client in self.setup.clients.items():
-            self.report.traffic[spec] = asdict(client.counters)
-        self.report.batches = left_at_provider(self.setup.clients.values())
-        await self.setup.aclose()
 
 
 def _fatal(error: JudgeError) -> JudgeError:

@@ -22,7 +22,7 @@ from judge.verdict import Unfinished
 
 
 def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
-    """Run a job to its end, or to where it was stopped.
+    """Run a job until it ends or is stopped.
 
     Raises:
         UsageError: nothing was judged: an input, output, model or setting that cannot be used.
@@ -33,19 +33,18 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
         from judge.run.ray import RayValidation
 
         task_of = RayValidation.of
-    with SeenIds() as ids:
-        task = task_of(settings, ids, select(job))
-        report = run(job, task, watcher)
-        for told in task.missing() if report.finished else ():
-            watcher.say(told)
-        return report
+    task = task_of(settings, select(job))
+    report = run(job, task, watcher)
+    for told in task.missing() if report.finished else ():
+        watcher.say(told)
+    return report
 
 
 class Validation(Task):
     """The task of validation."""
 
-    def __init__(self, setup: Setup, ids: SeenIds, items: Iterator[Item]) -> None:
-        self.setup, self.ids = setup, ids
+    def __init__(self, setup: Setup, items: Iterator[Item]) -> None:
+        self.setup, self._ids = setup, SeenIds()
         self.columns = setup.settings.columns
         self._items = mapped(items, self.columns)
         chosen = setup.settings.workflow
@@ -62,13 +61,13 @@ class Validation(Task):
         self._first: Subject | None = None
 
     @classmethod
-    def of(cls, settings: Settings, ids: SeenIds, items: Iterator[Item]) -> Self:
+    def of(cls, settings: Settings, items: Iterator[Item]) -> Self:
         """The task of a run with these settings.
 
         Raises:
             UsageError: as `Setup.of`.
         """
-        return cls(Setup.of(settings), ids, items)
+        return cls(Setup.of(settings), items)
 
     def items(self) -> Iterator[Item]:
         return self._items
@@ -83,7 +82,7 @@ class Validation(Task):
             UsageError: none of the chosen checks is asked of the first record. Later on such a
                 record has an error line.
         """
-        record = build(item, self.kind_of(item), self.ids)
+        record = build(item, self.kind_of(item), self._ids)
         if isinstance(record, Problem):
             return lines.bad_input(item, record)
         if (misfit := self._misfit(record.kind)) is not None:
@@ -128,4 +127,4 @@ class Validation(Task):
         judgement = line.judgement
         if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
             bound = self.setup.bound(judgement["workflow"])
-            report.corrections.add(line.text, judgement, bound, self.columns)
+            report.corrections.add(judgement, bound.errors)

@@ -78,22 +78,6 @@ def rater_agreement(
     return {name: resamples.estimate(one, n=len(table), of=of) for name, one in stacks.items()}
 
 
-def coincidences(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(items, K) in, (items, K, K) out: each ordered pair of an item's r ratings, 1 / (r - 1) each.
-
-    Krippendorff's (2011) matrix, item by item; `counts` as for `rater_agreement`. Their sum is
-    symmetric, and counts every rating once. Its quadratic-weighted kappa is Krippendorff's alpha
-    for interval data but for the factor (n - 1) / n of n ratings in its expected disagreement.
-    """
-    import numpy as np
-
-    table = counts.astype(np.float64)
-    own = table[:, :, None] * np.eye(table.shape[1])
-    others = (table.sum(axis=1) - 1)[:, None, None]
-    pairs: NDArray[np.float64] = (table[:, :, None] * table[:, None, :] - own) / others
-    return pairs
-
-
 Item = TypeVar("Item", bound=Hashable)
 
 ANNOTATORS_AT_LEAST = 3
@@ -103,35 +87,21 @@ _ITEMS_FOR_T = 30
 
 
 @dataclass(frozen=True, slots=True)
-class AgainstAnnotator:
-    """The judge compared with one annotator, both held against the annotator's colleagues.
-
-    `advantage` is the share of the `n` items on which the judge agrees with the colleagues at least
-    as well as the annotator. `p_value` is that of "the judge is worse by `epsilon` or more", `wins`
-    whether that is rejected at the false discovery rate.
-    """
-
-    annotator: str
-    n: int
-    advantage: float
-    p_value: float
-    wins: bool
-
-
-@dataclass(frozen=True, slots=True)
 class AlternativeAnnotator:
     """The test's outcome.
 
-    `winning_rate` (omega) is the share of annotators that the judge wins against; it `passes` at
-    one half or more. `advantage` (rho) is the mean of the annotators', for comparing judges that
-    all pass or all fail.
+    `p_values` has, by annotator, that of "the judge is worse by `epsilon` or more"; the judge wins
+    against those for whom it is rejected at the false discovery rate. `winning_rate` (omega) is
+    their share; the judge `passes` at one half or more. `advantage` (rho) is the mean over
+    annotators of the share of items on which the judge agrees with the colleagues at least as well
+    as the annotator, for comparing judges that all pass or all fail.
     """
 
     winning_rate: float
     advantage: float
     passes: bool
     epsilon: float
-    annotators: tuple[AgainstAnnotator, ...]
+    p_values: Mapping[str, float]
 
 
 def alternative_annotator(
@@ -162,31 +132,19 @@ def alternative_annotator(
     """
     from scipy.stats import false_discovery_control
 
-    wins = {name: _wins(name, judge, people) for name in people}
-    compared = {name: pairs for name, pairs in wins.items() if pairs}
+    compared = {name: pairs for name in people if (pairs := _wins(name, judge, people))}
     if len(compared) < ANNOTATORS_AT_LEAST:
         return None
-    p_values = [_p_value(pairs, epsilon) for pairs in compared.values()]
-    corrected = false_discovery_control(p_values, method="by")
-    annotators = tuple(
-        AgainstAnnotator(
-            annotator=name,
-            n=len(pairs),
-            advantage=sum(judge_wins for judge_wins, _ in pairs) / len(pairs),
-            p_value=p_value,
-            wins=bool(adjusted <= _FALSE_DISCOVERY_RATE),
-        )
-        for (name, pairs), p_value, adjusted in zip(
-            compared.items(), p_values, corrected, strict=True
-        )
-    )
-    size = len(annotators)
+    p_values = {name: _p_value(pairs, epsilon) for name, pairs in compared.items()}
+    corrected = false_discovery_control(list(p_values.values()), method="by")
+    winning_rate = float((corrected <= _FALSE_DISCOVERY_RATE).mean())
+    advantages = [sum(wins for wins, _ in pairs) / len(pairs) for pairs in compared.values()]
     return AlternativeAnnotator(
-        winning_rate=sum(one.wins for one in annotators) / size,
-        advantage=sum(one.advantage for one in annotators) / size,
-        passes=2 * sum(one.wins for one in annotators) >= size,
+        winning_rate=winning_rate,
+        advantage=sum(advantages) / len(advantages),
+        passes=winning_rate >= 0.5,
         epsilon=epsilon,
-        annotators=annotators,
+        p_values=p_values,
     )
 
 

@@ -9,7 +9,7 @@ computes a measure of all its draws at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -40,11 +40,15 @@ def f1s(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def macro_f1s(counts: NDArray[np.float64], classes: int | None = None) -> NDArray[np.float64]:
     """Mean F1 over the classes (the first so many) that items are of or that are answered."""
+    return known_means(f1s(counts)[..., :classes])
+
+
+def known_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(..., K) in, (...) out: the mean of the values that are not nan; nan where all are."""
     import numpy as np
 
-    scores = f1s(counts)[..., :classes]
-    known = np.asarray((~np.isnan(scores)).sum(axis=-1), dtype=np.float64)
-    return ratio(np.nansum(scores, axis=-1), known)
+    known = np.asarray((~np.isnan(values)).sum(axis=-1), dtype=np.float64)
+    return ratio(np.nansum(values, axis=-1), known)
 
 
 def _hits(counts: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -136,34 +140,6 @@ def aucs(
     below = np.cumsum(negatives, axis=1) - negatives
     won = (positives * (below + negatives / 2)).sum(axis=1)
     return ratio(won, positives.sum(axis=1) * negatives.sum(axis=1))
-
-
-def macro_aucs(
-    reference: Sequence[str],
-    probabilities: Sequence[Mapping[str, float]],
-    classes: Sequence[str],
-    weights: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Mean of each class's AUC against the rest, over the classes that items are of.
-
-    An item's score for a class is its probability of it, 0 where the mapping lacks it. Shapes as
-    for `aucs`.
-    """
-    import numpy as np
-
-    true = np.array(reference, dtype=object)
-    of_class = np.array(
-        [
-            aucs(
-                np.asarray(true == name, dtype=bool),
-                np.array([mapping.get(name, 0.0) for mapping in probabilities]),
-                weights,
-            )
-            for name in classes
-        ]
-    )
-    found = (~np.isnan(of_class)).sum(axis=0).astype(np.float64)
-    return ratio(np.nansum(of_class, axis=0), found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,9 @@ And the design effect of outcomes in clusters, which divides a sample's size.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import hypot, inf, sqrt
+from math import hypot
 from typing import NamedTuple
 
 from judge.stats.intervals import Estimate, score_limits
@@ -37,17 +36,20 @@ class Corrected:
     reason: str | None = None
 
 
-class Share(NamedTuple):
-    """An observed share and the limits of its interval."""
+class _Share(NamedTuple):
+    """An observed share and Wilson's limits, of n trials at a design effect."""
 
     value: float
     low: float
     high: float
 
     @classmethod
-    def of(cls, part: float, n: float, deff: float = 1.0) -> Share:
-        """`part` of n trials with Wilson's limits, at a design effect."""
+    def of(cls, part: float, n: float, deff: float) -> _Share:
         return cls(part / n, *score_limits(part / n, n / deff))
+
+    def distance(self, *, up: bool) -> float:
+        """From the share to one of its limits."""
+        return self.high - self.value if up else self.value - self.low
 
 
 def rogan_gladen(
@@ -66,19 +68,26 @@ def rogan_gladen(
     `passed` of `judged` items got a pass from the judge. On labelled items, the judge passed
     `true_positives` of the `positives` that people passed, and failed `true_negatives` of the
     `negatives` that people failed. Rogan & Gladen (1978): (passed share + TNR - 1) / (TPR + TNR -
-    1), truncated to [0, 1], with a 95 % interval that carries the error of all three shares
-    (`corrected_limits`). A design effect (`ClusterSums`) divides the size of its sample.
+    1), truncated to [0, 1], with a 95 % interval that carries the error of all three shares. A
+    design effect (`ClusterSums`) divides the size of its sample.
+
+    The interval: at the true pass rate t, D(t) = passed share - t TPR - (1 - t) (1 - TNR) is 0 but
+    for sampling error. The interval of D(t) comes from the Wilson intervals of the three shares
+    (MOVER; Zou & Donner 2008): the distances from their limits, weighted by 1, t and 1 - t and
+    added in squares. A t is kept where that interval holds 0, so that a small denominator does no
+    harm (Fieller's argument). bench/coverage.py compares its coverage with the nominal level; Lang
+    & Reiczigel's (2014) closed form fell below 93 % where a class has few labels.
 
     The labelled items are taken as apart from the judged ones, and the judge as erring alike on
     both. Refused (value None, with a reason) where nothing was judged, where either class has no
     label, where the labels are worth fewer than `LEAST_LABELS` independent ones, where TPR + TNR -
-    1 is not clearly above 0 (any pass rate fits what such a judge said), and where the interval
-    lies outside [0, 1], so that none fits (`CONTRADICTED`).
+    1 is not clearly above 0 (any pass rate fits what such a judge said), and where no pass rate
+    is kept (`CONTRADICTED`).
     """
     labels = positives + negatives
     if not judged:
         return _refused(Estimate(None), labels, "no item was judged")
-    passing = Share.of(passed, judged, deff_judged)
+    passing = _Share.of(passed, judged, deff_judged)
     raw = Estimate(*passing, n=judged, of=judged)
     if not (positives and negatives):
         missing = "passed" if negatives else "failed"
@@ -87,141 +96,48 @@ def rogan_gladen(
         worth = f" worth {labels / deff_labelled:.0f} independent ones" if deff_labelled > 1 else ""
         reason = f"{labels} labels{worth}: an interval that holds takes {LEAST_LABELS} at least"
         return _refused(raw, labels, reason)
-    hits = Share.of(true_positives, positives, deff_labelled)
+    hits = _Share.of(true_positives, positives, deff_labelled)
     # One minus the TNR; the complement of a Wilson interval is the complement's.
-    alarms = Share.of(negatives - true_negatives, negatives, deff_labelled)
-    youden = youden_limits(hits, alarms)
-    if youden.low <= 0:
+    alarms = _Share.of(negatives - true_negatives, negatives, deff_labelled)
+    # TPR + TNR - 1 is a difference of two shares: Newcombe's (1998) method 10.
+    youden = hits.value - alarms.value
+    least = youden - hypot(hits.distance(up=False), alarms.distance(up=True))
+    if least <= 0:
+        most = youden + hypot(hits.distance(up=True), alarms.distance(up=False))
         reason = (
-            f"TPR + TNR - 1 is {youden.value:.2f} (95% interval {youden.low:.2f} to "
-            f"{youden.high:.2f}): not clearly above 0, so the judge may be no better than chance"
+            f"TPR + TNR - 1 is {youden:.2f} (95% interval {least:.2f} to "
+            f"{most:.2f}): not clearly above 0, so the judge may be no better than chance"
         )
         return _refused(raw, labels, reason)
-    value = (passing.value - alarms.value) / youden.value
-    low, high = corrected_limits(passing, hits, alarms)
-    if low > 1 or high < 0:
+
+    def kept(t: float) -> bool:
+        gap = passing.value - t * hits.value - (1 - t) * alarms.value
+        sides = passing.distance(up=gap < 0), hits.distance(up=gap > 0), alarms.distance(up=gap > 0)
+        return abs(gap) <= hypot(sides[0], t * sides[1], (1 - t) * sides[2])
+
+    value = min(1.0, max(0.0, (passing.value - alarms.value) / youden))
+    if not kept(value):
         reason = (
             f"{CONTRADICTED}: a judge that passes {hits.value:.0%} of good and {alarms.value:.0%} "
             f"of bad items does not pass {passing.value:.0%} of any mix, so it errs otherwise here"
         )
         return _refused(raw, labels, reason)
-    value, low, high = (min(1.0, max(0.0, one)) for one in (value, low, high))
-    estimate = Estimate(value, low, high, n=labels, of=labels + judged)
-    return Corrected(estimate, raw)
+    low, high = (_farthest(kept, value, end) for end in (0.0, 1.0))
+    return Corrected(Estimate(value, low, high, n=labels, of=labels + judged), raw)
 
 
-def youden_limits(hits: Share, alarms: Share) -> Share:
-    """TPR + TNR - 1, which is `hits` (TPR) minus `alarms` (1 - TNR), in [-1, 1], with limits.
-
-    The difference of two shares by Newcombe's (1998) method 10: each side's distances from
-    Wilson's limits, added in squares.
-    """
-    value = hits.value - alarms.value
-    low = value - hypot(hits.value - hits.low, alarms.high - alarms.value)
-    high = value + hypot(hits.high - hits.value, alarms.value - alarms.low)
-    return Share(value, low, high)
-
-
-def corrected_limits(passing: Share, hits: Share, alarms: Share) -> tuple[float, float]:
-    """The pass rates t that the three observed shares do not contradict, before truncation.
-
-    At the true t, D(t) = passing - t hits - (1 - t) alarms is 0 but for sampling error. Its
-    interval comes from the three Wilson intervals by variance recovery (MOVER; Zou & Donner 2008):
-    the distances from the limits, weighted by 1, t and 1 - t and added in squares. A t is kept
-    where the interval of D(t) holds 0, which is a quadratic on each side (Fieller's argument, so
-    the small denominator does no harm). Needs TPR + TNR - 1 above 0, and holds the estimate
-    itself; infinite where nothing bounds t on that side.
-
-    bench/coverage.py compares its coverage with the nominal level over a grid. Lang & Reiczigel's
-    (2014) closed form was tried: it fell below 93 % where a class has few labels.
-    """
-    gap, slope = passing.value - alarms.value, hits.value - alarms.value
-    centre = gap / slope
-    below = _crossings(
-        gap, slope, passing.value - passing.low, hits.high - hits.value, alarms.high - alarms.value
-    )
-    above = _crossings(
-        gap, slope, passing.high - passing.value, hits.value - hits.low, alarms.value - alarms.low
-    )
-    low = max((t for t in below if t <= centre), default=-inf)
-    high = min((t for t in above if t >= centre), default=inf)
-    return low, high
-
-
-def _crossings(
-    gap: float, slope: float, passing: float, hits: float, alarms: float
-) -> Iterator[float]:
-    """Where D(t)^2 equals the squares of the distances `passing`, t hits and (1 - t) alarms."""
-    a = slope * slope - hits * hits - alarms * alarms
-    half_b = alarms * alarms - gap * slope
-    c = gap * gap - passing * passing - alarms * alarms
-    under_root = half_b * half_b - a * c
-    if under_root < 0:
-        return
-    # Both roots without cancellation, also where a is nearly 0 and one of them runs off.
-    q = -(half_b + (sqrt(under_root) if half_b >= 0 else -sqrt(under_root)))
-    if a:
-        yield q / a
-    if q:
-        yield c / q
+def _farthest(kept: Callable[[float], bool], inside: float, end: float) -> float:
+    """The rate farthest on the way to `end` that is kept, by halving."""
+    if kept(end):
+        return end
+    for _ in range(40):
+        middle = (inside + end) / 2
+        inside, end = (middle, end) if kept(middle) else (inside, middle)
+    return inside
 
 
 def _refused(raw: Estimate, labels: int, reason: str) -> Corrected:
     return Corrected(Estimate(None, n=labels, of=labels + raw.n), raw, reason)
-
-
-def prediction_powered(
-    passed: int,
-    judged: int,
-    pairs: Mapping[tuple[bool, bool], int],
-    *,
-    deff_judged: float = 1.0,
-    deff_labelled: float = 1.0,
-) -> Estimate:
-    """The share of judged records that people would pass, where people labelled some of them.
-
-    The judge passed `passed` of all `judged` records; `pairs` says how often each
-    (judge passed, people passed) came among the labelled ones, which are among the judged and drawn
-    from them at random. No assumption is made on how the judge errs: one that says nothing only
-    brings no gain.
-
-    The estimate is that of power-tuned prediction-powered inference (PPI++; Angelopoulos, Duchi &
-    Zrnic 2023, arXiv 2311.01453), which for verdicts of 0 or 1 is q a + (1 - q) b: q the judge's
-    pass share over all records, a and b people's pass shares among the labelled ones that the judge
-    passed and failed (Tenenbein's 1970 double sampling).
-
-    The interval is Wilson's at the number of labels that would bring the same variance without
-    any judge, t (1 - t) / V with V = q^2 a (1 - a) / n_a + (1 - q)^2 b (1 - b) / n_b +
-    (a - b)^2 q (1 - q) / judged. In V and t, half an item is added to each count, since perfect
-    agreement on a few labels is no proof of it. PPI's own normal interval covers down to 43 % at
-    60 labels; bench/coverage.py shows this one's. Design effects as in `rogan_gladen`.
-
-    Where the judge gave all labelled records one verdict, it is the mean of the labels with
-    Wilson's interval. None without any label.
-    """
-    cells = Counter(pairs)
-    labels = cells.total()
-    if not labels:
-        return Estimate(None, of=judged)
-    good_passed, good_failed = cells[True, True], cells[False, True]
-    judge_passed = good_passed + cells[True, False]
-    judge_failed = labels - judge_passed
-    if not (judge_passed and judge_failed):
-        value = (good_passed + good_failed) / labels
-        size = labels / deff_labelled
-    else:
-        value = (
-            passed * good_passed / judge_passed + (judged - passed) * good_failed / judge_failed
-        ) / judged
-        q = (passed + 0.5) / (judged + 1)
-        a = (good_passed + 0.5) / (judge_passed + 1)
-        b = (good_failed + 0.5) / (judge_failed + 1)
-        variance = deff_labelled * (
-            q * q * a * (1 - a) / judge_passed + (1 - q) ** 2 * b * (1 - b) / judge_failed
-        ) + deff_judged * ((a - b) ** 2 * q * (1 - q) / judged)
-        rate = q * a + (1 - q) * b
-        size = rate * (1 - rate) / variance
-    return Estimate(value, *score_limits(value, size), n=labels, of=judged)
 
 
 @dataclass(slots=True)

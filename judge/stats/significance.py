@@ -68,7 +68,7 @@ def one_way_anova(groups: Sequence[Sequence[float]]) -> Anova:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Each p-value as it has to be read among the others, in the order given.
+    """The p-values adjusted for being several, in the order given.
 
     Holm (1979), "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
     Statistics 6: the k-th smallest of m (from 1) becomes the largest of (m - i + 1) p_i over i up

@@ -52,16 +52,6 @@ def top_words(
     }
 
 
-def distinct_share(words: Sequence[Hashable], n: int) -> float | None:
-    """Distinct-n: how many different runs of n words, by the number of words, in [0, 1].
-
-    Li et al. (2016), "A Diversity-Promoting Objective Function for Neural Conversation Models",
-    divide by words and not by runs, and so does CQ-Bench (table 3). None without a word.
-    """
-    runs = set(zip(*(words[start:] for start in range(n)), strict=False))
-    return len(runs) / len(words) if words else None
-
-
 # Each distinct word becomes one character beyond the surrogates, which no string may hold alone.
 _FIRST = 0x10000
 

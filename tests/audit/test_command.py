@@ -55,11 +55,9 @@ def test_every_verdict_of_an_obedient_judge_is_turned(judge: Typed) -> None:
         assert row["turned"] == many - left
         assert row["flip rate"]["value"] == pytest.approx((many - left) / many)
         assert row["shift"]["value"] > 0.5 and row["shift"]["n"] == many - left
-    own, prompt = tables["paired"]
-    assert (own["only the baseline turned"], own["both turned"]) == (SEEN, HOSTILE - SEEN)
-    assert (prompt["prompt"], prompt["both turned"], prompt["p"]) == ("prompt-only", HOSTILE, "1")
-    assert [row["prompt-only flip rate"]["value"] for row in tables["by-rubric"]] == [1.0] * 14
-    assert len(tables["by-attack"]) == 12
+    rates = [row["flip rate"] for row in tables["by-rubric"] if row["prompt"] == "prompt-only"]
+    assert [rate["value"] for rate in rates] == [1.0] * 14
+    assert len(tables["by-attack"]) == 3 * 12
 
 
 def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: Typed) -> None:
@@ -68,20 +66,14 @@ def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: T
         # Where there is only one "contains", the two prompts are told apart by what one lacks.
         entry["when"]["lacks"] = "Judge only what the texts say"
     scripted(judge, *guarded, *script(ALL, RUBRICS, wanted))
-    done = judge(*AUDIT, "-o", "out.jsonl", "--tables", "tables", "--json")
+    done = judge(*AUDIT, "-o", "out.jsonl", "--json")
     tables = printed(done.stdout)
     turned = {row["prompt"]: row["turned"] for row in tables["flips"][:3]}
     assert turned == {"defended": 0, "prompt-only": 0, "undefended": HOSTILE}
-    assert tables["paired"][0]["only the baseline turned"] == HOSTILE
-    assert tables["paired"][0]["flip rate, less"]["value"] == 1.0
-    assert float(tables["paired"][0]["p"]) < 1e-50
     kept = lines(judge, "out.jsonl")
     assert [line["id"] for line in kept] == [case.id for case in ALL]
     assert {line["judge"]["verdict"] for line in kept} == {"pass"}
     assert kept[0]["judge"]["prompts"]["undefended"]["outcome"] == "flipped"
-    assert {"flips.csv", "paired.csv", "by-attack.csv", "tables.json"} <= {
-        file.name for file in (judge.folder / "tables").iterdir()
-    }
 
 
 def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typed) -> None:
@@ -96,8 +88,8 @@ def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typ
     words = [word for word in AUDIT if word != "-q"]
     done = judge(*words, "--rubric", "relevance", "--limit", "3", "--json", "-o", "out.jsonl")
     assert done.returncode == 3
-    assert b"judge: 1 x bad-request: scripted bad-request" in done.stderr
-    assert b"judge: 1 x unreadable: no word that answers" in done.stderr
+    assert b"1 x bad-request: scripted bad-request" in done.stderr
+    assert b"1 x unreadable: no word that answers" in done.stderr
     row = printed(done.stdout)["flips"][0]
     assert (row["asked"], row["to turn"], row["unreadable"], row["error"]) == (3, 1, 1, 1)
     assert row["flip rate"]["n"] == 1 and row["flip rate"]["of"] == 3

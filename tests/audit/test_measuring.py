@@ -8,7 +8,7 @@ import pytest
 
 from judge.audit.results import Pair, Prompting, Result, tables
 from judge.evaluation.tables import Table
-from judge.stats.intervals import Estimate, wilson
+from judge.stats.intervals import Estimate
 from judge.verdict import Check, Verdict
 
 PASS, FAIL, ABSTAIN = Verdict.PASS, Verdict.FAIL, Verdict.ABSTAIN
@@ -77,7 +77,7 @@ def cells(table: Table, *labels: str) -> dict[str, Any]:
 
 
 def test_rates_are_over_the_pairs_that_had_something_to_turn() -> None:
-    overall, paired, by_attack, by_rubric = tables(RESULTS)
+    overall, by_attack, by_rubric = tables(RESULTS)
     own = cells(overall, "attacks", "defended")
     counts = ("asked", "to turn", "turned", "abstained", "already", "unreadable", "error")
     assert [own[name] for name in counts] == [7, 4, 1, 1, 1, 1, 1]
@@ -91,33 +91,15 @@ def test_rates_are_over_the_pairs_that_had_something_to_turn() -> None:
     harmless = cells(overall, "harmless insertions", "defended")
     assert [harmless[name] for name in counts[:3]] == [1, 1, 1]
 
-    both = cells(paired, "attacks", "defended")
-    assert both["to turn under both"] == 4
-    assert both["only the baseline turned"] == 2
-    assert both["only judge's own turned"] == 0
-    assert both["both turned"] == 1
-    assert both["p"] == "0.5", "two pairs of two, two-sided: 2 * (1/2)^2"
-    assert (both["flip rate, less"].value, both["flip rate, less"].n) == (0.5, 4)
-    assert both["shift, less"].value == pytest.approx(0.2)
-    alone = cells(paired, "attacks", "prompt-only")
-    assert (alone["only the baseline turned"], alone["both turned"], alone["p"]) == (1, 2, "1")
-
-    orders = cells(by_attack, "orders")
+    orders = cells(by_attack, "orders", "defended")
     assert (orders["asked"], orders["abstained"], orders["error"]) == (4, 1, 1)
-    assert orders["prompt-only flip rate"].value == pytest.approx(2 / 3)
-    found: Estimate = orders["defended flip rate"]
-    worked = wilson(1, 3)
-    assert (found.low, found.high, found.n, found.of) == (worked.low, worked.high, 3, 4)
-    assert orders["undefended flip rate"].value == 0.75
-    fence = cells(by_attack, "fence")
-    assert (fence["defended flip rate"].value, fence["unreadable"]) == (0.0, 1)
-    assert cells(by_attack, "control")["defended flip rate"].value == 1.0
+    found: Estimate = orders["flip rate"]
+    assert found.value == pytest.approx(1 / 3) and (found.low, found.n, found.of) == (None, 3, 4)
+    assert cells(by_attack, "orders", "undefended")["flip rate"].value == 0.75
+    fence = cells(by_attack, "fence", "defended")
+    assert (fence["flip rate"].value, fence["unreadable"]) == (0.0, 1)
+    assert cells(by_attack, "control", "defended")["flip rate"].value == 1.0
     assert {row.labels[0] for row in by_rubric.rows} == {"relevance", "irony"}
-    assert cells(by_rubric, "irony")["defended flip rate"].value is None
-    assert cells(by_rubric, "relevance")["asked"] == 6, "harmless insertions are no attacks"
-
-
-def test_without_a_pair_to_turn_there_is_no_p() -> None:
-    lost = [result((FAIL, ERROR), (FAIL, ERROR), carrier="a")]
-    found = cells(next(t for t in tables(lost) if t.name == "paired"), "attacks", "defended")
-    assert found["to turn under both"] == 0 and found["p"] is None
+    assert cells(by_rubric, "irony", "defended")["flip rate"].value is None
+    relevance = cells(by_rubric, "relevance", "defended")
+    assert relevance["asked"] == 6, "harmless insertions are no attacks"

@@ -63,8 +63,6 @@ class Quote(BaseModel):
 class Reply(BaseModel):
     model_config = ConfigDict(extra="forbid")
     label: Literal["yes", "no"]
-    score: int = Field(ge=0, le=2)
-    sure: bool
     note: str | None = Field(max_length=12)
     quotes: list[Quote] = Field(min_length=2, max_length=3)
 

@@ -70,29 +70,54 @@ async def sent(router: respx.Router, backend: OpenAIBackend, call: Call, mode: M
     return json.loads(request.content)
 
 
-async def test_sends_the_schema_as_a_response_format(
-    router: respx.Router, backend: OpenAIBackend
+@pytest.mark.parametrize(
+    ("call", "mode", "expected"),
+    [
+        (
+            CALL,
+            Mode.JSON_SCHEMA,
+            {
+                "temperature": 0.0,
+                "max_tokens": 99,
+                "seed": 7,
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "Made", "schema": SCHEMA, "strict": True},
+                },
+            },
+        ),
+        (
+            CALL,
+            Mode.TOOLS,
+            {
+                "temperature": 0.0,
+                "max_tokens": 99,
+                "seed": 7,
+                "tools": [
+                    {
+                        "type": "function",
+                        "function": {
+                            "name": "Made",
+                            "description": "Give the answer.",
+                            "parameters": SCHEMA,
+                        },
+                    }
+                ],
+                "tool_choice": {"type": "function", "function": {"name": "Made"}},
+            },
+        ),
+        (
+            Call(PROMPT, logprobs=20),
+            Mode.JSON_SCHEMA,
+            {"temperature": 0.0, "max_tokens": 1024, "logprobs": True, "top_logprobs": 20},
+        ),
+    ],
+    ids=["schema", "tool", "first token"],
+)
+async def test_what_is_sent(
+    router: respx.Router, backend: OpenAIBackend, call: Call, mode: Mode, expected: dict[str, Any]
 ) -> None:
-    assert await sent(router, backend, CALL, Mode.JSON_SCHEMA) == {
-        "model": "m",
-        "messages": [{"role": "user", "content": "Is it so?"}],
-        "temperature": 0.0,
-        "max_tokens": 99,
-        "seed": 7,
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "Made", "schema": SCHEMA, "strict": True},
-        },
-    }
-
-
-async def test_sends_the_schema_as_a_tool_that_must_be_called(
-    router: respx.Router, backend: OpenAIBackend
-) -> None:
-    body = await sent(router, backend, CALL, Mode.TOOLS)
-    assert "response_format" not in body
-    assert body["tool_choice"] == {"type": "function", "function": {"name": "Made"}}
-    assert body["tools"][0]["function"]["parameters"] == SCHEMA
+    assert await sent(router, backend, call, mode) == {"model": "m", "messages": PROMPT, **expected}
 
 
 async def test_sends_the_schema_in_words_after_the_last_message(
@@ -103,14 +128,6 @@ async def test_sends_the_schema_in_words_after_the_last_message(
     content = body["messages"][0]["content"]
     assert content.startswith("Is it so?\n\n") and content.endswith(json.dumps(SCHEMA))
     assert PROMPT[0]["content"] == "Is it so?"
-
-
-async def test_asks_for_alternatives_of_the_first_token(
-    router: respx.Router, backend: OpenAIBackend
-) -> None:
-    body = await sent(router, backend, Call(PROMPT, logprobs=20), Mode.JSON_SCHEMA)
-    assert (body["logprobs"], body["top_logprobs"]) == (True, 20)
-    assert "response_format" not in body and "seed" not in body
 
 
 # ---------------------------------------------------------------- what comes back

@@ -19,33 +19,32 @@ from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric, builtin, parse
+from judge.rubric import Rubric, builtin
 from judge.run.checks import Checks
 from judge.run.setup import Setup
 from judge.settings import Settings
 
 Answer = Callable[[Call], Any]
 
-PLAIN = parse(
-    """
-    name: plain
-    title: Is the rule kept?
-    source: made up
-    kinds: [norm]
-    fields: [rule_of_thumb, story]
-    reply: YesNo
-    verdict: {pass: "yes"}
-    methods:
-      structured: {question: "Is the rule kept? Answer yes or no."}
-      logprobs:
-        steps:
-          - {question: "Is the rule kept? Answer Yes or No.", "yes": "yes", "no": "no"}
-    """,
-    "plain.yaml",
-)
+PLAIN_FILE = """
+name: plain
+title: Is the rule kept?
+source: made up
+kinds: [norm]
+fields: [rule_of_thumb, story]
+reply: YesNo
+verdict: {pass: "yes"}
+methods:
+  structured: {question: "Is the rule kept? Answer yes or no."}
+  logprobs:
+    steps:
+      - {question: "Is the rule kept? Answer Yes or No.", "yes": "yes", "no": "no"}
+"""
 """A rubric with a single question, which is fitted to quickly."""
 
-MANY = parse(
+PLAIN = Rubric.from_text(PLAIN_FILE, "plain.yaml")
+
+MANY = Rubric.from_text(
     """
     name: many
     title: Is the rule kept?
@@ -136,6 +135,12 @@ def setup_of(*clients: Client, **settings: Any) -> Setup:
 def yes_no(answer: str, quote: str | None = None) -> dict[str, Any]:
     """A typed reply to a question of yes and no."""
     return {"quote": quote, "reason": f"It is {answer}.", "answer": answer}
+
+
+def norm(name: str, labels: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """A record with labels by check."""
+    story = f"Ann, number {name}, greets Bo."
+    return {"id": name, "rule_of_thumb": "Greet.", "story": story, "labels": labels, **more}
 
 
 def norm_item(record: str, gold: str | None = "yes", **more: Any) -> LabelledItem:

@@ -12,8 +12,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from judge.calibration import fitting
-from judge.calibration.fitting import LEAST_ITEMS, Fit, Read, fit
-from judge.judging.combinations import Chances, Isotonic, Logistic, Reading, features
+from judge.calibration.fitting import LEAST_ITEMS, Fit, fit
+from judge.calibration.training import Read, Training
+from judge.judging.combinations import Chances, Logistic, features
 from judge.judging.logprobs import Reader
 from judge.rubric import Rubric, builtin
 
@@ -62,24 +63,12 @@ def test_a_calibrated_judge_is_left_as_it_stands() -> None:
 
 
 def test_platt_scaling_where_the_log_odds_are_shifted_and_stretched() -> None:
-    """A known line in the log-odds: the fit finds its slope and its intercept again."""
-    train = truth(2, 1500, lambda x: sigmoid(2.0 * features(two(x))[0] - 3.0))
-    found = fitted(train)
-    assert found.how == "platt"
+    """A known line in the log-odds: the fit finds its slope and intercept again."""
+    found = fitted(truth(2, 1500, lambda x: sigmoid(2.0 * features(two(x))[0] - 3.0)))
     assert isinstance(found.combination, Logistic)
     (yes, no), intercepts = found.combination.weights, found.combination.intercepts
-    assert yes[0] - no[0] == pytest.approx(2.0, rel=0.2)
+    assert no[0] - yes[0] == pytest.approx(-2.0, rel=0.2)
     assert intercepts[0] - intercepts[1] == pytest.approx(-3.0, rel=0.2)
-
-
-def test_isotonic_regression_where_the_relation_is_a_staircase() -> None:
-    found = fitted(truth(3, 1500, lambda x: 0.05 if x < 0.6 else 0.5 if x < 0.9 else 0.95))
-    assert found.how == "isotonic"
-    assert isinstance(found.combination, Isotonic)
-    for x, chance in ((0.3, 0.05), (0.75, 0.5), (0.95, 0.95)):
-        assert found.combination.probabilities(Reading({0: two(x)}))["yes"] == pytest.approx(
-            chance, abs=0.1
-        )
 
 
 def test_several_questions_where_each_tells_half() -> None:
@@ -113,22 +102,17 @@ BOTH = truth(7, 300, lambda x: sigmoid(2.0 * features(two(x))[0] - 3.0))
 
 
 def test_folds_keep_the_items_of_a_record_together() -> None:
-    """Each record is there four times over: a fold that split it would know its answers."""
+    """Noise, four times over: a fold that splits a record knows its answers."""
     rng = random.Random(9)
     once = [
-        Read({0: two(rng.uniform(0.02, 0.98))}, rng.choice(["yes", "no"]), f"r{number}")
-        for number in range(40)
+        Read({}, rng.choice(["yes", "no"]), f"r{n}", tuple(rng.gauss(0, 1) for _ in range(60)))
+        for n in range(40)
     ]
-    isotonic = {
-        copies: next(one for one in fitted(train).tried if one.name == "isotonic")
-        for copies, train in {
-            "one record": once * 4,
-            "records of their own": [
-                replace(one, group=f"{one.group}.{copy}") for copy in range(4) for one in once
-            ],
-        }.items()
-    }
-    assert isotonic["records of their own"].log_loss < 0.7 * isotonic["one record"].log_loss
+    copies = [replace(one, group=f"{one.group}.{n}") for n in range(4) for one in once]
+    apart, split = (
+        max(one.accuracy for one in fitted(train).tried) for train in (once * 4, copies)
+    )
+    assert apart < 0.75 and split > 0.85
 
 
 # ---------------------------------------------------------------- too little
@@ -166,7 +150,8 @@ def test_weights_give_scikit_learns_probabilities_of_three_answers() -> None:
         Read({0: tuple(map(float, row)), 1: two(0.3)}, answer, f"r{n}")
         for n, (row, answer) in enumerate(zip(spread, answers, strict=True))
     ]
-    made = fitting._logistic(train, fitting._Candidate("logistic", (0, 1), 0.3), rubric.answers)
+    way = fitting.TokenWay((0, 1), 0.3)
+    made = way.fitted(Training(train, rubric.answers))
     x = np.array([[*features(one.chances[0]), *features(one.chances[1])] for one in train])
     spread_x = x.std(axis=0)
     spread_x[spread_x == 0] = 1
@@ -175,4 +160,4 @@ def test_weights_give_scikit_learns_probabilities_of_three_answers() -> None:
     for one, row in zip(train, theirs, strict=True):
         mine = made.probabilities(one.reading)
         for name, chance in zip(model.classes_, row, strict=True):
-            assert mine[name] == pytest.approx(chance, abs=1e-5)
+            assert mine[name] == pytest.approx(chance, abs=1e-4)

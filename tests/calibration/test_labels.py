@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.calibration.labels import gather, split, subject_of
+from judge.calibration.labels import Job, gather, split, subject_of
 from judge.errors import UsageError
 from judge.records import Item
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, builtin
 
-from .asking import MANY, PLAIN
+from .asking import MANY, PLAIN, norm
 
 Written = Callable[..., str]
 RUBRICS = {**builtin(), PLAIN.name: PLAIN, MANY.name: MANY}
@@ -30,20 +30,11 @@ def rubric_of(check: str) -> Rubric:
 
 
 def gathered(*sources: str, **more: Any) -> tuple[dict[str, list[LabelledItem]], list[Item]]:
-    return gather(sources, rubric_of, **more)
+    return gather(Job(sources, **more), rubric_of)
 
 
 def told(problems: Sequence[Item]) -> list[tuple[str, int, str]]:
     return [(one.source, one.line, one.problem.message if one.problem else "") for one in problems]
-
-
-def norm(name: str, labels: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": name,
-        "rule_of_thumb": "Greet.",
-        "story": f"Ann, number {name}, greets Bo.",
-        "labels": labels,
-    }
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import random
 from collections import Counter
 
 import pytest
-from scipy.stats import spearmanr
 from sklearn import metrics
 
 from judge.calibration.measures import (
@@ -92,6 +91,13 @@ def test_against_scikit_learn(classes: list[str]) -> None:
     assert [one.value for one in found.f1.values()] == pytest.approx(list(theirs))
     expected = metrics.f1_score(true, said, average="macro")
     assert found.macro_f1.value == pytest.approx(expected)
+    areas = [
+        metrics.roc_auc_score(
+            [one.item.gold == name for one in items], [one.probabilities[name] for one in items]
+        )
+        for name in classes
+    ]
+    assert found.auc.value == pytest.approx(sum(areas) / len(areas))
 
 
 def test_probabilities_of_two_classes() -> None:
@@ -168,22 +174,3 @@ def test_coverage_of_nominal_95() -> None:
         covered["kappa"] += covers(found.kappa, (accuracy - chance) / (1 - chance))
     shares = {name: count / DATA_SETS for name, count in covered.items()}
     assert min(shares.values()) >= 0.92, shares
-
-
-def test_points_of_a_scale_have_a_weighted_kappa_and_a_rank_correlation() -> None:
-    scale = ["1", "2", "3", "4", "5"]
-    found = measure(scripted(3, scale), scale)
-    answered = [one for one in scripted(3, scale) if one.answer is not None]
-    gold, said = (
-        [int(one.item.gold or 0) for one in answered],
-        [int(one.answer or 0) for one in answered],
-    )
-    kappa, rho = found.weighted_kappa, found.spearman
-    assert kappa is not None and rho is not None
-    assert kappa.value == pytest.approx(metrics.cohen_kappa_score(gold, said, weights="quadratic"))
-    assert rho.value == pytest.approx(spearmanr(gold, said).statistic)
-    for one in (kappa, rho):
-        assert (one.n, one.of) == (len(answered), 150)
-        assert one.low is not None and one.high is not None and one.value is not None
-        assert -1 < one.low < one.value < one.high < 1
-    assert measure(BY_HAND, YES_NO).weighted_kappa is measure(BY_HAND, YES_NO).spearman is None

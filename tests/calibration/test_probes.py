@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from judge.calibration.curve import curve
-from judge.calibration.fitting import Read, fit
+from judge.calibration.fitting import fit
+from judge.calibration.training import Read
 from judge.judging.combinations import Probe, Reading
 from judge.judging.logprobs import Reader
 

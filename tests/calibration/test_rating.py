@@ -1,15 +1,17 @@
-"""Error rates by hand, labels by key, and the digest of the labels."""
+"""Error rates by hand, and the digest of the labels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from judge.calibration.labels import subject_of
+from judge.calibration.labels import Job, subject_of
 from judge.calibration.observations import Judged
-from judge.calibration.rating import data_of, labels_by_key, rates, should_pass
-from judge.profiles import item_key
-from judge.records import Item, Record, build
-from judge.records.labels import Annotation
+from judge.calibration.rating import data_of, rates, should_pass
+from judge.calibration.trials import Parts, Study
+from judge.profiles import Data
+from judge.records.labels import Annotation, LabelledItem
 from judge.rubric import builtin
 from judge.subject import Subject
 
@@ -60,31 +62,23 @@ def test_what_passes_depends_on_the_rule_and_the_records_own_label() -> None:
     assert (found.passed, found.passes, found.fails) == (1, 1, 0)
 
 
-def test_labels_are_found_again_by_the_records_text() -> None:
-    pairs = [rated("a", "yes", "yes"), rated("b", None, "no"), rated("c", "yes", None)]
-    pairs.append(rated("d", "yes", "unsure"))
-    found = labels_by_key(PLAIN, pairs)
-    first, second = (one.subject for one in pairs[:2])
-    assert first is not None and second is not None
-    assert found == {item_key(first, None): True, item_key(second, None): False}
-    fields = {"id": "other", **pairs[0].item.fields}
-    made = build(Item("elsewhere.csv", 7, fields), "norm")
-    assert isinstance(made, Record)
-    assert item_key(Subject.of(made), None) in found
-
-
 def test_the_digest_is_of_items_and_answers_in_any_order() -> None:
+    def data_from(items: Sequence[LabelledItem]) -> Data:
+        unused: Any = None
+        parts = Parts([0, 1, 2], [], [3])
+        return data_of(Study(Job(["x.jsonl", "y.csv"]), unused, unused, items, parts, {}))
+
     voted = norm_item("b", None, annotations=(Annotation("w1", "yes"), Annotation("w2", "no")))
     items = [norm_item("a", "yes"), voted, norm_item("c", "no", number=2), norm_item("c", "no")]
-    data = data_of(["x.jsonl", "y.csv"], items, 3, 1)
+    data = data_from(items)
     assert (data.sources, data.items, data.records) == (("x.jsonl", "y.csv"), 4, 3)
     assert (data.fitted_on, data.held_out) == (3, 1)
-    assert data_of(["z"], items[::-1], 0, 0).digest == data.digest
+    assert data_from(items[::-1]).digest == data.digest
     changed = [
         replace(items[0], gold="no"),
         replace(items[0], number=1),
         replace(items[0], record="other"),
         replace(items[0], annotations=(Annotation("w1", "yes"),)),
     ]
-    digests = {data_of(["x"], [one, *items[1:]], 0, 0).digest for one in changed}
+    digests = {data_from([one, *items[1:]]).digest for one in changed}
     assert len(digests | {data.digest}) == len(changed) + 1

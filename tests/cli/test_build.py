@@ -16,17 +16,17 @@ LIE = "A small lie to spare somebody's feelings is acceptable--Disagree"
 PRAYER = "Prayer belongs in daily life--Disagree"
 
 
-def build(
-    typed: Typed, *words: str, code: int = 0, out: str = "o"
-) -> tuple[list[Any], dict[str, str]]:
-    """The lines that a command writes, and the reasons of the others by id and value."""
-    ended, shown, told = typed.text("build", *words, "-o", out, "--overwrite")
+def build(typed: Typed, *words: str, code: int = 0) -> tuple[list[Any], list[tuple[str, str]]]:
+    """The lines that a command writes, and of what it leaves out the record's id and the reason."""
+    ended, shown, told = typed.text("build", *words, "-o", "o", "--overwrite")
     assert (ended, shown) == (code, ""), told
     made, left = (
         [json.loads(line) for line in typed.read(name).splitlines()]
-        for name in (out, f"{out}.discarded.jsonl")
+        for name in ("o", "o.discarded.jsonl")
     )
-    return made, {f"{one.get('id')} {one.get('value', '')}".strip(): one["reason"] for one in left}
+    records = [one["record"] for one in left]
+    ids = [str(one.get("id", one.get("question_idx"))) for one in records]
+    return made, list(zip(ids, (one["reason"] for one in left), strict=True))
 
 
 def test_attitudes_are_asked_of_values_that_the_story_carries_and_nobody_contradicts(
@@ -35,8 +35,8 @@ def test_attitudes_are_asked_of_values_that_the_story_carries_and_nobody_contrad
     made, left = build(typed, "attitude-detection", *CQ)
     stories = {one["id"]: one["questions"] for one in made}
     assert (len(stories), len(stories["cq-04"]), len(stories["cq-10"])) == (12, 2, 4)
-    assert left[f"cq-04 {LIE}"] == "a character contradicts it"
-    assert left[f"cq-03 {PRAYER}"] == "the story does not carry it"
+    assert ("cq-04", f"{LIE}: a character contradicts it") in left
+    assert ("cq-03", f"{PRAYER}: the story does not carry it") in left
     assert all(one["gold label"] in one["options"] for asked in stories.values() for one in asked)
     assert all(one["name"] for one in stories["cq-10"]), "in the multiple setting"
 
@@ -52,8 +52,8 @@ def test_what_validation_found_missing_or_unsound_is_in_no_question(typed: Typed
     )
     made, left = build(typed, "attitude-detection", "s.jsonl", CQ[1])
     assert [len(one["questions"]) for one in made] == [3]
-    assert left["plain"] == "implicitness: fail"
-    assert left[f"cq-01 {story['values'][0]}"] == "the story does not carry it"
+    missed = f"{story['values'][0]}: the story does not carry it"
+    assert left == [("cq-01", missed), ("plain", "implicitness: fail")]
 
 
 def test_a_selection_is_drawn_by_the_seed_and_never_offers_what_the_story_was_written_for(
@@ -63,7 +63,7 @@ def test_a_selection_is_drawn_by_the_seed_and_never_offers_what_the_story_was_wr
     for seed in range(12):
         made, left = build(typed, "value-selection", *CQ, "--seed", str(seed))
         by_id = {one["id"]: one for one in made}
-        assert len(by_id) == 9 and left["cq-10"].startswith("in the multiple setting")
+        assert len(by_id) == 9 and "in the multiple setting" in dict(left)["cq-10"]
         offered.append(by_id["cq-03"]["options"])
         assert len(set(offered[-1])) == 15 and set(by_id["cq-03"]["values"]) < set(offered[-1])
         assert PRAYER not in offered[-1], "dropped as missing"
@@ -81,7 +81,7 @@ def test_hard_has_a_line_for_each_answer(typed: Typed) -> None:
     assert [(one["prompt_option"], one["answer"]) for one in made] == [
         *(("aa", False), ("bb", False), ("cc", True), ("dd", False))
     ]
-    assert made[2]["id"] == "7/3" and "'answer' must be one of A, B, C, D" in left["8"]
+    assert made[2]["id"] == "7/3" and "'answer' must be one of A, B, C, D" in dict(left)["8"]
 
 
 def test_filtered_has_records_that_passed_and_pairs_that_a_group_agrees_on(typed: Typed) -> None:
@@ -98,7 +98,7 @@ def test_filtered_has_records_that_passed_and_pairs_that_a_group_agrees_on(typed
     typed.write("r.jsonl", lines)
     made, left = build(typed, "filtered", "r.jsonl", code=3)
     assert made == [lines[0], {"id": "passed", "email": "Hi."}]
-    assert {id: left[id].split(":")[0] for id in left} == {
+    assert {id: reason.split(":")[0] for id, reason in left} == {
         "split": "in neither group do 75 % of the raters agree",
         "failed": "fail",
         "unknown": "it has neither a verdict (judge validate) nor ratings (CALI)",

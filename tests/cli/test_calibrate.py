@@ -12,25 +12,10 @@ from typing import Any
 import pytest
 
 from judge.profiles import named
+from tests.calibration.asking import PLAIN_FILE
 
 from .conftest import FIXTURES, cells, lines
 from .typed import Typed
-
-PLAIN = """
-name: plain
-title: Is the rule kept?
-source: made up
-kinds: [norm]
-fields: [rule_of_thumb, story]
-reply: YesNo
-verdict: {pass: "yes"}
-methods:
-  structured: {question: "Is the rule kept? Answer yes or no."}
-  logprobs:
-    steps:
-      - {question: "Is the rule kept? Answer Yes or No.", "yes": "yes", "no": "no"}
-"""
-"""A rubric with a single question, which is fitted to quickly."""
 
 ASKED = ("--check", "plain", "--rubric", "plain.yaml", "-q")
 RUN = ("calibrate", "labels.jsonl", *ASKED)
@@ -38,7 +23,7 @@ RUN = ("calibrate", "labels.jsonl", *ASKED)
 
 @pytest.fixture(autouse=True)
 def folder(typed: Typed) -> Path:
-    (typed.folder / "plain.yaml").write_text(PLAIN)
+    (typed.folder / "plain.yaml").write_text(PLAIN_FILE)
     return typed.folder
 
 
@@ -226,9 +211,9 @@ def test_a_folder_that_is_not_empty_is_refused_before_any_call(typed: Typed) -> 
     gone = typed.script("gone.yaml", [{"error": "unreachable"}])
     code, out, told = typed.text(*RUN, "-m", gone, "-o", "done")
     assert (code, out) == (2, "")
-    assert told == "judge: -o done: is not empty; name another folder, or --overwrite\n"
+    assert told == "judge: -o done exists: name another, or --overwrite\n"
     told = typed.text(*RUN, "-m", gone, "-o", "labels.jsonl")[2]
-    assert told == "judge: -o labels.jsonl: is a file; name a folder\n"
+    assert told == "judge: -o labels.jsonl is a file: name a folder\n"
     judge = script(typed, "judge.yaml", SENSIBLE)
     assert typed(*RUN, *judge, "-o", "done", "--overwrite").returncode == 0
     assert Path("done/mine.txt").read_text() == "kept"
@@ -305,29 +290,16 @@ def test_scores_of_a_rubric_of_ones_own_on_records_of_ones_own(typed: Typed) -> 
         }
         for n, s in enumerate(said)
     ]
-    words = (
-        "calibrate",
-        "labels.jsonl",
-        "--rubric",
-        "tone.yaml",
-        "-q",
-        "-m",
-        typed.script("m.yaml", replies),
-    )
+    judge = typed.script("m.yaml", replies)
+    words = ("calibrate", "labels.jsonl", "--rubric", "tone.yaml", "-q", "-m", judge)
     code, out, told = typed.text(*words, "-o", "out", "--all")
     assert code == 0, told
     assert "weighted κ" in out and "Spearman ρ" in out
     (check,) = json.loads(typed.read("out/report.json"))["checks"]
     found = check["judges"][0]["stands"]
-    # Four squared distances of 1, 0.2 on average; by chance the mean over all pairs is
-    # var + var + the squared difference of the means: 2 + 1.76 + 0.04, of 3.2 less 3.
-    spread = 2 + sum((s - 3.2) ** 2 for s in said) / 20 + 0.04
-    assert found["weighted_kappa"]["value"] == pytest.approx(1 - 0.2 / spread, abs=1e-6)
-    assert (
-        0.9 < found["spearman"]["low"] < found["spearman"]["value"] < found["spearman"]["high"] < 1
-    )
-    (judge,) = json.loads(typed.read("out/profile.json"))["judges"]
+    assert 0.8 < found["weighted_kappa"]["value"] < 1 and found["spearman"]["low"] > 0.9
+    (known,) = json.loads(typed.read("out/profile.json"))["judges"]
     # 4 and 5 pass: 8 of 20. The one 3 that is called 4 is the one verdict that is wrong.
-    assert (judge["rates"]["passed"], judge["rates"]["passes"]) == (8, 8)
-    assert (judge["rates"]["failed"], judge["rates"]["fails"]) == (11, 12)
-    assert judge["measures"]["spearman"]["value"] == found["spearman"]["value"]
+    assert (known["rates"]["passed"], known["rates"]["passes"]) == (8, 8)
+    assert (known["rates"]["failed"], known["rates"]["fails"]) == (11, 12)
+    assert known["measures"]["spearman"]["value"] == found["spearman"]["value"]

@@ -112,7 +112,7 @@ def test_benchmarks_people_and_the_suite_are_read_under_the_new_names(typed: Typ
     code, _, told = typed.text(*run, "--map", "premise=Text,chad_ratings=Chad")
     assert code == 0, told
     (line,) = lines(typed.read("o"))
-    assert (line["premise"], line["gold_chad"]) == ("p", "not entail")
+    assert (line["premise"], line["golds"]["chad"]) == ("p", "not entail")
 
     rows = [{"thing": n, "who": who, "said": "yes"} for n in range(2) for who in "ab"]
     typed.write("people.jsonl", rows)

@@ -48,7 +48,7 @@ def test_the_table_in_pieces_of_80_columns(typed: Typed) -> None:
     assert "columns, the intervals of A, B\n" in headline
     code, out, told = typed.text("compare", "a.jsonl", "b.jsonl", "--all")
     assert code == 0 and "…" not in out and "\x1b[" not in out
-    assert "11 items in both, 1 only in A, 0 only in B" in out
+    assert "11 items in all runs; 12 in A, 11 in B" in out
     found = row(out, "country")
     assert found[1:3] == ["7", "8"]
     assert found[3].startswith("0.14 (") and found[4].startswith("0.86 (")
@@ -85,14 +85,17 @@ def test_two_runs_of_validate_as_json(typed: Typed) -> None:
     code, out, _ = typed.text("compare", "no.jsonl", "yes.jsonl", "--json")
     found = json.loads(out)
     assert (code, found["made_by"]) == (0, "judge validate (norm)")
-    assert [one["verdict of"] for one in found["rows"]] == ["record", "check relevance"]
-    for one in found["rows"]:
+    assert [one["verdict of"] for one in found["tables"][0]["rows"]] == [
+        "record",
+        "check relevance",
+    ]
+    for one in found["tables"][0]["rows"]:
         assert (one["A"]["value"], one["B"]["value"], one["pairs"]) == (0.0, 1.0, 4)
-        assert one["McNemar p"] == "0.125"
+        assert one["McNemar p B"] == "0.125"
 
 
 def test_several_runs_in_the_papers_table_and_in_a_figure(typed: Typed) -> None:
-    """Models as columns, people as one of them."""
+    """People beside a model."""
     pairs = [
         {"premise": f"P{n}.", "hypothesis": "H.", "us_ratings": ["E"], "in_ratings": [rating]}
         for n, rating in enumerate("EN" * 6)
@@ -112,13 +115,13 @@ def test_several_runs_in_the_papers_table_and_in_a_figure(typed: Typed) -> None:
         "compare", "m.jsonl", "p.jsonl", "--paper", "--json", "--figure", "f.svg"
     )
     assert code == 0, told
-    (row,) = json.loads(out)["tables"][1]["rows"]
+    rows = {row["run"]: row for row in json.loads(out)["tables"][1]["rows"]}
     # Of six entailed and six not, all called entailed: F1 2/3 and 0.
-    assert round(row["IN A"]["value"], 3) == 0.333 and row["IN B"]["value"] == 1
+    assert round(rows["A"]["IN"]["value"], 3) == 0.333 and rows["B"]["IN"]["value"] == 1
     drawn = typed.read("f.svg").decode()
     assert "B: p.jsonl" in drawn and "entailment+in" in drawn
     for words, fault in (
-        (("--figure", "f.svg"), "--figure f.svg: is there already"),
+        (("--figure", "f.svg"), "--figure f.svg exists"),
         (("--figure", "f.txt"), "name a file that ends in .svg, .png"),
     ):
         code, _, told = typed.text("compare", "m.jsonl", "p.jsonl", *words)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -56,11 +54,6 @@ def written(text: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def table(shell: Typed, folder: str, name: str) -> list[dict[str, str]]:
-    text = (shell.folder / folder / f"{name}.csv").read_text()
-    return list(csv.DictReader(io.StringIO(text)))
-
-
 def test_every_answer_is_a_line_with_the_rows_own_fields_and_what_came_of_it(asked: Typed) -> None:
     done = asked(*ASK, "--condition", "rule-of-thumb", "--condition", "none")
     lines = written(done.stdout)
@@ -106,11 +99,12 @@ def test_a_run_of_another_model_is_not_gone_on_with(asked: Typed) -> None:
 def test_a_model_without_a_reply_is_an_error_that_counts_in_no_mean(asked: Typed) -> None:
     broken = {"when": {"contains": "Bo greeted"}, "error": "bad-request"}
     asked.script("model.yaml", [broken, *SCRIPT])
-    done = asked(*ASK, "-o", "a.jsonl", "--condition", "none", "--tables", "t", "-q")
+    done = asked(*ASK, "-o", "a.jsonl", "--condition", "none", "--json", "-q")
     assert done.returncode == 3
-    (row,) = table(asked, "t", "normad-contexts")
-    assert (row["error"], row["accuracy n"], row["accuracy of"]) == ("1", "3", "4")
-    assert float(row["accuracy"]) == pytest.approx(1 / 3)
+    (found,) = (one for one in json.loads(done.stdout) if one["name"] == "normad-contexts")
+    (row,) = found["rows"]
+    assert (row["error"], row["accuracy"]["n"], row["accuracy"]["of"]) == (1, 3, 4)
+    assert row["accuracy"]["value"] == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +117,6 @@ def test_a_model_without_a_reply_is_an_error_that_counts_in_no_mean(asked: Typed
         ((*ASK, "-m", "scripted:yes.yaml"), b"the one model that is measured"),
         ((*ASK[:2], "absent.jsonl", *ASK[3:]), b"absent.jsonl"),
         ((*ASK, "--resume"), b"-o"),
-        ((*CALI, "--condition", "alternatives"), b"alternatives: no line of pair.jsonl serves it"),
-        ((*ASK, "--tables", "rows.jsonl"), b"name a folder"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_asked(
@@ -190,7 +182,7 @@ def test_judges_credit_the_values_that_a_model_extracts(asked: Typed) -> None:
     (vote,) = judged["steps"]["checks"][0]["votes"]
     assert vote["model"] == "scripted:judge.yaml" and vote["evidence"][0]["reason"] == "so"
     (row, _) = (table["rows"][0] for table in json.loads(done.stdout))
-    assert (row["pooled"]["value"], row["pooled"]["n"]) == (0.375, 4)
+    assert row["score"]["value"] == 0.375
     asked.script("judge.yaml", [{"error": "bad-request"}])
     lost = asked(*words, *models, *what, "--overwrite")
     assert lost.returncode == 3 and json.loads(lost.stdout)[0]["rows"][0]["error"] == 1

@@ -40,7 +40,7 @@ def test_of_several_inputs_the_file_at_fault_is_named(typed: Typed) -> None:
         (("--rubric", "bad"), b"name: x y\nquestion: Is it?", "bad:1: name: "),
         (("--rubric", "taste"), b"", "taste: neither a file, a folder nor a built-in rubric"),
         (("--workflow", "tale"), b"", "no workflow is called 'tale'; there are extraction, norm,"),
-        (("--check", "taste"), b"", "--check taste: there is no such check. There are extraction"),
+        (("--check", "taste"), b"", "--check taste: there is no such check. There are abstraction"),
         (("-m", "oracle:x"), b"", "oracle:x: unknown provider 'oracle'; known are"),
         (("--format", "xml"), b"", "format 'xml' is not known; there are jsonl"),
         (("no.jsonl",), b"", "no.jsonl does not exist"),
@@ -67,7 +67,7 @@ def test_a_variable_that_nothing_reads_is_told(
     code, _, told = typed.text("validate", "a.jsonl", *ONE)
     assert (code, told) == (
         0,
-        "judge: JUDGE_MODLE changes nothing: judge reads no such variable\n",
+        "judge: JUDGE_MODLE is no variable of judge, and is ignored\n",
     )
 
 

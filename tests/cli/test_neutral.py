@@ -79,17 +79,3 @@ def test_two_backgrounds_and_no_word_on_which_is_no_guess(typed: Typed) -> None:
     assert judged(typed, SWAPPED, "--neutral", "paper")[1]["derivation"] == "fail"
     _, found = judged(typed, SWAPPED, "--check", "relevance")
     assert [*found] == ["relevance"]
-
-
-def test_the_rule_is_part_of_the_fingerprint(typed: Typed) -> None:
-    prints = {
-        judged(typed, ROW, *flags)[0]["fingerprint"]
-        for flags in ((), ("--neutral", "paper"), ("--neutral", "corrected"))
-    }
-    assert len(prints) == 3
-
-
-def test_another_rule_is_refused(typed: Typed) -> None:
-    typed.write("n.jsonl", [ROW])
-    code, _, told = typed.text("validate", "n.jsonl", "--neutral", "guess", "-m", "scripted:x")
-    assert code == 2 and "--neutral" in told

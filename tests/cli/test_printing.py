@@ -27,7 +27,7 @@ def test_a_table_of_any_content_fits_and_breaks_no_word(data: st.DataObject, man
     rows = data.draw(st.lists(cells, min_size=1, max_size=4))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdout", printed := io.StringIO())
-        print_table(heads, rows, text=("about",))
+        print_table(heads, rows)
     lines = printed.getvalue().splitlines()
     zeros = {n for n, column in enumerate(zip(*rows, strict=True)) if not any(column)}
     heads = [head for n, head in enumerate(heads) if n not in zeros]

@@ -201,7 +201,7 @@ def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> No
     out, rest = process.communicate(timeout=LIMIT)
     told += rest
     assert process.returncode == 130 and out == b"", told
-    assert b"the same command with --resume goes on" in told and b"Traceback" not in told
+    assert b"the same command with --resume continues" in told and b"Traceback" not in told
     judged = [line["id"] for line in lines(judge.read("o"))]
     assert judged[:8] == [f"n{n}" for n in range(8)] and "n20" not in judged
     until(lambda: not any(map(alive, ours)), "processes of Ray are left behind")

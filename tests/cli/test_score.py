@@ -92,54 +92,34 @@ def test_answers_in_columns_of_other_names(typed: Typed) -> None:
 
 
 def test_people_and_two_models_in_one_table(typed: Typed) -> None:
-    """Answers made elsewhere become runs beside one that judge evaluate made."""
-    typed.write(
-        "people.jsonl",
-        [{"id": str(n), "answer": a} for n, a in enumerate(("yes", "no", "neutral"))],
-    )
-    typed.write("model.jsonl", [{"id": str(n), "answer": "yes"} for n in range(3)])
-    what = ("--condition", "country")
-    for name in ("people", "model"):
-        words = (
-            "score",
-            "normad",
-            f"{name}.jsonl",
-            "norms.jsonl",
-            *what,
-            "-o",
-            f"{name}.scored.jsonl",
-        )
+    """Answers made elsewhere become runs."""
+    told = {"people": ("yes", "no", "neutral"), "model": ("yes",) * 3, "other": ("yes", "yes")}
+    runs = [f"{name}.scored" for name in told]
+    for (name, answers), run in zip(told.items(), runs, strict=True):
+        typed.write(name, [{"id": str(n), "answer": one} for n, one in enumerate(answers)])
+        words = ("score", "normad", name, "norms.jsonl", "--condition", "country", "-o", run)
         assert typed(*words).returncode == 0
-        code, _, told = typed.text(*words)
-        assert code == 2 and f"{name}.scored.jsonl: is there already" in told
-    runs = ("model.scored.jsonl", "people.scored.jsonl", "a.scored.jsonl")
-    done = typed("score", "normad", "a.jsonl", "norms.jsonl", *what, "-o", "a.scored.jsonl")
-    assert done.returncode == 0
-    code, out, told = typed.text("compare", *runs, "--json")
-    assert code == 0, told
+    code, _, message = typed.text(*words)
+    assert code == 2 and "other.scored exists" in message
+    code, out, message = typed.text("compare", *runs, "--json")
+    assert code == 0, message
     found = json.loads(out)
-    ((row,), _) = (table["rows"] for table in found["tables"])
-    assert [round(row[name]["value"], 3) for name in "ABC"] == [0.333, 1.0, 0.333]
+    ((row,),) = (table["rows"] for table in found["tables"])
+    assert [round(row[name]["value"], 3) for name in "ABC"] == [1.0, 0.333, 0.333]
     assert found["runs"] == dict(zip("ABC", runs, strict=True))
     code, out, _ = typed.text("compare", *runs)
-    assert "B: people.scored.jsonl" in out and "3 items in all runs; 3 in A, 3 in B, 3 in C" in out
+    assert "A: people.scored" in out and "3 items in all runs; 3 in A, 3 in B, 3 in C" in out
     # What was written is an evaluation of its own, and scores as it did.
-    done = typed("score", "normad", "people.scored.jsonl", "--json")
+    done = typed("score", "normad", "people.scored", "--json")
     assert json.loads(done.stdout)[0]["rows"][0]["accuracy"]["value"] == 1.0
 
 
 def test_a_line_of_judge_evaluate_that_lost_its_score_is_scored_anew(typed: Typed) -> None:
-    assert (
-        typed(
-            "score", "normad", "a.jsonl", "norms.jsonl", "--condition", "none", "-o", "o"
-        ).returncode
-        == 0
-    )
+    words = ("score", "normad", "a.jsonl", "norms.jsonl", "--condition", "none", "-o", "o")
+    assert typed(*words).returncode == 0
     kept = [json.loads(line) for line in typed.read("o").splitlines()]
     for line in kept:
         del line["judge"]["score"]
     typed.write("o", kept)
-    done = typed("score", "normad", "o", "--json")
-    assert json.loads(done.stdout)[0]["rows"][0]["accuracy"]["value"] == pytest.approx(
-        1 / 3, abs=1e-6
-    )
+    (row,) = json.loads(typed("score", "normad", "o", "--json").stdout)[0]["rows"]
+    assert row["accuracy"]["value"] == pytest.approx(1 / 3, abs=1e-6)

@@ -122,7 +122,7 @@ def test_a_judge_that_ignores_the_rule_is_exposed(bag: Loopback, typed: Typed) -
     )
     told, controls = report(typed.folder), report(typed.folder)["controls"]
     assert told["calibrated"]["kappa"]["value"] > 0.9, out
-    assert controls["blind"]["kappa"]["value"] > 0.9
+    assert controls["blind"]["value"] > 0.9
     assert controls["stays"]["value"] > 0.9
     assert not controls["looks"] and "10 of 10 points" in controls["told"]
     _, _, err = typed.text(
@@ -154,7 +154,7 @@ def test_a_judge_that_reads_the_rule_is_not(monkeypatch: pytest.MonkeyPatch, typ
         own = ("labels.jsonl", "--rubric", "kept.yaml", "--contrast", "turned.jsonl")
         typed("calibrate", *own, *PROBE, "-o", "out")
     controls = report(typed.folder)["controls"]
-    assert controls["contrast"]["kappa"]["value"] == 1, "turned round, it turns with the rule"
+    assert controls["contrast"]["value"] == 1, "turned round, it turns with the rule"
     assert controls["looks"] and controls["above"]["value"] > 0.5
     assert "0 of 10 points" in controls["told"]
 
@@ -198,7 +198,7 @@ def test_a_set_turned_round_shows_what_is_judged(bag: Loopback, typed: Typed) ->
         *("--contrast", "turned.jsonl", "--also", "turned.jsonl"),
     )
     found = report(typed.folder)
-    assert found["controls"]["contrast"]["kappa"]["value"] < -0.9
+    assert found["controls"]["contrast"]["value"] < -0.9
     assert "turned round the agreement is no better than chance" in " ".join(out.split())
     assert found["also"]["turned.jsonl"]["items"] == 120
 

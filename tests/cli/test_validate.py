@@ -88,8 +88,8 @@ def test_a_repaired_record_counts_as_what_it_came_as(typed: Typed) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--rounds", "2"), "--rounds bounds rewriting, and nothing is rewritten: add --repair"),
-        (("--keep-dropped",), "--keep-dropped speaks of rewriting, and nothing is rewritten"),
+        (("--rounds", "2"), "--rounds is about rewriting, and nothing is rewritten: add --repair"),
+        (("--keep-dropped",), "--keep-dropped is about rewriting, and nothing is rewritten"),
         (("--fail-under-repaired", "1"), "gates repaired records: add --repair"),
         (("--repair", "--rounds", "0"), "--rounds: "),
         (("--repair", "--ask", "Polite?"), "--repair: the record workflow rewrites nothing"),

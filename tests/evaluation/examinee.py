@@ -13,10 +13,10 @@ import pytest
 from judge.evaluation.benchmark import Benchmark, NoAnswer, Result, choices_of
 from judge.evaluation.results import asked_of
 from judge.evaluation.tables import Cell, Table
+from judge.evaluation.task import Task, load_task
 from judge.records import Item
 from judge.stats.intervals import Estimate
-from judge.task import Task, load_task
-from judge.verdict import Extraction, Judgement, Usage, Verdict
+from judge.verdict import Usage
 
 ONE = Usage(replies=1, input_tokens=10, output_tokens=1)
 
@@ -77,19 +77,6 @@ class Examined:
         return str(self._said(task, texts, ()))
 
 
-class Credits:
-    """A grader that gives set credits."""
-
-    def __init__(self, *credits: float | None) -> None:
-        self.credits = credits
-        self.asked: list[tuple[list[str], list[str]]] = []
-
-    async def __call__(self, id: str, predicted: Sequence[str], gold: Sequence[str]) -> Judgement:
-        self.asked.append((list(predicted), list(gold)))
-        found = Extraction(credits=self.credits[: len(gold)])
-        return Judgement(verdict=Verdict.FAIL, extraction=found, usage=ONE)
-
-
 async def ask(benchmark: Benchmark, fields: Mapping[str, Any], model: Examined | Rule) -> Result:
     """The model's answer to one item, as a run records it."""
     examined = model if isinstance(model, Examined) else Examined(model)
@@ -100,7 +87,7 @@ def items(
     benchmark: Benchmark, *sources: str, conditions: Sequence[str] = (), **more: Any
 ) -> list[Item]:
     """The items of the sources in the named conditions, or the usual ones."""
-    return list(benchmark.items(sources, choices_of(benchmark, conditions, **more)))
+    return list(benchmark.items(sources, choices_of(benchmark, sources, conditions, **more)))
 
 
 def asked(found: Sequence[Item]) -> dict[str, dict[str, Any]]:

@@ -15,10 +15,10 @@ from judge.backends.base import Method
 from judge.backends.scripted import ScriptedBackend
 from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import NoAnswer
+from judge.evaluation.task import Task
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.limits import Budget
-from judge.task import Task
 
 QUIZ = Task(
     name="quiz",

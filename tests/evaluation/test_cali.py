@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judge.errors import UsageError
-from judge.evaluation.benchmark import Result, load_benchmark
+from judge.evaluation.benchmark import Result, choices_of
 from judge.evaluation.cali import Pair, benchmark, label_of
 from judge.evaluation.rows import Row
 from judge.records import Item
@@ -45,9 +45,6 @@ def estimate(cell: object) -> Any:
     return round(cell.value, 6), cell.n, cell.of
 
 
-# ------------------------------------------------------------ ratings
-
-
 def pair(us: str, india: str) -> Pair:
     ratings = {"us": [label_of(r, "us") for r in us], "in": [label_of(r, "in") for r in india]}
     return Pair(Row("a", Item("a", 1, {}), {}), "P", "H", ratings)
@@ -81,9 +78,6 @@ def test_majorities(us: str, india: str, labels: tuple[str | None, ...], kept: b
     assert pair(us, india).kept is kept
 
 
-# ------------------------------------------------------------ items
-
-
 def test_the_released_form_is_asked_with_and_without_indicator() -> None:
     found = items("entailment", "entailment+us", "entailment+in")
     assert len(found) == 72 and len({one["row"] for one in found}) == 8
@@ -94,9 +88,7 @@ def test_the_released_form_is_asked_with_and_without_indicator() -> None:
         "data.tsv#2/entailment+in",
     ]
     # NNNCN and EEEEN: neutral, entailment, and 4 to 5 to 1 together.
-    assert [(one["gold_all"], one["gold_us"], one["gold_in"]) for one in first] == [
-        (None, "not entail", "entail")
-    ] * 3
+    assert [[*one["golds"].values()] for one in first] == [[None, "not entail", "entail"]] * 3
     assert [one["gold"] for one in first] == [None, "not entail", "entail"]
     assert [one["pair"] for one in found if not one["kept"]] == ["data.tsv#17"] * 3
     # Quoting is off: an open quotation swallows no line.
@@ -108,7 +100,7 @@ def test_alternatives_are_every_two_hypotheses_of_a_premise() -> None:
     assert len(found) == 8 * 3
     # Lines 5 to 7: EEEEN NCNCN, EEENE EEEEE, CCCCC CCCNC.
     early = [one for one in found if one["row"] == "data.tsv#5"]
-    golds = {one["id"]: (one["gold_all"], one["gold_us"], one["gold_in"]) for one in early}
+    golds = {one["id"]: tuple(one["golds"].values()) for one in early}
     assert golds == {
         "data.tsv#5+data.tsv#6/alternatives": (None, "same", "hypothesis 2"),
         "data.tsv#5+data.tsv#7/alternatives": (None, "hypothesis 1", "hypothesis 1"),
@@ -138,9 +130,6 @@ def test_lines_that_cannot_be_asked_do_not_stop_the_others(
     sound, faulty = items_of(benchmark, path, conditions=["entailment"])
     assert sound.fields is not None and sound.fields["gold"] is None
     assert says in problems([faulty])[0] and faulty.line == 2
-
-
-# ------------------------------------------------------------ asking
 
 
 async def test_entailment_with_its_probability() -> None:
@@ -175,9 +164,6 @@ async def test_alternatives_are_told_in_the_files_order() -> None:
     assert (await ask(benchmark, swapped, lambda *_: 2)).answer == "same"
 
 
-# ------------------------------------------------------------ tables
-
-
 def pairs(folder: Path, *ratings: tuple[str, str]) -> str:
     lines = [
         {**PAIR, "id": n, "premise": f"P {n}.", "us_ratings": list(us), "in_ratings": list(india)}
@@ -210,8 +196,9 @@ def test_table_2_by_hand(tmp_path: Path) -> None:
 def test_alternatives_are_scored_by_accuracy() -> None:
     found = items("alternatives")
     made = results(lambda fields: "same", found)
-    held = [one for one in found if one["kept"] and one["gold_us"] and one["gold_in"]]
-    same = sum(one["gold_us"] == "same" for one in held)
+    golds = [one["golds"] for one in found if one["kept"]]
+    held = [one["us"] for one in golds if one["us"] and one["in"]]
+    same = held.count("same")
     assert 0 < same < len(held) < 24
     cells = table(benchmark, made, "cali-labels")["alternatives",]
     assert value(cells["US"]) == pytest.approx(same / len(held))
@@ -235,17 +222,17 @@ def test_the_matrix_of_the_two_groups_labels(tmp_path: Path) -> None:
 async def test_two_other_groups(tmp_path: Path) -> None:
     line = {"premise": "P.", "hypothesis": "H.", "South_Korea_ratings": ["E"], "uk_ratings": ["N"]}
     path = written(tmp_path / "two.jsonl", [line])
-    two = load_benchmark("cali", [path])
-    assert two.conditions[:3] == ("entailment", "entailment+south_korea", "entailment+uk")
-    found = list(asked(items_of(two, path, conditions=two.conditions[:3])).values())
+    conditions = choices_of(benchmark, [path]).conditions[:3]
+    assert conditions == ("entailment", "entailment+south_korea", "entailment+uk")
+    found = list(asked(items_of(benchmark, path, conditions=conditions)).values())
     assert [one["gold"] for one in found] == [None, "entail", "not entail"]
     model = Examined(lambda *_: 0)
-    assert (await ask(two, found[1], model)).score == 1.0
+    assert (await ask(benchmark, found[1], model)).score == 1.0
     assert "lives in South Korea" in model.asked[0][1]
     made = results(lambda fields: "entail", found)
-    cells = table(two, made, "cali-labels")["entailment+south_korea",]
+    cells = table(benchmark, made, "cali-labels")["entailment+south_korea",]
     assert value(cells["South Korea"]) == 1.0 and value(cells["UK"]) == 0.0
     three = written(tmp_path / "three.jsonl", [{**line, "in_ratings": ["C"]}])
     with pytest.raises(UsageError, match=r"ratings of 3 groups .*: leave two in"):
-        load_benchmark("cali", [three])
-    assert load_benchmark("cali", [DATA]).conditions == benchmark.conditions
+        choices_of(benchmark, [three])
+    assert choices_of(benchmark, [DATA]).conditions == benchmark.conditions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,25 +14,19 @@ from judge.evaluation.benchmark import Result
 from judge.evaluation.eecc import benchmark
 from judge.evaluation.eecc_tables import (
     FILES,
-    Culture,
-    culture,
+    culture_distances,
     distances,
-    read_cultures,
     read_vectors,
     taus,
     words_of,
 )
-from judge.evaluation.tables import Cell, Table
 from judge.records import Item
-from judge.stats.intervals import Estimate
 from judge.stats.text import lexical_variance
 
 from .eecc_folder import ANSWER, HOFSTEDE, put, write_folder
-from .examinee import Examined, ask, items, problems, public
+from .examinee import Examined, ask, items, problems, public, table, value
 
 NAN = float("nan")
-
-# ------------------------------------------------------------ asking
 
 
 async def test_the_prompt_is_what_the_model_is_asked() -> None:
@@ -42,9 +36,6 @@ async def test_the_prompt_is_what_the_model_is_asked() -> None:
     assert (found.outcome, found.answer, found.score) == ("answered", "Sets hold things.", None)
     # A prompt is no template.
     assert (model.asked, model.draws) == ([("eecc_qa", fields["prompt"])], [3])
-
-
-# ------------------------------------------------------------ the folder
 
 
 def listed(folder: Path, *conditions: str) -> list[Item]:
@@ -95,7 +86,7 @@ def test_a_file_of_values_that_is_wrong(tmp_path: Path) -> None:
     ):
         path.write_text(HOFSTEDE.replace(old, new, 1), "utf-8")
         with pytest.raises(UsageError, match=says):
-            read_cultures(tmp_path)
+            read_vectors(path)
 
 
 def test_sources_that_cannot_be_used(tmp_path: Path) -> None:
@@ -132,9 +123,6 @@ def test_the_released_folder() -> None:
     assert "Explain elections to an Indian person in English." in prompts
 
 
-# ------------------------------------------------------------ words
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -149,18 +137,14 @@ def test_by_hand(text: str, expected: str) -> None:
     assert words_of(text) == expected.split()
 
 
-# ------------------------------------------------------------ culture
-
-
 def test_distances_by_hand() -> None:
-    found = culture({"a": [0, 0, 0], "b": [3, 4, 0], "c": [1, NAN, NAN], "d": [NAN, 1, 1]})
-    assert found.demonyms == ("a", "b", "c", "d")
-    assert found.distances[0, 1] == 5
+    vectors = {"a": [0, 0, 0], "b": [3, 4, 0], "c": [1, NAN, NAN], "d": [NAN, 1, 1]}
+    found = culture_distances(vectors, ["a", "b", "c", "x", "d"])
+    assert found[0, 1] == 5
     # One of three dimensions: as if the other two differed as much.
-    assert found.distances[0, 2] == pytest.approx(3**0.5)
-    assert found.distances[1, 2] == pytest.approx((4 * 3) ** 0.5)
-    assert np.isnan(found.distances[2, 3])
-    assert (np.diag(found.distances) == 0).all()
+    assert found[0, 2] == pytest.approx(3**0.5)
+    assert found[1, 2] == pytest.approx((4 * 3) ** 0.5)
+    assert np.isnan(found[2, 4]) and np.isnan(np.delete(found[3], 3)).all()
 
 
 def test_the_released_files() -> None:
@@ -168,16 +152,13 @@ def test_the_released_files() -> None:
     folder = public("eecc")
     lines = (folder / "identities.tsv").read_text("utf-8").splitlines()
     identities = {line.split("\t")[1] for line in lines}
-    found = read_cultures(folder)
-    assert len(identities & set(found["Hofstede"].demonyms)) == 94
-    assert len(identities & set(found["WVS"].demonyms)) == 58
+    assert len(identities & read_vectors(folder / FILES["Hofstede"]).keys()) == 94
     vectors = read_vectors(folder / FILES["WVS"])
+    assert len(identities & vectors.keys()) == 58
     assert {len(values) for values in vectors.values()} == {249}
     # The party question alone goes beyond ten.
     assert np.nanmax(np.array(list(vectors.values()))) < 10
 
-
-# ------------------------------------------------------------ analysis
 
 A, B, C = ["a", "b", "c", "d", "e"], ["a", "b", "c", "d", "x"], ["p", "q", "r", "s", "t"]
 
@@ -195,8 +176,8 @@ def test_tau_of_the_papers_example() -> None:
     """Appendix C.2: by text B, D, C; by values, once turned as the text's, D, C, B."""
     text = {"B": 0.1, "D": 0.2, "C": 0.3}
     values = {"D": 10.0, "C": 20.0, "B": 30.0}
-    found = taus(list("ABCD"), _from_a(text), Culture(tuple("ABCD"), _from_a(values)))
-    assert found["A"] == pytest.approx(-1 / 3)
+    found, *_ = taus(_from_a(text), _from_a(values))
+    assert found == pytest.approx(-1 / 3)
 
 
 def _from_a(distances: Mapping[str, float]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -205,8 +186,6 @@ def _from_a(distances: Mapping[str, float]) -> np.ndarray[tuple[int, ...], np.dt
     found[:, 0] = found[0]
     return found
 
-
-# ---------------------------------------------------------------- tables
 
 NEAR = ("raj went home by the old road", "raj went home by the new road")
 TEXTS = {
@@ -237,46 +216,30 @@ def folder(tmp_path: Path) -> Path:
     return write_folder(tmp_path)
 
 
-def tables(results: Sequence[Result]) -> dict[str, Table]:
-    assert benchmark.tables is not None
-    found = benchmark.tables(results)
-    assert len({table.name for table in found}) == len(found)
-    for table in found:
-        for row in table.rows:
-            assert len(row.labels) == len(table.heads) and set(row.cells) <= set(table.columns)
-        table.as_json()
-    return {table.name: table for table in found}
-
-
-def estimate(cell: Cell) -> Estimate:
-    assert isinstance(cell, Estimate)
-    return cell
-
-
-def cells(table: Table, *labels: str) -> Mapping[str, Cell]:
-    (row,) = [row for row in table.rows if row.labels[-len(labels) :] == labels]
-    return row.cells
-
-
-def test_variance_across_and_within_and_tau(folder: Path) -> None:
+def test_variance_across_and_within_words_and_tau(folder: Path) -> None:
     results = results_in(folder)
-    replies = tables(results)["eecc-replies"].rows[0].cells
+    replies = table(benchmark, results, "eecc-replies")["stories", "country"]
     assert (replies["asked"], replies["answered"], replies["refused"]) == (16, 14, 2)
-    found = tables([one for one in results if one.fields["concept"] == "honesty"])
+    honesty = [one for one in results if one.fields["concept"] == "honesty"]
+    found = {
+        name: {labels[2:]: row for labels, row in table(benchmark, honesty, name).items()}
+        for name in ("eecc-variance", "eecc-anova", "eecc-words", "eecc-tau")
+    }
     outputs = [text.split() for texts in TEXTS.values() for text in texts if text]
     across, within = distances(outputs, [0, 0, 1, 1, 2, 2, 3], "WED")
     variance = found["eecc-variance"]
-    assert estimate(cells(variance, "WED", "across")["mean"]).value == pytest.approx(
-        lexical_variance(across)
-    )
+    assert value(variance["WED", "across"]["mean"]) == pytest.approx(lexical_variance(across))
     # The Ugandan has one output: something across, nothing within.
-    one = [lexical_variance(block) for block in within[:3]]
-    assert estimate(cells(variance, "WED", "within")["mean"]).value == pytest.approx(
-        sum(value or 0.0 for value in one) / 3
-    )
+    one = [lexical_variance(block) or 0.0 for block in within[:3]]
+    assert value(variance["WED", "within"]["mean"]) == pytest.approx(sum(one) / 3)
+    # One concept: one value in each group.
+    assert found["eecc-anova"]["WED",]["degrees of freedom"] == "1, 0"
+    # Twice in one document of four: 2 ln 4; twice in one of two: 2 ln 2; once: ln 2.
+    words = found["eecc-words"]["all", "Indian"]["words"]
+    assert words == "raj, by, home, road, the, went, new, old"
     # The Indian's outputs are nearest to the German's, and so are the values, either way; the
     # Nigerian's share no word with either.
-    tau = found["eecc-tau"]
-    assert estimate(cells(tau, "Hofstede", "WED")["mean"]).value == 1
-    assert any("Hofstede values for 3 of 4" in note for note in tau.notes)
-    assert any("no WVS values" in note for note in tau.notes)
+    assert value(found["eecc-tau"]["Hofstede", "WED"]["mean"]) == 1
+    assert benchmark.tables is not None
+    notes = " ".join(benchmark.tables(honesty)[-1].notes)
+    assert "Hofstede values for 3 of 4" in notes and "no WVS values" in notes

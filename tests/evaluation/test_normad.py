@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judge.errors import UsageError
-from judge.evaluation.benchmark import Outcome, Result, choices_of
-from judge.evaluation.evaluating import items_of
+from judge.evaluation.benchmark import Outcome, Result
 from judge.evaluation.normad import (
     CLUSTERS,
     COUNTRIES,
@@ -19,7 +16,6 @@ from judge.evaluation.normad import (
     cluster_of,
     country_name,
 )
-from judge.run.job import Job
 
 from .examinee import Examined, ask, asked, items, problems, public, table, value, written
 
@@ -36,8 +32,6 @@ FULL: dict[str, object] = {
     "Gold Label": "no",
 }
 SHORT = {key: FULL[key] for key in ("ID", "Country", "Rule-of-Thumb", "Story", "Gold Label")}
-
-# ------------------------------------------------------------ rows and contexts
 
 
 SHOWN = {
@@ -65,16 +59,12 @@ async def test_a_context_shows_its_own_and_nothing_more(condition: str, tmp_path
     assert (wrong.answer, wrong.score, wrong.probabilities) == ("neutral", 0.0, None)
 
 
-def test_a_row_without_a_value_is_passed_over_unless_the_context_was_chosen(
-    tmp_path: Path,
-) -> None:
+def test_a_row_is_passed_over_where_it_lacks_what_the_context_shows(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", [SHORT, {**SHORT, "ID": "8", "Country": " "}])
     found = asked(items(benchmark, path))
     assert list(found) == ["7/none", "7/country", "7/rule-of-thumb", "8/none", "8/rule-of-thumb"]
     assert found["8/none"]["cluster"] is None
-    first, _ = items(benchmark, path, conditions=["country+value"])
-    assert problems([first]) == ["field 'value', which condition 'country+value' shows, is missing"]
-    assert (first.source, first.line) == ("a.csv", 2)
+    assert items(benchmark, path, conditions=["country+value"]) == []
 
 
 def test_lines_that_were_judged_are_taken_if_they_passed(tmp_path: Path) -> None:
@@ -107,9 +97,6 @@ def test_a_row_that_cannot_be_asked_is_a_problem(tmp_path: Path) -> None:
     assert "field 'Gold Label' must be yes, no or neutral, not 'maybe'" in other
 
 
-# ------------------------------------------------------------ clusters, table 2
-
-
 def test_clusters_are_the_authors() -> None:
     assert len(COUNTRIES) == len(set(COUNTRIES)) == 75 and len(CLUSTERS) == 8
     with public("normad/iw_clusters.csv").open(encoding="utf-8", newline="") as file:
@@ -128,9 +115,6 @@ def test_spelling_does_not_matter() -> None:
     names = ("bosnia_and_herzegovina", "united_states_of_america", "Republic of Korea")
     told = ["Bosnia and Herzegovina", "United States of America", "Republic of Korea"]
     assert [*map(country_name, names)] == told
-
-
-# ------------------------------------------------------------ scores
 
 
 def result(
@@ -193,29 +177,3 @@ def test_a_discarded_line_leaves_its_id_to_the_one_that_replaced_it(tmp_path: Pa
     assert list(asked(items(benchmark, second, first, conditions=["none"]))) == ["7/none"]
     twice = items(benchmark, written(tmp_path / "twice.jsonl", [again, again]), conditions=["none"])
     assert problems(twice) == ["id '7' was already on line 1 of twice.jsonl"]
-
-
-def test_naming_every_condition_is_naming_conditions(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", [SHORT])
-    (problem,) = problems(items(benchmark, path, conditions=[*SHOWN]))
-    assert problem == "field 'value', which condition 'country+value' shows, is missing"
-
-
-def test_chosen_conditions_are_read_no_further_than_their_first_rows(tmp_path: Path) -> None:
-    rows = [{**SHORT, "ID": str(number)} for number in range(20)]
-    path = written(tmp_path / "a.csv", [*rows, {**FULL, "ID": "20"}])
-    read = 0
-
-    def counted(sources: Any, choices: Any) -> Any:
-        nonlocal read
-        for item in benchmark.items(sources, choices):
-            read += 1
-            yield item
-
-    counting, job = replace(benchmark, items=counted), Job(inputs=[path])
-    found = items_of(job, counting, choices_of(counting, ["country", "none"]))
-    assert next(found).fields is not None and read == 2
-    assert len([*found]) == 2 * 21 - 1
-    with pytest.raises(UsageError, match=r"country\+value: no line .*: line 2: field 'value'"):
-        chosen = choices_of(benchmark, ["country+value"])
-        items_of(Job(inputs=[written(tmp_path / "b.csv", rows)]), benchmark, chosen)

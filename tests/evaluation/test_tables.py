@@ -1,22 +1,14 @@
-"""The columns that every benchmark's tables share, by hand and against scikit-learn."""
+"""The columns that every benchmark's tables share, by hand."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from judge.evaluation.benchmark import Outcome, Result
-from judge.evaluation.tables import FEWEST, Sample, class_scores
+from judge.evaluation.tables import FEWEST, Sample
 from judge.stats.intervals import Estimate
-
-from .examinee import value
-
-LABELS = ("yes", "no", "neutral")
 
 
 def result(
@@ -53,27 +45,3 @@ def test_few_rows_bear_no_bootstrapped_interval_and_the_exact_one_where_all_are_
     # 0.05 / 2 = low ** 2, of as many trials as there are rows.
     assert (alike.value, alike.high) == (1.0, 1.0)
     assert alike.low == pytest.approx(0.025**0.5)
-
-
-Pairs = st.lists(
-    st.tuples(st.sampled_from(LABELS), st.sampled_from((*LABELS, None))), min_size=1, max_size=30
-)
-
-
-@given(pairs=Pairs)
-@settings(max_examples=40, deadline=None)
-def test_scikit_learn_finds_the_same(pairs: Sequence[tuple[str, str | None]]) -> None:
-    from sklearn.metrics import accuracy_score, f1_score
-
-    results = [
-        result(number, gold, given, "answered" if given else "unreadable")
-        for number, (gold, given) in enumerate(pairs)
-    ]
-    cells = class_scores(results)
-    gold, answers = [one for one, _ in pairs], [given or "none" for _, given in pairs]
-    occur = sorted({*gold, *answers} - {"none"})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert value(cells["accuracy"]) == pytest.approx(accuracy_score(gold, answers))
-        expected = f1_score(gold, answers, labels=occur, average="macro", zero_division=0)
-        assert value(cells["F1"]) == pytest.approx(expected)

@@ -1,4 +1,4 @@
-"""Killed at random points and gone on with: the bytes are those of an undisturbed run.
+"""Killed at random points and resumed: the bytes are those of an undisturbed run.
 
 A quarter of the kills that docs/reliability.md tells of; all of them with a FRESH_SEED (as
 `.ci/nightly` has it), and where the page is written anew.

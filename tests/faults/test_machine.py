@@ -37,7 +37,7 @@ class Fault:
         rig: what happens to the run, as `warm.py` takes it.
         words: the command's, behind `judge validate`.
         prepared, mended: what is done in its folder before the run, and after it as told.
-        again: the words with which it is gone on with; None where it has come to its end.
+        again: the words that continue the run; None if it has come to its end.
         torn: OUT itself was damaged, so that it need not hold whole lines of ours alone.
     """
 
@@ -210,7 +210,7 @@ def test_a_fault_of_the_machine(
     if not fault.torn:
         assert here.endswith(b"\n") or not here, "OUT ends in a torn line"
         assert bytes_there.startswith(here)
-    seen = f"exit {ended.code}, {here.count(10)} records in OUT; told: {said}"
+    seen = f"exit {ended.code}, {here.count(10)} records in OUT; message: {said}"
     if fault.again is None:
         assert here == bytes_there
     else:
@@ -218,7 +218,7 @@ def test_a_fault_of_the_machine(
         assert run(forks, tmp_path, fault.again, {}).code == 0, told(tmp_path)
         assert out.read_bytes() == bytes_there
         again = asked(tmp_path) - asked(whole)
-        seen += f"; gone on with `{' '.join(fault.again)}`"
+        seen += f"; continued with `{' '.join(fault.again)}`"
         seen += f", {again} calls made again" if again > 0 else ""
     if "--no-cache" not in fault.words and fault.mended is not move_cache_away:
         assert paid_twice(tmp_path) == []

@@ -241,7 +241,7 @@ def test_a_server_that_does_not_come_back(
     server.schedule = after(10, server.goes_away(), GOOD)
     ran = judge(server.url, "--concurrency", "4")
     assert ran.code == 4 and set(ran.verdicts) == {"pass"} and len(ran.lines) >= 5
-    assert "no call was answered for" in ran.told and "--resume goes on" in ran.told
+    assert "no call was answered for" in ran.told and "--resume continues" in ran.told
     told = f"exit 4 after {PATIENCE:g} s without an answer; what was judged is kept"
     outcome(TABLE, "server away for good, in the middle", told)
 

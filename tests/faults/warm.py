@@ -96,7 +96,7 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
     os.write = points.writing(real_write)
 
     diskcache.Cache._sql = property(lambda cache: points.around(cache._con.execute))
-    complete, first, store = ScriptedBackend.complete, Client._first, ReplyCache.store
+    complete, pay, store = ScriptedBackend.complete, Client._paid, ReplyCache.store
 
     async def completed(self: Any, call: Any, mode: Any) -> Any:
         begun()
@@ -107,9 +107,9 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
         points.point()
         return completion
 
-    async def paid(self: Any, key: str, *rest: Any) -> Any:
-        real_write(log, f"paid {key}\n".encode())
-        return await first(self, key, *rest)
+    async def paid(self: Any, call: Any, mode: Any) -> Any:
+        real_write(log, f"paid {self._key(call, mode)}\n".encode())
+        return await pay(self, call, mode)
 
     async def stored(self: Any, entries: dict[str, str]) -> None:
         await store(self, entries)
@@ -117,7 +117,7 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
             real_write(log, f"stored {key}\n".encode())
 
     ScriptedBackend.complete = completed  # type: ignore[method-assign]
-    Client._first = paid  # type: ignore[method-assign]
+    Client._paid = paid  # type: ignore[method-assign]
     ReplyCache.store = stored  # type: ignore[method-assign]
 
 

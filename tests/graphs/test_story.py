@@ -321,23 +321,6 @@ async def test_an_additional_check_is_asked_by_the_final_judge(take: Take) -> No
     assert taken.judgement.reason == 'leakage: fail: "the tram" (place)'
 
 
-async def test_the_words_behind_a_contradiction_are_looked_for_once_the_final_judge_found_it(
-    take: Take,
-) -> None:
-    script = [
-        entry("consistency", speeches(1, asked=(1,)), role="locating"),
-        entry("consistency", p_yes=0.9, contains=VALUES[0]),
-        entry("incorporation", p_yes=0.9),
-        entry(p_yes=0.1),
-    ]
-    taken = await take(RECORD, script, method="logprobs", rounds=0, min_words=0)
-    (found,) = taken.judgement.contradictions
-    assert (found.value, found.quote) == (VALUES[0], SPEECH)
-    assert [call.origin.rubric for call in taken.calls if call.role == "locating"] == [
-        "consistency"
-    ]
-
-
 async def test_implicitness_is_told_before_what_the_final_judge_found(take: Take) -> None:
     script = [
         entry("implicitness", speeches(1)),

@@ -19,8 +19,8 @@ from judge.evidence import About
 from judge.judging.calls import MAX_TRIES, MAX_TRIES_UNREACHABLE
 from judge.judging.client import Asked, Client
 from judge.judging.limits import Budget, BudgetReached
-from judge.modeltables import Price
 from judge.replies import YesNo
+from judge.settings import Price
 from judge.verdict import Usage
 
 STORY = "Ann bowed first. Then she poured the tea."
@@ -293,8 +293,6 @@ async def test_another_model_is_another_question(cache: ReplyCache) -> None:
     [
         {"text": 5},
         {"finish_reason": "later"},
-        {"input_tokens": "many"},
-        {"first_token": 3},
         {"unknown": 1},
     ],
     ids=str,
@@ -344,7 +342,7 @@ async def test_the_first_is_cancelled_and_the_others_go_on() -> None:
         results = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(results[0], asyncio.CancelledError)
     assert all(isinstance(r, Asked) and r.trouble is None for r in results[1:])
-    assert len(backend.calls) == 2 and not asker._flights
+    assert len(backend.calls) == 2
 
 
 async def test_a_cache_that_cannot_be_written_hangs_nobody(

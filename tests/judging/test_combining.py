@@ -97,24 +97,3 @@ def test_what_is_no_combination(base: dict[str, Any], change: dict[str, Any], me
     kept.validate_json(json.dumps(base))
     with pytest.raises(ValidationError, match=message):
         kept.validate_json(json.dumps({**base, **change}))
-
-
-@pytest.mark.parametrize(
-    ("made", "words", "message"),
-    [
-        (PLATT, [2, 2], None),
-        (PLATT, [3], "1 weights for 3 features"),
-        (PLATT, [], "question 0 of 0"),
-        ({**PLATT, "questions": [2]}, [2, 2], "question 2 of 2"),
-        ({**PLATT, "questions": [-1]}, [2, 2], "question -1 of 2"),
-        ({**PLATT, "questions": [0, 1]}, [2, 2], "1 weights for 2"),
-        (CORNERS, [6], None),
-        ({**CORNERS, "questions": [1]}, [2], "question 1 of 1"),
-    ],
-)
-def test_what_does_not_fit_the_questions(
-    made: dict[str, Any], words: list[int], message: str | None
-) -> None:
-    found = TypeAdapter[Logistic | Isotonic](Combination).validate_python(made).misfit(words)
-    assert (found is None) == (message is None)
-    assert message is None or (found is not None and message in found)

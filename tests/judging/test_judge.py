@@ -13,7 +13,7 @@ from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
 from judge.judging.logprobs import Reader
 from judge.records import Value
-from judge.rubric import Rubric, builtin, parse
+from judge.rubric import Rubric, builtin
 from judge.subject import Subject
 from judge.verdict import Verdict
 
@@ -53,7 +53,7 @@ def listed(
         f"verdict: {passes}\nmethods:\n  structured: {{question: Q}}\n  logprobs:\n"
         f"    steps: {yaml.safe_dump(named, default_flow_style=True, width=9999)}"
     )
-    return parse(text, "own.yaml")
+    return Rubric.from_text(text, "own.yaml")
 
 
 ONE = listed({"yes": "yes", "no": "no"}, passes='{pass: "no"}')
@@ -100,20 +100,13 @@ async def test_a_decision_list_worked_by_hand(
     assert vote.usage.replies == len(chances), "every step is asked, so that P is always whole"
 
 
-@pytest.mark.parametrize(
-    ("chances", "margin", "verdict"), [([0.8, 0.6], 0.0, "pass"), ([0.8, 0.6], 0.2, "abstain")]
-)
-async def test_near_a_threshold_it_abstains(
-    client: Any, chances: list[float], margin: float, verdict: str
-) -> None:
-    script = [
-        {"when": {"contains": f"Question {q}?"}, "p_yes": p}
-        for q, p in zip("AB", chances, strict=False)
-    ]
+@pytest.mark.parametrize(("margin", "verdict"), [(0.0, "pass"), (0.2, "abstain")])
+async def test_near_a_threshold_it_abstains(client: Any, margin: float, verdict: str) -> None:
+    script = [{"when": {"contains": "Question A?"}, "p_yes": 0.8}, {"p_yes": 0.6}]
     judge = Judge(TWO, client(*script), "logprobs", reader=Reader(margin))
     vote = await judge.vote(norm("yes"))
     assert vote.verdict == verdict
-    assert vote.evidence[0].probability == pytest.approx(chances[0] * chances[1])
+    assert vote.evidence[0].probability == pytest.approx(0.8 * 0.6)
 
 
 @pytest.mark.parametrize(("margin", "verdict"), [(0.09, "pass"), (0.11, "abstain")])
@@ -121,7 +114,7 @@ async def test_a_score_near_its_bound_abstains(client: Any, margin: float, verdi
     text = "name: own\nquestion: How kind?\nanswers: [1, 2, 3]\npass: '>= 2'\nfields: [story]\n"
     # It passes with a probability of 0.6: 0.2 more than it fails with.
     asked = client({"words": {"1": 0.4, "2": 0.1, "3": 0.5}})
-    judge = Judge(parse(text, "own.yaml"), asked, "logprobs", reader=Reader(margin))
+    judge = Judge(Rubric.from_text(text, "own.yaml"), asked, "logprobs", reader=Reader(margin))
     vote = await judge.vote(norm(None))
     assert (vote.verdict, vote.evidence[0].probability) == (verdict, pytest.approx(0.6))
 

@@ -188,3 +188,8 @@ async def test_a_refused_key_ends_the_waiting() -> None:
     with pytest.raises(errors.Denied):
         await outages.passed(time.monotonic())
     assert len(asked) == 1
+
+
+async def test_a_server_that_never_answered_is_not_waited_for() -> None:
+    canary, asked = sings_after(0)
+    assert not await Outages(canary, 0.001).passed(time.monotonic()) and not asked

@@ -17,7 +17,7 @@ from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.logprobs import Reader, word_chances
 from judge.prompts import messages
-from judge.rubric import Rubric, builtin, parse
+from judge.rubric import Rubric, builtin
 from judge.subject import Subject
 from judge.verdict import Usage, Verdict
 
@@ -61,7 +61,7 @@ def listed(steps: str, also: str = "[]", order: str = "") -> Rubric:
         "verdict: {pass_equals: label}\nmethods:\n  structured: {question: Q}\n  logprobs:\n"
         f"    steps: {steps}\n    also: {also}"
     )
-    return parse(text, "own.yaml")
+    return Rubric.from_text(text, "own.yaml")
 
 
 RUBRIC = listed(

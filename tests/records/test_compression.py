@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -91,17 +90,6 @@ def test_a_file_that_cannot_be_read_on_gives_a_problem(sound: int) -> None:
     found = list(read("-", stdin=Failing(b'{"a": 1}\n' * 3), format="jsonl"))
     assert [item.fields for item in found] == [{"a": 1}] * sound + [None]
     assert "Input/output error" in problem_of(found[-1])
-
-
-@pytest.mark.parametrize(("name", "row"), [("a.jsonl", b'{"a": 1}\n'), ("a.csv", b"12345678\n")])
-def test_a_file_shortened_while_it_is_read_is_told(write: Written, name: str, row: bytes) -> None:
-    path = write(name, row * 100_000)
-    found = read(path)
-    first = next(found)
-    os.truncate(path, 9 * 50_000 + 4)
-    *sound, last = found
-    assert first.problem is None and {item.problem for item in sound} == {None}
-    assert "the file was shortened while it was read, from 900000 bytes" in problem_of(last)
 
 
 @pytest.mark.parametrize("suffix", PACKS)

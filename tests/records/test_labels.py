@@ -161,7 +161,10 @@ def test_a_check_keeps_its_items_and_every_problem(write: Written) -> None:
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("moral-storys:{}/b.jsonl", "no labelled set 'moral-storys': there are own, moral-stories"),
+        (
+            "moral-storys:{}/b.jsonl",
+            "no labelled set 'moral-storys': there are own, table, moral-stories",
+        ),
         ("{}/missing.jsonl", "does not exist"),
         ("table:{}", "is a folder"),
         ("llmbar:{}", "holds no file of llmbar: LLMBar_"),

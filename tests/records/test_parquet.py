@@ -71,9 +71,9 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b'{"a": 1}\n')
     with pytest.raises(UsageError, match="not a Parquet file"):
         read(path)
-    with pytest.raises(UsageError, match="cut off"):
-        whole = gzip.compress(parquet_bytes({"n": list(range(1000))}))
-        read("-", stdin=io.BytesIO(whole[:-20]), format="parquet")
+    whole = gzip.compress(parquet_bytes({"n": list(range(1000))}))
+    (item,) = read("-", stdin=io.BytesIO(whole[:-20]), format="parquet")
+    assert "cut off" in problem_of(item)
 
 
 def test_a_damaged_page_gives_what_came_before_and_a_problem(tmp_path: Path) -> None:

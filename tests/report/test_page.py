@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 import tracemalloc
+from functools import cache
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -22,49 +23,29 @@ from judge.report.text import changes, visible
 from judge.verdict import Finding, Verdict
 from tests.report.pages import Seen, check, full, items, judged, page, payloads, plain, record, rows
 
-PLAIN = """
-    head title style body header main h1 h2 h3 h4 h5 h6 thead tbody tr caption fieldset legend label
-    summary dl dt ol ul code sup del ins br
-"""
-ALLOWED = {
-    "html": {"lang"},
-    "meta": {"charset", "http-equiv", "content", "name"},
-    "a": {"class", "href"},
-    "section": {"class", "id"},
-    "p": {"class", "dir", "lang"},
-    "li": {"dir", "lang"},
-    "dd": {"class"},
-    "bdi": {"lang"},
-    "span": {"class"},
-    "b": {"class"},
-    "div": {"class", "dir", "lang"},
-    "table": {"class"},
-    "th": {"scope"},
-    "td": {"class", "aria-hidden", "dir", "lang"},
-    "svg": {"class", "width", "height", "aria-hidden"},
-    "rect": {"class", "width", "height"},
-    "path": {"d"},
-    "form": {"class", "aria-label"},
-    "input": {"type", "id", "checked", "autocomplete"},
-    "article": {"class"},
-    "details": {"class", "open"},
-    "mark": {"class"},
-    "blockquote": {"dir", "lang", "id"},
-    **{tag: set[str]() for tag in PLAIN.split()},
-}
-"""Every element that the templates make, with its attributes."""
-
 CSS = (Path(__file__).parents[2] / "judge/report/page.css").read_text()
 CLASSES = set(re.findall(r"\.([a-z]+)", CSS))
 VERDICTS = {"pass", "fail", "abstain", "unreadable", "error", "skipped"}
 
 
-def assert_only_ours(seen: Seen) -> None:
+def made(html: str) -> set[tuple[str, ...]]:
+    """The kinds of elements on a page, each with the names of its attributes."""
+    return {(tag, *sorted(attributes)) for tag, attributes in Seen(html).elements}
+
+
+@cache
+def ours() -> set[tuple[str, ...]]:
+    """What the templates make of texts that do nothing."""
+    lines = [full("x\x07 y"), record(), record(reason="r"), record("fail", check(reason="r")), "z"]
+    return made(page(lines))
+
+
+def assert_only_ours(html: str) -> Seen:
     """Nothing on the page but what the templates make, and nothing of a record in an attribute."""
+    seen = Seen(html)
     assert seen.comments == []
-    for tag, attributes in seen.elements:
-        assert tag in ALLOWED, tag
-        assert set(attributes) <= ALLOWED[tag], (tag, attributes)
+    assert made(html) <= ours(), made(html) - ours()
+    for _, attributes in seen.elements:
         for name in (attributes.get("class") or "").split():
             assert name in CLASSES | VERDICTS | {"split", "edited"}
         if "href" in attributes:
@@ -72,6 +53,7 @@ def assert_only_ours(seen: Seen) -> None:
         assert re.fullmatch(
             r"records|(show|only)-[a-z]+|r\d+q\d+", attributes.get("id") or "records"
         )
+    return seen
 
 
 def shown(text: str) -> str:
@@ -132,7 +114,7 @@ def test_lines_that_judge_did_not_write_count_for_nothing() -> None:
     assert rows(html, "Verdicts")[1][1] == "1"
     assert "6 further lines could not be read" in seen.words
     assert 'the first: line 2: not JSON: {"torn": <b>' in seen.words
-    assert_only_ours(seen)
+    assert_only_ours(html)
     with pytest.raises(UsageError, match=r"none of the 6 line.*\(line 1: .*not JSON"):
         page(strange[1:])
     with pytest.raises(UsageError, match="line 1: is of judge audit, or of judge evaluate"):
@@ -164,6 +146,14 @@ def test_quotes_are_marked_where_they_stand() -> None:
     ) in html
     assert html.count('id="r1q1"') == html.count('id="r1q2"') == 1
     assert "This quote does not stand in the text, as it is or as it came." in Seen(html).words
+
+
+def test_a_quote_is_marked_where_it_stands_letter_for_letter() -> None:
+    finding = {"verdict": "fail", "quote": "Greet people before you sit down."}
+    near = "Greet people before you sit."
+    fields = {"story": near, "rule_of_thumb": "Greet people before you sit down."}
+    html = page([record("fail", check(verdict="fail", evidence=[finding]), **fields)])
+    assert '<mark class="against">Greet people before you sit down.</mark>' in html
 
 
 def test_quotes_of_what_was_rewritten_say_so() -> None:
@@ -256,9 +246,7 @@ def test_of_a_huge_record_the_summary_is_shown() -> None:
 
 
 def test_only_the_pages_own_style_is_allowed() -> None:
-    html = page([full("x"), record()])
-    seen = Seen(html)
-    assert_only_ours(seen)
+    seen = assert_only_ours(page([full("x"), record()]))
     digest = base64.b64encode(hashlib.sha256(seen.style.encode()).digest()).decode()
     policy = next(a["content"] for t, a in seen.elements if a.get("http-equiv"))
     assert policy == (
@@ -269,8 +257,7 @@ def test_only_the_pages_own_style_is_allowed() -> None:
 
 def test_hostile_texts_are_texts() -> None:
     texts = payloads("http://127.0.0.1:9/")
-    seen = Seen(page([*map(full, texts), *texts], source="<script>.jsonl"))
-    assert_only_ours(seen)
+    seen = assert_only_ours(page([*map(full, texts), *texts], source="<script>.jsonl"))
     for text in texts:
         assert seen.text.count(shown(text)) >= 10, text
 
@@ -282,8 +269,8 @@ PIECES = st.sampled_from([*payloads("x"), "<", ">", "&", '"', "'", "{{", "}}", "
 @settings(max_examples=60)
 @given(st.one_of(ANY, st.lists(st.one_of(ANY, PIECES), max_size=4).map("".join)))
 def test_any_text_anywhere_comes_back_as_text(text: str) -> None:
-    seen = Seen(page([full(text), record("fail", check(verdict="fail", reason=text)), text]))
-    assert_only_ours(seen)
+    lines = [full(text), record("fail", check(verdict="fail", reason=text)), text]
+    seen = assert_only_ours(page(lines))
     assert seen.text.count(shown(text)) >= 10
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import xml.etree.ElementTree as ET
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from made_profiles import binding, judge_profile
 
 from judge.calibration.fitting import Fit
 from judge.calibration.measures import measure
-from judge.calibration.observations import Judged, Unanswered
+from judge.calibration.observations import Judged
 from judge.calibration.report import Calibration, CheckReport, JudgeReport
 from judge.records.labels import LabelledItem
 from judge.report.plots import draw
@@ -41,7 +42,7 @@ def report(model: str = "local:qwen2.5-1.5b", *, probabilities: bool = True) -> 
         disagreements=(),
         skipped={},
         profile=judge_profile(binding(model=model)),
-        unanswered=Unanswered.of(judged),
+        outcomes=Counter(answered=60),
     )
 
 

@@ -12,17 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.collection import collect, corrected_normad
 from judge.errors import UsageError
 from judge.evidence import About
 from judge.prompts import messages
 from judge.records import Item, Record, build
-from judge.replies import JUDGING_REPLIES, Insertions, Regeneration, Rewrites, about
-from judge.rubric import TEXT_FIELDS, Rubric, builtin, load, parse, system_text
+from judge.replies import REPLIES, about
+from judge.rubric import TEXT_FIELDS, Rubric, builtin, load, system_text
+from judge.run.rubrics import collect, corrected_normad
 from judge.subject import Kind, Subject
 
 GOLDEN = Path(__file__).parent / "golden"
-REPLIES = {**JUDGING_REPLIES, **{m.__name__: m for m in (Insertions, Rewrites, Regeneration)}}
 RUBRICS = sorted(builtin())
 JUDGING = [name for name in RUBRICS if builtin()[name].role == "judge"]
 
@@ -255,6 +254,11 @@ methods:
         "yes": "yes"
         "no": "no"
 """
+CHOICE = (
+    OWN[: OWN.index("    steps")] + "    choices: [{{question: P?, words: [{}], swapped: true}}]"
+)
+CHOICE = CHOICE.replace('{pass: "yes"}', '{{pass: "yes"}}')
+SHORT = "name: own\nquestion: Q?\nfields: [story]\n"
 VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\nfields")
 
 
@@ -262,7 +266,7 @@ VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\n
     ("text", "place", "problem"),
     [
         ("name: [own", ":2: ", "not valid YAML"),
-        ("name: " + "[" * 100_000 + "]" * 100_000, ":1: ", "nested more than 100 deep"),
+        ("name: " + "[" * 100_000 + "]" * 100_000, ":1: ", "nest"),
         ("name: &a [*a]\n", ":1: ", "the alias *a is not read"),
         (OWN + "tone: kind\n", ":15: tone: ", "no such key"),
         (OWN.replace("question: Q?", "query: Q?"), ":8: methods.structured.question", "required"),
@@ -273,10 +277,27 @@ VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\n
         (OWN.replace('pass: "yes"', "pass: ja"), ":6: verdict: ", "'ja'"),
         (
             OWN.replace('{pass: "yes"}', "{pass_equals: label}").replace("YesNo", "LabelAnswer"),
-            ":7: methods: ",
+            ":10: methods.logprobs: ",
             "'neutral'",
         ),
         (OWN.replace('        "no": "no"\n', ""), ":10: methods.logprobs", "must settle both"),
+        (SHORT + "evidence: {field: story, answers: [c]}\n", ":4: evidence: ", "'c' is none of"),
+        (SHORT + "max_tokens: 9\n", ":4: max_tokens: ", "greater than or equal to 16"),
+        (SHORT + "pass: '>= 2'\n", ":4: pass: ", "a bound on scores"),
+        (SHORT + "answers: ['{{ x }}', b]\npass: b\n", ":4: answers: ", "unknown variable 'x'"),
+        ("name: a\nquestions: {B c: Q?}", ":2: questions.B c: ", "small letters"),
+        ("name: a\ntone: x\nquestions: {b: Q?}", ":2: tone: ", "no such key"),
+        (CHOICE.format("a, b, c"), ":10: methods.logprobs: ", "one for each"),
+        (CHOICE.format("a, b"), ":10: methods.logprobs: ", "needs an order"),
+        (VALUE.replace("[story]", "[value]"), ":4: reply: ", "held against story"),
+        (SHORT + "reply: YesNo\n", ":4: reply: ", "no such key"),
+        (
+            "name: a\nquestions: {b: {question: Q?, needs: x}}\n",
+            ":2: questions.b.needs: ",
+            "a list",
+        ),
+        (SHORT + "compare: [a, a]\n", ":4: compare: ", "two different ones"),
+        (SHORT + "compare: [a, b]\nanswers: [a, c]\n", ":5: answers: ", "leave them out"),
         (OWN.replace("Q?", "'{{ mood }}?'"), ":9: methods.structured.question: ", "'mood'"),
     ],
 )
@@ -293,7 +314,7 @@ def test_a_faulty_rubric_is_refused_with_file_line_and_key(
 
 
 def test_yes_and_no_stay_words() -> None:
-    rubric = parse(OWN.replace('"yes"', "yes").replace('"no"', "no"), "own.yaml")
+    rubric = Rubric.from_text(OWN.replace('"yes"', "yes").replace('"no"', "no"), "own.yaml")
     assert rubric.verdict is not None and rubric.verdict.passes == "yes"
 
 

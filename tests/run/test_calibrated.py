@@ -144,13 +144,13 @@ def test_a_cascades_errors_are_those_of_the_whole() -> None:
         for spec in (CHEAP, STRONG)
     ]
     name = saved(*judges, cascades={"relevance": whole})
-    assert errors(profile=name) == (whole, {}, None)
+    assert errors(profile=name) == (whole, None)
     # A cheap judge that needs a margin, for want of a guarantee, is not the one that was measured.
     modest = [judge.model_copy(update={"guarantee": None}) for judge in judges]
     assert errors(profile=saved(*modest, cascades={"relevance": whole})) is None
     saved(*judges, cascades={"relevance": whole})
     # Switched off, the cheap judge leaves the strong one's own errors.
-    assert errors(profile=name, cheap_margin=0.5) == (GOOD, {}, None)
+    assert errors(profile=name, cheap_margin=0.5) == (GOOD, None)
     assert errors(profile=name, margin=0.3) is None
 
 

@@ -74,12 +74,12 @@ def test_the_most_has_every_round_every_vote_and_the_strong_model(folder: Path) 
     valued = {**NORM, "value": "Respect"}
     norm, _ = planned([valued], check=("abstraction",), method="structured", votes=3)
     assert norm.by_check["abstraction (loop)"] == {"least": 2, "most": 3}
-    # Of five records one takes the third vote; nothing is repaired.
+    # Of five records one takes the third vote, and replies four times as long.
     five = [{**valued, "id": n, "story": f"{NORM['story']} {n}"} for n in range(5)]
     norm, _ = planned(five, check=("abstraction",), method="structured", votes=3)
     assert [one.replies for one in (norm.least, norm.likely, norm.most)] == [10, 11, 15]
-    assert norm.likely.output_tokens == 1.1 * norm.least.output_tokens
-    assert made.likely.replies == 1 and made.most.replies == 5
+    assert norm.likely.output_tokens == 2 * norm.least.output_tokens
+    assert made.likely.replies == 2 and made.most.replies == 5
     (folder / "cheap.yaml").write_text((folder / "clean.yaml").read_text())
     cascade, _ = planned([valued], check=("abstraction",), cheap_model="scripted:cheap.yaml")
     assert cascade.least.replies == 1 and cascade.most.replies == 2

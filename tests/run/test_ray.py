@@ -6,7 +6,6 @@ On a real Ray, with nodes that die: tests/cli/test_ray.py.
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +16,9 @@ from judge.configuration import resolve
 from judge.errors import BackendError, UsageError
 from judge.judging.calls import Counters
 from judge.judging.limits import BudgetReached
-from judge.records import Item, Record, SeenIds
+from judge.records import Item, Record
 from judge.run import ray_worker
+from judge.run.lines import Line
 from judge.run.ray import RayValidation, Stream, workers_for
 from judge.run.ray_worker import Feed, Worker
 
@@ -48,27 +48,31 @@ def settings(**more: Any) -> Any:
     return resolve({**given, **more})
 
 
-async def worked(count: int, **more: Any) -> tuple[list[bytes | None], dict[str, Counters]]:
-    """What a stream and its one worker make of so many records: their lines, and counters."""
-    feed, counted = Feed(), dict[str, Counters]()
-    stream = object.__new__(Stream)
+async def worked(count: int, **more: Any) -> tuple[list[Line], RayValidation]:
+    """What a run makes of so many records by its one worker: their lines; and the task."""
+    feed, stream = Feed(), object.__new__(Stream)
     stream._feed, stream._running = Remote(feed), asyncio.Future()
-    stream._counted = lambda counters, _: counted.update(counters)
-    stream._chunk, stream._full = [], asyncio.Event()
-    stream._full.set()
-    items = [Item("", n, {**NORM, "story": f"Ann greets {n}."}) for n in range(count)]
-    asked = asyncio.gather(*map(stream.judged, items))
-    batch = {"number": [0], "chunk": [await feed.get(0)]}
-    async for number in Worker(settings(**more), ".", Remote(feed))(batch):
-        assert number == {"number": [0]}
-    return await asked, counted
+    task = RayValidation.of(settings(**more), iter(()))
+    task.stream = stream
+    worker = Worker(settings(**more), ".", Remote(feed))
+
+    async def work() -> None:
+        for number in range(count):
+            batch = {"number": [number], "record": [await feed.get(number)]}
+            async for told in worker(batch):
+                assert told == {"number": [number]}
+
+    working = asyncio.create_task(work())
+    records = [task.read(Item("", n, {**NORM, "story": f"Ann greets {n}."})) for n in range(count)]
+    done = await asyncio.gather(*map(task.step, records))
+    await working
+    return done, task
 
 
-async def test_a_chunk_is_judged_and_counted() -> None:
-    done, counters = await worked(3)
-    lines = [json.loads(line or b"") for line in done]
-    assert [line["judge"]["verdict"] for line in lines] == ["pass"] * 3
-    assert counters["scripted:yes.yaml"].calls == 3
+async def test_records_are_judged_and_counted() -> None:
+    lines, task = await worked(3)
+    assert [line.verdict for line in lines] == ["pass"] * 3
+    assert task.setup.client("scripted:yes.yaml").counters.calls == 3
 
 
 @pytest.mark.parametrize(
@@ -83,10 +87,10 @@ async def test_what_ends_a_run_comes_back_as_the_error_that_it_is(more: dict[str
 
 
 async def test_the_calls_of_workers_are_the_runs() -> None:
-    task = RayValidation.of(settings(max_calls=11), SeenIds(), iter(()))
-    task.setup.stream = SimpleNamespace(judged=lambda item: pytest.fail("asked"))  # type: ignore[assignment]
-    task._counted({"scripted:yes.yaml": Counters(calls=6)}, 0.0)
-    task._counted({"scripted:yes.yaml": Counters(calls=5)}, 0.0)
+    task = RayValidation.of(settings(max_calls=11), iter(()))
+    task.stream = SimpleNamespace(judged=lambda item: pytest.fail("asked"))  # type: ignore[assignment]
+    task._count({"scripted:yes.yaml": Counters(calls=6)}, 0.0)
+    task._count({"scripted:yes.yaml": Counters(calls=5)}, 0.0)
     assert task.setup.client("scripted:yes.yaml").counters.calls == 11
     record = task.read(Item("", 1, NORM))
     assert isinstance(record, Record)

@@ -31,26 +31,19 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
     return made
 
 
-def test_a_planted_cache_turns_no_verdict(
+def test_a_folder_brings_neither_code_nor_verdicts_unasked(
     typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The attack: verdicts made with another judge lie in the cache that judge.toml names."""
-    run = (*RUN, "-m", "scripted:no.yaml")
-    (tmp_path / "judge.toml").write_text('cache_dir = "planted"\n')
+    """The attacks: a class of the folder's own as a model, a cache of another judge's verdicts."""
     monkeypatch.delenv("JUDGE_CACHE_DIR")
-    done = typed(*run)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"judge.toml sets cache_dir, which" in done.stderr
-    assert not (tmp_path / "planted").exists()
-
-
-def test_code_is_not_imported_from_a_folder_unasked(typed: Typed, tmp_path: Path) -> None:
     (tmp_path / "evil.py").write_text("open('boom', 'w')\nclass C: ...\n")
-    (tmp_path / "judge.toml").write_text('model = "langchain:evil.C"\n')
+    (tmp_path / "judge.toml").write_text('model = "langchain:evil.C"\ncache_dir = "planted"\n')
     for words in (RUN, ("plan", "n.jsonl"), ("audit", "--limit", "0"), ("cache", "stats")):
         done = typed(*words)
-        assert done.returncode == 2 and b"--trust-config" in done.stderr, words
-    assert not (tmp_path / "boom").exists()
+        assert (done.returncode, done.stdout) == (2, b""), words
+        assert b"judge.toml sets cache_dir, model, which" in done.stderr
+        assert b"--trust-config" in done.stderr
+    assert not (tmp_path / "boom").exists() and not (tmp_path / "planted").exists()
 
 
 def test_settings_from_a_file_are_named(typed: Typed, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from judge.backends.base import Call, Mode, Origin
 from judge.backends.scripted import ScriptedBackend
 from judge.cache import ReplyCache
 from judge.errors import BadRequest, UsageError
-from judge.rubric import parse
-from judge.task import parse_task
+from judge.evaluation.task import parse_task
+from judge.rubric import Rubric
 
 from .test_keys import POLITE
 
@@ -133,9 +133,9 @@ def test_templates_do_not_get_out_of_their_sandbox(
     escape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert parse(rubric("Is it? {{ label }}"), "p.yaml"), "the rubric itself is fine"
+    assert Rubric.from_text(rubric("Is it? {{ label }}"), "p.yaml"), "the rubric itself is fine"
     with pytest.raises(UsageError, match=r"template|unknown variable"):
-        parse(rubric(escape), "p.yaml")
+        Rubric.from_text(rubric(escape), "p.yaml")
     task = TASK.format(json.dumps(escape))
     assert parse_task(TASK.format("Is it?"), "t.yaml"), "the task itself is fine"
     with pytest.raises(UsageError, match=r"template|unknown variable"):
@@ -169,7 +169,7 @@ TAGS = [
 @pytest.mark.parametrize("tag", TAGS)
 def test_yaml_tags_are_refused(typed: Typed, tag: str) -> None:
     with pytest.raises(UsageError, match=r"p.yaml:3: YAML tags are not read"):
-        parse(POLITE.replace("title: Is it polite?", f"title: {tag}"), "p.yaml")
+        Rubric.from_text(POLITE.replace("title: Is it polite?", f"title: {tag}"), "p.yaml")
     (typed.folder / "m.yaml").write_text(f"replies:\n  - reply: {tag}\n")
     done = typed(*RUN)
     assert done.returncode == 2 and b"m.yaml" in done.stderr and b"Traceback" not in done.stderr

@@ -7,7 +7,8 @@ import random
 import pytest
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
-from judge.stats.agreement import coincidences, count_table, rater_agreement
+from judge.errors import UsageError
+from judge.stats.agreement import Threshold, count_table, majority, rater_agreement
 from judge.stats.bootstrap import Resamples
 
 
@@ -46,8 +47,25 @@ def test_krippendorffs_published_examples() -> None:
     assert found(list(five), "abcde")["alpha"] == pytest.approx(0.692, abs=5e-4)
 
 
-def test_coincidences_by_hand() -> None:
-    """Of a, a, b the six ordered pairs count half: aa twice, ab and ba twice each."""
-    first, second = coincidences(count_table(["aab", "bb"], "ab")).tolist()
-    assert first == [[1.0, 1.0], [1.0, 0.0]]
-    assert second == [[0.0, 0.0], [0.0, 2.0]]
+@pytest.mark.parametrize("text", ["most", "0", "1.2", "5/4", "4/0"])
+def test_what_is_no_threshold(text: str) -> None:
+    with pytest.raises(UsageError, match="majority"):
+        Threshold.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("answers", "threshold", "expected"),
+    [
+        ("yyn", "half", "y"),
+        ("yn", "half", None),
+        ("", "half", None),
+        ("yyyn", "0.75", "y"),
+        ("yyn", "0.75", None),
+        ("yyynn", "4/5", None),
+        ("yyyy", "4/5", "y"),
+        ("yyy", "4/5", None),
+        ("yyyynn", "4/5", None),
+    ],
+)
+def test_majority(answers: str, threshold: str, expected: str | None) -> None:
+    assert majority(answers, Threshold.parse(threshold)) == expected

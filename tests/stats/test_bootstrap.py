@@ -81,19 +81,3 @@ def test_a_cluster_that_the_mean_leaves_out_is_none() -> None:
     assert few.value == pytest.approx(4 / 9)
     assert (few.low, few.high, few.n, few.of) == (None, None, 9, 12)
     assert mean_estimate([*values[:10], None, None], resamples).low is not None
-
-
-def test_the_draws_stand_between_the_sample_and_the_samples_less_a_cluster() -> None:
-    resamples = Resamples(range(4), draws=3)
-
-    def interval(draws: Sequence[float], left_out: Sequence[float]) -> tuple[object, object]:
-        found = resamples.estimate(np.array([0.5, *draws, *left_out]), n=4, of=4)
-        return found.low, found.high
-
-    alike = [0.5] * 3
-    assert interval(alike, [0.1, 0.2, 0.3, 0.4]) == (None, None)
-    assert interval([0.4, 0.5, 0.5], [*alike, 0.5]) != (None, None)
-    assert interval([0.5, 0.5, 0.6], [*alike, 0.5]) != (None, None)
-    draws = [0.3, 0.5, 0.6]
-    first, last = interval(draws, [9.0, 0, 0, 0]), interval(draws, [0, 0, 0, 9.0])
-    assert first == last != interval(draws, [0, 0, 0, 0])

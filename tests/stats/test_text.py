@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.stats.text import (
-    distinct_share,
     lexical_variance,
     symmetric_bleu,
     top_words,
@@ -112,12 +111,3 @@ def test_agrees_with_counters(texts: list[list[str]]) -> None:
     for a, first in enumerate(texts):
         for b, second in enumerate(texts):
             assert found[a, b] == pytest.approx(plain(first, second), abs=1e-9)
-
-
-def test_distinct_runs_by_the_words() -> None:
-    # a b c, b c a, c a b, a b c: three different runs of six words.
-    assert distinct_share("abcabc", 3) == 3 / 6
-    assert distinct_share("ab", 3) == 0.0
-    assert distinct_share("", 3) is None
-    # 18 runs of 20 different words: below 0.9 whatever is said, as in CQ-Bench's table 3.
-    assert distinct_share(range(20), 3) == 0.9

@@ -58,7 +58,7 @@ def test_a_changed_file_is_refused_before_use_and_fetched_anew(there: Path) -> N
 
 
 def test_an_adapter_stands_behind_the_weights(tmp_path: Path) -> None:
-    """A + in a folder's name is no adapter's."""
+    """A + in a folder's name does not begin an adapter."""
     folder = tmp_path / "a+b"
     folder.mkdir()
     weights, adapter = folder / "w.gguf", tmp_path / "mine.gguf"
@@ -66,7 +66,7 @@ def test_an_adapter_stands_behind_the_weights(tmp_path: Path) -> None:
     adapter.touch()
     assert store.with_adapter(str(weights)) == (weights, None)
     assert store.with_adapter(f"{weights}+{adapter}") == (weights, adapter)
-    with pytest.raises(UsageError, match=r"'other\.gguf' is no \.gguf file that is here"):
+    with pytest.raises(UsageError, match=r"'other\.gguf' is not a \.gguf file"):
         store.with_adapter(f"{weights}+other.gguf")
 
 

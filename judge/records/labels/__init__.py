@@ -10,16 +10,15 @@ from types import MappingProxyType
 
 from judge.errors import UsageError
 from judge.records.base import Item, renamed
-from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet
-from judge.records.labels.own import Own, Table
+from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own, Table
 from judge.records.labels.public import Ambient, LLMBar, MoralStories, MultiPico, NormAd
 from judge.records.read import read
 
 __all__ = ["SETS", "Annotation", "LabelledItem", "read_labels"]
 
-# In the order in which they are tried.
-_FORMS = (Own, MoralStories, NormAd, Ambient, MultiPico, LLMBar, Table)
-_SETS: dict[str, type[LabelSet]] = {one.name: one for one in _FORMS}
+_SETS: dict[str, type[LabelSet]] = {
+    one.name: one for one in (Own, Table, MoralStories, NormAd, Ambient, MultiPico, LLMBar)
+}
 _LOOK = 1_000
 _NAME = re.compile(r"[A-Za-z][\w-]+")
 
@@ -32,11 +31,11 @@ def read_labels(
 ) -> Iterator[Labelled]:
     """The labelled items of `source`, in the order of its lines as far as its form allows.
 
-    `source` is `NAME:PATH` with a name of SETS, or a path alone: a file whose fields tell its
-    form. PATH is read as `judge.records.read` reads it, and may be a folder where a set is several
-    files. `check` keeps the items of that check; in a table without a column `check` it names what
-    the labels are about. A line that cannot be read, or holds no usable label, comes as an `Item`
-    with its problem, whatever the check. `columns` are renamed (`judge.records.base.mapped`).
+    `source` is `NAME:PATH` with a name of SETS, or the path alone of a file in one of the project's
+    own forms (`judge.records.labels.items`). PATH may be a folder where a set is several files.
+    `check` keeps the items of that check; in a table without a column `check` it names what the
+    labels are about. A line that cannot be read, or holds no usable label, comes as an `Item` with
+    its problem, whatever the check. `columns` are renamed (`judge.records.base.mapped`).
 
     Raises UsageError: at the call for an unknown name, a path that is not there or cannot be read,
     and a form that cannot be told; at the end for a check that no item was about.
@@ -49,33 +48,27 @@ def read_labels(
         path = source
     files = [Path(path)]
     if form is not None and form.files and files[0].is_dir():
-        folder = files[0]
-        files = list(dict.fromkeys(f for one in form.files for f in sorted(folder.glob(one))))
+        found = chain.from_iterable(sorted(files[0].glob(pattern)) for pattern in form.files)
+        files = list(dict.fromkeys(found))
         if not files:
             raise UsageError(f"{path} holds no file of {name}: {', '.join(form.files)}")
-    opened = [renamed(read(file), columns) for file in files]
+    items: Iterator[Item] = chain.from_iterable([renamed(read(file), columns) for file in files])
     if form is None:
-        form, opened[0] = _recognised(source, opened[0])
-    if form.merged:
-        opened = [chain.from_iterable(opened)]
-    sets = [form(file, check) for file, _ in zip(files, opened, strict=False)]
-    found = (one.read(items) for one, items in zip(sets, opened, strict=True))
-    return _chosen(chain.from_iterable(found), check, source)
+        form, items = _recognised(source, items)
+    folder = None if path == "-" else files[0].parent
+    return _chosen(form(check, folder).read(items), check, source)
 
 
 def _recognised(source: str, items: Iterator[Item]) -> tuple[type[LabelSet], Iterator[Item]]:
-    """The form that one of the first lines tells, and all items.
+    """The project's own form that one of the first lines tells, and all items.
 
     The first lines of a file that is being labelled may have no labels yet.
     """
-    head: list[Item] = []
-    for item in islice(items, _LOOK):
-        head.append(item)
-        for form in _FORMS:
-            if item.fields is not None and form.knows(item.fields):
-                return form, chain(head, items)
-    if all(item.fields is None for item in head):
-        return Own, chain(head, items)
+    head = list(islice(items, _LOOK))
+    lines = [item.fields for item in head if item.fields is not None]
+    for form in (Own, Table):
+        if any(map(form.knows, lines)) or not lines:
+            return form, chain(head, items)
     raise UsageError(
         f"{source}: cannot tell what these labels are. Give each line a field 'labels' "
         '({"labels": {"relevance": "yes"}}), or the columns item, annotator and label, or name '

@@ -1,4 +1,20 @@
-"""Labelled items, and how the readers of label sets give them."""
+"""Labelled items, what a reader of a label set is, and the project's own forms of labels.
+
+In JSON lines a record stands as it is validated, or as validation wrote it, and beside its fields
+
+    "labels": {CHECK: ANSWER}                   a reference answer: gold
+    "labels": {CHECK: {ANNOTATOR: ANSWER}}      the answers of single annotators
+    "annotators": {ANNOTATOR: {"group": ...}}   what is known of them, may be left out
+    "author"                                    who gave the labels, may be left out
+
+For a check about values, ANSWER is a list with one answer for each value. An answer of null means
+that there is no label. Answers are folded to lower case; true and false stand for yes and no.
+
+A table has a row for each answer of each annotator: columns `item`, `annotator`, `label`, in any
+case; further `group` (the annotator's), `check`, `gold` (the reference answer), and any others,
+which describe the item: its first row tells. An empty label is none. A row may hold a gold answer
+without annotator and label; without a column `annotator` the label is the reference answer.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +24,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from judge.records.base import Item, clip
-from judge.records.fields import LabelError, id_text, refused
-from judge.records.kinds import normalised
+from judge.records.base import RESERVED, Item, LabelError, SeenIds, clip
+from judge.records.fields import answer_of, id_text, object_of, refused, scalar_text, slices_of
+from judge.records.kinds import find_names, normalise, normalised, recognise
+
+_ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
+_COLUMNS = ("item", "label", "annotator", "group", "check", "gold")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +74,11 @@ class LabelledItem:
     def reference(self) -> str | None:
         """The answer that judges are held against: gold, else that of more than half of the
         annotators, else None."""
+        if self.gold is not None or not self.annotations:
+            return self.gold
         counts = Counter(annotation.answer for annotation in self.annotations)
-        for answer, count in counts.most_common(1) if self.gold is None else ():
-            return answer if 2 * count > len(self.annotations) else None
-        return self.gold
+        answer, count = counts.most_common(1)[0]
+        return answer if 2 * count > len(self.annotations) else None
 
 
 Labelled = LabelledItem | Item
@@ -66,34 +86,25 @@ Labelled = LabelledItem | Item
 
 
 class LabelSet:
-    """One form of labelled data; an instance reads one file, or all files of a `merged` set.
+    """One form of labelled data, and the reader of one set of that form.
 
-    A line with all of `keys`, and one of `marks` if there are any, is of its form. `files` are the
-    patterns of its files where it is a folder of several. In a `merged` set what several lines say
-    of one record and check is one item, and items come last. `check` is the one asked for.
+    `files` are the patterns of its files where it is a folder. In a `merged` set what several lines
+    say of one record and check is one item, and items come last. `check` is the one asked for,
+    `folder` where the files lie (None: standard input).
     """
 
     name: ClassVar[str]
-    keys: ClassVar[frozenset[str]] = frozenset()
-    marks: ClassVar[frozenset[str]] = frozenset()
     files: ClassVar[tuple[str, ...]] = ()
     merged: ClassVar[bool] = False
 
-    def __init__(self, path: Path, check: str | None) -> None:
-        self.path, self.check = path, check
-        self._lines: dict[str, int] = {}
+    def __init__(self, check: str | None, folder: Path | None) -> None:
+        self.check, self.folder, self._ids = check, folder, SeenIds()
         self._unnamed: Counter[str] = Counter()
         self._held: dict[tuple[str, str], tuple[LabelledItem, dict[str, Annotation]]] = {}
         self.start()
 
     def start(self) -> None:
         """Prepare for the first line."""
-
-    @classmethod
-    def knows(cls, fields: Mapping[str, Any]) -> bool:
-        """Whether a line's fields are of this form, beyond doubt."""
-        there = normalised(fields)
-        return bool(cls.keys) and there >= cls.keys and not (cls.marks and not cls.marks & there)
 
     def items(self, item: Item, fields: dict[str, Any]) -> Iterable[LabelledItem]:
         """The labelled items of a line. Raises LabelError for one that cannot be used."""
@@ -113,10 +124,8 @@ class LabelSet:
             self._unnamed[place] += 1
             count = self._unnamed[place]
             return place if count == 1 else f"{place}.{count}"
-        if own in self._lines:
-            message = f"id {clip(own)} was already on line {self._lines[own]}"
-            raise LabelError(message, field, "duplicate-id")
-        self._lines[own] = item.line
+        if first := self._ids.already(own, item):
+            raise LabelError(f"id {clip(own)} was already on {first}", field, "duplicate-id")
         return own
 
     def read(self, items: Iterable[Item]) -> Iterator[Labelled]:
@@ -150,3 +159,118 @@ class LabelSet:
         gold = one.gold if held.gold is None else held.gold
         slices = {**one.slices, **held.slices}
         self._held[key] = (replace(held, gold=gold, slices=slices), given)
+
+
+class Own(LabelSet):
+    """The labelled items of each line, one for each check, or each value that it asks about.
+
+    Slices are the short scalar fields, `author`, and after a validation `edited` (yes or no:
+    whether the story was rewritten). A line without labels is a problem of type `unlabelled`.
+    """
+
+    name = "own"
+
+    @staticmethod
+    def knows(fields: Mapping[str, Any]) -> bool:
+        """Whether a line's fields are of this form."""
+        return isinstance(fields.get("labels"), dict)
+
+    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
+        if fields.get("labels") is None:
+            message = "field 'labels' is missing: the line has no labels"
+            raise LabelError(message, "labels", "unlabelled")
+        shown, values = _typed({k: c for k, c in fields.items() if k not in _ABOUT_LABELS})
+        slices = slices_of({**shown, "author": fields.get("author")})
+        if isinstance(earlier := fields.get(RESERVED), dict):
+            slices["edited"] = "yes" if earlier.get("edits") else "no"
+        asked = {
+            check: _answers(answers, f"labels.{check}", values)
+            for check, answers in object_of(fields["labels"], "labels").items()
+        }
+        groups = {
+            annotator: scalar_text(object_of(known, annotator).get("group"))
+            for annotator, known in object_of(fields.get("annotators") or {}, "annotators").items()
+        }
+        key = next((key for key in shown if normalise(key) == "id"), "id")
+        record = self.record(item, shown.get(key), key)
+        for check, numbered in asked.items():
+            for number, given in numbered.items():
+                people = [(who, one) for who, one in given.items() if who is not None]
+                annotations = tuple(Annotation(who, one, groups.get(who)) for who, one in people)
+                gold = given.get(None)
+                yield LabelledItem(record, check, shown, number, gold, annotations, slices)
+
+
+def _typed(own: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
+    """The record's fields, under typed names where its kind has them; how many values a story has.
+
+    None for other records, and for values that cannot be counted.
+    """
+    kind = recognise(own)
+    names = find_names(kind, own) if kind else {}
+    typed = {name: own[key] for name, key in names.items()}
+    typed |= {key: own[key] for key in own if key not in names.values()}
+    values = typed.get("values") if kind == "story" else None
+    if isinstance(values, str):
+        values = [line for line in values.split("\n") if line.strip()]
+    return typed, len(values) if isinstance(values, list) else None
+
+
+def _answers(answers: object, field: str, values: int | None) -> dict[int, dict[str | None, str]]:
+    """By number (of a value, else 0), who answered what; under None the gold answer."""
+    counts: set[int] = set()
+    found: dict[int, dict[str | None, str]] = {}
+    for who, content in (answers if isinstance(answers, dict) else {None: answers}).items():
+        if content is None:
+            continue
+        several = list(enumerate(content, 1)) if isinstance(content, list) else [(0, content)]
+        counts.add(several[-1][0] if several else 0)
+        for number, one in several:
+            answer = answer_of(one, f"{field}.{who}" if who is not None else field)
+            if answer is not None:
+                found.setdefault(number, {})[who] = answer
+    if len(counts) > 1:
+        raise LabelError(f"field {field!r}: the annotators did not answer as many values", field)
+    count = max(counts, default=0)
+    if count and values not in (None, count):
+        message = f"field {field!r} has {count} answers, the record {values} values"
+        raise LabelError(message, field)
+    return dict(sorted(found.items()))
+
+
+class Table(LabelSet):
+    """One item for each `item` and check; problems come first.
+
+    The check is the row's, else the one that was asked for, else `label`. Fields are the other
+    columns as they stand, slices the short ones. A row is a problem where its gold answer differs
+    from an earlier one of its item, or its annotator has labelled the item before.
+    """
+
+    name = "table"
+    merged = True
+
+    @staticmethod
+    def knows(fields: Mapping[str, Any]) -> bool:
+        """Whether a line's fields are of this form."""
+        return normalised(fields) >= {"item", "label"}
+
+    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
+        keys = {normalise(key): key for key in fields if normalise(key) in _COLUMNS}
+        own = {name: fields[key] for name, key in keys.items() if fields[key] not in (None, "")}
+        record = id_text(own.get("item"), "item")
+        if record is None:
+            raise LabelError("field 'item' is empty", "item")
+        gold = answer_of(own.get("gold"), "gold")
+        label = answer_of(own.get("label"), "label")
+        if "annotator" not in keys and gold is None:
+            gold, label = label, None
+        annotations: tuple[Annotation, ...] = ()
+        if label is not None:
+            annotator = id_text(own.get("annotator"), "annotator")
+            if annotator is None:
+                raise LabelError("field 'annotator' is empty beside a label", "annotator")
+            annotations = (Annotation(annotator, label, scalar_text(own.get("group"))),)
+        if annotations or gold is not None:
+            check = scalar_text(own.get("check")) or self.check or "label"
+            about = {key: content for key, content in fields.items() if key not in keys.values()}
+            yield LabelledItem(record, check, about, 0, gold, annotations, slices_of(about))

@@ -10,10 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from judge.errors import UsageError
-from judge.records.base import Item, Problem
+from judge.records.base import Item, LabelError
 from judge.records.fields import (
     ENTAILMENT,
-    LabelError,
     answer_of,
     id_text,
     listed,
@@ -23,12 +22,14 @@ from judge.records.fields import (
     slices_of,
     text_of,
 )
-from judge.records.kinds import build
+from judge.records.kinds import built
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet
 
 _ENTAILMENT_ORDER = ("entailment", "neutral", "contradiction")
 _BINARY = {"0": "no", "1": "yes"}
 _FACTS = ("language_variety", "source")
+_NORM_SLICES: tuple[str, ...] = ("country", "subcategory", "label")
+_NORM_FIELDS = ("rule_of_thumb", "story", "country", "background", "value")
 _SEED = 20210121
 
 
@@ -43,8 +44,6 @@ class Ambient(LabelSet):
     """
 
     name = "ambient"
-    keys = frozenset({"premise", "hypothesis"})
-    marks = frozenset({"q0gold", "workerids", "premiseambiguous"})
     files = ("test.jsonl*", "linguist_annotations.jsonl*", "crowdworker_annotations.jsonl*")
     merged = True
 
@@ -55,7 +54,7 @@ class Ambient(LabelSet):
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         texts = {key: text_of(fields, key) for key in ("premise", "hypothesis")}
         labels: str | None = None
-        given: list[tuple[str, str]] = []
+        given: list[Annotation] = []
         if "worker_ids" in fields:
             workers = enumerate(listed(fields["worker_ids"], "worker_ids"), 1)
             names = [id_text(who, "worker_ids") or f"linguist-{n}" for n, who in workers]
@@ -63,31 +62,26 @@ class Ambient(LabelSet):
             if len(names) != len(found):
                 counts = f"{len(found)} answers of {len(names)} workers"
                 raise LabelError(f"field 'annotations' has {counts}", "annotations")
-            answers = [_joined(one, "|", "annotations") for one in found]
-            given = list(zip(names, answers, strict=True))
+            for name, one in zip(names, found, strict=True):
+                given.append(Annotation(name, _joined(one, "|", "annotations"), "linguist"))
         elif "q0_gold" in fields:
             for number, answer in enumerate(listed(fields["q0_gold"], "q0_gold"), 1):
-                given.append((f"crowd-{number}", one_of(answer, ENTAILMENT, "q0_gold")))
+                told = one_of(answer, ENTAILMENT, "q0_gold")
+                given.append(Annotation(f"crowd-{number}", told, "crowd"))
         else:
             labels = _joined(fields.get("labels"), ",", "labels")
         record = id_text(fields.get("id"), "id") or f"{item.source}#{item.line}"
         if self._texts.setdefault(record, texts) != texts:
             record = f"{record}@{item.source}"
-        annotations: list[Annotation] = []
-        for name, answer in given:
-            self._times[record, name] += 1
-            times = self._times[record, name]
-            called = name if times == 1 else f"{name} ({times})"
-            group = "linguist" if "worker_ids" in fields else "crowd"
-            annotations.append(Annotation(called, answer, group))
-        yield LabelledItem(
-            record,
-            "entailment",
-            texts,
-            gold=labels if labels in _ENTAILMENT_ORDER else None,
-            annotations=tuple(annotations),
-            slices={} if labels is None else {"labels": labels},
-        )
+        gold = labels if labels in _ENTAILMENT_ORDER else None
+        slices = {} if labels is None else {"labels": labels}
+        annotations = tuple(self._numbered(record, one) for one in given)
+        yield LabelledItem(record, "entailment", texts, 0, gold, annotations, slices)
+
+    def _numbered(self, record: str, one: Annotation) -> Annotation:
+        self._times[record, one.annotator] += 1
+        times = self._times[record, one.annotator]
+        return one if times == 1 else replace(one, annotator=f"{one.annotator} ({times})")
 
 
 def _joined(content: object, mark: str, key: str) -> str:
@@ -105,26 +99,24 @@ class MultiPico(LabelSet):
     Casola et al., "MultiPICo: Multilingual Perspectivist Irony Corpus", in the JSON of the shared
     task Le-Wi-Di 2025: an object of id to entry, each with `text` (post, reply), `annotations` (an
     object of annotator to 0 or 1) and `other_info`. One `irony` item an entry (yes or no), without
-    gold. Slices: language_variety, source. The annotators' groups are their nationalities, from
-    `annotators_meta_LANG.json` beside the file if that is the only one; standard input has none.
+    gold. Slices: language_variety, source. An annotator's group is the nationality that
+    `annotators_meta_LANG.json` in the same folder gives, if there is one such file.
     """
 
     name = "multipico"
     files = ("MP_*.json*", "*MultiPICo*.json*")
 
     def start(self) -> None:
-        beside = self.path.parent.glob("annotators_meta*.json")
-        files = [] if str(self.path) == "-" else [*beside]
+        found = [*self.folder.glob("annotators_meta*.json")] if self.folder else []
         self._nations: dict[str, str | None] = {}
         try:
-            # NaN stands in these files, which is no JSON.
-            known = json.loads(files[0].read_bytes()) if len(files) == 1 else {}
-            for number, person in object_of(known, "annotators").items():
+            # These files hold NaN, which is no JSON.
+            people = json.loads(found[0].read_bytes()) if len(found) == 1 else {}
+            for number, person in object_of(people, "annotators").items():
                 nation = object_of(person, number).get("Nationality")
                 self._nations[f"Ann{number}"] = scalar_text(nation)
-        except (OSError, ValueError, RecursionError) as error:
-            told = f"{files[0]}: the annotators' nationalities cannot be read: {error}"
-            raise UsageError(told) from error
+        except (LabelError, OSError, ValueError, RecursionError) as error:
+            raise UsageError(f"{found[0]}: the nationalities cannot be read: {error}") from error
 
     def read(self, items: Iterable[Item]) -> Iterator[Labelled]:
         return super().read(entry for item in items for entry in _entries(item))
@@ -142,15 +134,11 @@ class MultiPico(LabelSet):
             raise LabelError(message, error.problem.field) from error
         info = fields.get("other_info")
         facts = {key: info.get(key) for key in _FACTS} if isinstance(info, dict) else {}
-        yield LabelledItem(
-            self.record(item, fields["id"]),
-            "irony",
-            shown,
-            annotations=tuple(
-                Annotation(who, one, self._nations.get(who)) for who, one in answers.items()
-            ),
-            slices=slices_of(facts),
+        annotations = tuple(
+            Annotation(who, answer, self._nations.get(who)) for who, answer in answers.items()
         )
+        record = self.record(item, fields["id"])
+        yield LabelledItem(record, "irony", shown, 0, None, annotations, slices_of(facts))
 
 
 def _entries(item: Item) -> Iterable[Item]:
@@ -172,7 +160,6 @@ class LLMBar(LabelSet):
     """
 
     name = "llmbar"
-    keys = frozenset({"input", "output1", "output2", "label"})
     files = ("LLMBar_*.json*",)
 
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
@@ -191,13 +178,11 @@ class MoralStories(LabelSet):
     the two (the splits for classification). The actions were written to the norm, so the labels
     hold by construction. Slice: `story_pair`, the two actions of a story. Two items an action:
     `adherence` (yes or no), and after all of these `relevance`, each norm with its own action (yes)
-    or, for a fixed random half of the items, with
-    another norm's (no): by chance, not by a person's judgement.
+    or, for a fixed random half of the items, with another norm's (no): by chance, not by a person's
+    judgement.
     """
 
     name = "moral-stories"
-    keys = frozenset({"id", "norm"})
-    marks = frozenset({"moralaction", "immoralaction"})
 
     def start(self) -> None:
         self._found: list[LabelledItem] = []
@@ -213,15 +198,12 @@ class MoralStories(LabelSet):
             moral = key == "moral_action"
             # The splits for classification number a story's actions in the same way.
             id = f"{own}{moral:d}" if own is not None and len(actions) > 1 else own
-            shown = {"rule_of_thumb": norm, "story": text_of(fields, key)}
             record = self.record(item, id, "ID")
-            gold = "yes" if moral else "no"
+            shown = {"rule_of_thumb": norm, "story": text_of(fields, key)}
             paired = own is not None and record[-1] in "01"
             slices = {"story_pair": record[:-1]} if paired else {}
-            one = LabelledItem(
-                record, "adherence", shown, 0, gold, (), slices, item.source, item.line
-            )
-            found.append(one)
+            gold, place = "yes" if moral else "no", (item.source, item.line)
+            found.append(LabelledItem(record, "adherence", shown, 0, gold, (), slices, *place))
         self._found += found
         return found
 
@@ -248,28 +230,18 @@ class NormAd(LabelSet):
     """
 
     name = "normad"
-    keys = frozenset({"country", "ruleofthumb", "story", "goldlabel"})
 
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
-        record = build(item, "norm")
-        if isinstance(record, Problem):
-            raise LabelError(record.message, record.field, record.type)
+        record = built(item, "norm")
         known = record.typed
-        label = known.get("label")
-        if label is None:
+        if (label := known.get("label")) is None:
             key = record.names.get("label", "Gold Label")
             raise LabelError(f"field {key!r} must be yes, no or neutral, not empty", key)
         golds = {"label_correctness": label, "relevance": "no" if label == "neutral" else "yes"}
         if label != "neutral":
             golds["adherence"] = label
-        shown = ("rule_of_thumb", "story", "country", "background", "value")
-        slices = ("country", "subcategory", "label")
+        fields = {key: known[key] for key in _NORM_FIELDS if key in known}
+        slices = {key: known[key] for key in _NORM_SLICES if key in known}
         name = self.record(item, known.get("id"), record.names.get("id", "id"))
         for check, gold in golds.items():
-            yield LabelledItem(
-                name,
-                check,
-                {key: known[key] for key in shown if key in known},
-                gold=gold,
-                slices={key: known[key] for key in slices if key in known},
-            )
+            yield LabelledItem(name, check, fields, gold=gold, slices=slices)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,28 +13,28 @@ from hypothesis import strategies as st
 
 from judge.errors import UsageError
 from judge.evaluation.benchmark import choices_of
-from judge.evaluation.cqbench import benchmark
-from judge.evaluation.cqbench_items import TOPICS
-from judge.evaluation.cqbench_values import (
+from judge.evaluation.cqbench import TOPICS, benchmark
+from judge.evaluation.cqbench_stories import (
     Statement,
+    Story,
     ValueList,
     folded,
     parse_options,
     selection,
     value_list,
 )
-from judge.records import Item, Value, read
+from judge.records import Value, read
 from judge.records.fields import LabelError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cqbench"
 STORIES, VALUES = str(FIXTURES / "stories.jsonl"), str(FIXTURES / "values.jsonl")
-EVERY = choices_of(benchmark, benchmark.conditions)
+EVERY = choices_of(benchmark, [], benchmark.conditions)
 
 
 def made(*sources: str, conditions: tuple[str, ...] = benchmark.conditions, seed: int = 0) -> Any:
     """The fields of the items, and the problems beside them."""
-    items = list(benchmark.items(sources, choices_of(benchmark, conditions, seed)))
-    fields = [item.fields for item in items if item.fields is not None]
+    items = list(benchmark.items(sources, choices_of(benchmark, sources, conditions, seed=seed)))
+    fields = [item.fields for item in items if item.problem is None]
     return fields, [item.problem.message for item in items if item.problem is not None]
 
 
@@ -102,6 +101,10 @@ def pool(statements: int) -> ValueList:
     )
 
 
+def story(*contradicted: Value) -> Story:
+    return Story("Ann talks.", None, (), contradicted, (), False, None)
+
+
 @settings(deadline=None)
 @given(st.integers(1, 8), st.integers(0, 2**16), st.integers(0, 3))
 def test_other_options_are_never_gold_and_never_of_a_contradicted_statement(
@@ -110,7 +113,7 @@ def test_other_options_are_never_gold_and_never_of_a_contradicted_statement(
     known = pool(14)
     right = [(f"S{n}", "Yes") for n in range(gold)]
     against = [Value.parse(f"s{n}--yes") for n in range(min(contradicted, gold))]
-    found = selection(known, right, random.Random(seed), against)
+    found = selection(known, story(*against), right, str(seed))
     assert len(set(found["options"])) == 15
     assert found["gold"] == ["--".join(pair) for pair in right]
     others = set(found["options"]) - set(found["gold"])
@@ -121,9 +124,9 @@ def test_other_options_are_never_gold_and_never_of_a_contradicted_statement(
 
 def test_a_pool_that_is_too_small_says_what_is_there_and_needed() -> None:
     with pytest.raises(LabelError, match=r"it has 1 values, and a.jsonl leaves 13 other"):
-        selection(pool(7), [("S1", "Yes")], random.Random(0))
+        selection(pool(7), story(), [("S1", "Yes")], "0")
     with pytest.raises(LabelError, match="16 values"):
-        selection(pool(20), [(f"S{n}", "Yes") for n in range(16)], random.Random(0))
+        selection(pool(20), story(), [(f"S{n}", "Yes") for n in range(16)], "0")
 
 
 def test_released_stories(tmp_path: Path) -> None:
@@ -182,7 +185,7 @@ def test_lines_that_give_no_question_say_why(tmp_path: Path, line: Any, says: st
     items = list(benchmark.items([bad, VALUES], EVERY))
     problems = [item for item in items if item.problem is not None]
     assert problems
-    assert all(item.fields is None and item.line == 1 for item in problems)
+    assert all(item.fields == line and item.line == 1 for item in problems)
     assert says in str(problems[0].problem and problems[0].problem.message)
 
 
@@ -192,9 +195,8 @@ def test_value_files_alone_and_faulty_ones_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="name one value file"):
         made(STORIES, VALUES, write(tmp_path / "w.jsonl", statement("Work", "Agree", "Disagree")))
     lines = [statement("Work", "Agree", "Disagree"), statement("work.", "Yes", "No")]
-    items = [Item("v.jsonl", number, line) for number, line in enumerate(lines, 1)]
     with pytest.raises(UsageError, match=r"v\.jsonl, line 2: .* with other attitudes"):
-        value_list("v.jsonl", items)
+        value_list(write(tmp_path / "v.jsonl", *lines))
     for line, says in (
         ({"topic": "x"}, "'option' must hold attitudes"),
         ({"q_content": "x", "option": " "}, "'option' must hold attitudes"),
@@ -202,7 +204,7 @@ def test_value_files_alone_and_faulty_ones_are_refused(tmp_path: Path) -> None:
         ({"q_content": "", "option": "1. a"}, "'q_content' is empty"),
     ):
         with pytest.raises(UsageError, match=rf"v\.jsonl, line 1: .*{says}"):
-            value_list("v.jsonl", [Item("v.jsonl", 1, line)])
+            value_list(write(tmp_path / "v.jsonl", line))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from judge.backends.base import Message, Prompt
 from judge.digest import digest
-from judge.errors import UsageError, why_unread
+from judge.errors import UsageError, read_text
 from judge.prompts import fence
 from judge.questions import Section, Text
 from judge.subject import fence_mark
@@ -26,6 +26,7 @@ from judge.templates import fault, template
 from judge.yamlfile import read_mapping
 
 LETTERS = string.ascii_uppercase
+_FOLDER = resources.files("judge.rubrics") / "tasks"
 
 
 class Task(Section):
@@ -82,30 +83,28 @@ class Task(Section):
 @lru_cache(maxsize=1)
 def system_text() -> str:
     """The short system message that all tasks share (rubrics/tasks/_system.txt)."""
-    return (_folder() / "_system.txt").read_text("utf-8").strip()
+    return (_FOLDER / "_system.txt").read_text("utf-8").strip()
 
 
+@lru_cache(maxsize=256)
 def load_task(task: str | Task) -> Task:
     """The task of this name that comes with the package; a task as it is.
 
     Raises:
         UsageError: there is none, or its file is wrong; with file, line and key.
     """
-    return _packaged(task) if isinstance(task, str) else task
-
-
-@lru_cache(maxsize=256)
-def _packaged(name: str) -> Task:
-    file = _folder() / f"{name}.yaml"
+    if isinstance(task, Task):
+        return task
+    file = _FOLDER / f"{task}.yaml"
     if not file.is_file():
-        raise UsageError(f"no task is called {name!r}")
-    return parse_task(file.read_text("utf-8"), f"rubrics/tasks/{name}.yaml")
+        raise UsageError(f"no task is called {task!r}")
+    return parse_task(file.read_text("utf-8"), f"rubrics/tasks/{task}.yaml")
 
 
 def parse_task(text: str, name: str) -> Task:
     """Read a task from YAML text; `name` stands for the file in messages. See `load_task`."""
     source = read_mapping(text, name)
-    task = source.validated(Task, Task.model_fields)
+    task = source.validated(Task)
     if problem := fault(task.question, {*task.fields, *task.inserts, "options"}):
         raise source.refused([(("question",), problem)])
     return task
@@ -120,10 +119,7 @@ def replaced(names: Sequence[str | Task], files: Sequence[Path]) -> dict[str, Ta
     """
     tasks = {task.name: task for task in map(load_task, names)}
     for file in files:
-        try:
-            own = parse_task(file.read_text("utf-8"), str(file))
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--task {file}: cannot be read: {why_unread(error)}") from error
+        own = parse_task(read_text(file, f"--task {file}"), str(file))
         if own.name not in tasks:
             told = ", ".join(tasks)
             raise UsageError(f"--task {file}: name: {own.name} is none of {told}")
@@ -134,7 +130,3 @@ def replaced(names: Sequence[str | Task], files: Sequence[Path]) -> dict[str, Ta
             raise UsageError(f"--task {file}: {own.name} is not given {unknown[0]}; it is {told}")
         tasks[own.name] = own
     return tasks
-
-
-def _folder() -> resources.abc.Traversable:
-    return resources.files("judge.rubrics") / "tasks"

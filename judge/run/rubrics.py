@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from judge.errors import UsageError
-from judge.rubric import Rubric, builtin, load, parse
+from judge.rubric import Rubric, builtin, load
 
 
 def corrected_normad() -> tuple[Rubric, ...]:
@@ -18,7 +18,7 @@ def corrected_normad() -> tuple[Rubric, ...]:
     return (
         derivation.model_copy(update={"verdict": value.verdict}),
         value.model_copy(update={"not_for_labels": ()}),
-        parse(text, "rubrics/corrected/background_alone.yaml"),
+        Rubric.from_text(text, "rubrics/corrected/background_alone.yaml"),
     )
 
 
@@ -42,16 +42,16 @@ def collect(sources: Sequence[str | Rubric]) -> tuple[dict[str, Rubric], tuple[s
     return rubrics, tuple(dict.fromkeys(added))
 
 
-def _misfit(rubric: Rubric, ours: Rubric | None) -> str | None:
-    if ours is None:
+def _misfit(rubric: Rubric, replaced: Rubric | None) -> str | None:
+    if replaced is None:
         if rubric.role == "rewrite":
             names = ", ".join(name for name, r in builtin().items() if r.role == "rewrite")
             return f"no workflow uses this rewriting rubric; those that can be replaced are {names}"
         return None
-    if (rubric.role, rubric.about) != (ours.role, ours.about):
-        return f"it replaces a built-in rubric with role {ours.role} about {ours.about}"
-    if (rubric.role == "rewrite" or ours.graded) and rubric.reply != ours.reply:
-        return f"it replaces a built-in rubric whose reply is {ours.reply}"
+    if (rubric.role, rubric.about) != (replaced.role, replaced.about):
+        return f"it replaces a built-in rubric with role {replaced.role} about {replaced.about}"
+    if (rubric.role == "rewrite" or replaced.graded) and rubric.reply != replaced.reply:
+        return f"it replaces a built-in rubric whose reply is {replaced.reply}"
     return None
 
 

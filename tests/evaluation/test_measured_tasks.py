@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
+from judge.evaluation.task import load_task, parse_task
 from judge.rubric import builtin
-from judge.task import load_task, parse_task
 
 QUIZ = """
 name: quiz
@@ -76,7 +76,7 @@ def test_a_wrong_file_is_refused_with_its_place(change: tuple[str, str], told: s
 
 
 def test_every_task_that_comes_with_the_package_can_be_read_and_is_named_by_its_file() -> None:
-    folder = Path(__file__).parents[1] / "rubrics" / "tasks"
+    folder = Path(__file__).parents[2] / "rubrics" / "tasks"
     names = [path.stem for path in folder.glob("*.yaml")]
     assert names
     for name in names:
