@@ -1,8 +1,8 @@
 """`--engine ray`: records are read and written here, and judged by Ray Data's pool of workers.
 
-The run is the local one: its input, order, output, resume and interrupts. Records go through a
-`Feed` actor on this machine into a Ray Data stream, whose actor pool judges them. Ray restarts
-workers that die and gives them their records again (judge/run/ray_worker.py).
+The run is the local one: its input, order, output, resume and interrupts. Chunks of records go
+through a `Feed` actor on this machine into a Ray Data stream, whose actor pool judges them. Ray
+restarts workers that die and gives them their chunks again (judge/run/ray_worker.py).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import os
 import pickle
 import socket
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import asdict
 from functools import cached_property
 from itertools import count
@@ -33,8 +33,12 @@ from judge.run.validate import Validation
 from judge.settings import Settings
 from judge.verdict import Usage
 
-MOST_RECORDS = 1_000_000
-"""Records that may be under way at once."""
+CHUNK, GATHER_SECONDS = 8, 0.01
+"""Most records of a chunk, and how long it waits for them. With one record a chunk a run on two
+cores is half as fast."""
+
+MOST_CHUNKS = 1_000_000
+"""Chunks that may be under way at once."""
 
 JOIN_SECONDS = 10.0
 """Seconds to wait for the cluster to answer."""
@@ -43,7 +47,7 @@ STORE_BYTES = 256 * 1024 * 1024
 
 CORES = 0.5
 """Of a worker. One is started for each core, so half of each is left for the workers of a machine
-that dies; a worker that found no room would keep its records waiting."""
+that dies; a worker that found no room would keep its chunks waiting."""
 
 ON_GPUS = ("vllm", "transformers")
 """Providers whose models run on the worker's own GPUs."""
@@ -64,11 +68,11 @@ class RayValidation(Validation):
 
     @property
     def slots(self) -> int:
-        return self.setup.slots * self.stream.workers
+        return (self.setup.slots + 2 * CHUNK) * self.stream.workers
 
     async def prepare(self) -> None:
         """Join or start Ray; raises UsageError where there is none, or no room in it."""
-        self.stream = await asyncio.to_thread(Stream, self._given, self.setup)
+        self.stream = await asyncio.to_thread(Stream, self._given, self.setup, self._count)
 
     async def aclose(self) -> None:
         await super().aclose()
@@ -78,10 +82,7 @@ class RayValidation(Validation):
     async def step(self, record: Record) -> Line:
         self.setup.budget.refuse()
         bound = self.setup.bound(record.kind)
-        text, counters, cost = await self.stream.judged(record.item)
-        self._count(counters, cost)
-        if isinstance(text, JudgeError):
-            raise text
+        text = await self.stream.judged(record.item)
         if text is None:
             told = f"the worker died each of the {ATTEMPTS} times it judged this record"
             return lines.failed(record, "worker-died", told, bound)
@@ -104,14 +105,21 @@ class RayValidation(Validation):
 
 
 class Stream:
-    """A Ray Data stream of records through an actor pool, in a Ray task on this machine.
+    """A Ray Data stream of chunks through an actor pool, in a Ray task on this machine.
+
+    `count` is told what workers counted and paid (USD), by model.
 
     Raises:
         UsageError: Ray is not installed, cannot be reached, or holds no such workers.
     """
 
-    def __init__(self, settings: Settings, setup: Setup) -> None:
-        self._opened = ExitStack()
+    def __init__(
+        self,
+        settings: Settings,
+        setup: Setup,
+        count: Callable[[dict[str, Counters], float], None],
+    ) -> None:
+        self._opened, self._count = ExitStack(), count
         # Ray tells of lost nodes and workers on standard output, which is for data.
         nowhere = self._opened.enter_context(Path(os.devnull).open("w"))  # noqa: SIM115
         self._opened.enter_context(redirect_stdout(nowhere))
@@ -130,20 +138,47 @@ class Stream:
         # The feed and the stream run on this machine: while the run goes on, so do they.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         pinned = {"num_cpus": 0, "scheduling_strategy": here}
-        self._feed = ray.remote(Feed).options(**pinned, max_concurrency=MOST_RECORDS).remote()
+        self._feed = ray.remote(Feed).options(**pinned, max_concurrency=MOST_CHUNKS).remote()
         folder = settings.cache_dir
         own = {"cache_dir": None if folder is None else folder.absolute(), "engine": "local"}
         arguments = (settings.model_copy(update=own), str(Path.cwd()), self._feed)
+        at_once = setup.slots // CHUNK + 2
         running = ray.remote(_judge_all).options(**pinned, max_retries=0)
-        self._running = running.remote(arguments, self.workers, setup.slots, gpus, pinned)
+        self._running = running.remote(arguments, self.workers, at_once, gpus, pinned)
+        self._chunk: list[Item] = []
+        self._full = asyncio.Event()
+        self._full.set()
 
-    async def judged(self, item: Item) -> tuple[Done, dict[str, Counters], float]:
-        """What a worker made of the item, with counters and cost since it last told them.
+    async def judged(self, item: Item) -> bytes | None:
+        """The item's output line; None where its workers died.
+
+        Raises:
+            JudgeError: what ends the run.
+        """
+        if self._full.is_set():
+            self._chunk, self._full = [], asyncio.Event()
+            self._asking = asyncio.create_task(self._ask(self._chunk, self._full))
+            # After a second interrupt nothing waits for it, and Ray's end is its error.
+            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
+        asking, place = self._asking, len(self._chunk)
+        self._chunk.append(item)
+        if len(self._chunk) == CHUNK:
+            self._full.set()
+        outcome = (await asyncio.shield(asking))[place]
+        if isinstance(outcome, JudgeError):
+            raise outcome
+        return outcome
+
+    async def _ask(self, chunk: list[Item], full: asyncio.Event) -> list[Done]:
+        """What a worker made of a chunk, once it is full or has waited long enough.
 
         Raises:
             Unavailable: the stream has ended.
         """
-        asked = asyncio.ensure_future(self._feed.judged.remote(pickle.dumps(item)))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(full.wait(), GATHER_SECONDS)
+        full.set()
+        asked = asyncio.ensure_future(self._feed.judged.remote(pickle.dumps(chunk)))
         try:
             await asyncio.wait((asked, self._ended), return_when=asyncio.FIRST_COMPLETED)
             told = asked.result() if asked.done() else self._ended.result()
@@ -153,8 +188,10 @@ class Stream:
             raise Unavailable(f"the Ray stream failed: {words[:300]}") from error
         finally:
             asked.cancel()
-        found: tuple[Done, dict[str, Counters], float] = pickle.loads(told)
-        return found
+        done: list[Done]
+        done, counters, cost = pickle.loads(told)
+        self._count(counters, cost)
+        return done
 
     @cached_property
     def _ended(self) -> asyncio.Future[Any]:
@@ -171,7 +208,7 @@ class Stream:
 def _judge_all(
     arguments: tuple[Settings, str, Any], workers: int, at_once: int, gpus: int, pinned: Any
 ) -> None:
-    """Take record after record of the feed through a pool of workers, without end; runs in Ray."""
+    """Take chunk after chunk of the feed through a pool of workers, without end; runs in Ray."""
     import pyarrow as pa
     import ray
     from ray.data import ActorPoolStrategy, DataContext, read_datasource
@@ -182,7 +219,7 @@ def _judge_all(
 
     def read() -> Iterator[Any]:
         for number in count():
-            yield pa.table({"number": [number], "record": [ray.get(feed.get.remote(number))]})
+            yield pa.table({"number": [number], "chunk": [ray.get(feed.get.remote(number))]})
 
     class FeedSource(Datasource):  # type: ignore[misc]
         def estimate_inmemory_data_size(self) -> int | None:
@@ -193,7 +230,7 @@ def _judge_all(
 
     context = DataContext.get_current()
     context.enable_progress_bars = context.print_on_execution_start = False
-    # Each record goes on at once.
+    # Each chunk goes on at once.
     context.target_max_block_size = 1
     source = {"concurrency": 1, "override_num_blocks": 1, "ray_remote_args": pinned}
     judged = read_datasource(FeedSource(), **source).map_batches(

@@ -47,6 +47,8 @@ class Killing(ScriptedBackend):
             with deadly.open("a") as file:
                 file.write(".")
             os.kill(os.getpid(), signal.SIGKILL)
+        while Path("hold").exists() and call.origin.record == "n43":
+            await asyncio.sleep(0.05)
         if doomed.exists():
             import ray
             here = ray.get_runtime_context().get_node_id() == doomed.read_text()
@@ -159,10 +161,12 @@ def test_a_node_is_killed_midway_and_nothing_is_lost(
 def test_the_driver_is_killed_and_the_next_run_tells_of_a_record_that_kills_its_workers(
     judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]], local: bytes
 ) -> None:
+    (judge.folder / "hold").touch()
     first = on_ray(*RUN, "-o", "out", "--no-cache")
     wait_for_lines(judge, "out", 8)
     first.kill()
     first.communicate()
+    (judge.folder / "hold").unlink()
     kept = judge.read("out").count(b"\n")
     (judge.folder / "deadly").write_text("n43")
     again = on_ray(*RUN, "-o", "out", "--resume", "--summary", "sums")

@@ -49,27 +49,22 @@ def settings(**more: Any) -> Any:
 
 
 async def worked(count: int, **more: Any) -> tuple[list[Line], RayValidation]:
-    """What a run makes of so many records by its one worker: their lines; and the task."""
+    """What a run makes of one chunk of records by its one worker: their lines; and the task."""
     feed, stream = Feed(), object.__new__(Stream)
     stream._feed, stream._running = Remote(feed), asyncio.Future()
+    stream._chunk, stream._full = [], asyncio.Event()
+    stream._full.set()
     task = RayValidation.of(settings(**more), iter(()))
-    task.stream = stream
-    worker = Worker(settings(**more), ".", Remote(feed))
-
-    async def work() -> None:
-        for number in range(count):
-            batch = {"number": [number], "record": [await feed.get(number)]}
-            async for told in worker(batch):
-                assert told == {"number": [number]}
-
-    working = asyncio.create_task(work())
+    task.stream, stream._count = stream, task._count
     records = [task.read(Item("", n, {**NORM, "story": f"Ann greets {n}."})) for n in range(count)]
-    done = await asyncio.gather(*map(task.step, records))
-    await working
-    return done, task
+    asked = asyncio.gather(*map(task.step, records))
+    batch = {"number": [0], "chunk": [await feed.get(0)]}
+    async for told in Worker(settings(**more), ".", Remote(feed))(batch):
+        assert told == {"number": [0]}
+    return await asked, task
 
 
-async def test_records_are_judged_and_counted() -> None:
+async def test_a_chunk_is_judged_and_counted() -> None:
     lines, task = await worked(3)
     assert [line.verdict for line in lines] == ["pass"] * 3
     assert task.setup.client("scripted:yes.yaml").counters.calls == 3
