@@ -1,13 +1,13 @@
 """Stories value by value, passage by passage: does an adapter learn what a passage does?
 
-    python bench/passages.py ../shared/data/perspectrum/pairs.jsonl [--steps 120] [--rows FILE]
+    python bench/passages.py ../shared/data/perspectrum/pairs.jsonl [--steps 60] [--rows FILE]
 
 Asked is whether a passage shows a value, opposes it, states it outright, or is about something
 else. Taught are passages of fourteen topics (fixtures/labelled/passages.jsonl, our own labels) and
 claims of PERSPECTRUM (people's), each also under the opposite attitude and under the values of
 others. Reported are six other topics, other claims, and whole stories
 (fixtures/labelled/stories.jsonl), whose paragraphs are read one by one: the likeliest one decides,
-at a threshold fitted to other stories. Two hours on two cores; extras `calibrate` and `teach`.
+at a threshold fitted to other stories. About an hour on two cores; extras `calibrate` and `teach`.
 --rows keeps what was read, and takes it from there where it is.
 """
 
@@ -313,27 +313,32 @@ def by_check(rows: Sequence[Row], own: list[list[float]], other: list[list[float
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("pairs", type=Path)
-    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--model", default="qwen2.5-coder-1.5b")
     parser.add_argument("--rows", type=Path, help="keeps what was read, and takes it from there")
     options = parser.parse_args()
     rng = random.Random(0)
     taught, kept = passages(rng)
     of_claims, kept["claims"] = claims(options.pairs, rng)
-    sets = {**kept, "stories": stories(0), "values of other stories": stories(1)}
+    sets = {
+        **{name: kept[name] for name in ("as they are", "claims", "turned round")},
+        "stories": stories(0),
+        "values of other stories": stories(1),
+    }
     found: dict[str, list[list[float]]] = {}
     if options.rows and options.rows.exists():
         found = json.loads(options.rows.read_text("utf-8"))
     else:
         taught += of_claims
         rng.shuffle(taught)
+        del taught[options.steps * BATCH :]
         trainer = Trainer(store.with_adapter(options.model)[0])
         teach(trainer, taught, options.steps)
         for name, rows in sets.items():
             found[name] = read(trainer, rows)
             if options.rows:
                 options.rows.write_text(json.dumps(found), "utf-8")
-    for name in (*kept,):
+    for name in list(sets)[:3]:
         print(f"{name}: {agreement(sets[name], found[name])}")
     by_check(sets["stories"], found["stories"], found["values of other stories"])
 

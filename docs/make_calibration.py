@@ -135,6 +135,7 @@ def page(found: Mapping[str, Fragment], made: Profile) -> str:
         *_LOOKS,
         *(line for one in known for line in one.looks),
         "",
+        *_uncontrolled(made),
         "## Beside people",
         "",
         *(line for one in known for line in one.beside),
@@ -178,6 +179,13 @@ def _looks(one: DataSet, report: CheckReport) -> Iterator[str]:
         )
         cells = " | ".join("–" if one is None else str(one) for one in told)
         yield f"| {one.name}: {report.check} | {found.field} | {cells} |"
+
+
+def _uncontrolled(made: Profile) -> Iterator[str]:
+    asked = [one.binding.check for one in made.judges if not one.guesses and not one.controls]
+    if asked:
+        yield f"Asked although no control has been run: {', '.join(asked)}."
+        yield ""
 
 
 def _rows(one: DataSet, report: CheckReport) -> Iterator[str]:

@@ -225,7 +225,10 @@ TEACH = ("teach", "labels.jsonl", "-q", "-o", "mine.gguf")
             (*ASK, "-m", "scripted:s.yaml"),
             "cannot be taught: name a model as local:",
         ),
-        ((*ASK, "-m", "local:smollm2-135m+none.gguf"), "the adapter 'none.gguf' is not a .gguf file"),
+        (
+            (*ASK, "-m", "local:smollm2-135m+none.gguf"),
+            "the adapter 'none.gguf' is not a .gguf file",
+        ),
         ((*ASK, "-m", "scripted:s.yaml", "-m", "scripted:s.yaml"), "judge teach takes one --model"),
         ((*ASK, "-o", "nowhere/mine.gguf"), "there is no folder nowhere"),
         ((*ASK, "-o", "mine.bin"), "name a file that ends in .gguf"),
