@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from judge.errors import UsageError
 from judge.evaluation.benchmark import Benchmark, Result
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import macro_f1s
@@ -140,7 +141,11 @@ def class_scores(results: Sequence[Result]) -> dict[str, Cell]:
 def tables_of(benchmark: Benchmark, results: Sequence[Result]) -> list[Table]:
     """The benchmark's tables, those without a row left out."""
     if benchmark.tables is not None:
-        return [table for table in benchmark.tables(results) if table.rows]
+        try:
+            return [table for table in benchmark.tables(results) if table.rows]
+        except KeyError as missing:
+            told = f"answers without the field {missing}: another version of judge wrote them"
+            raise UsageError(f"{benchmark.name}: {told}") from missing
     by = {"condition": ("condition", benchmark.conditions)}
     return [results_table(benchmark.name, "Accuracy by condition", results, by)]
 
