@@ -11,13 +11,13 @@ from judge.verdict import Verdict
 
 
 def assert_judged(
-    text: str | Mapping[str, Any], question: str | None = None, **settings: Any
+    text: str | Mapping[str, Any], ask: str | None = None, **settings: Any
 ) -> Judgement:
     """Assert that a text, or a record, passes.
 
     Args:
         text: the text, as a record's field `text`; or the record's fields.
-        question: yes passes; None where `rubric` or `workflow` says what is asked.
+        ask: the question, yes passes; None where `rubric` or `workflow` says what is asked.
         settings: as `judge.validate` takes them: `model`, `rubric`, `on`, ...
 
     Raises:
@@ -27,11 +27,11 @@ def assert_judged(
     """
     __tracebackhide__ = True
     record = {"text": text} if isinstance(text, str) else text
-    (judgement,) = validate([record], ask=question, **settings)
+    (judgement,) = validate([record], ask=ask, **settings)
     if judgement.verdict is Verdict.PASS:
         return judgement
-    told = f"{question or 'judged'}: {judgement.verdict}: {judgement.reason}"
+    told = f"{ask or 'judged'}: {judgement.verdict}: {judgement.reason}"
     if judgement.verdict is Verdict.FAIL:
         raise AssertionError(told)
     why = judgement.error.message if judgement.error else judgement.reason
-    raise Undecided(f"{question or 'judged'}: not decided ({judgement.verdict}): {why}")
+    raise Undecided(f"{ask or 'judged'}: not decided ({judgement.verdict}): {why}")

@@ -41,7 +41,9 @@ def parse_object(data: bytes, where: str = "column") -> tuple[dict[str, Any], st
         byte = data[error.start]
         raise LabelError(f"not UTF-8: byte 0x{byte:02x} at byte {error.start + 1}") from None
     except json.JSONDecodeError as error:
-        raise LabelError(f"not JSON: {error.msg} at {where} {error.pos + 1}") from None
+        raise LabelError(
+            f"not JSON: {error.msg.removesuffix(' at')} at {where} {error.pos + 1}"
+        ) from None
     except ValueError:
         # Python refuses to convert integers of more than 4,300 digits.
         raise LabelError("holds a whole number with too many digits") from None
@@ -177,7 +179,9 @@ class _Text:
             if unclosed or error.pos >= held:
                 raise LabelError(_UNCLOSED) from None
             place = error.pos - self.at + 1
-            raise LabelError(f"not JSON: {error.msg} at character {place}") from None
+            raise LabelError(
+                f"not JSON: {error.msg.removesuffix(' at')} at character {place}"
+            ) from None
         # A number at the end of the buffer may have more digits.
         return end if end < held or self._ended or self.buffer[end - 1] in '}]"' else None
 

@@ -74,7 +74,7 @@ class Summary:
             self.errors[kind] += 1
             self.examples.setdefault(kind, message)
         if text and verdict == Verdict.FAIL and len(self.failures) < FAILURES_SHOWN:
-            name = json.loads(text).get("id") or f"line {self.records}"
+            name = json.loads(text).get("id") or f"record {self.records}"
             self.failures.append((str(name), judgement.get("reason") or ""))
         self.edits += len(judgement.get("edits", ()))
         self.dropped += len(judgement.get("dropped", ()))
