@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from judge.errors import UsageError, read_text
 from judge.settings import PREFIX, TOML, Settings, flag, has_flag, key, option, variable
+from judge.yamlfile import worded
 
 MACHINE = {
     "JUDGE_BATCH_POLL": "seconds between two looks at a batch",
@@ -114,7 +115,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _why(error: Any) -> str:
     if error["type"] != "extra_forbidden":
-        return str(error["msg"]).removeprefix("Value error, ")
+        return worded(error)
     if _SECRET.search(str(error["loc"][-1])):
         return (
             "keys and passwords are read from the environment alone (OPENAI_API_KEY, "

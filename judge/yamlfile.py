@@ -17,6 +17,12 @@ Place = tuple[str, ...]
 Problem = tuple[Place, str]
 """Where a key stands, and what is wrong with it."""
 
+_WORDS = {
+    "tuple_type": "write a list, as in [a, b]",
+    "int_parsing": "a whole number is needed",
+    "float_parsing": "a number is needed",
+}
+
 MAX_DEPTH = 100
 """Deepest nesting that is read. Beyond some ten thousands libyaml's composer ends the process."""
 
@@ -71,7 +77,12 @@ def problems_of(error: ValidationError, keys: Iterable[str]) -> Iterator[Problem
         elif one["type"] == "extra_forbidden":
             yield place, no_such_key(place[-1], keys)
         else:
-            yield place, one["msg"].removeprefix("Value error, ")
+            yield place, worded(one)
+
+
+def worded(error: Any) -> str:
+    """One of pydantic's errors in words that do not speak of Python's types."""
+    return _WORDS.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
 
 
 def no_such_key(key: str, keys: Iterable[str]) -> str:

@@ -134,6 +134,11 @@ async def test_nothing_predicted_is_absent_without_asking_anybody(take: Take) ->
         assert [f.answer for f in check.bearing()] == ["absent"] * 3
 
 
+async def test_another_check_alone_leaves_the_credits_out(take: Take) -> None:
+    taken = await take(RECORD, [], check=("irony",))
+    assert taken.judgement.extraction is None and taken.judgement.verdict is Verdict.ABSTAIN
+
+
 async def test_ten_predicted_values_count_and_the_rest_is_told(take: Take) -> None:
     many = [f"Predicted {n}." for n in range(1, 13)]
     reply = said(("fully", [10]), "absent", "absent")

@@ -115,6 +115,7 @@ async def test_a_story_that_misses_the_rule_is_written_anew_and_examined_again(t
         ("loop", 2, "pass"),
         ("final", 2, "pass"),
     ]
+    assert {c.round for c in taken.checks("abstraction")} == {1}
     # The later checks speak about the new story too.
     assert NEW in taken.asked("label_correctness")[-1].messages[-1]["content"]
     assert taken.judgement.usage.replies == len(taken.calls)

@@ -72,6 +72,11 @@ def test_a_record_over_the_limit_ends_the_list(items: ReadBack) -> None:
     assert "more than 1000 characters, the limit; what follows is not" in problem_of(found[1])
 
 
+def test_the_limit_is_of_one_record_wherever_it_stands_in_the_list(items: ReadBack) -> None:
+    found = items("a.json", json.dumps([{"a": n} for n in range(60_000)]), max_line=1000)
+    assert len(found) == 60_000 and all(item.problem is None for item in found)
+
+
 TEXT = st.text(alphabet='ab"\\{}[],: é\n', max_size=6)
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXT,

@@ -121,6 +121,11 @@ TABLE = """item,annotator,label,group,gold,country,premise
 """
 
 
+def test_a_table_of_items_and_labels_alone(write: Written) -> None:
+    (one,) = read_labels(str(write("b.csv", "item,label\n1,yes\n")))
+    assert item([one]).gold == "yes"
+
+
 @pytest.mark.parametrize("prefix", ["", "table:"])
 def test_a_table(write: Written, prefix: str) -> None:
     first, second, third = list(read_labels(f"{prefix}{write('a.csv', TABLE)}"))

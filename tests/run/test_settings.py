@@ -120,7 +120,7 @@ def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does
     ("toml", "variables", "flags", "told"),
     [
         ("rounds = 99", {}, {}, r"judge.toml \(rounds\): .*less than or equal to 20"),
-        ("rounds = 1", {"JUDGE_ROUNDS": "many"}, {}, "JUDGE_ROUNDS: .*valid integer"),
+        ("rounds = 1", {"JUDGE_ROUNDS": "many"}, {}, "JUDGE_ROUNDS: a whole number is needed"),
         ("", {"JUDGE_ROUNDS": "1"}, {"rounds": 21}, "--rounds: "),
         ("", {}, {"method": "aloud"}, "--method: .*'structured', 'logprobs' or 'probe'"),
         ("", {}, {"min_words": -1}, "--min-words: "),

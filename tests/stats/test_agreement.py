@@ -58,6 +58,7 @@ def test_what_is_no_threshold(text: str) -> None:
     [
         ("yyn", "half", "y"),
         ("yn", "half", None),
+        ("yynm", "half", None),
         ("", "half", None),
         ("yyyn", "0.75", "y"),
         ("yyn", "0.75", None),

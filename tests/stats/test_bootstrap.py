@@ -30,8 +30,8 @@ def test_same_as_scipys_bca_where_every_item_is_its_own_cluster() -> None:
     ).confidence_interval
     assert ours.value == pytest.approx(np.mean(SKEWED))
     assert (ours.n, ours.of) == (60, 60)
-    assert ours.low == pytest.approx(theirs.low, abs=0.02)
-    assert ours.high == pytest.approx(theirs.high, abs=0.02)
+    assert ours.low == pytest.approx(theirs.low, abs=0.002)
+    assert ours.high == pytest.approx(theirs.high, abs=0.002)
 
 
 @pytest.mark.parametrize(("known", "has_interval"), [(1, False), (2, False), (3, True)])
