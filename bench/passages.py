@@ -1,13 +1,13 @@
 """Stories value by value, passage by passage: does an adapter learn what a passage does?
 
-    python bench/passages.py ../shared/data/perspectrum/pairs.jsonl [--steps 120] [--rows FILE]
+    python bench/passages.py ../shared/data/perspectrum/pairs.jsonl [--steps 60] [--rows FILE]
 
 Asked is whether a passage shows a value, opposes it, states it outright, or is about something
 else. Taught are passages of fourteen topics (fixtures/labelled/passages.jsonl, our own labels) and
 claims of PERSPECTRUM (people's), each also under the opposite attitude and under the values of
 others. Reported are six other topics, other claims, and whole stories
 (fixtures/labelled/stories.jsonl), whose paragraphs are read one by one: the likeliest one decides,
-at a threshold fitted to other stories. Two hours on two cores; extras `calibrate` and `teach`.
+at a threshold fitted to other stories. About an hour on two cores; extras `calibrate` and `teach`.
 --rows keeps what was read, and takes it from there where it is.
 """
 
@@ -313,7 +313,7 @@ def by_check(rows: Sequence[Row], own: list[list[float]], other: list[list[float
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("pairs", type=Path)
-    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--model", default="qwen2.5-coder-1.5b")
     parser.add_argument("--rows", type=Path, help="keeps what was read, and takes it from there")
     options = parser.parse_args()

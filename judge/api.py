@@ -289,13 +289,17 @@ class _Run:
         fields = json.loads(handed.text)
         return Judgement.model_validate({**fields.pop(RESERVED), "record": fields})
 
-    def close(self) -> None:
-        """End the run, which drops what is under way, and wait until it has freed everything."""
+    def stop(self) -> None:
+        """End the run, which drops what is under way; `take` then comes back."""
         self._closed = True
         if self._interrupt is not None:
             # Its loop may have ended meanwhile.
             with suppress(RuntimeError):
                 self._interrupt(True)
+
+    def close(self) -> None:
+        """`stop`, and wait until the run has freed everything."""
+        self.stop()
         self._thread.join()
         if self._task is not None:
             # The thread that reads may wait for room.
@@ -334,4 +338,6 @@ async def _awaited(plan: _Plan) -> AsyncIterator[Judgement]:
         while (judgement := await asyncio.to_thread(running.take)) is not None:
             yield judgement
     finally:
+        # First, because a `take` may hold the last free thread.
+        running.stop()
         await asyncio.to_thread(running.close)

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -162,8 +163,9 @@ async def test_a_cancelled_reader_ends_the_run(asked: dict[str, Any]) -> None:
         async for _ in judge.avalidate(endless, cache=False, **asked):
             pass
 
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(read(), 0.5)
+        await asyncio.wait_for(asyncio.gather(read(), read()), 0.5)
 
 
 # ---------------------------------------------------------------- what cannot be used

@@ -186,9 +186,12 @@ def _figures(
         first, second = ([answers[name] for _, answers in paired] for name in annotators)
         stack = drawn.confusions(first, second, classes)
         measures["cohen"] = drawn.estimate(kappas(stack), n=len(paired), of=len(rows))
-        if points := numbers_of(classes):
-            weighted = weighted_kappas(stack, points)
-            measures["weighted"] = drawn.estimate(weighted, n=len(paired), of=len(rows))
+        scale = [name for name in classes if name not in OWN_ANSWERS]
+        if points := numbers_of(scale):
+            # Undecided answers stand last.
+            weighted = weighted_kappas(stack[:, : len(scale), : len(scale)], points)
+            both = sum({*pair} <= {*scale} for pair in zip(first, second, strict=True))
+            measures["weighted"] = drawn.estimate(weighted, n=both, of=len(rows))
     golden = [(one, found) for (one, _), found in zip(rows, won, strict=True) if one.gold]
     if golden:
         hits = [None if found is None else float(found == one.gold) for one, found in golden]

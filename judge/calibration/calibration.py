@@ -14,7 +14,7 @@ from judge.backends.local import LocalBackend
 from judge.calibration.cascade import decided, policy_of, refusal
 from judge.calibration.controls import Controls, controls_of
 from judge.calibration.curve import Curve, curve
-from judge.calibration.labels import Job, gather
+from judge.calibration.labels import Job, gather, grouped
 from judge.calibration.measures import Measures, against_people, measure, slices
 from judge.calibration.observations import Judged
 from judge.calibration.rating import profile_of, rateable, rates
@@ -155,6 +155,8 @@ def _further(
             records = job.records if source in job.also else None
             part = replace(job, sources=[source], checks=[check], records=records, group=None)
             items, _ = gather(part, rubric_of, setup.settings.columns)
+            if job.group is not None:
+                items = {check: grouped(items[check], job.group, everywhere=False)}
             sets[source][check] = items[check]
     return sets
 

@@ -186,19 +186,22 @@ def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0)
     return [sorted(part) for part in parts]
 
 
-def grouped(items: Sequence[LabelledItem], name: str) -> list[LabelledItem]:
+def grouped(
+    items: Sequence[LabelledItem], name: str, *, everywhere: bool = True
+) -> list[LabelledItem]:
     """The items grouped by the value of a slice or field.
 
     Raises:
-        UsageError: an item lacks it.
+        UsageError: an item lacks it, and it has to be there `everywhere`.
     """
     found = []
     for item in items:
         group = item.slices.get(name, item.fields.get(name))
-        if group in (None, ""):
+        missing = group in (None, "")
+        if missing and everywhere:
             place = f"{item.source}:{item.line}"
             raise UsageError(f"{place}: item {clip(item.record)} has no '{name}' to group by")
-        found.append(replace(item, group=f"{name}={group}"))
+        found.append(item if missing else replace(item, group=f"{name}={group}"))
     return found
 
 

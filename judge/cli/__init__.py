@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -45,19 +46,32 @@ Examples:
 \b
 Exit codes:
 """ + "\n".join(f"  {code:<3}  {about}" for code, about in EXIT_CODES.items())
+_BRACES = str.maketrans("", "", "{}")
+_TYPES = {"str>": "TEXT", "path>": "PATH", "int range>": "N", "float range>": "X"}
 _UNWRITABLE = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, errno.EBADF)
 
 
 class _Command(TyperCommand):
-    """Shows options under the headings of their groups, which typer does only in boxes."""
+    """Shows options under the headings of their groups, which typer does only in boxes.
+
+    Typer's names for types, `<int range>` or `<list[str]>`, are no words for users.
+    """
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [piece.translate(_BRACES).upper() for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[Any]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             if (record := parameter.get_help_record(ctx)) is not None:
-                plain = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                (name, _, kind), about = record[0].partition(" <"), record[1]
+                if parameter.param_type_name == "argument":
+                    plain, name = "Arguments", name.upper()
+                else:
+                    plain, name = "Options", f"{name} {_TYPES.get(kind, '')}".rstrip()
+                    about = re.sub(r"\bx\b", name.split()[-1], about)
                 heading = getattr(parameter, "rich_help_panel", None) or plain
-                groups.setdefault(heading, []).append(record)
+                groups.setdefault(heading, []).append((name, about))
         for heading, records in groups.items():
             if records:
                 with formatter.section(heading):
@@ -75,6 +89,8 @@ app = typer.Typer(
 for _name in COMMANDS:
     _module = import_module(f"judge.cli.{_name}")
     if hasattr(_module, "app"):
+        for _one in _module.app.registered_commands:
+            _one.cls = _Command
         app.add_typer(_module.app, name=_name)
     else:
         app.command(_name, cls=_Command, epilog=_module.EPILOG)(_module.command)

@@ -35,7 +35,7 @@ Exit code 3: some lines or items could not be used, or --agree cannot be guarant
 
 Labels = Annotated[
     list[str],
-    typer.Argument(metavar="LABELS...", help="Files with labels, or NAME:PATH of a public set."),
+    typer.Argument(metavar="LABELS", help="Files with labels, or NAME:PATH of a public set."),
 ]
 Folder = Annotated[
     Path | None,

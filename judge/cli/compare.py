@@ -28,7 +28,7 @@ a run by judge score BENCHMARK ANSWERS GOLD -o RUN.
 Runs = Annotated[
     list[str],
     typer.Argument(
-        metavar="RUN_A RUN_B...",
+        metavar="RUN",
         help="Outputs of judge evaluate, score or validate, of the same items; - reads stdin.",
     ),
 ]
@@ -77,6 +77,9 @@ def command(
         told = [f"{name}: {source}" for name, source in found.runs.items()]
         each = ", ".join(f"{found.items[name]} in {name}" for name in found.runs)
         say("\n".join([found.made_by, *told, f"{found.items['all']} items in all runs; {each}\n"]))
-        print_results(found.tables, every=every)
+        print_results(found.tables[:1], every=every)
+        if paper:
+            say("")
+            print_results(found.tables[1:], every=True)
     for note in found.notes:
         tell(note)

@@ -27,14 +27,12 @@ Answers go to OUT or to standard output, tables to standard output or, beside an
 error. Lines are kept, resumed and cached like those of judge validate.
 """
 
-_NAME = typer.Argument(
-    metavar="BENCHMARK", help="The benchmark's name; see --list.", show_default=False
-)
+_NAME = typer.Argument(metavar="BENCHMARK", help="See `judge evaluate --list`.", show_default=False)
 Name = Annotated[str, _NAME]
 Listing = Annotated[bool, typer.Option("--list", help="List the benchmarks and what they ask.")]
 Sources = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[SOURCE]...", help="The benchmark's files; of eecc its folder."),
+    typer.Argument(metavar="SOURCE", help="The benchmark's files; of eecc its folder."),
 ]
 Condition = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="Only this condition; repeatable.")

@@ -54,9 +54,12 @@ def show_plan(made: Plan, by: str, what: str) -> None:
 
     for line in troubles(made.bad):
         tell(line)
+    bad = f", {made.bad.records} that cannot be asked about" if made.bad.records else ""
+    if not made.records:
+        say(f"0 {what}{bad}")
+        return
     rows = [(name, str(c["least"]), str(c["most"])) for name, c in made.by_check.items()]
     print_table((by, "least calls", "most calls"), rows)
-    bad = f", {made.bad.records} that cannot be asked about" if made.bad.records else ""
     say(f"{made.records} {what}{bad}")
     ends = {"least": made.least, "likely": made.likely, "most": made.most}
     say("\n".join(f"{name + ':':7} {_told(usage)}" for name, usage in ends.items()))

@@ -21,7 +21,7 @@ _COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "
 _GAP = 2
 _LONGEST = 40
 """Width of a word in a table; a longer one, such as an address, is cut off."""
-_NUMBER = re.compile(r"[-+<]?[\d.]|–?$")
+_NUMBER = re.compile(r"[-+<]?[\d.]|–|$")
 """How the cells of a column of numbers begin."""
 
 

@@ -34,7 +34,7 @@ Out = Annotated[
 ]
 Gold = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[GOLD]...", help="The benchmark's files, with the right answers."),
+    typer.Argument(metavar="GOLD", help="The benchmark's files, with the right answers."),
 ]
 
 

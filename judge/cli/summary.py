@@ -258,11 +258,14 @@ def _effort(report: Report, what: str = "record") -> Iterator[str]:
     def total(name: str) -> int:
         return sum(counters[name] for counters in report.traffic.values())
 
+    if not (report.summary.records or total("calls")):
+        return
     fresh = report.summary.records - report.summary.kept
     pace = fresh / report.seconds if report.seconds else 0.0
+    rate = f" ({pace:.{2 if pace < 10 else 0}f}/s)" if pace else ""
     kept = f", {report.summary.kept} kept" if report.summary.kept else ""
     replies = counted(total("cache_hits"), "reply", "replies")
-    took = f"{counted(fresh, what)} in {report.seconds:.1f} s ({pace:.2f}/s)"
+    took = f"{counted(fresh, what)} in {report.seconds:.1f} s{rate}"
     yield f"{took}{kept}, {counted(total('calls'), 'call')}, {replies} from cache"
     cost = f", {report.cost:.4f} USD" if report.cost else ""
     if total("input_tokens") or cost:

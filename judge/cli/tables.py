@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,17 +35,15 @@ def print_results(tables: Sequence[Table], *, every: bool, err: bool = False) ->
     """Print the first table that has rows, or every one, each under its title, then the notes.
 
     What is measured stands before the other counts. An estimate is shown with its interval, and
-    over how many items it is where these are not all that were asked, or where the table does not
-    say how many those are.
+    over how many items it is where its row does not say that.
     """
     shown, cut = Tables(every=every, err=err), []
     for number, table in enumerate(table for table in tables if table.rows):
-        counted = not _ASKED.isdisjoint(table.columns)
         brief = () if every or number else table.brief
         cut += [f"the intervals of {', '.join(brief)}"] if brief else []
         columns = sorted(table.columns, key=lambda name: _place(table, name))
         rows = [
-            [*row.labels, *(_told(row.cells.get(c), counted, c in brief) for c in columns)]
+            [*row.labels, *(_told(row.cells, c, brief=c in brief) for c in columns)]
             for row in table.rows
         ]
         shown.add(
@@ -59,7 +57,7 @@ def print_results(tables: Sequence[Table], *, every: bool, err: bool = False) ->
     shown.end(*cut)
 
 
-_ASKED = frozenset(("asked", "pairs"))
+_ASKED = ("asked", "pairs")
 
 
 def _place(table: Table, column: str) -> int:
@@ -69,12 +67,13 @@ def _place(table: Table, column: str) -> int:
     return 2 if all(isinstance(row.cells.get(column), int) for row in table.rows) else 1
 
 
-def _told(cell: Cell, counted: bool, brief: bool) -> str:
+def _told(cells: Mapping[str, Cell], column: str, *, brief: bool) -> str:
+    cell = cells.get(column)
     if not isinstance(cell, Estimate):
         return "–" if cell is None else str(cell)
     if brief:
         return str(replace(cell, low=None))
-    over = "" if counted and cell.n == cell.of else f", {cell.n} of {cell.of}"
+    over = "" if cell.n in map(cells.get, _ASKED) else f", {cell.n} of {cell.of}"
     return f"{cell}{over}"
 
 

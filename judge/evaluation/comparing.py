@@ -259,6 +259,7 @@ def _cells(marked: Marked, runs: Sequence[str]) -> tuple[dict[str, Cell], dict[s
     first = scores.pop(runs[0])
     for run, some in scores.items():
         cells[f"{run} - A"] = replace(paired_difference(first, some, resamples), of=of)
+    for run, some in scores.items():
         if kept and {*first, *some} <= {0.0, 1.0}:
             test = mcnemar(first, some)
             p_values[run] = test.p
@@ -274,7 +275,7 @@ def _scored(marks: Sequence[Mark]) -> bool:
 def _notes(runs: Mapping[str, Run], series: Mapping[str, Marked]) -> Iterator[str]:
     for letter, run in runs.items():
         if run.unread:
-            yield f"{run.unread} lines of {letter} are about input that could not be read: no items"
+            yield f"lines of {letter} about input that could not be read, no items: {run.unread}"
     known = {letter: run.series for letter, run in runs.items()}
     for name in dict.fromkeys(chain.from_iterable(known.values())):
         having = [letter for letter, names in known.items() if name in names]
@@ -282,13 +283,13 @@ def _notes(runs: Mapping[str, Run], series: Mapping[str, Marked]) -> Iterator[st
             yield f"{name} is only in {' and '.join(having)}"
     for name, marked in series.items():
         left_out = Counter(
-            " and ".join(
-                f"{mark} in {run}"
-                for run, mark in zip(runs, marks, strict=True)
-                if isinstance(mark, str)
+            ", ".join(
+                f"{reason} in {' and '.join(run for n, run in enumerate(runs) if why[n] == reason)}"
+                for reason in dict.fromkeys(why)
+                if isinstance(reason, str)
             )
-            for _, marks in marked
-            if not _scored(marks)
+            for _, why in marked
+            if not _scored(why)
         )
         if left_out:
             told = ", ".join(f"{count} {reason}" for reason, count in left_out.items())

@@ -54,8 +54,9 @@ def read_csv(opened: Input, separator: str = ",") -> Iterator[Item]:
         if problem is None and len(cells) != len(header):
             problem = f"the row has {len(cells)} cells, the header {len(header)}"
         fields = dict(zip(header, cells, strict=False))
-        field = next((name for name, cell in fields.items() if _UNREADABLE.search(cell)), None)
-        if problem is None and field is not None:
+        spoilt = (name for name, cell in fields.items() if _UNREADABLE.search(cell))
+        field = next(spoilt, None) if problem is None else None
+        if field is not None:
             problem = f"column {field!r} is not UTF-8, or holds a NUL byte"
         if problem is None:
             yield Item(opened.name, line, fields)

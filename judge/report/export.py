@@ -63,6 +63,8 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
     }
     check = judged.deciding
     finding = check and check.telling
+    if finding and not (finding.quote or finding.reason):
+        finding = None
     models = dict.fromkeys(vote.model for one in judged.checks for vote in one.votes)
     cells = {
         "id": own_id(item) or f"line {item.line}",
@@ -71,7 +73,9 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
         "workflow": judged.workflow,
         "check": check and check.name,
         "quote": finding and finding.quote,
-        "reason": finding.reason if finding else judged.reason,
+        "reason": finding.reason
+        if finding and (finding.quote or finding.reason)
+        else judged.reason,
         "failed": _named(last, (Verdict.FAIL,)),
         "undecided": _named(last, _UNDECIDED),
         "checks": json.dumps(last, ensure_ascii=False),

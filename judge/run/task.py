@@ -368,7 +368,8 @@ class _Run:
         try:
             if resumption is not None and report.begun and sink is not None and not sink.fault():
                 report.unmatched = resumption.settle(finished=report.finished)
-            if review is not None and review.path and review.regular and not review.fault():
+            # What stood in a review that was not begun is not this run's.
+            if review and review.started and review.path and review.regular and not review.fault():
                 sort_review(review.path)
         except JudgeError as error:
             report.fatal = report.fatal or error

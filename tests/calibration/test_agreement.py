@@ -126,8 +126,10 @@ def test_two_annotators_on_a_scale_have_a_weighted_kappa_as_well() -> None:
         item(str(n), {"a": str(ours), "b": str(theirs)})
         for n, (ours, theirs) in enumerate(zip(first, second, strict=True))
     ]
-    measures = one_check(items, draws=200).checks[0].overall.measures
+    unsure = item("u", {"a": "unsure", "b": "5"})
+    measures = one_check([*items, unsure], draws=200).checks[0].overall.measures
     theirs = cohen_kappa_score(first, second, weights="quadratic")
     assert measures["weighted"].value == pytest.approx(theirs)
+    assert (measures["weighted"].n, measures["weighted"].of) == (7, 8)
     assert measures["weighted"].low is not None
     assert "weighted" not in one_check([item("a", "yn")]).checks[0].overall.measures

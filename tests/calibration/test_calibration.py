@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration import trials
+from judge.calibration import calibration, cascade, controls, fitting, trials
 from judge.calibration.calibration import acalibrate
 from judge.calibration.labels import Job
 from judge.calibration.report import Calibration
@@ -137,6 +137,8 @@ def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels
     assert judge.calibrated.accuracy.value > 0.8
     assert judge.fit.items == 120
     assert judge.questions == ("Is the rule kept? Answer Yes or No.",)
+    assert judge.curve is not None
+    assert judge.curve.points[-1].kappa == judge.calibrated.kappa.value
     profile = only(found)
     assert profile.combination == judge.fit.combination
     assert (profile.data.fitted_on, profile.data.held_out) == (120, 80)
@@ -179,6 +181,95 @@ def test_the_fit_never_sees_the_held_out_part(
     assert only(before).combination == only(after).combination
     assert before.checks[0].judges[0].fit == after.checks[0].judges[0].fit
     assert only(before).rates != only(after).rates
+
+
+def test_a_group_is_fitted_to_tested_on_or_reported_on_and_never_two_of_these(
+    labels: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Countries are the groups; each of two judges has a test of its own for the guarantee."""
+    fitted, parts = set(), []
+
+    def fit(*args: Any, **more: Any) -> Any:
+        fitted.update(one.group for one in args[2])
+        return fitting.fit(*args, **more)
+
+    def policy_of(apart: Any, stages: Any, *args: Any, **more: Any) -> Any:
+        parts.extend([*apart, *(answers for stage in stages for answers in stage)])
+        return cascade.policy_of(apart, stages, *args, **more)
+
+    monkeypatch.setattr(trials, "fit", fit)
+    monkeypatch.setattr(calibration, "policy_of", policy_of)
+    rows, chances = biased(400)
+    rows = [{**row, "country": f"c{n % 40}"} for n, row in enumerate(rows)]
+    job = Job([labels(rows)], group="country", by=["country"], agreement=0.6, draws=10)
+    (check,) = run(job, reads(chances), reads(chances, "two")).checks
+    reported = {f"country={name}" for name in check.judges[0].by["country"]}
+    cheap, strong, first, *second = ({one.item.cluster for one in part} for part in parts)
+    assert cheap == strong == reported and second == [second[0]] * 2
+    apart = [fitted, reported, first, second[0]]
+    assert sum(map(len, apart)) == len(set().union(*apart)) == 40
+
+
+def test_a_further_set_is_reported_on_without_what_was_fitted_to(labels: Written) -> None:
+    """Of 20 countries half are fitted to, and 15 records of a new one are in the set, too."""
+    rows, chances = biased(200)
+    rows = [{**row, "country": f"c{n % 20}"} for n, row in enumerate(rows)]
+    more, seen = biased(15, seed=1)
+    new = [{**row, "id": f"n{row['id']}"} for row in more]
+    same = [{**row, "id": f"s{row['id']}"} for row in rows]
+    chances |= {f"n{name}": chance for name, chance in seen.items()}
+    chances |= {f"s{name}": chance for name, chance in chances.items()}
+    also = labels([*rows, *same, *new], "also.jsonl")
+    (check,) = run(Job([labels(rows)], also=[also], draws=10), reads(chances)).checks
+    assert check.judges[0].also[also].items == 100 + 200 + 15
+    job = Job([labels(rows)], also=[also], group="country", draws=10)
+    (check,) = run(job, reads(chances)).checks
+    assert check.judges[0].also[also].items == 100 + 100 + 15
+
+
+def test_swapped_pairs_are_fitted_to_and_never_counted_as_labels(
+    labels: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trains: list[Sequence[Any]] = []
+
+    def fit(*args: Any, **more: Any) -> Any:
+        trains.append(args[2])
+        return fitting.fit(*args, **more)
+
+    def swapped_of(items: Sequence[Any], *args: Any) -> Any:
+        drawn_from.append({one.record for one in items})
+        return swapped_fields(items, *args)
+
+    drawn_from: list[set[str]] = []
+    swapped_fields = controls.swapped
+    monkeypatch.setattr(controls, "swapped", swapped_of)
+    monkeypatch.setattr(trials, "fit", fit)
+    rows, chances = biased(100)
+    rows = [
+        asking.norm(row["id"], {"relevance": row["labels"]["plain"]}, rule_of_thumb=f"Rule {n}.")
+        for n, row in enumerate(rows)
+    ]
+    turned = [{**row, "rule_of_thumb": "Not so."} for row in [*rows, *edited_rows(9, "yes")]]
+    for row in turned[-9:]:
+        row["labels"] = {"relevance": "yes"}
+        chances[row["id"]] = 0.5
+    contrast = labels(turned, "turned.jsonl")
+    (check,) = run(Job([labels(rows)], contrast=contrast, draws=10), reads(chances)).checks
+    (judge,) = check.judges
+    blind, plain_ = sorted(trains, key=len)
+    swapped = [one for one in plain_ if not one.natural]
+    assert {one.answer for one in swapped} == {"no"}
+    assert len(blind) == len(plain_) - len(swapped) == judge.fit.items == check.fitted_on == 50
+    rates = judge.profile.rates
+    assert judge.final.items == rates.passes + rates.fails + rates.undecided == 50
+    # Of the contrast set the reported records count, turned round, and neither others nor fitted.
+    assert judge.controls is not None and judge.controls.contrast is not None
+    assert judge.controls.contrast.of == 50
+    # It goes by the record's name alone, and so says the same with another's rule.
+    assert judge.controls.as_swapped is not None
+    assert (judge.controls.as_swapped.value or 0) < judge.controls.stays.value == 1
+    kept, fitted = drawn_from
+    assert len(kept) == len(fitted) == 50 and kept.isdisjoint(fitted)
 
 
 # ---------------------------------------------------------------- edits

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from judge.calibration import controls
 from judge.calibration.labels import subject_of
 from judge.records.labels import LabelledItem
 from judge.rubric import builtin
+from judge.stats.intervals import Estimate
 from judge.subject import Subject
 
 RUBRIC = builtin()["implicitness"]
@@ -41,3 +44,25 @@ def test_a_fence_is_never_a_text_that_the_record_holds(place: str) -> None:
     text = f"[end {mark}]" if place == "story" else "Bo sat."
     other = story("b", value, text)
     assert shown(LabelledItem("b", "implicitness", other.fields, number=1, mark=mark)).mark != mark
+
+
+def test_no_field_comes_from_the_items_own_group() -> None:
+    items = [story("a", "Dogs bark--Agree", "Ann left."), story("b", "Cats purr--Agree", "Bo sat.")]
+    assert not controls.swapped([replace(one, group="g") for one in items], RUBRIC, "value")
+
+
+@pytest.mark.parametrize(
+    ("above", "contrast", "looks"),
+    [(0.4, 0.4, True), (0.0, 0.4, False), (0.4, 0.0, False), (0.4, None, True)],
+)
+def test_a_judge_looks_where_it_beats_both_the_blind_one_and_chance(
+    above: float, contrast: float | None, looks: bool
+) -> None:
+    def kappa(least: float) -> Estimate:
+        return Estimate(least + 0.1, least, least + 0.2, n=50, of=50)
+
+    turned = None if contrast is None else kappa(contrast)
+    found = controls.Controls(
+        "rule", kappa(0.5), kappa(0.1), kappa(above), kappa(0.1), contrast=turned
+    )
+    assert found.looks is looks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from sklearn import metrics
@@ -112,6 +113,15 @@ def test_probabilities_of_two_classes() -> None:
     assert len(found.bins) == 10
     gap = sum(one.n * abs(one.mean_probability - one.observed) for one in found.bins) / 150
     assert found.calibration_error.value == pytest.approx(gap)
+
+
+def test_items_of_a_group_are_drawn_together_as_those_of_a_record_are() -> None:
+    records = scripted(4, YES_NO)
+    groups = [
+        replace(one, item=replace(one.item, record=f"x{n}", group=one.item.record))
+        for n, one in enumerate(records)
+    ]
+    assert measure(groups, YES_NO) == measure(records, YES_NO)
 
 
 # ---------------------------------------------------------------- slices

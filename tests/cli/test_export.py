@@ -26,16 +26,16 @@ def judge(typed: Typed) -> Typed:
         "evidence": [{"verdict": "fail", "quote": HOSTILE, "reason": "It is rude."}],
     }
     failed = judged("fail", check("polite", "fail", votes=[vote]), reason="polite: rude")
+    # As of a judge that gives probabilities, and neither quotes nor gives reasons.
+    bare = [{"verdict": "abstain"}]
+    unsure = check("polite", "abstain", answer="curt", score=2.5, evidence=bare)
     lost = judged("error", error={"type": "denied", "message": "no key"})
     typed.write(
         "out.jsonl",
         [
             record(id="a"),
             {"id": "b", "email": HOSTILE, "judge": failed},
-            {
-                "id": 3,
-                "judge": judged("abstain", check("polite", "abstain", answer="curt", score=2.5)),
-            },
+            {"id": 3, "judge": judged("abstain", unsure, reason="polite: curt (P(pass) 0.46)")},
             {"judge": judged("unreadable", check("polite", "unreadable"))},
             {"id": "e", "judge": lost},
         ],
@@ -71,6 +71,7 @@ def test_csv_has_a_row_a_record_and_runs_in_no_spreadsheet(judge: Typed) -> None
     assert json.loads(rows[2]["checks"]) == {
         "polite": {"verdict": "abstain", "answer": "curt", "score": 2.5}
     }
+    assert rows[2]["reason"] == "polite: curt (P(pass) 0.46)"
     assert rows[2]["undecided"] == "polite" and rows[4]["error"] == "denied: no key"
 
 

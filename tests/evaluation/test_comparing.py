@@ -98,10 +98,10 @@ def test_only_items_of_both_and_why_others_are_left_out(compared: Any) -> None:
     assert values(only)[:2] == (pytest.approx(2 / 3), pytest.approx(2 / 3))
     assert (only["A, not B"], only["B, not A"]) == (1, 1)
     assert found.notes == [
-        "1 lines of A are about input that could not be read: no items",
-        "country: 4 of 7 pairs are left out: 1 error in A and error in B, "
+        "lines of A about input that could not be read, no items: 1",
+        "country: 4 of 7 pairs are left out: 1 error in A and B, "
         # A line without a score is not scored; it is no wrong answer.
-        "2 no score in A and no score in B, 1 no score in A",
+        "2 no score in A and B, 1 no score in A",
     ]
 
 

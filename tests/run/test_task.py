@@ -53,6 +53,17 @@ def test_a_review_that_is_deleted_under_the_run_ends_it_and_is_written_anew(
     assert len(Path("review").read_bytes().splitlines()) == 20
 
 
+def test_a_run_without_a_line_leaves_the_file_of_its_review_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = twenty(tmp_path, monkeypatch)
+    Path("unsure.yaml").write_text("method: logprobs\nreplies: [{error: denied}]")
+    Path("review").write_text('{"torn')
+    report = validate(Job(["in.jsonl"], review=Path("review"), overwrite=True), given, Watcher())
+    assert report.exit_code == Exit.UNAVAILABLE and "denied" in str(report.fatal)
+    assert Path("review").read_text() == '{"torn'
+
+
 @pytest.mark.parametrize("seconds", [0.0, 3600.0])
 def test_out_and_its_folder_reach_the_disk_at_intervals_and_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
