@@ -9,16 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import judge.rubrics
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.configuration import resolve
 from judge.errors import UsageError
+from judge.records import content_hash
 from judge.run.job import Job
 from judge.run.lines import earlier
 from judge.run.output import description_file
 from judge.run.resume import unmatched_file
+from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Watcher
 from judge.run.validate import validate
@@ -169,6 +172,25 @@ def test_only_what_changed_is_judged_again(room: Room) -> None:
     assert room.resumed(old)[0] == old.splitlines(keepends=True)[0]
 
 
+def test_a_repaired_line_belongs_to_the_record_as_it_came_in() -> None:
+    judgement = {"verdict": "pass", "fingerprint": "f", "original": {"story": "Old."}}
+    line = earlier(json.dumps({"id": 1, "story": "New.", "judge": judgement}).encode())
+    assert line is not None and line.key == content_hash({"id": 1, "story": "Old."})
+
+
+def test_the_rubric_of_a_rewriter_is_in_the_fingerprint(room: Room) -> None:
+    text = (Path(judge.rubrics.__path__[0]) / "story_regeneration.yaml").read_text("utf-8")
+    own = room.folder / "regeneration.yaml"
+    changed = text.replace("max_tokens: ", "max_tokens: 1", 1)
+    assert changed != text
+    own.write_text(changed, "utf-8")
+    marks = [
+        Setup.of(resolve({"model": ["scripted:yes.yaml"], "rubric": rubric})).bound("norm")
+        for rubric in ([], [str(own)])
+    ]
+    assert marks[0].fingerprint != marks[1].fingerprint
+
+
 @pytest.mark.parametrize(
     ("flags", "named"),
     [
@@ -179,8 +201,6 @@ def test_only_what_changed_is_judged_again(room: Room) -> None:
 def test_another_fingerprint_is_refused(room: Room, flags: dict[str, Any], named: str) -> None:
     folder = room.folder / "mine"
     if not folder.exists():
-        import judge.rubrics
-
         folder.mkdir()
         text = (Path(judge.rubrics.__path__[0]) / "relevance.yaml").read_text("utf-8")
         (folder / "relevance.yaml").write_text(text.replace("Answer Yes", "Say Yes"), "utf-8")

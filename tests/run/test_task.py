@@ -53,6 +53,17 @@ def test_a_review_that_is_deleted_under_the_run_ends_it_and_is_written_anew(
     assert len(Path("review").read_bytes().splitlines()) == 20
 
 
+def test_the_review_holds_unreadable_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = twenty(tmp_path, monkeypatch)
+    Path("unsure.yaml").write_text("replies: [{text: no JSON}]")
+    report = validate(Job(["in.jsonl"], Path("out"), review=Path("review")), given, Watcher())
+    assert report.exit_code == Exit.INCOMPLETE
+    assert report.summary.verdicts["unreadable"] == 20
+    assert Path("review").read_bytes() == Path("out").read_bytes()
+
+
 def test_a_run_without_a_line_leaves_the_file_of_its_review_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
