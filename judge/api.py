@@ -296,13 +296,17 @@ class _Run:
             # Its loop may have ended meanwhile.
             with suppress(RuntimeError):
                 self._interrupt(True)
+        self._end_reading()
 
     def close(self) -> None:
         """`stop`, and wait until the run has freed everything."""
         self.stop()
         self._thread.join()
+        self._end_reading()
+
+    def _end_reading(self) -> None:
+        """Let the thread that reads end, which may wait for room."""
         if self._task is not None:
-            # The thread that reads may wait for room.
             self._task.closed = True
             self._task.room.release()
 
