@@ -205,7 +205,7 @@ class Settings(BaseModel):
     temperature: float = _judging("Temperature of a single vote.", default=0.0, ge=0, le=2)
     vote_temperature: float = _judging("Temperature of several votes.", default=0.7, ge=0, le=2)
     rewrite_temperature: float = _judging("Temperature of rewrites.", default=0.7, ge=0, le=2)
-    seed: int = _judging("Seed of votes and of --sample.", default=0, ge=0)
+    seed: int = _judging("Seed of votes and samples.", default=0, ge=0)
     margin: float = _judging(
         "Abstain this close to a probability threshold.", default=0.0, ge=0, lt=0.5
     )

@@ -53,7 +53,7 @@ def each_row(
     names = Counter(Path(source).name for source in sources)
     if twice := [name for name, times in names.items() if times > 1]:
         raise UsageError(f"two sources are called {twice[0]}: rename one")
-    seen: dict[str, Item] = {}
+    seen: dict[str, str] = {}
     wanted = normalise(id_field)
     for item in (item for source in sources for item in renamed(read(source), columns)):
         if item.fields is None:
@@ -63,15 +63,14 @@ def each_row(
             key = next((key for key in item.fields if normalise(key) == wanted), id_field)
             name = id_text(item.fields.get(key), id_field) or f"{item.source}#{item.line}"
             if name in seen:
-                first = f"line {seen[name].line} of {seen[name].source}"
-                message = f"id {clip(name)} was already on {first}"
+                message = f"id {clip(name)} was already on {seen[name]}"
                 raise LabelError(message, id_field, "duplicate-id")
             found = list(convert(Row(name, item, item.fields)))
         except LabelError as error:
             yield replace(item, problem=error.problem)
             continue
         if found:
-            seen[name] = item
+            seen[name] = f"line {item.line} of {item.source}"
         yield from found
 
 

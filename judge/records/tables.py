@@ -24,7 +24,7 @@ _MISSING = frozenset(("NaTType", "NAType"))
 
 def read_csv(opened: Input, separator: str = ",") -> Iterator[Item]:
     """Rows under a header, quoted as spreadsheets and pandas do it; in CALI's TSV files, which
-    their header tells, quotes are text.
+    their header tells, quotes are text. A header without commas may have semicolons.
 
     Empty lines hold no record. Raises UsageError for a header that cannot name the columns.
     """
@@ -46,6 +46,9 @@ def read_csv(opened: Input, separator: str = ",") -> Iterator[Item]:
         if separator == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
             problem = "a stray quote joins this row to the next: quote the cell, or leave it out"
         if not header:
+            if separator == "," and len(cells) == 1 and ";" in cells[0]:
+                rows = csv.reader(lines, delimiter=";", strict=True)
+                cells = next(csv.reader(cells, delimiter=";"))
             _refuse_header(opened.name, cells, problem)
             header = cells
             if separator == "\t" and {name.strip().casefold() for name in header} >= _CALI:

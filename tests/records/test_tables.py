@@ -71,6 +71,13 @@ def test_a_header_that_names_no_columns_is_refused(
         read(path)
 
 
+def test_columns_may_be_separated_by_semicolons(items: ReadBack) -> None:
+    """As spreadsheets write them where the comma stands in numbers."""
+    found = items("a.csv", b'id;"a; b";c\n1;"x; y";0,5\n2;z\n')
+    assert found[0].fields == {"id": "1", "a; b": "x; y", "c": "0,5"}
+    assert found[1].problem and "has 2 cells, the header 3" in found[1].problem.message
+
+
 def test_cali_quotes_are_text(items: ReadBack) -> None:
     row = '"Yes," she said.\tShe "spoke\t[\'E\']\t[]'
     (found,) = items("data.tsv", f"premise\thypothesis\tus_ratings\tin_ratings\n{row}\n")
