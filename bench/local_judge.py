@@ -75,7 +75,7 @@ async def run(model: str, records: int) -> None:
                 if name != "probe":
                     asked = [one, *others] if "5" in name else [one]
                     for judge in asked:
-                        await judge.chances(about, 0, (0,))
+                        await judge.reading(about, 0, (0,))
 
             try:
                 pace, read, seconds = await timed(client, work, records, sentences)

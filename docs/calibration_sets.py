@@ -162,10 +162,9 @@ SETS = (
     DataSet(
         "labelled/stories",
         (f"{FIXTURES}/stories.jsonl",),
-        ("incorporation", "consistency"),
-    ),
-    DataSet(
-        "labelled/stories", (f"{FIXTURES}/stories.jsonl",), ("implicitness",), method="logprobs"
+        ("incorporation", "consistency", "implicitness"),
+        method="logprobs",
+        adapter="passages",
     ),
     DataSet("labelled/situations", (f"{FIXTURES}/situations.jsonl",), ("leakage",)),
     DataSet("labelled/pairs", (f"{FIXTURES}/pairs.jsonl",), ("entailment",)),

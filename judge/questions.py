@@ -86,19 +86,24 @@ class Question(Section):
     """A further question answered by the first token, one of `words`, for profiles to read.
 
     With `swapped` the two fields of the rubric's `order` are shown in each other's place. With
-    `overlap` no model is asked: yes is as likely as the share of the value's words that one
-    sentence of the record has (judge/judging/overlap.py).
+    `passages`, some of the words, the question is put to each passage of the text instead of the
+    whole (judge/judging/passages.py): yes is as likely as these words together in the passage
+    where they are likeliest. With `overlap` no model is asked: yes is as likely as the share of the
+    value's words that one sentence of the record has (judge/judging/overlap.py).
     """
 
     question: Text
     words: Annotated[tuple[Word, ...], Field(min_length=2, max_length=MOST_ANSWERS)] = YES_NO
     swapped: bool = False
+    passages: Annotated[tuple[Word, ...], Field(exclude_if=operator.not_)] = ()
     overlap: Annotated[bool, Field(exclude_if=operator.not_)] = False
 
     @model_validator(mode="after")
-    def _counted(self) -> Question:
-        if self.overlap and self.words != YES_NO:
+    def _sought(self) -> Question:
+        if self.overlap and (self.words != YES_NO or self.passages):
             raise ValueError("overlap is a share: its words are yes and no")
+        if unknown := sorted({*self.passages} - {*self.words}):
+            raise ValueError(f"passages: {unknown[0]!r} is none of the words")
         return self
 
 
@@ -119,8 +124,8 @@ class Logprobs(Section):
     def _settles(self) -> Logprobs:
         if bool(self.steps) == bool(self.choices):
             raise ValueError("name either steps or choices")
-        if any(question.overlap for question in self.choices):
-            raise ValueError("choices are asked; overlap stands in also")
+        if any(question.overlap or question.passages for question in self.choices):
+            raise ValueError("choices are about the whole; overlap and passages stand in also")
         for number, step in enumerate(self.steps, 1):
             last, settled = number == len(self.steps), bool(step.yes) + bool(step.no)
             if settled != 1 + last:

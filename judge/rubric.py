@@ -157,12 +157,12 @@ class Rubric(Section):
         structured |= {"passages", "findings"} if rewriting else set()
         token = given | ({"value", "number"} if per_value else set())
         problems = [*methods.unrendered(structured, token)]
-        if (
-            not per_value
-            and methods.logprobs
-            and any(q.overlap for q in methods.logprobs.questions)
-        ):
+        asked = methods.logprobs.questions if methods.logprobs else ()
+        if not per_value and any(question.overlap for question in asked):
             told = "overlap counts the words of a value, and the rubric is not about values"
+            problems.append((("logprobs",), told))
+        if len(known.get("fields", ())) != 1 and any(question.passages for question in asked):
+            told = "passages are cut out of one text: name one field in fields"
             problems.append((("logprobs",), told))
         if methods.logprobs and rewriting:
             problems += [(("logprobs",), "a rewriting rubric is not answered by a first token")]

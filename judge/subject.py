@@ -94,8 +94,8 @@ class Subject:
         """The numbers of the values with these texts."""
         return tuple(n for n, one in enumerate(self.values, 1) if one.text in values)
 
-    def with_story(self, story: str) -> Subject:
-        return replace(self, texts={**self.texts, "story": story}, prompts={})
+    def with_text(self, field: str, text: str) -> Subject:
+        return replace(self, texts={**self.texts, field: text}, prompts={})
 
     def with_first_predicted(self, count: int) -> Subject:
         """The same with the first `count` predicted values (at least one) alone."""

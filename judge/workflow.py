@@ -197,7 +197,7 @@ class Work:
 
     def rewrite(self, story: str, edits: Iterable[Edit]) -> None:
         """Go on with a rewritten story, in the loop's next round."""
-        self.subject = self.subject.with_story(story)
+        self.subject = self.subject.with_text("story", story)
         self.edits += edits
         self.round += 1
         self._older = len(self.checks)

@@ -55,17 +55,18 @@ def test_passages_are_labelled_alike_for_each_value_and_keep_off_the_stories_sta
     seen: dict[str, str] = {}
     for row in passages:
         assert row["value"] == f"{row['statement']}--{row['attitude']}"
-        assert row["labels"] == {"passage": row["label"]}
-        if seen.setdefault(row["passage"], row["value"]) == row["value"]:
-            counts[row["value"]][row["label"]] += 1
+        if seen.setdefault(row["story"], row["value"]) == row["value"]:
+            counts[row["value"]][row["labels"]["passage"]] += 1
     assert len({row["id"] for row in passages}) == len(passages) and len(seen) >= 360
-    per_value = {"shows": 2, "opposes": 2, "states": 1, "other": 1}
+    per_value = {"for": 2, "against": 2, "states": 1, "neither": 1}
     assert all(dict(found) == per_value for found in counts.values())
     asked = {
         value.split("--")[0].lower() for row in lines("stories.jsonl") for value in row["values"]
     }
-    assert not asked & {row["statement"].lower() for row in passages}
-    shares = Counter(row["label"] for row in passages)
+    taught = lines("../taught/passages.jsonl")
+    assert not asked & {row["statement"].lower() for row in (*passages, *taught)}
+    assert len({row["statement"].lower() for row in taught}) == len(taught)
+    shares = Counter(row["labels"]["passage"] for row in passages)
     told = ", ".join(f"{shares[label]} {label}" for label in per_value)
     readme = (FOLDER.parent / "README.md").read_text("utf-8")
     assert f"| `passages.jsonl` | {len(passages)} | passage: {told} |" in readme

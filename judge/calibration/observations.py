@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -80,6 +81,10 @@ async def observe(
 
     async def one_record(wanted: Sequence[int]) -> dict[int, Judged]:
         asked: _Asked = {}
+        if judge.probabilistic:
+            # Side by side, so that an engine evaluates a passage once for all items about it.
+            read = await asyncio.gather(*(one(items[n], asked) for n in wanted))
+            return dict(zip(wanted, read, strict=True))
         return {n: await one(items[n], asked) for n in wanted}
 
     async def one(item: LabelledItem, asked: _Asked) -> Judged:
@@ -112,8 +117,8 @@ async def _read(
     chances: dict[int, Chances] = {}
     for question in range(len(judge.rubric.methods.logprobs.questions)) if tokens else ():
         # One by one: a validation asks some of them only, which the others must not spoil.
-        one, _ = await judge.chances(subject, item.number, (question,))
-        chances.update(one or {})
+        one, _ = await judge.reading(subject, item.number, (question,))
+        chances.update(one.chances if one else {})
     return as_read(Judged(item, "unreadable", subject=subject, chances=chances, state=found), judge)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import operator
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -29,18 +28,18 @@ from judge.errors import UsageError
 LEAST_CHANCE = 1e-6
 """Probabilities are held off 0 and 1 by this much before their logarithm is taken."""
 
-Probability = Annotated[float, Field(ge=0, le=1)]
-
 Chances = Sequence[float]
 """The probabilities of a question's words, in their order; they add up to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read of one item: the chances of questions by number, and the hidden state."""
+    """What was read of one item: the chances of questions by number, the hidden state, and the
+    words of the text that a question went by."""
 
     chances: Mapping[int, Chances] = field(default_factory=dict)
     state: State | None = None
+    quotes: Mapping[int, str] = field(default_factory=dict)
 
 
 Floats = Annotated[
@@ -97,37 +96,6 @@ class Logistic(_Combination):
             for row, intercept in zip(self.weights, self.intercepts, strict=True)
         ]
         return _shares(self.answers, scores)
-
-
-class Isotonic(_Combination):
-    """P(first answer) as a rising step-wise linear function of one question's P(first word).
-
-    `xs` and `ys` are its corners (Zadrozny and Elkan 2002); outside of them it stays level.
-    """
-
-    kind: Literal["isotonic"] = "isotonic"
-    questions: tuple[int]
-    answers: tuple[str, str]
-    xs: Annotated[tuple[Probability, ...], Field(min_length=1)]
-    ys: Annotated[tuple[Probability, ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _rises(self) -> Isotonic:
-        if len(self.xs) != len(self.ys):
-            raise ValueError("ys: as many as xs are wanted")
-        if list(self.xs) != sorted(self.xs) or list(self.ys) != sorted(self.ys):
-            raise ValueError("xs and ys: must not fall")
-        return self
-
-    def probabilities(self, read: Reading) -> dict[str, float]:
-        """The probability of each of the two answers; they add up to 1."""
-        x = read.chances[self.questions[0]][0]
-        right = bisect_right(self.xs, x)
-        y = self.ys[max(right - 1, 0)]
-        if 0 < right < len(self.xs):
-            share = (x - self.xs[right - 1]) / (self.xs[right] - self.xs[right - 1])
-            y += share * (self.ys[right] - y)
-        return {self.answers[0]: y, self.answers[1]: 1 - y}
 
 
 class Probe(_Combination):
@@ -192,7 +160,7 @@ class Probe(_Combination):
         return [(number - center) / spread for number, center, spread in parts]
 
 
-Combination = Logistic | Isotonic | Probe
+Combination = Logistic | Probe
 
 
 def _dot(row: Sequence[float], x: Sequence[float]) -> float:

@@ -13,8 +13,10 @@ from judge.judging.client import Client
 from judge.judging.combinations import Chances, Reading
 from judge.judging.logprobs import TOP_TOKENS, Reader, mean_of, word_chances
 from judge.judging.overlap import overlap
+from judge.judging.passages import passages
 from judge.prompts import DEFENDED, Framing, messages
-from judge.replies import REPLIES, Answer, JudgingReply, answers_together, one_answer
+from judge.questions import Question
+from judge.replies import REPLIES, YES_NO, Answer, JudgingReply, answers_together, one_answer
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
@@ -59,6 +61,14 @@ class Judge:
         """Whether votes are read from log-probabilities or hidden states, without sampling."""
         return self.method != "structured" and self.rubric.methods.logprobs is not None
 
+    @property
+    def _by_passage(self) -> bool:
+        """Whether questions are put to each passage. An engine evaluates a passage once for all
+        values where these are asked about side by side."""
+        if not self.probabilistic:
+            return False
+        return any(self._questions[n].passages for n in self.reader.wanted(self.rubric))
+
     async def vote(
         self,
         subject: Subject,
@@ -85,7 +95,7 @@ class Judge:
         call = self._call(subject, vote, round, drawn)
         groups = [(n,) for n in asked] if split else [asked]
         coming = [self._part(subject, call, group) for group in groups]
-        if len(coming) == 1 or self.client.backend.slots == 1:
+        if len(coming) == 1 or (self.client.backend.slots == 1 and not self._by_passage):
             parts = [await one for one in coming]
         else:
             parts = await asyncio.gather(*coming)
@@ -200,11 +210,11 @@ class Judge:
         if probe is not None:
             # First: llama.cpp evaluates this prompt anew, and the questions then share it.
             state, usage = await self.state(subject, number, probe.layer, call)
-        chances, paid = await self.chances(subject, number, wanted, call)
+        read, paid = await self.reading(subject, number, wanted, call)
         usage += paid
-        if chances is None:
+        if read is None:
             return _lost(subject, (number,), Verdict.UNREADABLE, NOTHING_READ, usage)
-        decided = self.reader.decide(self.rubric, Reading(chances, state))
+        decided = self.reader.decide(self.rubric, replace(read, state=state))
         passing, bound = self.rubric.passing(subject.label), self.rubric.bound
         score = mean_of(self.rubric, decided.probabilities)
         passes = decided.answer in passing
@@ -215,24 +225,11 @@ class Judge:
             value=subject.about(number),
             verdict=_verdict(passes) if decided.sure else Verdict.ABSTAIN,
             answer=decided.answer,
-            quote=self._counted_quote(subject, number, wanted) if not passes else None,
+            quote=next(iter(read.quotes.values()), None) if decided.answer != YES_NO[1] else None,
             probability=round(min(1.0, chance), 6),
         )
         reason = ORDERS_DISAGREE if decided.torn else FAR if decided.far else None
         return Part((finding,), usage, reason, score)
-
-    def _overlap(self, subject: Subject, number: int) -> tuple[float, str]:
-        """How much of a value one sentence of what is shown repeats, and that sentence."""
-        shown = (subject.texts[name] for name in self.rubric.shown(subject.texts))
-        return overlap(subject.values[number - 1].statement, "\n".join(shown))
-
-    def _counted_quote(self, subject: Subject, number: int, asked: Sequence[int]) -> str | None:
-        """The sentence that a question about overlap goes by; None where none is asked."""
-        assert self.rubric.methods.logprobs is not None
-        known = self.rubric.methods.logprobs.questions
-        if not any(known[place].overlap for place in asked):
-            return None
-        return self._overlap(subject, number)[1] or None
 
     def prompt(self, subject: Subject, number: int) -> Prompt:
         """The prompt of the first question for first tokens; `number` as for `chances`."""
@@ -251,10 +248,11 @@ class Judge:
         prompt = self.prompt(subject, number)
         return await self.client.state(replace(call, messages=prompt, max_tokens=1, layer=layer))
 
-    async def chances(
+    async def reading(
         self, subject: Subject, number: int, questions: Sequence[int], call: Call | None = None
-    ) -> tuple[dict[int, Chances] | None, Usage]:
-        """The chances of each question's words, by its number; None if one could not be read.
+    ) -> tuple[Reading | None, Usage]:
+        """The chances of each question's words, by its number, and what was quoted for them; None
+        if one could not be read.
 
         Args:
             number: the value asked about (from 1), or 0 for the record.
@@ -264,25 +262,62 @@ class Judge:
         Raises:
             BackendError: the model gave no reply.
         """
-        assert self.rubric.methods.logprobs is not None
-        known = self.rubric.methods.logprobs.questions
-        call = call or self._call(subject, 0, 1, Sampling())
-        numbers, usage = (number,) if number else (), Usage()
+        call, usage = call or self._call(subject, 0, 1, Sampling()), Usage()
         read: dict[int, Chances] = {}
+        quotes: dict[int, str] = {}
         for place in questions:
-            if known[place].overlap:
-                share, _ = self._overlap(subject, number)
-                read[place] = (share, 1 - share)
-                continue
-            prompt = self._question(subject, numbers, place)
-            ask = replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
-            tokens, paid = await self.client.first_token(ask)
+            chances, quote, paid = await self._answered(subject, number, place, call)
             usage += paid
-            chances = word_chances(tokens, known[place].words)
             if chances is None:
                 return None, usage
             read[place] = chances
-        return read, usage
+            if quote:
+                quotes[place] = quote
+        return Reading(read, quotes=quotes), usage
+
+    async def _answered(
+        self, subject: Subject, number: int, place: int, call: Call
+    ) -> tuple[Chances | None, str, Usage]:
+        """The chances of one question's words, and what of the text they go by, if anything."""
+        question, usage = self._questions[place], Usage()
+        if question.overlap:
+            texts = self._texts(subject).values()
+            share, quote = overlap(subject.values[number - 1].statement, "\n".join(texts))
+            return (share, 1 - share), quote, usage
+        if not question.passages:
+            chances, usage = await self._first_token(subject, number, place, call)
+            return chances, "", usage
+        ((field, text),) = self._texts(subject).items()
+        likeliest, quote = 0.0, ""
+        for passage in passages(text):
+            part = subject.with_text(field, passage)
+            chances, paid = await self._first_token(part, number, place, call)
+            usage += paid
+            if chances is None:
+                return None, "", usage
+            said = dict(zip(question.words, chances, strict=True))
+            sought = min(1.0, sum(said[word] for word in question.passages))
+            if sought > likeliest:
+                likeliest, quote = sought, passage
+        return (likeliest, 1 - likeliest), quote, usage
+
+    async def _first_token(
+        self, subject: Subject, number: int, place: int, call: Call
+    ) -> tuple[Chances | None, Usage]:
+        prompt = self._question(subject, (number,) if number else (), place)
+        ask = replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
+        tokens, usage = await self.client.first_token(ask)
+        return word_chances(tokens, self._questions[place].words), usage
+
+    @property
+    def _questions(self) -> tuple[Question, ...]:
+        assert self.rubric.methods.logprobs is not None
+        return self.rubric.methods.logprobs.questions
+
+    def _texts(self, subject: Subject) -> dict[str, str]:
+        """The texts that the rubric shows, by the record's names for them."""
+        shown = self.rubric.shown(subject.texts)
+        return {name: subject.texts[name] for name in shown.values()}
 
 
 @dataclass(frozen=True, slots=True)

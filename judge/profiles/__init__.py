@@ -237,8 +237,8 @@ class Profiles:
         where none does."""
         known = self.judges.get(rubric.name, ()) if self.source is None else ()
         bindings = (one.binding for one in known if one.binding.rubric == rubric.digest)
-        named = f"{model}+{rubric.name}"
-        return next((named for binding in bindings if binding.model == named), model)
+        taught = (binding.model for binding in bindings)
+        return next((one for one in taught if one.startswith(f"{model}+")), model)
 
     @property
     def models(self) -> tuple[str, ...]:

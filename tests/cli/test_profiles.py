@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
 from made_profiles import GOOD, judge_profile, profile
 
 from judge.configuration import resolve
-from judge.judging.combinations import Isotonic
+from judge.judging.combinations import Logistic
 from judge.profiles import Guarantee, JudgeProfile, Rates
 from judge.run.calibrated import binding_of
 from judge.run.setup import Setup
@@ -20,7 +21,7 @@ from .typed import Typed
 CHEAP, STRONG, YES = "scripted:cheap.yaml", "scripted:strong.yaml", "scripted:yes.yaml"
 CHECK = ("--check", "relevance")
 RUN = ("validate", "n.jsonl", "--profile", "p.json", *CHECK)
-SAME = Isotonic(questions=(0,), answers=("yes", "no"), xs=(0, 1), ys=(0, 1))
+SAME = Logistic(questions=(0,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0, 0))
 """P(yes) as it is read."""
 SURE = Guarantee(agreement=0.9, level=0.95, labels=100, decided=0.5)
 
@@ -54,11 +55,11 @@ def norms(typed: Typed) -> None:
 
 def test_a_profile_names_the_judge_and_says_how_it_is_read(typed: Typed) -> None:
     script(typed, "yes.yaml", number(0, 0.9), number(1, 0.7), number(2, 0.2))
-    stricter = Isotonic(questions=(0,), answers=("yes", "no"), xs=(0.5, 0.9), ys=(0, 1))
+    stricter = SAME.model_copy(update={"intercepts": (math.log(0.3 / 0.7), 0)})
     save(typed, known(YES, combination=stricter, sure_at=0.6))
     done = typed(*RUN, "--limit", "3")
     assert done.returncode == 0 and b"no --model named" not in done.stderr
-    # 0.7 lies half way between the corners.
+    # 0.7 counts as a half.
     assert verdicts(done.stdout) == {"n0": "pass", "n1": "abstain", "n2": "fail"}
     first, half, _ = lines(done.stdout)
     assert [vote["model"] for vote in first["judge"]["checks"][0]["votes"]] == [YES]

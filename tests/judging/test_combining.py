@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from judge.judging.combinations import Combination, Isotonic, Logistic, Reading
+from judge.judging.combinations import Combination, Logistic, Reading
 
 
 def two(p: float) -> tuple[float, float]:
@@ -35,32 +35,6 @@ def test_two_questions_and_three_answers_worked_by_hand() -> None:
     assert made.probabilities(Reading(read)) == pytest.approx(expected)
 
 
-# ---------------------------------------------------------------- isotonic
-
-
-STEPS = Isotonic(
-    questions=(1,), answers=("yes", "no"), xs=(0.2, 0.4, 0.4, 0.8), ys=(0.1, 0.3, 0.5, 0.9)
-)
-
-
-@pytest.mark.parametrize(
-    ("x", "expected"),
-    [
-        (0.0, 0.1),  # level below the first corner
-        (0.2, 0.1),
-        (0.3, 0.2),  # half way along 0.1 to 0.3
-        (0.39999999999999997, 0.3),
-        (0.4, 0.5),  # a jump counts from where it stands
-        (0.5, 0.6),  # a quarter of the way along 0.5 to 0.9
-        (0.8, 0.9),
-        (1.0, 0.9),  # level above the last
-    ],
-)
-def test_isotonic_corners_worked_by_hand(x: float, expected: float) -> None:
-    found = STEPS.probabilities(Reading({1: two(x), 0: two(0.99)}))
-    assert found == pytest.approx({"yes": expected, "no": 1 - expected})
-
-
 # ---------------------------------------------------------------- as JSON
 
 
@@ -71,13 +45,6 @@ PLATT: dict[str, Any] = {
     "weights": [[0.5], [-0.5]],
     "intercepts": [0, 0],
 }
-CORNERS: dict[str, Any] = {
-    "kind": "isotonic",
-    "questions": [0],
-    "answers": ["yes", "no"],
-    "xs": [0.2, 0.8],
-    "ys": [0.1, 0.9],
-}
 
 
 @pytest.mark.parametrize(
@@ -87,9 +54,6 @@ CORNERS: dict[str, Any] = {
         (PLATT, {"weights": [[0.5], [0.5, 1]]}, "one row of equal length for each answer"),
         (PLATT, {"intercepts": [0]}, "one for each answer is wanted"),
         (PLATT, {"weights": [[math.inf], [0]]}, "should be a finite number"),
-        (CORNERS, {"xs": [0.2]}, "as many as xs are wanted"),
-        (CORNERS, {"xs": [0.8, 0.2]}, "must not fall"),
-        (CORNERS, {"ys": [0.9, 0.1]}, "must not fall"),
     ],
 )
 def test_what_is_no_combination(base: dict[str, Any], change: dict[str, Any], message: str) -> None:

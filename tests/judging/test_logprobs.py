@@ -137,11 +137,13 @@ async def test_chances_of_any_question_and_none_where_one_is_unreadable(client: 
         }
     )
     judge = Judge(RUBRIC, made, "logprobs")
-    found, paid = await judge.chances(norm("yes"), 0, (2, 0))
-    assert found is not None and list(found) == [2, 0]
+    reading, paid = await judge.reading(norm("yes"), 0, (2, 0))
+    assert reading is not None
+    found = reading.chances
+    assert list(found) == [2, 0]
     assert found[2] == pytest.approx((0.0, 0.2, 0.8)) and found[0] == pytest.approx((0.5, 0.5))
     assert paid.replies == 2
-    assert (await judge.chances(norm("yes"), 0, (3, 0)))[0] is None
+    assert (await judge.reading(norm("yes"), 0, (3, 0)))[0] is None
     assert asked == ["C?", "A?", "D?"], "what cannot be used any more is not asked"
     vote = await Judge(
         RUBRIC,

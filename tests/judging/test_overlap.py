@@ -12,7 +12,7 @@ from judge.backends.base import Call
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import UsageError
 from judge.judging.client import Client
-from judge.judging.combinations import Isotonic
+from judge.judging.combinations import Logistic
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.logprobs import Reader
@@ -48,8 +48,8 @@ def test_the_share_of_the_words_that_one_sentence_has(
 def test_passages_that_state_a_value_outright_share_its_words() -> None:
     """AUC 0.88 on our labelled passages, on which the words to compare were chosen."""
     given = [json.loads(line) for line in PASSAGES.read_text("utf-8").splitlines()]
-    shares = np.array([overlap(one["statement"], one["passage"])[0] for one in given])
-    stated = np.array([one["label"] == "states" for one in given])
+    shares = np.array([overlap(one["statement"], one["story"])[0] for one in given])
+    stated = np.array([one["labels"]["passage"] == "states" for one in given])
     assert stated.sum() == 60
     assert aucs(stated, shares, np.ones((1, len(given))))[0] == pytest.approx(0.878, abs=0.001)
 
@@ -66,8 +66,10 @@ async def test_a_value_that_a_sentence_repeats_is_found_and_quoted_without_a_cal
     client = Client(
         "scripted:a", ScriptedBackend(str(script)), cache=None, budget=Budget(), limit=1
     )
-    step = Isotonic(questions=(1,), answers=("yes", "no"), xs=(0.4, 0.5), ys=(0.1, 0.9))
-    judge = Judge(builtin()["implicitness"], client, "logprobs", reader=Reader(combination=step))
+    half = Logistic(
+        questions=(1,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0.2, 0)
+    )
+    judge = Judge(builtin()["implicitness"], client, "logprobs", reader=Reader(combination=half))
     values = ("People should vote from the age of sixteen--Agree", "Old houses stay--Agree")
     parsed = tuple(Value.parse(value) for value in values)
     vote = await judge.vote(Subject("s", "story", {"story": STORY}, "abcd1234", values=parsed))

@@ -233,7 +233,7 @@ def test_the_mark_stands_in_no_text_of_the_record(story: str, values: list[str])
     assert re.fullmatch(r"[0-9a-f]{8}", about_it.mark)
     assert about_it.mark not in story
     assert not any(about_it.mark in value.text for value in about_it.values)
-    assert about_it.with_story("another").mark == about_it.mark
+    assert about_it.with_text("story", "another").mark == about_it.mark
 
 
 # ---------------------------------------------------------------- rubrics of one's own

@@ -1,0 +1,180 @@
+"""Questions put to each passage of a text: how it is cut, what decides, what is quoted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.backends.base import Call
+from judge.backends.scripted import ScriptedBackend
+from judge.errors import UsageError
+from judge.judging.client import Client
+from judge.judging.combinations import Logistic
+from judge.judging.judge import Judge
+from judge.judging.limits import Budget
+from judge.judging.logprobs import Reader
+from judge.judging.passages import MOST_WORDS, passages
+from judge.prompts import messages
+from judge.records.values import Value
+from judge.rubric import Rubric, builtin
+from judge.subject import Subject
+
+LONG = "One two three four five six seven eight nine ten, she said."
+TEACHING = Path(__file__).parents[2] / "docs" / "examples" / "teaching" / "passage.yaml"
+VALUES = ("Tipping should be abolished--Agree", "Shops should be open on Sundays--Agree")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{LONG}\n\n{LONG}\n{LONG}", [LONG, LONG, LONG]),
+        # a short one goes with the one before it, and the first with the next
+        (f"{LONG}\n\nYes.\n\n{LONG}", [f"{LONG}\n\nYes.", LONG]),
+        (f"Yes.\n\n{LONG}", [f"Yes.\n\n{LONG}"]),
+        ("  \n ", []),
+        ("Ana.", ["Ana."]),
+        (
+            "他笑了。\n十六岁就该投票，我们一直这样说。",
+            ["他笑了。\n十六岁就该投票，我们一直这样说。"],
+        ),
+    ],
+)
+def test_a_text_is_cut_into_its_paragraphs(text: str, expected: list[str]) -> None:
+    assert list(passages(text)) == expected
+
+
+def test_a_long_paragraph_is_cut_where_sentences_end() -> None:
+    found = passages(" ".join([LONG] * 12))
+    assert [len(one.split()) for one in found] == [48, 48, 48]
+    assert all(one.startswith("One two") and one.endswith("said.") for one in found)
+
+
+@given(st.lists(st.sampled_from([LONG, "Yes.", "\n", "\n\n", " ", "word " * 200]), max_size=30))
+def test_nothing_of_a_text_is_lost_or_changed(parts: list[str]) -> None:
+    text = "".join(parts)
+    found = passages(text)
+    assert "".join("".join(found).split()) == "".join(text.split())
+    at = 0
+    for one in found:
+        at = text.index(one, at) + len(one)
+    sentences = [one for one in found if "word" not in one]
+    assert all(len(one.split()) <= MOST_WORDS for one in sentences)
+
+
+# ---------------------------------------------------------------- judging by them
+
+SHOWN = (
+    '"I gave the waiter my watch," said Bo, "because he carried nine plates at once, and smiled."'
+)
+AGAINST = (
+    '"Put that coin away," said Ana, "they are paid for their work, like you and me, aren\'t they?"'
+)
+STORY = f"{SHOWN}\n\n{AGAINST}"
+
+
+def client(tmp_path: Path, replies: list[dict[str, Any]], slots: int | None = None) -> Client:
+    script = tmp_path / "judge.yaml"
+    script.write_text(json.dumps({"replies": replies}))
+    backend = ScriptedBackend(str(script))
+    backend.slots = slots
+    return Client("scripted:a", backend, cache=None, budget=Budget(), limit=1)
+
+
+def subject(story: str = STORY, values: tuple[str, ...] = VALUES) -> Subject:
+    parsed = tuple(Value.parse(value) for value in values)
+    return Subject("s", "story", {"story": story}, "abcd1234", values=parsed)
+
+
+def reader(check: str) -> tuple[Rubric, Reader]:
+    """The check decided by its question about passages alone, at a half."""
+    rubric = builtin()[check]
+    assert rubric.methods.logprobs is not None
+    known = rubric.methods.logprobs.questions
+    place = next(n for n, one in enumerate(known) if one.passages)
+    half = Logistic(
+        questions=(place,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0, 0)
+    )
+    return rubric, Reader(combination=half)
+
+
+def said(passage: str, value: str, **words: float) -> list[dict[str, Any]]:
+    return [{"when": {"contains": f"{passage}\n[end abcd1234]\n\nIs somebody"}, "words": words}]
+
+
+@pytest.mark.parametrize(
+    ("check", "verdict", "quote", "probability"),
+    [
+        ("incorporation", "pass", AGAINST, 0.9),  # for 0.6 and stated 0.3, in one passage
+        ("consistency", "fail", SHOWN, 0.3),  # against 0.7; a pass is a no
+        ("implicitness", "pass", None, 0.7),  # stated 0.3 at most
+    ],
+)
+async def test_the_likeliest_passage_decides_and_is_quoted(
+    tmp_path: Path, check: str, verdict: str, quote: str | None, probability: float
+) -> None:
+    replies = [
+        *said(SHOWN, VALUES[0], against=0.7, neither=0.2, states=0.1),
+        *said(AGAINST, VALUES[0], **{"for": 0.6, "states": 0.3, "against": 0.1}),
+    ]
+    rubric, read = reader(check)
+    judge = Judge(rubric, client(tmp_path, replies), "logprobs", reader=read)
+    vote = await judge.vote(subject(values=VALUES[:1]))
+    (found,) = vote.evidence
+    assert (found.verdict, found.quote, found.probability) == (verdict, quote, probability)
+    assert vote.usage.replies == 2
+
+
+async def test_a_passage_that_cannot_be_read_leaves_the_value_unreadable(tmp_path: Path) -> None:
+    replies = [*said(SHOWN, VALUES[0], neither=0.9), *said(AGAINST, VALUES[0], maybe=0.9)]
+    rubric, read = reader("incorporation")
+    judge = Judge(rubric, client(tmp_path, replies), "logprobs", reader=read)
+    assert (await judge.vote(subject())).verdict == "unreadable"
+
+
+async def test_an_engine_is_asked_about_all_values_before_the_next_passage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that it evaluates a passage once: the prompts share their beginning."""
+    asked: list[tuple[bool, bool]] = []
+    made = client(tmp_path, [{"when": {}, "words": {"neither": 1.0}}], slots=1)
+    complete = made.backend.complete
+
+    async def heard(call: Call, *rest: Any) -> Any:
+        content = str(call.messages[1]["content"])
+        asked.append((AGAINST in content, VALUES[1] in content))
+        await asyncio.sleep(0)  # As an engine on its thread would.
+        return await complete(call, *rest)
+
+    monkeypatch.setattr(made.backend, "complete", heard)
+    rubric, read = reader("incorporation")
+    await Judge(rubric, made, "logprobs", reader=read).vote(subject())
+    assert asked == [(False, False), (False, True), (True, False), (True, True)]
+
+
+def test_the_adapter_is_taught_the_very_question_that_the_checks_ask() -> None:
+    taught = Rubric.from_file(TEACHING)
+    about = Subject.of_texts("s", "record", {"story": SHOWN, "value": VALUES[0]}, None)
+    for check in ("incorporation", "consistency", "implicitness"):
+        rubric, read = reader(check)
+        asked = messages(rubric, subject(SHOWN), step=read.wanted(rubric)[0], numbers=(1,))
+        learnt = messages(taught, about, step=0)
+        assert str(learnt).replace(about.mark, "abcd1234") == str(asked)
+
+
+def test_passages_are_words_of_a_question_about_one_text() -> None:
+    base = builtin()["incorporation"].model_dump(mode="json", exclude_none=True)
+    base["verdict"] = {"pass": "yes"}
+    question = {"question": "Q?", "words": ["for", "neither"], "passages": ["against"]}
+    base["methods"]["logprobs"]["also"] = [question]
+    with pytest.raises(UsageError, match="'against' is none of the words"):
+        Rubric.from_dict(base)
+    question["passages"] = ["for"]
+    Rubric.from_dict(base)
+    with pytest.raises(UsageError, match="passages are cut out of one text"):
+        Rubric.from_dict({**base, "fields": ["story", "background"]})
