@@ -35,6 +35,9 @@ LOWER = 0.36
 """Share of the layers, from below, that stay as they are."""
 
 BATCH = 16
+PART = 8
+"""Prompts of a batch whose gradients are computed at once, for memory's sake."""
+
 RATE = 2e-4
 """Learning rate of AdamW: reached after a share `_WARM` of the steps, then down along a cosine to a
 twentieth."""
@@ -148,13 +151,17 @@ class Trainer:
             rate = RATE * warm * (0.05 + 0.475 * (1 + math.cos(math.pi * step / steps)))
             for group in optimizer.param_groups:
                 group["lr"] = rate
-            right = torch.tensor([taught[n].word for n in places], device=self.device)
-            loss = torch.nn.functional.cross_entropy(self._logits(places), right)
-            loss.backward()  # type: ignore[no-untyped-call]
+            seen = 0.0
+            for at in range(0, len(places), PART):
+                part = places[at : at + PART]
+                right = torch.tensor([taught[n].word for n in part], device=self.device)
+                lost = torch.nn.functional.cross_entropy(self._logits(part), right, reduction="sum")
+                loss = lost / len(places)
+                loss.backward()  # type: ignore[no-untyped-call]
+                seen += loss.item()
             torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
             optimizer.zero_grad()
-            seen = loss.item()
             loss_of_late = seen if step == 0 else 0.95 * loss_of_late + 0.05 * seen
             yield step + 1, steps, loss_of_late
 

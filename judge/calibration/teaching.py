@@ -25,6 +25,9 @@ KEPT = 0.3
 
 EPOCHS = 2.0
 
+_KEEP_EVERY = 25
+"""Steps after which the adapter is written beside OUT, as it is; a killed training leaves that."""
+
 _TAUGHT = "judge.taught"
 """The key in an adapter's header of what it was taught by."""
 
@@ -81,9 +84,6 @@ def teach(
     trainer = Trainer(backend.weights)
     for done in trainer.read(taught, method.questions[0].words):
         told("reading", done, len(taught), "")
-    loss = float("nan")
-    for done, steps, loss in trainer.teach(taught, epochs, job.seed):
-        told("teaching", done, steps, f"loss {loss:.3f}")
     notes = {
         "judge.check": judge.rubric.name,
         "judge.rubric": judge.rubric.digest,
@@ -91,8 +91,12 @@ def teach(
         _TAUGHT: " ".join(sorted({one.key for one in taught})),
     }
     partly = out.with_name(f"{out.name}.part")
+    loss = float("nan")
     try:
-        trainer.write(partly, notes)
+        for done, steps, loss in trainer.teach(taught, epochs, job.seed):
+            told("teaching", done, steps, f"loss {loss:.3f}")
+            if done % _KEEP_EVERY == 0 or done == steps:
+                trainer.write(partly, notes)
         partly.replace(out)
     except OSError as error:
         raise unwritable(f"-o {out}: cannot be written", error) from error

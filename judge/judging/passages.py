@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from judge.evidence import SENTENCE_END, UNSPACED
 
-LEAST_WORDS = 12
+LEAST_WORDS = 25
 """A paragraph of fewer words goes with the one before it, the first with the one after it."""
 
 MOST_WORDS = 90

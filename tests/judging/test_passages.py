@@ -25,7 +25,8 @@ from judge.records.values import Value
 from judge.rubric import Rubric, builtin
 from judge.subject import Subject
 
-LONG = "One two three four five six seven eight nine ten, she said."
+LONG = "One two three four five six, she said, and " + "seven eight nine ten " * 4 + "came after."
+HALF = "One two three four five six seven eight nine ten, she said."
 TEACHING = Path(__file__).parents[2] / "docs" / "examples" / "teaching" / "passage.yaml"
 VALUES = ("Tipping should be abolished--Agree", "Shops should be open on Sundays--Agree")
 
@@ -50,7 +51,7 @@ def test_a_text_is_cut_into_its_paragraphs(text: str, expected: list[str]) -> No
 
 
 def test_a_long_paragraph_is_cut_where_sentences_end() -> None:
-    found = passages(" ".join([LONG] * 12))
+    found = passages(" ".join([HALF] * 12))
     assert [len(one.split()) for one in found] == [48, 48, 48]
     assert all(one.startswith("One two") and one.endswith("said.") for one in found)
 
@@ -70,10 +71,12 @@ def test_nothing_of_a_text_is_lost_or_changed(parts: list[str]) -> None:
 # ---------------------------------------------------------------- judging by them
 
 SHOWN = (
-    '"I gave the waiter my watch," said Bo, "because he carried nine plates at once, and smiled."'
+    '"I gave the waiter my watch," said Bo, "because he carried nine plates at once, and smiled, '
+    'and my mother did the same when I was small and we had little."'
 )
 AGAINST = (
-    '"Put that coin away," said Ana, "they are paid for their work, like you and me, aren\'t they?"'
+    '"Put that coin away," said Ana, "they are paid for their work, like you and me, and nobody '
+    'ever put a coin into your hand when you had mended a tap."'
 )
 STORY = f"{SHOWN}\n\n{AGAINST}"
 
