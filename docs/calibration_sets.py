@@ -162,9 +162,10 @@ SETS = (
     DataSet(
         "labelled/stories",
         (f"{FIXTURES}/stories.jsonl",),
-        ("incorporation", "consistency", "implicitness"),
-        method="logprobs",
-        adapter="passages",
+        ("incorporation", "consistency"),
+    ),
+    DataSet(
+        "labelled/stories", (f"{FIXTURES}/stories.jsonl",), ("implicitness",), method="logprobs"
     ),
     DataSet("labelled/situations", (f"{FIXTURES}/situations.jsonl",), ("leakage",)),
     DataSet("labelled/pairs", (f"{FIXTURES}/pairs.jsonl",), ("entailment",)),

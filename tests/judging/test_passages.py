@@ -94,16 +94,23 @@ def subject(story: str = STORY, values: tuple[str, ...] = VALUES) -> Subject:
     return Subject("s", "story", {"story": story}, "abcd1234", values=parsed)
 
 
+SOUGHT = {
+    "incorporation": ["for", "states"],
+    "consistency": ["against"],
+    "implicitness": ["states"],
+}
+
+
 def reader(check: str) -> tuple[Rubric, Reader]:
-    """The check decided by its question about passages alone, at a half."""
-    rubric = builtin()[check]
-    assert rubric.methods.logprobs is not None
-    known = rubric.methods.logprobs.questions
-    place = next(n for n, one in enumerate(known) if one.passages)
-    half = Logistic(
-        questions=(place,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0, 0)
-    )
-    return rubric, Reader(combination=half)
+    """The check with the question that the teaching rubric asks, which alone decides, at a half."""
+    method = Rubric.from_file(TEACHING).methods.logprobs
+    assert method is not None
+    given = builtin()[check].model_dump(mode="json", exclude_none=True)
+    given["verdict"] = {"pass": given["verdict"]["passes"]}
+    asked = method.choices[0].model_dump(mode="json")
+    given["methods"]["logprobs"]["also"] = [{**asked, "passages": SOUGHT[check]}]
+    half = Logistic(questions=(1,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0, 0))
+    return Rubric.from_dict(given), Reader(combination=half)
 
 
 def said(passage: str, value: str, **words: float) -> list[dict[str, Any]]:
@@ -160,7 +167,7 @@ async def test_an_engine_is_asked_about_all_values_before_the_next_passage(
     assert asked == [(False, False), (False, True), (True, False), (True, True)]
 
 
-def test_the_adapter_is_taught_the_very_question_that_the_checks_ask() -> None:
+def test_what_is_taught_is_what_each_passage_of_a_story_is_asked() -> None:
     taught = Rubric.from_file(TEACHING)
     about = Subject.of_texts("s", "record", {"story": SHOWN, "value": VALUES[0]}, None)
     for check in ("incorporation", "consistency", "implicitness"):
