@@ -74,6 +74,8 @@ def command(
         taught = f"taught {found.check} by {counted(found.items, 'item')}"
         tell(f"{taught}, loss {found.loss:.3f}; {found.kept} kept apart; the adapter is in {out}")
         sources = " ".join(shortened(source, 60) for source in labels)
-        tell(f"next: judge calibrate {sources} --check {found.check} -m {found.model} -o taught")
+        own = f"--rubric {settings.rubric[0]}" if settings.rubric else f"--check {found.check}"
+        grouped = f" --group {group}" if group else ""
+        tell(f"next: judge calibrate {sources} {own}{grouped} -m {found.model} -o taught")
     if found.problems:
         raise typer.Exit(int(Exit.INCOMPLETE))
