@@ -128,8 +128,8 @@ class Setup:
     def _models_of(self, steps: Iterable[str]) -> tuple[str, ...]:
         """The models that judge, accept and rewrite, these steps' own, and the cheap one."""
         own = (self.settings.steps[name].model for name in steps)
-        rewriter = self.rewriter if self.settings.repair else None
-        named = (*self.judges, *self.final_models, rewriter, *own, self.settings.cheap_model)
+        cheap = self.settings.cheap_model
+        named = (*self.judges, *self.final_models, self.rewriter, *own, cheap)
         return tuple(dict.fromkeys(spec for spec in named if spec))
 
     @property
