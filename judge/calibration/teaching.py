@@ -90,9 +90,9 @@ def teach(
         "judge.base": backend.identity()["sha256"],
         _TAUGHT: " ".join(sorted({one.key for one in taught})),
     }
-    partly = out.with_name(f"{out.name}.part")
-    loss = float("nan")
+    partly, loss = unfinished(out), float("nan")
     try:
+        partly.unlink(missing_ok=True)
         for done, steps, loss in trainer.teach(taught, epochs, job.seed):
             told("teaching", done, steps, f"loss {loss:.3f}")
             if done % _KEEP_EVERY == 0 or done == steps:
@@ -102,6 +102,11 @@ def teach(
         raise unwritable(f"-o {out}: cannot be written", error) from error
     model = f"{judge.client.spec}+{out}"
     return Taught(model, judge.rubric.name, len(taught), len(kept), problems, loss)
+
+
+def unfinished(out: Path) -> Path:
+    """Where the adapter is while it is taught."""
+    return out.with_name(f"{out.name}.part")
 
 
 def _labelled(job: Job, setup: Setup) -> tuple[Judge, list[LabelledItem], list[Item]]:

@@ -53,7 +53,7 @@ def command(
     on a GPU minutes. The adapter is a file of some megabytes that llama.cpp loads.
     """
     from judge.calibration.labels import Job
-    from judge.calibration.teaching import teach
+    from judge.calibration.teaching import teach, unfinished
     from judge.cli.progress import steps
 
     if out.suffix != ".gguf":
@@ -64,7 +64,9 @@ def command(
         with steps("items", quiet=quiet) as told:
             found = teach(job, settings, out, epochs=epochs, told=told)
     except KeyboardInterrupt:
-        tell("interrupted; nothing is kept", apart=True)
+        left = unfinished(out)
+        kept = f"{left} is the adapter as it was" if left.exists() else "nothing is kept"
+        tell(f"interrupted; {kept}", apart=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
     for item in found.problems[:_TOLD]:
         tell(f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}")

@@ -232,7 +232,7 @@ class Judge:
         return Part((finding,), usage, reason, score)
 
     def prompt(self, subject: Subject, number: int) -> Prompt:
-        """The prompt of the first question for first tokens; `number` as for `chances`."""
+        """The prompt of the first question for first tokens; `number` as for `reading`."""
         return self._question(subject, (number,) if number else (), 0)
 
     async def state(
@@ -242,7 +242,7 @@ class Judge:
         layer: int = LAST_LAYER,
         call: Call | None = None,
     ) -> tuple[State, Usage]:
-        """The hidden state of the first question's prompt; arguments as for `chances`, raises as
+        """The hidden state of the first question's prompt; arguments as for `reading`, raises as
         `Client.state`."""
         call = call or self._call(subject, 0, 1, Sampling())
         prompt = self.prompt(subject, number)
