@@ -83,7 +83,8 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
             judges, others = judges_of[check], {name: of[check] for name, of in further.items()}
             # A check without anything to fit is reported on as a whole.
             fits = any(judge.probabilistic for judge in judges)
-            parts = Parts.of(job if fits else replace(job, held_out=1.0), items, len(judges))
+            whole_job = replace(job, held_out=1.0, folds=None)
+            parts = Parts.of(job if fits else whole_job, items, len(judges))
             study = Study(job, setup, told, items, parts, others)
             report, whole = await _check(study, judges)
             checks.append(report)
@@ -128,6 +129,9 @@ def _untaught(
 
 def _refuse_unusable(job: Job, judges: Sequence[Judge], items: Sequence[LabelledItem]) -> None:
     """Refuse, before any call, what cannot succeed."""
+    if job.folds is not None and (job.agreement is not None or job.contrast):
+        other = "--agree" if job.agreement is not None else "--contrast"
+        raise UsageError(f"{other} needs records that nothing was fitted to: leave out --folds")
     if job.agreement is not None:
         if len(judges) > 2:
             told = f"{len(judges)} given"
@@ -189,6 +193,7 @@ async def _check(study: Study, judges: Sequence[Judge]) -> tuple[CheckReport, Ra
         with_reference=len(referenced),
         fitted_on=len(parts.fitted),
         held_out=len(parts.kept),
+        folds=len(parts.folds),
         judges=[await _judge(study, *pair) for pair in zip(seen, stages, strict=True)],
         policy=policy,
         refused=refusal(policy, len({item.record for item in referenced})) if policy else None,
@@ -260,7 +265,7 @@ def _controls(study: Study, seen: Trial, contrast: Sequence[Judged] | None) -> C
         seen.answers(kept),
         seen.blind.answers(kept),
         seen.answers(places),
-        seen.read(seen.swapped[place] for place in places),
+        seen.answers(places, swapped=True),
         contrast,
         seed=study.job.seed,
         draws=study.job.draws,
@@ -268,6 +273,8 @@ def _controls(study: Study, seen: Trial, contrast: Sequence[Judged] | None) -> C
 
 
 def _curve(study: Study, seen: Trial) -> Curve | None:
+    if study.parts.folds:
+        return None
     observed = [seen.observed[place] for place in study.parts.kept]
 
     def kappa(made: Combination) -> float | None:

@@ -32,6 +32,8 @@ class Job:
     - `records`: how many records of each check and source are drawn, by source where it is a
       mapping; None for all
     - `held_out`: the share of the records (0 to 1) that nothing is fitted to; None for the usual
+    - `folds`: into how many parts the records are cut, each reported on by what was fitted to the
+      others; None where one part fits and the other reports
     - `by`: fields to report results by
     - `group`: a field whose values are never on both sides, of fitting and of reporting
     - `contrast`: a set of labels in which the deciding field is turned round
@@ -44,6 +46,7 @@ class Job:
     sources: Sequence[str]
     checks: Sequence[str] = ()
     held_out: float | None = None
+    folds: int | None = None
     records: int | Mapping[str, int | None] | None = None
     by: Sequence[str] = ()
     group: str | None = None

@@ -111,4 +111,5 @@ def data_of(study: Study) -> Data:
         records=len({item.record for item in study.items}),
         fitted_on=len(study.parts.fitted),
         held_out=len(study.parts.kept),
+        folds=len(study.parts.folds),
     )

@@ -130,7 +130,8 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """One check: its labels, its judges, the policy of their cascade, why it is refused."""
+    """One check: its labels, its judges, the policy of their cascade, why it is refused. With
+    `folds` each part of the labels was answered by what was fitted to the others."""
 
     check: str
     classes: tuple[str, ...]
@@ -142,6 +143,7 @@ class CheckReport:
     judges: Sequence[JudgeReport]
     policy: CascadePolicy | None = None
     refused: str | None = None
+    folds: int = 0
 
     def as_json(self) -> dict[str, Any]:
         told: dict[str, Any] = plain(replace(self, judges=()))

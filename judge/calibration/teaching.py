@@ -178,7 +178,7 @@ def answered_with(rubric: Rubric) -> Mapping[str, int]:
     if rubric.own:
         return {answer: number for number, answer in enumerate(rubric.own)}
     first = method.steps[0]
-    if not (first.yes and first.no):
+    if first.passages or not (first.yes and first.no):
         raise UsageError(
             f"{rubric.name}: its first question does not settle the answer; teach a rubric whose "
             "one question has all answers"

@@ -31,15 +31,24 @@ Told = Callable[[str, str, int, int], None]
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The places of the items to fit to, of those that each stage of a guarantee is tested on, and
-    of those kept apart for the report."""
+    of those kept apart for the report.
+
+    With `folds` all items serve for both: each fold is reported on by what was fitted to the others
+    (Stone 1974), and the profile gets what was fitted to all.
+    """
 
     fitted: list[int]
     stages: list[list[int]]
     kept: list[int]
+    folds: Sequence[list[int]] = ()
 
     @classmethod
     def of(cls, job: Job, items: Sequence[LabelledItem], judges: int) -> Parts:
         """A guarantee takes more labels than the report of it."""
+        if job.folds is not None:
+            folds = split(items, [1 / job.folds] * job.folds, job.seed)
+            everything = [*range(len(items))]
+            return cls(everything, [], everything, [one for one in folds if one])
         usual = _HELD_OUT if job.agreement is None else _GUARANTEED
         apart = usual if job.held_out is None else job.held_out
         stages = 0 if job.agreement is None else judges
@@ -53,9 +62,10 @@ class Parts:
 class Trial:
     """What one judge said of a check's items, and what was fitted to it.
 
-    `judge` reads by what was fitted; `observed` is what it says as it stands. `train` is what was
-    fitted to, `blind` the same judge without the deciding field, and `swapped` what it said, by
-    place, with that field of another item.
+    `judge` reads by what was fitted, and items at the places in `apart` by what was fitted without
+    them; `observed` is what it says as it stands. `train` is what was fitted to, `blind` the same
+    judge without the deciding field, and `swapped` what it said, by place, with that field of
+    another item.
     """
 
     judge: Judge
@@ -64,10 +74,12 @@ class Trial:
     train: Sequence[Read] = ()
     blind: Trial | None = None
     swapped: Mapping[int, Judged] = field(default_factory=dict)
+    apart: Mapping[int, Reader] = field(default_factory=dict)
 
-    def answers(self, places: Iterable[int]) -> list[Judged]:
-        """Its answers to the items at these places."""
-        return self.read(self.observed[place] for place in places)
+    def answers(self, places: Iterable[int], *, swapped: bool = False) -> list[Judged]:
+        """Its answers to the items at these places, or to those with another one's field."""
+        said = self.swapped if swapped else self.observed
+        return [one for n in places for one in self.read([said[n]], self.apart.get(n))]
 
     def read(self, observed: Iterable[Judged], reader: Reader | None = None) -> list[Judged]:
         """The answers of its reader, or of another one, to what was read."""
@@ -149,10 +161,10 @@ class Study:
         """What the judge says of items with another's field, by place: of those kept apart, and of
         those to fit to where the rubric says what must be answered. No part sees another's
         texts."""
-        rubric = judge.rubric
+        rubric, parts = judge.rubric, self.parts
         taught = rubric.control is not None and rubric.control.swapped and judge.probabilistic
         found: dict[int, Judged] = {}
-        for part in (self.parts.kept, self.parts.fitted if taught else []):
+        for part in parts.folds or (parts.kept, parts.fitted if taught else []):
             made = controls.swapped([self.items[n] for n in part], rubric, name, self.job.seed)
             said = await self.observe(judge, list(made.values()), f"with another {name}")
             found |= dict(zip((part[n] for n in made), said, strict=True))
@@ -165,7 +177,28 @@ class Study:
         if not judge.probabilistic:
             reason = "the structured method is taken as it stands"
             return Trial(judge, observed, Fit(reason=reason))
-        rubric, fitted = judge.rubric, self.parts.fitted
+        found, train = self._fit(judge, observed, swapped, self.parts.fitted)
+        if found.combination is None:
+            return Trial(judge, observed, found, train)
+        method = "probe" if isinstance(found.combination, Probe) else judge.method
+        reads = replace(judge, method=method, reader=Reader(combination=found.combination))
+        apart: dict[int, Reader] = {}
+        for fold in self.parts.folds:
+            others = sorted({*self.parts.fitted} - {*fold})
+            made, _ = self._fit(judge, observed, swapped, others)
+            reader = Reader(combination=made.combination) if made.combination else judge.reader
+            apart |= dict.fromkeys(fold, reader)
+        return Trial(reads, observed, found, train, apart=apart)
+
+    def _fit(
+        self,
+        judge: Judge,
+        observed: Sequence[Judged],
+        swapped: Mapping[int, Judged],
+        fitted: Sequence[int],
+    ) -> tuple[Fit, list[Read]]:
+        """What is best fitted to the items at these places, and what it was fitted to."""
+        rubric = judge.rubric
         answer = rubric.control.swapped if rubric.control else None
         told = [(observed[place], observed[place].item.reference, True) for place in fitted]
         told += [(swapped[place], answer, False) for place in fitted if place in swapped]
@@ -177,8 +210,4 @@ class Study:
             if one.chances or one.state is not None
             if true in rubric.answers
         ]
-        found = fit(rubric, judge.reader, train, seed=self.job.seed)
-        if found.combination is not None:
-            method = "probe" if isinstance(found.combination, Probe) else judge.method
-            judge = replace(judge, method=method, reader=Reader(combination=found.combination))
-        return Trial(judge, observed, found, train)
+        return fit(rubric, judge.reader, train, seed=self.job.seed), train

@@ -65,6 +65,14 @@ Group = Annotated[
         help="Keep records with the same value of FIELD in one part: fitting or reporting.",
     ),
 ]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        max=20,
+        help="Cut the records in N parts; report on each by what was fitted to the others.",
+    ),
+]
 Contrast = Annotated[
     str | None,
     typer.Option(metavar="LABELS", help="Labels of a set with the deciding field turned round."),
@@ -99,6 +107,7 @@ def command(
     agree: Agree = None,
     sample: Sample = None,
     group: Group = None,
+    folds: Folds = None,
     contrast: Contrast = None,
     also: Also = None,
     controls: Controls = True,
@@ -107,9 +116,9 @@ def command(
     """Measure how far judges agree with labels, and fit a profile.
 
     Half of the records are used for fitting, where a method has something to fit; all figures are
-    from the other half. Each judge is asked again without the field that decides, and with another
-    record's, to see whether it looks at it. Several --model are compared; with --agree they make a
-    cascade, cheap one first.
+    from the other half. With --folds all records serve for both, none at the same time. Each judge
+    is asked again without the field that decides, and with another record's, to see whether it
+    looks at it. Several --model are compared; with --agree they make a cascade, cheap one first.
     """
     opt.need_calibrate("judge calibrate")
     from judge.calibration.calibration import calibrate
@@ -123,6 +132,7 @@ def command(
         records=sample,
         by=tuple(by or ()),
         group=group,
+        folds=folds,
         contrast=contrast,
         also=tuple(also or ()),
         controls=controls,

@@ -102,9 +102,12 @@ def print_calibration(found: Calibration, *, every: bool) -> None:
 
 
 def _labels(check: CheckReport) -> Iterator[str]:
+    parts = f"{check.fitted_on} fitted to, {check.held_out} kept apart and reported on"
+    if check.folds:
+        parts = f"each of {check.folds} parts reported on by what was fitted to the others"
     yield (
         f"{check.items} items about {check.records} records, {check.with_reference} with a "
-        f"reference; {check.fitted_on} fitted to, {check.held_out} kept apart and reported on"
+        f"reference; {parts}"
     )
     for judge in check.judges:
         asked = f", {counted(len(judge.questions), 'question')}" if judge.questions else ""

@@ -5,6 +5,7 @@ The JSON files here come with the package.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -72,7 +73,8 @@ def _bare(model: str) -> str:
 
 
 class Data(_Part):
-    """The labels: their sources, a digest over them, and how they were used."""
+    """The labels: their sources, a digest over them, and how they were used; with `folds` each part
+    was reported on by what was fitted to the others."""
 
     sources: tuple[str, ...]
     digest: str
@@ -80,6 +82,7 @@ class Data(_Part):
     records: Count
     fitted_on: Count
     held_out: Count
+    folds: Annotated[Count, Field(exclude_if=operator.not_)] = 0
 
 
 class Rates(_Part):
@@ -137,10 +140,10 @@ class JudgeProfile(_Part):
 
     @property
     def guesses(self) -> bool:
-        """Whether the judge is not shown to be better than a guess, or than one that may not read
-        the field that decides."""
+        """Whether the judge is not shown to be better than a guess, and than one that may not read
+        the field that decides; without controls it is not."""
         low = self.measures.get("kappa", {}).get("low")
-        return low is None or low <= 0 or not self.controls.get("looks", True)
+        return low is None or low <= 0 or not self.controls.get("looks", False)
 
     @property
     def fingerprint(self) -> str:

@@ -18,9 +18,9 @@ import pytest
 from judge.backends.base import Call
 from judge.calibration import calibration, cascade, controls, fitting, trials
 from judge.calibration.calibration import acalibrate
-from judge.calibration.labels import Job
+from judge.calibration.labels import Job, split
 from judge.calibration.report import Calibration
-from judge.errors import BadRequest
+from judge.errors import BadRequest, UsageError
 from judge.judging.client import Client
 from judge.judging.combinations import Reading
 from judge.judging.logprobs import Reader
@@ -28,7 +28,7 @@ from judge.profiles import JudgeProfile
 from judge.stats.intervals import plain
 
 from . import asking
-from .asking import PLAIN, client, setup_of, yes_no
+from .asking import PLAIN, client, norm_item, setup_of, yes_no
 
 Row = Mapping[str, Any]
 
@@ -121,6 +121,40 @@ def biased(count: int, seed: int = 0) -> tuple[list[dict[str, Any]], dict[str, f
         chances[f"r{number}"] = {"yes": 0.9, "no": 0.6}[seems] + rng.uniform(-0.05, 0.05)
         rows.append(norm(f"r{number}", answer))
     return rows, chances
+
+
+def test_no_fold_is_reported_on_by_what_was_fitted_to_it(labels: Written) -> None:
+    """P(yes) tells the answer in one fold and its opposite in the other: what is fitted to either
+    is wrong on all of the other. A fit that had seen both would be right on half."""
+    answers = {f"r{n}": "yes" if n % 2 else "no" for n in range(80)}
+    items = [norm_item(name, answer) for name, answer in answers.items()]
+    first, _ = split(items, [0.5, 0.5])
+    chances = {
+        name: 0.9 if (answer == "yes") == (n in first) else 0.1
+        for n, (name, answer) in enumerate(answers.items())
+    }
+    source = labels([norm(*row) for row in answers.items()])
+    found = run(Job([source], folds=2, draws=50), reads(chances))
+    (check,) = found.checks
+    (judge,) = check.judges
+    assert judge.calibrated is not None
+    assert (judge.calibrated.accuracy.n, judge.calibrated.accuracy.value) == (80, 0.0)
+    assert judge.stands.accuracy.value == 0.5
+    data = only(found).data
+    assert (data.fitted_on, data.held_out, data.folds) == (80, 80, 2)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"), [({"agreement": 0.9}, "--agree"), ({"contrast": "labels"}, "--contrast")]
+)
+def test_folds_leave_nothing_that_was_not_fitted_to(
+    labels: Written, more: dict[str, Any], told: str
+) -> None:
+    source = labels([norm("a", "yes")])
+    if "contrast" in more:
+        more = {"contrast": source}
+    with pytest.raises(UsageError, match=f"{told} needs records"):
+        run(Job([source], folds=5, **more), reads({"a": 0.5}))
 
 
 def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels: Written) -> None:

@@ -114,6 +114,20 @@ def test_validate_goes_by_the_profile_that_calibrate_wrote(typed: Typed) -> None
     assert "was made for another judge of plain" in told
 
 
+def test_with_folds_every_label_is_reported_on(typed: Typed) -> None:
+    judge = script(typed, "judge.yaml", YES_SAYER)
+    typed.write("labels.jsonl", seeming(60))
+    code, out, told = typed.text(*RUN, *judge, "--folds", "5", "-o", "done")
+    assert code == 0, told
+    assert "each of 5 parts reported on by what was fitted" in " ".join(out.split())
+    (check,) = json.loads((typed.folder / "done" / "report.json").read_text())["checks"]
+    calibrated = check["judges"][0]["calibrated"]
+    assert (check["folds"], check["held_out"], calibrated["items"]) == (5, 60, 60)
+    typed.write("fresh.jsonl", unlabelled(norm(1000, "", "bright"), norm(1001, "", "dim")))
+    by = ("--profile", "done/profile.json")
+    assert verdicts(typed("validate", "fresh.jsonl", *ASKED, *by).stdout) == ["pass", "fail"]
+
+
 def test_a_cascade_that_was_guaranteed_is_used_by_validate(typed: Typed) -> None:
     """The cheap judge is right on bright and dim days and lost on grey ones."""
     rng = random.Random(1)

@@ -178,14 +178,16 @@ def test_another_judge_is_refused_before_anything_is_asked() -> None:
         (-0.1, True, True, True),
         (None, True, True, True),
         (0.1, False, True, True),
+        (0.1, None, True, True),  # No control was run.
         (0.1, True, True, False),
         (-0.1, True, False, False),  # The user's own: the user has read its report.
     ],
 )
 async def test_a_judge_known_to_guess_is_not_asked_and_the_check_abstains(
-    low: float | None, looks: bool, shipped: bool, declines: bool
+    low: float | None, looks: bool | None, shipped: bool, declines: bool
 ) -> None:
-    measures, controls = {"kappa": {"low": low}}, {"field": "story", "looks": looks}
+    measures = {"kappa": {"low": low}}
+    controls = {} if looks is None else {"field": "story", "looks": looks}
     one = known("relevance", CHEAP, measures=measures, controls=controls)
     made = setup(model=(CHEAP,), check=("relevance",))
     made.profiles = Profiles.of(profile(one), None if shipped else "p.json")
