@@ -23,13 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SCRIPT = "method: logprobs\nreplies:\n- {p_yes: 0.9}\n"
-SLOW_SCRIPT = """method: logprobs
+YES = 'words: {"yes": 0.45, "for": 0.45}'
+SCRIPT = f"method: logprobs\nreplies:\n- {{{YES}}}\n"
+SLOW_SCRIPT = f"""method: logprobs
 replies:
-- {when: {contains: "as number 7 and"}, p_yes: 0.9, delay: 20}
-- {p_yes: 0.9, delay: 0.02}
+- {{when: {{contains: "as number 7 and"}}, {YES}, delay: 20}}
+- {{{YES}, delay: 0.02}}
 """
-EVEN_SCRIPT = "method: logprobs\nreplies:\n- {p_yes: 0.9, delay: 0.02}\n"
+EVEN_SCRIPT = f"method: logprobs\nreplies:\n- {{{YES}, delay: 0.02}}\n"
 CHECK = {"norm": "relevance", "story": "incorporation"}
 # The peak that a parent is told of may be its own, taken over at the fork; so the process reads
 # Linux's VmHWM, which begins anew with exec.

@@ -134,8 +134,11 @@ class Simulated:
         ask = _Ask(call, user, call.origin.fields(), self._truths[call.origin.record])
         first, reply = None, ""
         if call.logprobs is not None:
-            p = self._p_yes(ask)
-            first, reply = (("Yes", math.log(p)), ("No", math.log1p(-p))), "Yes"
+            method, p = builtin()[ask.rubric].methods.logprobs, self._p_yes(ask)
+            assert method is not None
+            # A passage is read as its story is, so that the AUC is that of stories.
+            yes, no = (*method.steps[0].passages, "yes")[0], method.steps[0].words[-1]
+            first, reply = ((yes, math.log(p)), (no, math.log1p(-p))), yes
         else:
             reply = json.dumps(self._reply(ask), ensure_ascii=False)
         read, cached = self.engine.take(f"{system}\n{self._order(user)}", reply)

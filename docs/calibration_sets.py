@@ -18,8 +18,8 @@ class DataSet:
     """A set to measure on; `{data}` in its sources stands for the folder of public data.
 
     `method`: what is read (None: first tokens and hidden states); states alone take a tenth of the
-    calls. `adapter` is the one that the model has in force. `group` and `contrast` are as `judge
-    calibrate` takes them. What is not `shipped` is only reported.
+    calls. `adapter` is the one that the model has in force. `group`, `folds` and `contrast` are as
+    `judge calibrate` takes them. What is not `shipped` is only reported.
     """
 
     name: str
@@ -29,6 +29,7 @@ class DataSet:
     labels: str = "the project's authors"
     method: Method | None = None
     group: str | None = None
+    folds: int | None = None
     contrast: str | None = None
     adapter: str | None = None
     shipped: bool = True
@@ -52,8 +53,10 @@ SETS = (
         "NormAd",
         (NORMAD,),
         ("relevance",),
-        420,
+        200,
         "the set's gold labels, checked by people in part",
+        method="logprobs",
+        folds=5,
     ),
     DataSet(
         "NormAd",
@@ -87,8 +90,10 @@ SETS = (
         "Moral Stories",
         (MORAL,),
         ("relevance",),
-        200,
+        100,
         "crowd writers, by construction",
+        method="logprobs",
+        folds=5,
     ),
     DataSet(
         "Moral Stories, first tokens",
@@ -162,10 +167,10 @@ SETS = (
     DataSet(
         "labelled/stories",
         (f"{FIXTURES}/stories.jsonl",),
-        ("incorporation", "consistency"),
-    ),
-    DataSet(
-        "labelled/stories", (f"{FIXTURES}/stories.jsonl",), ("implicitness",), method="logprobs"
+        ("incorporation", "consistency", "implicitness"),
+        method="logprobs",
+        folds=5,
+        adapter="passages",
     ),
     DataSet("labelled/situations", (f"{FIXTURES}/situations.jsonl",), ("leakage",)),
     DataSet("labelled/pairs", (f"{FIXTURES}/pairs.jsonl",), ("entailment",)),
@@ -197,6 +202,7 @@ def job(units: Sequence[DataSet], data: Path) -> Job:
         one.checks,
         records=named,
         group=one.group,
+        folds=one.folds,
         contrast=one.contrast.format(data=data) if one.contrast else None,
     )
 

@@ -98,8 +98,8 @@ async def acceptance(state: State) -> None:
     await work.check("incorporation", by="final")
     if work.subject.multiple:
         _skip(work, "consistency", MULTIPLE, "final")
-    elif await work.check("consistency", by="final") is not None:
-        await work.locate()
+    else:
+        await work.check("consistency", by="final")
     await work.additional()
 
 
@@ -128,7 +128,8 @@ async def _steer(work: Work, name: str) -> None:
 
 
 async def _rewrite(work: Work, rubric: str, how: str) -> None:
-    check, subject = await work.locate(), work.subject
+    check, subject = work.latest, work.subject
+    assert check is not None, "what failed is rewritten"
     places = passages(subject, [f for f in check.bearing() if f.verdict is Verdict.FAIL])
     if not places:
         work.give_up(rubric, "no speech was found to rewrite")

@@ -72,14 +72,31 @@ class Structured(Section):
     max_tokens: Annotated[int, Field(ge=16, le=32000)] = 1024
 
 
+Words = Annotated[tuple[Word, ...], Field(min_length=2, max_length=MOST_ANSWERS)]
+Passages = Annotated[tuple[Word, ...], Field(exclude_if=_empty)]
+
+
 class Step(Section):
     """One question answered by the first token; `yes`/`no` name the answer that it settles, else
-    the next step does. `threshold` is the least P(yes) (0 to 1) that counts as yes."""
+    the next step does. `threshold` is the least P(yes) (0 to 1) that counts as yes. Other `words`
+    need `passages`, as in `Question`, which say what counts as yes."""
 
     question: Text
+    words: Annotated[Words, Field(exclude_if=YES_NO.__eq__)] = YES_NO
+    passages: Passages = ()
     yes: str | None = None
     no: str | None = None
     threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
+
+    @model_validator(mode="after")
+    def _yes_or_no(self) -> Step:
+        if self.words != YES_NO and not self.passages:
+            raise ValueError("a step is answered yes or no; name other words' yes in passages")
+        return self
+
+    @property
+    def asked(self) -> Question:
+        return Question(question=self.question, words=self.words, passages=self.passages)
 
 
 class Question(Section):
@@ -93,9 +110,9 @@ class Question(Section):
     """
 
     question: Text
-    words: Annotated[tuple[Word, ...], Field(min_length=2, max_length=MOST_ANSWERS)] = YES_NO
+    words: Words = YES_NO
     swapped: bool = False
-    passages: Annotated[tuple[Word, ...], Field(exclude_if=operator.not_)] = ()
+    passages: Passages = ()
     overlap: Annotated[bool, Field(exclude_if=operator.not_)] = False
 
     @model_validator(mode="after")
@@ -125,7 +142,7 @@ class Logprobs(Section):
         if bool(self.steps) == bool(self.choices):
             raise ValueError("name either steps or choices")
         if any(question.overlap or question.passages for question in self.choices):
-            raise ValueError("choices are about the whole; overlap and passages stand in also")
+            raise ValueError("choices are about the whole; overlap and passages do not suit them")
         for number, step in enumerate(self.steps, 1):
             last, settled = number == len(self.steps), bool(step.yes) + bool(step.no)
             if settled != 1 + last:
@@ -136,7 +153,7 @@ class Logprobs(Section):
     @property
     def questions(self) -> tuple[Question, ...]:
         """Every question, the deciding ones first."""
-        steps = (Question(question=step.question) for step in self.steps)
+        steps = (step.asked for step in self.steps)
         return (*steps, *self.choices, *self.also)
 
     def misfits(

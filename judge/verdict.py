@@ -110,16 +110,15 @@ class Vote(_Part):
 
     `evidence` has at least one finding for each value asked about, or one for the record; in a lost
     vote (`unreadable`, `error`) too. `part` is `cheap` for a cascade's cheap judge, which settles
-    the values that it is sure of, and `quotes` for the judge that was asked where a value is
-    contradicted; the verdict is counted from the `panel`'s votes. `score` is the answer where
-    answers are scores, by log-probabilities the mean of their distribution.
+    the values that it is sure of; the verdict is counted from the `panel`'s votes. `score` is the
+    answer where answers are scores, by log-probabilities the mean of their distribution.
     """
 
     model: str
     seed: int | None = None
     temperature: float | None = None
     method: Literal["structured", "logprobs", "probe"] = "structured"
-    part: Literal["panel", "cheap", "quotes"] = Field(
+    part: Literal["panel", "cheap"] = Field(
         default="panel", exclude_if=lambda part: part == "panel"
     )
     verdict: Verdict

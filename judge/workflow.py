@@ -129,27 +129,6 @@ class Work:
         """Record a check as skipped, so that it does not look passed."""
         return self.keep(Check(name=name, verdict=Verdict.SKIPPED, by=by, reason=reason))
 
-    async def locate(self) -> Check:
-        """The latest check, with the speeches behind each failed value.
-
-        The `logprobs` method tells that a value is contradicted, not where; the panel's quoting
-        judge, of the structured method, is asked for the words. Its vote joins the check's and is
-        not counted.
-        """
-        check = self.latest
-        assert check is not None, "a check is asked for before its words are"
-        flagged = self.flagged(check)
-        if check.by == "counting" or not flagged:
-            return check
-        quoted = {finding.value for finding in check.bearing() if finding.quote}
-        bare = [n for n in flagged if self.subject.value(n) not in quoted]
-        quoting = self.context.panel(check.name, check.by).quoting
-        if bare and quoting is not None:
-            vote = await quoting.vote(self.subject, round=check.round, numbers=bare)
-            told = vote.model_copy(update={"part": "quotes"})
-            return self.keep(check.model_copy(update={"votes": (*check.votes, told)}))
-        return check
-
     def last(self, name: str) -> Check | None:
         return next((check for check in reversed(self.checks) if check.name == name), None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from judge.backends.base import LAST_LAYER, Call, Method, Origin, Prompt, State
@@ -225,7 +225,7 @@ class Judge:
             value=subject.about(number),
             verdict=_verdict(passes) if decided.sure else Verdict.ABSTAIN,
             answer=decided.answer,
-            quote=next(iter(read.quotes.values()), None) if decided.answer != YES_NO[1] else None,
+            quote=_closest(read.quotes) if decided.answer != YES_NO[1] else None,
             probability=round(min(1.0, chance), 6),
         )
         reason = ORDERS_DISAGREE if decided.torn else FAR if decided.far else None
@@ -328,6 +328,12 @@ class Part:
     usage: Usage
     reason: str | None = None
     score: float | None = None
+
+
+def _closest(quotes: Mapping[int, str]) -> str | None:
+    """The first question's quote, or the shortest of those that lie in it."""
+    first = next(iter(quotes.values()), None)
+    return min((one for one in quotes.values() if one in (first or "")), key=len, default=first)
 
 
 def _lost(

@@ -23,18 +23,16 @@ class Panel:
     """Who votes on a rubric, how often, and how the votes are counted.
 
     Each judge gives `votes` votes; by the `logprobs` method one, because its votes do not differ.
-    With `all_votes` every vote is asked, whatever the others say. `quoting` is asked for the
-    speeches when a method without evidence has failed. `cheap`, the cheap judge of a cascade, is
-    asked first, and the panel about the values of which it is not sure. `injected` says what
-    happens to text in the form of a message to the judge (`judge.judging.injection`). `declined`
-    says why nothing is asked: the check abstains.
+    With `all_votes` every vote is asked, whatever the others say. `cheap`, the cheap judge of a
+    cascade, is asked first, and the panel about the values of which it is not sure. `injected` says
+    what happens to text in the form of a message to the judge (`judge.judging.injection`).
+    `declined` says why nothing is asked: the check abstains.
     """
 
     judges: tuple[Judge, ...]
     votes: int = 1
     all_votes: bool = False
     sampling: Sampling = field(default_factory=Sampling)
-    quoting: Judge | None = None
     cheap: Judge | None = None
     injected: Literal["abstain", "ask"] = "abstain"
     declined: str | None = None

@@ -312,17 +312,12 @@ class Setup:
         bare = (self._bare(rubric, spec, by) for spec in specs)
         judges = tuple(self._reading(j, votes, warm, decides) for j in bare)
         cheap = self._cheap_judge(rubric, by)
-        quoting = None
-        if rubric.reply == "SpeechesFound" and (judges[0].probabilistic or cheap):
-            # Who finds the words where a method without evidence has failed.
-            quoting = Judge(rubric, judges[0].client, "structured", "locating")
         return Panel(
             judges=judges,
             votes=votes,
             all_votes=settings.all_votes,
             sampling=Sampling(warm, settings.seed),
             cheap=cheap,
-            quoting=quoting,
             injected=settings.injected,
             declined=None if cheap else self._declined(rubric.name, specs),
         )

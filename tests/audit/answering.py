@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -24,6 +25,10 @@ def read(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dict[str
     assert rubric.methods.logprobs is not None
     for step in rubric.methods.logprobs.steps:
         here = {**when, "contains": asked(step.question)}
+        if step.passages:
+            other = next(word for word in step.words if word not in step.passages)
+            yield {"when": here, "words": {step.passages[0] if step.yes == answer else other: 0.9}}
+            return
         if answer in (step.yes, step.no):
             yield {"when": here, "p_yes": 0.9 if step.yes == answer else 0.1}
             # Later steps are asked all the same, and decide nothing.
@@ -33,8 +38,8 @@ def read(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dict[str
 
 
 def asked(question: str) -> str:
-    """Words of a question that stand in no other, and in no record."""
-    return question.strip().split("}}")[-1].strip()
+    """Words of a question that stand in no record, and in no other question to it."""
+    return re.sub(r"\{\{.*?\}\}$", "", question.strip()).split("}}")[-1].strip()
 
 
 def script(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -93,4 +94,8 @@ def test_the_baseline_asks_the_same_question_without_any_defence() -> None:
                 assert defence not in told
             text = subject.texts[case.field]
             assert f"{case.field.replace('_', ' ').capitalize()}: {text}" in bare[1]["content"]
-            assert own[1]["content"].splitlines()[-1] == bare[1]["content"].splitlines()[-1]
+            methods = rubric.methods
+            question = methods.structured if step is None else methods.logprobs.questions[step]
+            words = max(re.split(r"\{\{.*?\}\}", question.question), key=len).split()
+            for prompt in (own, bare):
+                assert " ".join(words) in " ".join(prompt[1]["content"].split())

@@ -43,14 +43,6 @@ def test_coverage_finds_intervals_that_hold() -> None:
     assert float(rows[0][3]) >= 50 <= float(rows[0][4]), "the promise is worth something"
 
 
-def test_passages_that_all_read_alike_agree_with_no_label(tmp_path: Path) -> None:
-    script = tmp_path / "judge.yaml"
-    script.write_text("replies: [{when: {}, words: {for: 0.4, against: 0.2, neither: 0.4}}]")
-    told = printed("passages.py", f"scripted:{script}", "--swapped").splitlines()[-6:]
-    assert told[0] == "incorporation: kappa 0.00, AUC 0.50"
-    assert told[1].endswith("0 of 104 answers are no")
-
-
 @pytest.mark.slow
 def test_faults_change_no_verdict() -> None:
     # At two in a hundred, one run in seventy has a call whose six tries all meet a fault.

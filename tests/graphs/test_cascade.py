@@ -21,8 +21,9 @@ FOUND = [{"character": "Bo", "quote": "Bo left the room."}]
 
 
 def chances(*p: float) -> list[Entry]:
-    """What the cheap judge reads for each value: P(yes), and for consistency a yes fails."""
-    return [entry(p_yes=p, contains=v.text) for p, v in zip(p, VALUES, strict=True)]
+    """How likely the cheap judge finds it that somebody is against each value, which fails."""
+    words = [{"against": one, "neither": 1 - one} for one in p]
+    return [entry(words=said, contains=v.text) for said, v in zip(words, VALUES, strict=True)]
 
 
 def reply(*numbers: int, against: tuple[int, ...] = ()) -> dict[str, Any]:

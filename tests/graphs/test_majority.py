@@ -126,7 +126,7 @@ async def test_probabilities_are_averaged_over_judges_and_the_weakest_value_coun
     clients = []
     for name, chances in (("a", (0.1, 0.4)), ("b", (0.2, 0.45))):
         script = [
-            entry("consistency", p_yes=p, contains=value.text)
+            entry("consistency", words={"against": p, "neither": 1 - p}, contains=value.text)
             for p, value in zip(chances, VALUES, strict=True)
         ]
         clients.append(models.client(*script, name=name))

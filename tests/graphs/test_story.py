@@ -285,17 +285,15 @@ async def test_contradicted_values_are_kept_and_documented(take: Take) -> None:
 PROBABLE = {"method": "logprobs", "min_words": 5}
 
 
-async def test_a_probability_reading_asks_for_the_words_before_it_rewrites(take: Take) -> None:
+async def test_the_paragraph_that_first_tokens_went_by_is_rewritten(take: Take) -> None:
     script = [
-        entry("consistency", speeches(1, asked=(1,)), role="locating"),
-        entry("consistency", p_yes=0.9, contains=VALUES[0], lacks="in the rain"),
+        entry("consistency", words={"against": 0.9}, contains=VALUES[0], lacks="in the rain"),
         entry("contradiction_rewriting", REWRITE),
-        entry("incorporation", p_yes=0.9),
-        entry(p_yes=0.1),
+        entry("incorporation", words={"for": 0.9}),
+        entry(words={"neither": 0.9}),
     ]
     taken = await take(RECORD, script, **PROBABLE)
-    assert len(taken.asked("consistency", "locating")) == 2, "of the final judge, and of the loop's"
-    assert [e.before for e in taken.judgement.edits] == [SPEECH]
+    assert [e.before for e in taken.judgement.edits] == [RECORD["story"].lstrip('"')]
     assert taken.judgement.verdict is Verdict.PASS
     assert taken.judgement.usage.replies == len(taken.calls)
 

@@ -94,23 +94,16 @@ def subject(story: str = STORY, values: tuple[str, ...] = VALUES) -> Subject:
     return Subject("s", "story", {"story": story}, "abcd1234", values=parsed)
 
 
-SOUGHT = {
-    "incorporation": ["for", "states"],
-    "consistency": ["against"],
-    "implicitness": ["states"],
-}
-
-
 def reader(check: str) -> tuple[Rubric, Reader]:
-    """The check with the question that the teaching rubric asks, which alone decides, at a half."""
-    method = Rubric.from_file(TEACHING).methods.logprobs
-    assert method is not None
-    given = builtin()[check].model_dump(mode="json", exclude_none=True)
-    given["verdict"] = {"pass": given["verdict"]["passes"]}
-    asked = method.choices[0].model_dump(mode="json")
-    given["methods"]["logprobs"]["also"] = [{**asked, "passages": SOUGHT[check]}]
-    half = Logistic(questions=(1,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0, 0))
-    return Rubric.from_dict(given), Reader(combination=half)
+    """The check decided by its question about passages alone, at a half."""
+    rubric = builtin()[check]
+    assert rubric.methods.logprobs is not None
+    known = rubric.methods.logprobs.questions
+    place = next(n for n, one in enumerate(known) if one.passages)
+    half = Logistic(
+        questions=(place,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0, 0)
+    )
+    return rubric, Reader(combination=half)
 
 
 def said(passage: str, value: str, **words: float) -> list[dict[str, Any]]:
@@ -140,6 +133,22 @@ async def test_the_likeliest_passage_decides_and_is_quoted(
     assert vote.usage.replies == 2
 
 
+async def test_the_sentence_that_has_the_words_is_quoted_where_it_lies_in_the_passage(
+    tmp_path: Path,
+) -> None:
+    spoken = "Shops should be open on Sundays."
+    long = f'{SHOWN} Ana put the coin away. "{spoken}"'
+    both = Logistic(
+        questions=(0, 1), answers=("yes", "no"), weights=((1, 1), (0, 0)), intercepts=(0, 0)
+    )
+    replies = [*said(AGAINST, VALUES[1], neither=1.0), {"when": {}, "words": {"states": 0.9}}]
+    read = Reader(combination=both)
+    judge = Judge(builtin()["implicitness"], client(tmp_path, replies), "logprobs", reader=read)
+    for story, quote in ((f"{long}\n\n{AGAINST}", spoken), (f"{SHOWN}\n\n{AGAINST}", SHOWN)):
+        vote = await judge.vote(subject(story, VALUES[1:]))
+        assert (vote.verdict, vote.evidence[0].quote) == ("fail", quote)
+
+
 async def test_a_passage_that_cannot_be_read_leaves_the_value_unreadable(tmp_path: Path) -> None:
     replies = [*said(SHOWN, VALUES[0], neither=0.9), *said(AGAINST, VALUES[0], maybe=0.9)]
     rubric, read = reader("incorporation")
@@ -167,7 +176,7 @@ async def test_an_engine_is_asked_about_all_values_before_the_next_passage(
     assert asked == [(False, False), (False, True), (True, False), (True, True)]
 
 
-def test_what_is_taught_is_what_each_passage_of_a_story_is_asked() -> None:
+def test_the_adapter_is_taught_the_very_question_that_the_checks_ask() -> None:
     taught = Rubric.from_file(TEACHING)
     about = Subject.of_texts("s", "record", {"story": SHOWN, "value": VALUES[0]}, None)
     for check in ("incorporation", "consistency", "implicitness"):

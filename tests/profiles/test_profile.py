@@ -69,13 +69,18 @@ def test_an_adapter_is_known_by_its_hash_wherever_it_lies() -> None:
     assert model == "model local:q in the profile, local:p here"
 
 
-def test_the_adapter_that_ships_is_the_one_that_was_measured(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("check", "adapter"), [("adherence", "adherence"), ("incorporation", "passages")]
+)
+def test_the_adapter_that_ships_is_the_one_that_was_measured(
+    check: str, adapter: str, tmp_path: Path
+) -> None:
     """It is taken for the very question that it was taught, and for no other."""
-    rubric = builtin()["adherence"]
+    rubric = builtin()[check]
     model = shipped().with_adapter(DEFAULT_MODEL, rubric)
-    assert model == f"{DEFAULT_MODEL}+adherence"
-    (known,) = shipped().judges["adherence"]
-    file = Path(str(resources.files("judge.profiles") / "adherence.gguf"))
+    assert model == f"{DEFAULT_MODEL}+{adapter}"
+    (known,) = shipped().judges[check]
+    file = Path(str(resources.files("judge.profiles") / f"{adapter}.gguf"))
     assert known.binding.identity["adapter"] == store.hashed(file)
     assert not known.guesses and known.data.held_out > 50
     reworded = rubric.model_copy(update={"examples": ()})
@@ -194,7 +199,8 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
         assert found.binding.rubric == rubric.digest, told
         probed = isinstance(found.combination, Probe)
         assert found.binding.method == ("probe" if probed else "logprobs")
-        assert found.binding.model in (DEFAULT_MODEL, f"{DEFAULT_MODEL}+{check}")
+        adapters = {"", "+adherence"} if check == "adherence" else {"", "+passages"}
+        assert found.binding.model.removeprefix(DEFAULT_MODEL) in adapters
         assert found.binding.identity["sha256"] == store.entry(store.DEFAULT).sha256
         # It carries no text, and no place on a disk.
         assert found.data.held_out >= 20
@@ -203,7 +209,8 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
         # It can be read by.
         reader = Reader(combination=found.combination)
         assert rubric.methods.logprobs is not None
-        words = [len(question.words) for question in rubric.methods.logprobs.questions]
+        asked = rubric.methods.logprobs.questions
+        words = [2 if question.passages else len(question.words) for question in asked]
         read = {n: [1 / words[n]] * words[n] for n in reader.wanted(rubric)}
         state = reader.probe.center if reader.probe else None
         decided = reader.decide(rubric, Reading(read, state))
