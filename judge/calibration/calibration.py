@@ -25,7 +25,7 @@ from judge.errors import UsageError
 from judge.judging.combinations import Combination
 from judge.judging.judge import Judge
 from judge.judging.logprobs import Reader
-from judge.profiles import Profile, Rates
+from judge.profiles import Profile, Profiles, Rates, shipped
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.run.calibrated import NO_PROFILE
@@ -36,8 +36,8 @@ from judge.stats.guarantee import Guarantee
 
 def calibrate(job: Job, settings: Settings, told: Told = lambda *_: None) -> Calibration:
     """`acalibrate` with the judges, checks and seed that the settings name, which judge without a
-    profile; not for use inside an event loop."""
-    job = replace(job, checks=settings.check, seed=settings.seed)
+    profile, but with the adapters that `judge validate` takes; not for use inside an event loop."""
+    job = replace(job, checks=settings.check, seed=settings.seed, adapters=True)
     plain = settings.without_steps().model_copy(update={"profile": NO_PROFILE, "check": ()})
 
     async def go() -> Calibration:
@@ -61,8 +61,14 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
     judges_of: dict[str, list[Judge]] = {}
 
     def rubric_of(check: str) -> Rubric:
-        judges_of[check] = [setup.judge(check, spec) for spec in setup.judges]
-        return judges_of[check][0].rubric
+        rubric = setup.checks.judging(check)
+        # A cascade's cheap judge has one model for all checks.
+        alone = job.agreement is None or len(setup.judges) == 1
+        plain = not job.adapters or not alone or setup.settings.method == "probe"
+        known = Profiles() if plain else shipped()
+        specs = [known.with_adapter(spec, rubric) for spec in setup.judges]
+        judges_of[check] = [setup.judge(check, spec) for spec in specs]
+        return rubric
 
     own = setup.checks.own
     if not job.checks and len(own) == 1:
@@ -70,10 +76,9 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
     found, problems = gather(job, rubric_of, setup.settings.columns)
     further = _further(job, rubric_of, found, setup)
     given = sum(map(len, found.values()))
-    if taught := frozenset(key for spec in setup.judges for key in _taught(setup, spec)):
-        for sets in (found, *further.values()):
-            for check, items in sets.items():
-                sets[check] = _untaught(items, judges_of[check][0].rubric, taught)
+    for sets in (found, *further.values()):
+        for check, items in sets.items():
+            sets[check] = _untaught(items, judges_of[check])
     for check, items in found.items():
         _refuse_unusable(job, judges_of[check], items)
     checks, cascades, refused = [], {}, []
@@ -110,19 +115,14 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
     return Calibration(tuple(job.sources), checks, profile, problems, why, left_out)
 
 
-def _taught(setup: Setup, spec: str) -> frozenset[str]:
-    """The keys of the items that a local model's adapter was taught by."""
-    backend = setup.client(spec).backend
-    adapter = backend.adapter if isinstance(backend, LocalBackend) else None
-    return taught_by(adapter) if adapter else frozenset()
-
-
-def _untaught(
-    items: Sequence[LabelledItem], rubric: Rubric, taught: frozenset[str]
-) -> list[LabelledItem]:
-    """The items that no judge was taught by: what was fitted never reports."""
-    left = [item for item in items if key_of(item, rubric) not in taught]
-    if not left:
+def _untaught(items: list[LabelledItem], judges: Sequence[Judge]) -> list[LabelledItem]:
+    """The items that no judge's adapter was taught by: what was fitted never reports."""
+    backends = [judge.client.backend for judge in judges]
+    adapters = [one.adapter for one in backends if isinstance(one, LocalBackend) and one.adapter]
+    taught = frozenset(key for adapter in adapters for key in taught_by(adapter))
+    rubric = judges[0].rubric
+    left = [item for item in items if key_of(item, rubric) not in taught] if taught else items
+    if items and not left:
         raise UsageError(f"{rubric.name}: the model was taught by all of these labels: give others")
     return left
 

@@ -38,6 +38,7 @@ class Job:
     - `group`: a field whose values are never on both sides, of fitting and of reporting
     - `contrast`: a set of labels in which the deciding field is turned round
     - `also`: further sets to report on, to which nothing is fitted
+    - `adapters`: whether the embedded model takes the adapters that come with judge
     - `controls`: whether each judge is asked without the deciding field, and with another's
     - `agreement`: the agreement with people to guarantee (0.5 to 1); None for no guarantee
     - `draws`, `seed`: resamples of each interval, and the seed of everything random
@@ -52,6 +53,7 @@ class Job:
     group: str | None = None
     contrast: str | None = None
     also: Sequence[str] = ()
+    adapters: bool = False
     controls: bool = True
     agreement: float | None = None
     draws: int = 1000

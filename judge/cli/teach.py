@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,18 @@ Exit code 3: some lines could not be used.
 """
 
 _TOLD = 20
+
+
+def asked_by(settings: Settings, check: str) -> list[str]:
+    """The flags that put the same question again."""
+    maps = [word for one in settings.map for word in ("--map", one)]
+    if settings.rubric:
+        return ["--rubric", settings.rubric[0], *maps]
+    if settings.ask is None:
+        return ["--check", check, *maps]
+    flags = ["--ask", settings.ask, *(word for name in settings.on for word in ("--on", name))]
+    flags += ["--answers", ",".join(settings.answers)] if settings.answers else []
+    return flags + (["--pass", settings.pass_] if settings.pass_ else []) + maps
 
 
 @opt.with_settings(
@@ -76,7 +89,7 @@ def command(
         taught = f"taught {found.check} by {counted(found.items, 'item')}"
         tell(f"{taught}, loss {found.loss:.3f}; {found.kept} kept apart; the adapter is in {out}")
         sources = " ".join(shortened(source, 60) for source in labels)
-        own = f"--rubric {settings.rubric[0]}" if settings.rubric else f"--check {found.check}"
+        own = shlex.join(asked_by(settings, found.check))
         grouped = f" --group {group}" if group else ""
         tell(f"next: judge calibrate {sources} {own}{grouped} -m {found.model} -o taught")
     if found.problems:

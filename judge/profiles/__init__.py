@@ -236,19 +236,22 @@ class Profiles:
         return None
 
     def with_adapter(self, model: str, rubric: Rubric) -> str:
-        """The model with the adapter that comes with judge for this very question; the model itself
-        where none does."""
-        known = self.judges.get(rubric.name, ()) if self.source is None else ()
-        bindings = (one.binding for one in known if one.binding.rubric == rubric.digest)
-        taught = (binding.model for binding in bindings)
-        return next((one for one in taught if one.startswith(f"{model}+")), model)
+        """The model with the adapter that these profiles know for this very question; the model
+        itself where they know it without one, or none."""
+        bindings = [one.binding for one in self.judges.get(rubric.name, ())]
+        models = [one.model for one in bindings if one.rubric == rubric.digest]
+        if model in models:
+            return model
+        return next((one for one in models if one.startswith(f"{model}+")), model)
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model that the profiles speak of, once, the cheap one of a cascade first."""
-        return tuple(
-            dict.fromkeys(j.binding.model for known in self.judges.values() for j in known)
-        )
+        """Every model that the profiles speak of, once, the cheap one of a cascade first; one that
+        has another adapter from check to check, without."""
+        named = (j.binding.model for known in self.judges.values() for j in known)
+        models, once = tuple(dict.fromkeys(named)), all(len(j) == 1 for j in self.judges.values())
+        bare = tuple(dict.fromkeys(map(_bare, models)))
+        return bare if once and len(bare) == 1 < len(models) else models
 
 
 def load(path: Path) -> Profile:

@@ -24,7 +24,7 @@ from judge.errors import BadRequest, UsageError
 from judge.judging.client import Client
 from judge.judging.combinations import Reading
 from judge.judging.logprobs import Reader
-from judge.profiles import JudgeProfile
+from judge.profiles import JudgeProfile, Profiles
 from judge.stats.intervals import plain
 
 from . import asking
@@ -341,3 +341,17 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
     rows = [norm(f"r{n}", "yes") for n in range(60 + 56)]
     right = says({row["id"]: "yes" for row in rows})
     assert run(Job([labels(rows)], agreement=0.9, draws=10), right).profile is not None
+
+
+@pytest.mark.parametrize(("adapters", "model"), [(True, "scripted:one+x"), (False, "scripted:one")])
+def test_a_model_takes_the_adapter_that_comes_with_judge(
+    labels: Written, monkeypatch: pytest.MonkeyPatch, adapters: bool, model: str
+) -> None:
+    """As `judge validate` does, so that what is fitted is the judge that it uses."""
+    rows, chances = biased(80)
+    first = run(Job([labels(rows)], draws=50), reads(chances, "one+x"))
+    monkeypatch.setattr(calibration, "shipped", lambda: Profiles.of(first.profile, None))
+    setup = setup_of(reads(chances))
+    setup.clients["scripted:one+x"] = reads(chances, "one+x")
+    found = asyncio.run(acalibrate(Job([labels(rows)], adapters=adapters, draws=50), setup))
+    assert only(found).binding.model == model

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from judge.calibration.teaching import answered_with
+from judge.cli.teach import asked_by
+from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.rubric import builtin
 from tests.loopback import Answer, Asked, Loopback, embeds
@@ -247,3 +249,10 @@ def test_a_question_that_does_not_settle_the_answer_is_not_taught() -> None:
     assert answered_with(rubrics["adherence"]) == {"yes": 0, "no": 1}
     with pytest.raises(UsageError, match="does not settle the answer"):
         answered_with(rubrics["label_correctness"])
+
+
+def test_what_to_do_next_puts_the_same_question_again() -> None:
+    given = {"ask": "Is it polite?", "on": ("mail",), "answers": ("1", "2"), "pass_": ">= 2"}
+    flags = ["--ask", "Is it polite?", "--on", "mail", "--answers", "1,2", "--pass", ">= 2"]
+    assert asked_by(resolve(given), "question") == flags
+    assert asked_by(resolve({"check": ("relevance",)}), "relevance") == ["--check", "relevance"]

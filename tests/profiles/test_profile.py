@@ -87,7 +87,10 @@ def test_the_adapter_that_ships_is_the_one_that_was_measured(
     assert shipped().with_adapter(DEFAULT_MODEL, reworded) == DEFAULT_MODEL
     assert shipped().with_adapter("openai:gpt-4o", rubric) == "openai:gpt-4o"
     own = Profiles.of(profile(known), str(tmp_path / "mine.json"))
-    assert own.with_adapter(DEFAULT_MODEL, rubric) == DEFAULT_MODEL
+    assert own.with_adapter(DEFAULT_MODEL, rubric) == model
+    bound = known.binding.model_copy(update={"model": DEFAULT_MODEL})
+    both = profile(known, known.model_copy(update={"binding": bound}))
+    assert Profiles.of(both, "p.json").with_adapter(DEFAULT_MODEL, rubric) == DEFAULT_MODEL
 
 
 # ---------------------------------------------------------------- fingerprints

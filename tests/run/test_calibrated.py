@@ -81,6 +81,14 @@ CASCADE = of(
 )
 
 
+TAUGHT = of(
+    profile(
+        judge_profile(binding(model="local:q+x")),
+        judge_profile(binding(model="local:q", check="adherence")),
+    )
+)
+
+
 @pytest.mark.parametrize(
     ("profiles", "given", "models", "cheap"),
     [
@@ -90,6 +98,8 @@ CASCADE = of(
         (BOTH, {"model": ("b:1",)}, ("b:1",), None),
         (CASCADE, {}, ("b:1",), "a:1"),
         (CASCADE, {"model": ("b:1",), "cheap_model": "a:1"}, ("b:1",), "a:1"),
+        (TAUGHT, {}, ("local:q",), None),
+        (of(profile(judge_profile(binding(model="local:q+x")))), {}, ("local:q+x",), None),
         # Those that come with the package name no model.
         (Profiles.of(profile(), None), {}, (), None),
     ],
