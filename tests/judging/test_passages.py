@@ -195,5 +195,10 @@ def test_passages_are_words_of_a_question_about_one_text() -> None:
         Rubric.from_dict(base)
     question["passages"] = ["for"]
     Rubric.from_dict(base)
+    (step,) = base["methods"]["logprobs"]["steps"]
+    sought = step.pop("passages")
+    with pytest.raises(UsageError, match="name other words' yes in passages"):
+        Rubric.from_dict(base)
+    step["passages"] = sought
     with pytest.raises(UsageError, match="passages are cut out of one text"):
         Rubric.from_dict({**base, "fields": ["story", "background"]})
