@@ -14,12 +14,14 @@ import os
 import pickle
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, redirect_stdout, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import asdict
 from functools import cached_property
+from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Self
 
 from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
@@ -44,6 +46,10 @@ JOIN_SECONDS = 10.0
 """Seconds to wait for the cluster to answer."""
 
 STORE_BYTES = 256 * 1024 * 1024
+
+RELEASES = ("2.60.",)
+"""Releases of Ray whose ports and authentication were tried (tests/cli/test_ray.py). Ray 2.50 to
+2.58 take code from everybody who reaches their ports."""
 
 CORES = 0.5
 """Of a worker. One is started for each core, so half of each is left for the workers of a machine
@@ -274,20 +280,33 @@ def workers_for(wanted: int | None, gpus: int, resources: dict[str, float]) -> i
 def _join(settings: Settings, opened: ExitStack) -> None:
     """Join the cluster at --address, or start a Ray here; `opened` leaves or ends it.
 
+    A Ray that starts here listens on loopback alone, asks each caller for a token that is new for
+    the run, and keeps its files in a folder of this user's.
+
     Raises:
-        UsageError: Ray is not installed, is in use in this process already, or cannot be reached.
+        UsageError: Ray is not installed, of a release that was not tried, in use in this process
+            already, or cannot be reached.
     """
     for name in ("USAGE_STATS_ENABLED", "ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
         os.environ.setdefault(f"RAY_{name}", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    address, more = settings.address or "local", {}
+    if address == "local":
+        # Whoever reaches its ports with the token runs code as this user.
+        private = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
+        # Ray's own switch for an address of 127.0.0.1; it reads it when it is imported.
+        private["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        opened.enter_context(_environment(private))
     try:
         import ray
         import ray.data
     except ImportError as error:
         raise missing_extra(f"--engine ray needs Ray Data ({error})", "ray") from error
+    if not ray.__version__.startswith(RELEASES):
+        wanted = " or ".join(f"{release}x" for release in RELEASES)
+        raise UsageError(f"--engine ray needs Ray {wanted}; Ray {ray.__version__} is installed")
     if ray.is_initialized():
         raise UsageError("this process uses a Ray already; --engine ray needs one of its own")
-    address, more = settings.address or "local", {}
     if address == "local":
         # Ray's sockets lie in there, and their paths must be short.
         short = "/tmp" if Path("/tmp").is_dir() else None
@@ -296,7 +315,8 @@ def _join(settings: Settings, opened: ExitStack) -> None:
         more = {
             "num_cpus": cores,
             "include_dashboard": False,
-            "_temp_dir": opened.enter_context(home),
+            # Ray opens its own folder to all users; the one around it stays closed.
+            "_temp_dir": str(Path(opened.enter_context(home)) / "r"),
         }
         more["object_store_memory"] = STORE_BYTES
     elif address != "auto":
@@ -316,3 +336,24 @@ def _join(settings: Settings, opened: ExitStack) -> None:
         where = f"--address {address}" if settings.address else "Ray could not be started"
         raise UsageError(f"{where}: {error}") from error
     opened.callback(ray.shutdown)
+    if address == "local" and not ip_address(ray.util.get_node_ip_address()).is_loopback:
+        opened.close()
+        raise UsageError(
+            "Ray would listen beyond this machine, because it was imported before judge set it up: "
+            "run judge validate --engine ray as a command"
+        )
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process, which those that it starts inherit; the old ones come back."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

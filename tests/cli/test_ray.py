@@ -9,8 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -209,6 +212,75 @@ def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> No
     judged = [line["id"] for line in lines(judge.read("o"))]
     assert judged[:8] == [f"n{n}" for n in range(8)] and "n20" not in judged
     until(lambda: not any(map(alive, ours)), "processes of Ray are left behind")
+
+
+STRANGER = """
+from ray._raylet import GcsClient
+from ray.exceptions import AuthenticationError
+try:
+    GcsClient(address="127.0.0.1:PORT").internal_kv_keys(b"", namespace=None, timeout=20)
+except AuthenticationError:
+    print("refused")
+except Exception as error:
+    print("no Ray there", error)
+else:
+    print("let in")
+"""
+
+
+def test_a_ray_of_our_own_is_open_to_no_one_else(judge: Shell) -> None:
+    judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.2}])
+    judge.write("n.jsonl", map(norm, range(400)))
+    run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", "--check", "relevance", "-o", "o")
+    process = judge.start(*run, "--engine", "ray", "--workers", "1", "--concurrency", "1")
+    wait_for_lines(judge, "o", 1)
+    running = [process.pid, *descendants(process.pid)]
+    sockets = {address for pid in running for address in listening(pid)}
+    assert sockets and {host for host, _ in sockets} == {"127.0.0.1"}
+    stranger = {"PATH": os.environ["PATH"], "HOME": str(judge.folder)}
+    replies = [
+        subprocess.run(
+            [sys.executable, "-c", STRANGER.replace("PORT", str(port))],
+            env=stranger,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        ).stdout.strip()
+        for pid in running
+        if "gcs_server" in Path(f"/proc/{pid}/cmdline").read_text()
+        for _, port in listening(pid)
+    ]
+    assert "refused" in replies and "let in" not in replies
+    (home,) = {part for pid in running for part in ray_folders(pid)}
+    assert home.stat().st_mode & 0o777 == 0o700
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=LIMIT)
+
+
+def ray_folders(pid: int) -> list[Path]:
+    """The folders that judge made for Ray, as a process's command line has them."""
+    words = Path(f"/proc/{pid}/cmdline").read_text()
+    return [Path(found) for found in re.findall(r"/tmp/judge-ray-\w+", words)]
+
+
+def listening(pid: int) -> list[tuple[str, int]]:
+    """The addresses (IPv4, or IPv4 within IPv6) and ports on which a process listens."""
+    inodes = set()
+    with contextlib.suppress(OSError):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                inodes |= set(re.findall(r"socket:\[(\d+)\]", str(descriptor.readlink())))
+    found = []
+    for table in ("tcp", "tcp6"):
+        for row in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = row.split()[:10]
+            if state == "0A" and inode in inodes:
+                address, port = local.split(":")
+                # IPv4 within IPv6 as IPv4; all addresses are 0.0.0.0 in both.
+                short = address.removeprefix("0000000000000000FFFF0000")[-8:]
+                found.append((socket.inet_ntoa(bytes.fromhex(short)[::-1]), int(port, 16)))
+    return found
 
 
 def descendants(pid: int) -> list[int]:
