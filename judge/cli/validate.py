@@ -76,6 +76,7 @@ def command(
     """
     sources = opt.inputs_or_stdin(inputs, context)
     from judge.run.job import Job, refuse_unusable
+    from judge.run.output import write_whole
     from judge.run.validate import validate
 
     if fail_under_repaired is not None and not settings.repair:
@@ -119,7 +120,7 @@ def command(
         }
         text = json.dumps(found, ensure_ascii=False, indent=2) + "\n"
         try:
-            summary.write_text(text, "utf-8", "backslashreplace")
+            write_whole(summary, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
             tell(f"--summary {summary} was not written: {error.strerror}")
     if not (report.broken_pipe or quiet):

@@ -96,9 +96,7 @@ def writing(out: Path, sources: Sequence[str], *, overwrite: bool) -> Iterator[I
         raise UsageError(f"{out} exists. Replace it (--overwrite), or name another file with -o")
     opened = False
     try:
-        # A device or a pipe holds nothing to be kept, and cannot be replaced.
-        device = out.exists() and not out.is_file()
-        with out.open("wb") if device else replacing(out.resolve()) as file:
+        with replacing(out) as file:
             opened = True
             yield file
     except OSError as error:

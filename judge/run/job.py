@@ -17,15 +17,16 @@ from pathlib import Path
 from judge.errors import UsageError
 from judge.records import Item, read
 from judge.records.base import at
-from judge.run.lines import FINISHED, earlier
+from judge.run.lines import FINISHED
 from judge.run.output import (
     description_file,
     input_path,
     refuse_existing,
+    refuse_foreign_description,
     refuse_nameless,
     refuse_same,
 )
-from judge.run.resume import REDONE
+from judge.run.resume import REDONE, refuse_edited_review, refuse_foreign, unmatched_file
 
 _OTHER_FORMS = frozenset((".gz", ".zst", ".csv", ".tsv", ".parquet"))
 """Suffixes of other formats: plain JSON lines under such a name would be misread."""
@@ -171,18 +172,14 @@ def refuse_outputs(job: Job) -> None:
                 f"{flag} {path}: plain JSON lines are written, not {path.suffix}: name a .jsonl "
                 "file, or pipe standard output into what writes the other form"
             )
-        if flag == "--review" and job.resume:
-            _refuse_foreign(flag, path)
         if not (job.resume or job.overwrite):
             refuse_existing(path, flag)
-
-
-def _refuse_foreign(flag: str, path: Path) -> None:
-    """Raises UsageError for a file that no run has written: this one would empty it."""
-    if path.is_file():
-        with path.open("rb") as file:
-            first = file.readline()
-        # A run that was killed may have torn its first line.
-        torn = first.startswith(b"{") and not first.endswith(b"\n")
-        if first and not torn and earlier(first) is None:
-            raise UsageError(f"{flag} {path} was not written by judge validate: name another file")
+        elif flag == "--review" and path.is_file():
+            if job.resume:
+                refuse_foreign(path, flag)
+            if job.out is not None:
+                refuse_edited_review(path, job.out)
+    if job.out is not None:
+        refuse_foreign_description(job.out)
+        if job.resume:
+            refuse_foreign(unmatched_file(job.out), "-o")

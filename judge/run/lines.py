@@ -112,11 +112,8 @@ def earlier(text: bytes) -> Line | None:
 
     The record that it was made from is its own fields with the original ones in their place.
     """
-    try:
-        line = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(line, dict) or not _is_ours(line.get(RESERVED)):
+    line = parsed(text)
+    if line is None or not _is_ours(line.get(RESERVED)):
         return None
     judgement = line.pop(RESERVED)
     original = judgement.get("original") or {}
@@ -125,6 +122,15 @@ def earlier(text: bytes) -> Line | None:
     unasked = judgement.get("fingerprint") is None
     key = key_of(text) if unasked else content_hash({**line, **original})
     return Line(text, judgement, kept=True, key=key)
+
+
+def parsed(text: bytes) -> dict[str, Any] | None:
+    """The JSON object that a whole line holds; None for anything else."""
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return line if isinstance(line, dict) else None
 
 
 # ---------------------------------------------------------------- what lines are made with

@@ -7,14 +7,17 @@ or changing it under the run is noticed within a second or two, and ends the run
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import IO, Any
 
 from judge.errors import Unavailable, UsageError, unwritable
@@ -25,6 +28,7 @@ from judge.verdict import Verdict
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
+_FINGERPRINT = re.compile("[0-9a-f]{16}")
 
 
 class Sink:
@@ -170,37 +174,48 @@ def sync_folder(path: Path) -> None:
             os.close(folder)
 
 
-def open_new(path: Path) -> IO[bytes]:
-    """A file of this name that was not there before, to be written; no link is followed.
-
-    Raises:
-        OSError: it cannot be made.
-    """
-    with suppress(FileNotFoundError):
-        path.unlink()
-    return os.fdopen(os.open(path, _NEW | _BINARY, 0o666), "wb")
-
-
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of `path` at the end, in one step.
 
+    Until then it has a name that no file had, `.judge-….tmp`, in the same folder. A link stays
+    one; a device or a pipe is written to.
+
     Raises:
         OSError: it cannot be written; `path` is as it was.
     """
-    new = path.with_name(f"{path.name}.new")
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    path = path.resolve()
+    new = path.with_name(f".judge-{token_hex(8)}.tmp")
+    descriptor = os.open(new, _NEW | _BINARY, 0o666)
     try:
-        with open_new(new) as file:
+        with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         if path.exists():
             shutil.copymode(path, new)
-        new.replace(path)
+        _put(new, path)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
     sync_folder(path)
+
+
+def _put(new: Path, path: Path) -> None:
+    try:
+        new.replace(path)
+    except OSError as error:
+        # A file that a container mounts cannot be renamed over; `new` is whole until it is copied.
+        if error.errno != errno.EBUSY:
+            raise
+        with new.open("rb") as source, path.open("wb") as target:
+            shutil.copyfileobj(source, target)
+            os.fsync(target.fileno())
+        new.unlink()
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -222,8 +237,6 @@ def reorder(path: Path, starts: Iterable[int]) -> None:
     Raises:
         JudgeError: it cannot be written anew, and is as it was.
     """
-    # A link stays one: the file behind it is written anew.
-    path = path.resolve()
     try:
         with path.open("rb") as old, replacing(path) as new:
             for start in starts:
@@ -267,12 +280,23 @@ def description_file(out: Path) -> Path:
 
 
 def read_description(out: Path) -> dict[str, Any]:
-    """What the lines of OUT were made with, by fingerprint; empty where it cannot be read."""
+    """What the lines of OUT were made with, by fingerprint; empty where judge wrote none."""
+    return _description(out) or {}
+
+
+def described(out: Path) -> bool:
+    """Whether a run has described its lines beside OUT, which it does before the first line."""
+    return _description(out) is not None
+
+
+def _description(out: Path) -> dict[str, Any] | None:
     try:
         found = json.loads(description_file(out).read_bytes())
     except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
+    if not isinstance(found, dict) or not all(isinstance(run, dict) for run in found.values()):
+        return None
+    return found if all(map(_FINGERPRINT.fullmatch, found)) else None
 
 
 def write_description(out: Path, runs: Mapping[str, Any]) -> None:
@@ -322,6 +346,16 @@ def refuse_existing(path: Path, flag: str = "-o") -> None:
         raise UsageError(
             f"{path} exists. Go on with it (--resume), replace it (--overwrite), "
             f"or name another file with {flag}"
+        )
+
+
+def refuse_foreign_description(out: Path) -> None:
+    """Raises UsageError if the file beside OUT that describes its lines is somebody else's."""
+    path = description_file(out)
+    if path.is_dir() or (path.is_file() and path.stat().st_size and not described(out)):
+        raise UsageError(
+            f"{path} was not written by judge, which describes the lines of {out} in a file of "
+            "that name: rename it, or name another file with -o"
         )
 
 

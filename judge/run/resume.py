@@ -9,6 +9,8 @@ in the place of those that were rewritten.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import sqlite3
 import tempfile
@@ -18,8 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from judge.errors import UsageError, unwritable
-from judge.run.lines import Line, Mark, earlier, flat
-from judge.run.output import read_description, reorder
+from judge.run.lines import Line, Mark, earlier, flat, parsed
+from judge.run.output import described, read_description, reorder
 
 REDONE = frozenset(("error", "unreadable"))
 """Verdicts whose records `--resume` always judges again."""
@@ -75,8 +77,7 @@ class Resumption:
         """(start, key, finished, stands) of each whole line."""
         again = REDONE | set(redo)
         for text in self._file:
-            # A run that was killed may have torn its last line; a first one must look like ours.
-            if not text.endswith(b"\n") and (self.end or text.startswith(b"{")):
+            if self._torn(text):
                 return
             self._count += 1
             if (found := earlier(text)) is None:
@@ -89,6 +90,15 @@ class Resumption:
                 refuse_other(self.out, found, mark_of(found.made_by))
             yield self.end, bytes.fromhex(found.key), found.finished, stands
             self.end += len(text)
+
+    def _torn(self, text: bytes) -> bool:
+        """Whether this is the beginning of a line of judge's, which a kill left as the last one.
+
+        The beginning of a JSON object alone does not tell: a file may be somebody's, to the end.
+        """
+        if text.endswith(b"\n") or not text.startswith(b"{") or parsed(text) is not None:
+            return False
+        return self.end > 0 or described(self.out)
 
     def take(self, place: int, key: str) -> bytes | None:
         """The line that stands for the record with this key; None if it is judged again.
@@ -185,3 +195,45 @@ def _differences(before: Mapping[str, Any], now: Mark) -> str:
     then, here = flat(before), flat(now.described)
     names = sorted(k for k in then.keys() | here.keys() if then.get(k) != here.get(k))
     return "; ".join(f"{name} was {then.get(name)!r}, is {here.get(name)!r}" for name in names)
+
+
+# ---------------------------------------------------------------- what judge did not write
+
+
+def refuse_edited_review(review: Path, out: Path) -> None:
+    """Raises UsageError if a line of the review is not one of OUT's: it would be lost.
+
+    Whoever decides a record writes labels into its line, or a note.
+    """
+    with review.open("rb") as file:
+        numbers = {_digest(line): n for n, line in enumerate(file, 1) if not _cut_off(line)}
+    if out.is_file():
+        with out.open("rb") as file:
+            for line in file:
+                numbers.pop(_digest(line), None)
+    if numbers:
+        raise UsageError(
+            f"--review {review}: line {min(numbers.values())} is not in {out}, so somebody may have "
+            "written labels into it; name another file with --review"
+        )
+
+
+def _digest(line: bytes) -> bytes:
+    """A hash of what a line says, however it is spaced."""
+    content = parsed(line)
+    text = line if content is None else json.dumps(content, sort_keys=True).encode("ascii")
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def _cut_off(line: bytes) -> bool:
+    """Whether a kill left this beginning of a line."""
+    return not line.endswith(b"\n") and parsed(line) is None
+
+
+def refuse_foreign(path: Path, flag: str) -> None:
+    """Raises UsageError for a file that no run has written, and this one would change."""
+    if path.is_file():
+        with path.open("rb") as file:
+            first = file.readline()
+        if first and not (first.startswith(b"{") and _cut_off(first)) and earlier(first) is None:
+            raise UsageError(f"{path} was not written by judge: name another file with {flag}")

@@ -22,7 +22,13 @@ from judge.redact import redacted
 from judge.run.clients import left_at_provider
 from judge.run.job import Job
 from judge.run.lines import Line, Mark, bad_input, earlier, key_of
-from judge.run.output import Sink, read_description, sort_review, write_description
+from judge.run.output import (
+    Sink,
+    described,
+    read_description,
+    sort_review,
+    write_description,
+)
 from judge.run.resume import Resumption, unmatched_file
 from judge.run.runner import Stop, interrupts
 from judge.run.runner import run as run_stream
@@ -297,8 +303,9 @@ class _Run:
     def _emit(self, result: tuple[int, Line]) -> None:
         place, line = result
         if not line.kept:
-            self._begin()
+            # First, so that OUT stays as it was where the run cannot be described.
             self._describe(line)
+            self._begin()
             if self.sink is not None:
                 if self.resumption is not None:
                     self.resumption.wrote(place, self.sink.size)
@@ -352,10 +359,12 @@ class _Run:
         """Make room for the first new line, once.
 
         Raises:
-            JudgeError: OUT cannot be shortened.
+            JudgeError: OUT cannot be described, and is as it was, or cannot be shortened.
         """
         if not self.report.begun:
             if self.sink is not None:
+                if self.sink.regular and self.job.out and not described(self.job.out):
+                    write_description(self.job.out, self.report.runs)
                 self.sink.start(self.resumption.end if self.resumption is not None else 0)
             if self.review is not None:
                 self.review.start()

@@ -143,6 +143,43 @@ def test_no_file_is_lost_by_mistake(typed: Typed, words: tuple[str, ...], messag
     assert not (typed.folder / "x").exists()
 
 
+@pytest.mark.parametrize(
+    "mine", [b'{"important": "data"}', b'{"important": "da', b"notes\n", b"{\n}"]
+)
+def test_a_file_that_judge_did_not_write_is_not_continued(typed: Typed, mine: bytes) -> None:
+    """Also where it looks like the beginning of a line, which a kill leaves."""
+    (typed.folder / "mine.json").write_bytes(mine)
+    code, _, told = typed.text(*RUN, "-o", "mine.json", "--resume")
+    assert code == 2 and "was not written by judge" in told
+    assert typed.read("mine.json") == mine
+
+
+@pytest.mark.parametrize("name", ["o.run.json", "o.unmatched.jsonl"])
+@pytest.mark.parametrize("how", ["--resume", "--overwrite"])
+def test_a_file_of_the_users_beside_out_is_not_changed(typed: Typed, name: str, how: str) -> None:
+    assert typed(*RUN, "-q", "-o", "o").returncode == 0
+    before = typed.read("o")
+    (typed.folder / name).write_text("my own notes\n")
+    code, _, told = typed.text(*RUN, "-q", "-o", "o", how)
+    foreign = not (name.endswith("unmatched.jsonl") and how == "--overwrite")
+    assert code == (2 if foreign else 0) and (name in told or not foreign)
+    assert typed.read("o") == before and typed.read(name) == b"my own notes\n"
+
+
+@pytest.mark.parametrize("how", ["--resume", "--overwrite"])
+def test_labels_in_a_review_are_never_written_over(typed: Typed, how: str) -> None:
+    run = (*first_token(typed, "half.yaml", {"p_yes": 0.55}), "--margin", "0.2", "-o", "o")
+    words = (*run, "--review", "people.jsonl")
+    assert typed(*words).returncode == 0
+    rows = lines(typed.read("people.jsonl"))
+    typed.write("people.jsonl", [{**rows[0], "labels": {"relevance": "yes"}}, *rows[1:]])
+    labelled, out = typed.read("people.jsonl"), typed.read("o")
+    code, _, told = typed.text(*words, how)
+    assert code == 2 and "--review people.jsonl: line 1 is not in o" in told
+    assert (typed.read("people.jsonl"), typed.read("o")) == (labelled, out)
+    assert typed(*run, "--review", "more", how).returncode == 0
+
+
 def test_out_is_replaced_and_described_where_that_is_asked(typed: Typed) -> None:
     typed.write("out.jsonl", [], "mine\n")
     run = (*RUN, "-o", "out.jsonl", "--overwrite")

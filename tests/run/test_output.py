@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from judge.errors import Exit, JudgeError, UsageError
 from judge.run import output
-from judge.run.output import Sink, open_new
+from judge.run.output import Sink, write_whole
 
 LINE = b'{"id": %d, "judge": {"verdict": "pass"}}\n'
 
@@ -63,10 +64,37 @@ def test_a_lock_on_a_file_that_was_replaced_is_none(
     assert out.read_bytes() == LINE % 2
 
 
-def test_no_link_is_followed_to_a_new_file(tmp_path: Path) -> None:
+def test_a_file_that_is_written_anew_leaves_all_others_alone(tmp_path: Path) -> None:
+    """Whatever lies in the folder: a name of the user's, or a link, in the way of ours."""
     (tmp_path / "theirs").write_text("precious")
     (tmp_path / "out.new").symlink_to(tmp_path / "theirs")
-    with open_new(tmp_path / "out.new") as file:
-        file.write(b"ours")
+    (tmp_path / "out").write_text("old")
+    (tmp_path / "link").symlink_to("out")
+    write_whole(tmp_path / "link", b"new")
+    assert (tmp_path / "out").read_text() == "new" and (tmp_path / "link").is_symlink()
     assert (tmp_path / "theirs").read_text() == "precious"
-    assert not (tmp_path / "out.new").is_symlink()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "out", "out.new", "theirs"]
+
+
+def test_a_file_that_a_container_mounts_is_written_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system lets nobody rename over a mount point; without root none can be made here."""
+    out = tmp_path / "out"
+    out.write_text("old")
+
+    def busy(_: Path, target: Path) -> Path:
+        raise OSError(errno.EBUSY, "Device or resource busy", str(target))
+
+    monkeypatch.setattr(Path, "replace", busy)
+    write_whole(out, b"new")
+    assert out.read_text() == "new" and [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_file_that_cannot_be_written_whole_is_as_it_was(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.write_text("old")
+    with pytest.raises(ZeroDivisionError), output.replacing(out) as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert out.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out"]
