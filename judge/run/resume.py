@@ -213,8 +213,8 @@ def refuse_edited_review(review: Path, out: Path) -> None:
                 numbers.pop(_digest(line), None)
     if numbers:
         raise UsageError(
-            f"--review {review}: line {min(numbers.values())} is not in {out}, so somebody may have "
-            "written labels into it; name another file with --review"
+            f"--review {review}: line {min(numbers.values())} is not in {out}: somebody may have "
+            "written labels into it. Name another file with --review"
         )
 
 
