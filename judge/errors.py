@@ -162,6 +162,17 @@ class Denied(BackendError):
     exit_code = Exit.UNAVAILABLE
 
 
+class Forbidden(Denied):
+    """HTTP 403, or words about credit with another status: the account's fault, or this call's
+    alone. A small call shows which (`judge.judging.calls`)."""
+
+
+class Refused(BackendError):
+    """The server's moderation refuses this input (HTTP 400, 403, 451)."""
+
+    kind = "refused"
+
+
 class NotHere(BackendError):
     """The model is not on this machine; the record can be judged on one that has it."""
 

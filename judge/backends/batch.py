@@ -24,8 +24,9 @@ import orjson
 
 from judge import errors
 from judge.backends.base import Call, Mode
+from judge.backends.faults import scrubbed
 from judge.backends.openai import OWN_URL, OpenAIBackend, unsuccessful
-from judge.backends.wire import Answered, Wire, scrubbed
+from judge.backends.wire import Answered, Wire
 from judge.cache import ReplyCache
 from judge.digest import digest
 

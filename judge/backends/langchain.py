@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from judge import errors
 from judge.backends.base import Call, Completion, Method, Mode
-from judge.backends.openai import strip_fence, tool, with_schema_in_words
-from judge.backends.wire import scrubbed, status_error
+from judge.backends.faults import scrubbed, status_error
+from judge.backends.openai import tool, with_schema_in_words
+from judge.backends.reading import ending, text_of
+from judge.proxies import direct_to_loopback
 from judge.redact import reply_redactor, without_secrets
 
 if TYPE_CHECKING:
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
 _ADDRESSES = ("openai_api_base", "base_url", "azure_endpoint", "endpoint_url", "anthropic_api_url")
-_TRUNCATED = frozenset({"length", "max_tokens"})
-_REFUSED = frozenset({"refusal", "content_filter", "safety"})
 _NEVER_CONNECTED = frozenset({"ConnectError", "ConnectTimeout", "ConnectionRefusedError"})
 _TRANSLATIONS: Mapping[str, type[errors.BackendError]] = {
     "ContextOverflowError": errors.ContextExceeded,
@@ -54,7 +54,8 @@ class LangChainBackend:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._model = _build(name)
+        with direct_to_loopback():
+            self._model = _build(name)
 
     def identity(self) -> Mapping[str, str]:
         told = {"provider": "langchain", "model": self._name}
@@ -134,19 +135,20 @@ def _chat_model(dotted: str) -> type[BaseChatModel]:
 
 
 def _completion(answer: AIMessage) -> Completion:
-    text = answer.content if isinstance(answer.content, str) else str(answer.text)
+    text = text_of(answer.content)
     if answer.tool_calls:
         text = json.dumps(answer.tool_calls[0]["args"], ensure_ascii=False)
     elif answer.invalid_tool_calls:
         text = answer.invalid_tool_calls[0]["args"] or ""
     said = answer.response_metadata
-    reason = str(said.get("finish_reason") or said.get("stop_reason") or "").casefold()
-    refusal = answer.additional_kwargs.get("refusal")
-    refused = refusal or reason in _REFUSED
+    reason = said.get("finish_reason") or said.get("stop_reason")
+    finish, refusal = ending(reason), answer.additional_kwargs.get("refusal")
+    if finish == "fault":
+        raise errors.ServerFault(f"the reply broke off: finish reason {reason!r}")
     usage = answer.usage_metadata
     return Completion(
-        text=reply_redactor()(str(refusal) if refusal else strip_fence(text)),
-        finish_reason="refusal" if refused else "length" if reason in _TRUNCATED else "stop",
+        text=reply_redactor()(str(refusal) if refusal else text),
+        finish_reason="refusal" if refusal else finish,
         input_tokens=usage["input_tokens"] if usage else 0,
         output_tokens=usage["output_tokens"] if usage else 0,
     )

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.request import Request, urlopen
+from urllib.request import ProxyHandler, Request, build_opener
 
 from judge import errors
 from judge.backends.base import (
@@ -160,7 +160,9 @@ class LocalBackend:
             {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"},
         )
         try:
-            with urlopen(asked, timeout=_TEMPLATE_SECONDS) as answer:
+            # No proxy: the prompt and the key are for this machine alone.
+            direct = build_opener(ProxyHandler({}))
+            with direct.open(asked, timeout=_TEMPLATE_SECONDS) as answer:
                 return str(json.load(answer)["prompt"])
         except (OSError, ValueError, KeyError) as error:
             raise errors.ServerFault(f"llama.cpp did not apply its template: {error}") from error

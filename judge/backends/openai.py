@@ -6,7 +6,6 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -23,17 +22,15 @@ from judge.backends.base import (
     refuse_half_pairs,
     refuse_inner_layer,
 )
-from judge.backends.wire import Answered, Wire, scrubbed, status_error
+from judge.backends.faults import complaint, error_within, scrubbed, status_error
+from judge.backends.reading import arguments_of, ending, is_object, text_of
+from judge.backends.wire import Answered, Wire
 from judge.redact import reply_redactor, without_secrets
 
 _log = logging.getLogger(__name__)
 
 OWN_URL = "https://api.openai.com/v1"
 """Where models are asked if $OPENAI_BASE_URL names no other server."""
-
-_MOST_SAID = 65_536
-"""Bytes of an error message that are read: far more than are shown, because secrets are redacted
-before it is cut, and half of one would not be recognised."""
 
 _MOST_SHOWN = 120
 """Characters shown of an answer that is not a completion."""
@@ -85,10 +82,13 @@ class OpenAIBackend:
                 return await self.complete(call, mode)
             raise unsuccessful(answered, f"{self._name} at {self._wire.server}")
         what = f"the answer of {self._wire.server}"
+        wanted_tool = (call.schema_name or "reply") if mode is Mode.TOOLS else None
         try:
-            read = completion(orjson.loads(answered.body), self._redact)
+            answer = orjson.loads(answered.body)
+            if error := error_within(answer, f"{self._name} at {self._wire.server}"):
+                raise error
+            read = completion(answer, self._redact, wanted_tool)
         except (LookupError, TypeError, AttributeError):
-            # Some servers tell of errors under HTTP 200.
             told = scrubbed(complaint(answered.body)[0])[:_MOST_SHOWN]
             told = f"it lacks what the protocol asks for; it says: {told}"
             raise errors.ServerFault(f"{what} is no chat completion: {told}") from None
@@ -99,7 +99,7 @@ class OpenAIBackend:
                 raise errors.ServerFault(f"{what} lacks the log-probabilities of earlier ones")
         elif call.logprobs:
             self._gave_first_token = True
-        return replace(read, text=strip_fence(read.text)) if mode is Mode.JSON else read
+        return read
 
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
@@ -174,46 +174,50 @@ def unsuccessful(answered: Answered, what: str) -> errors.BackendError:
     return status_error(answered.status, scrubbed(said), answered.headers, code=code, what=what)
 
 
-def complaint(body: bytes) -> tuple[str, str | None]:
-    """(message, error code) of an answer without success, in OpenAI's form or any other."""
-    body = body[:_MOST_SAID]
-    try:
-        told = orjson.loads(body)
-    except (ValueError, RecursionError):
-        return body.decode("utf-8", "replace"), None
-    error = told.get("error", told) if isinstance(told, dict) else told
-    if not isinstance(error, dict):
-        return str(error), None
-    code = error.get("code")
-    return str(error.get("message") or told), code if isinstance(code, str) else None
-
-
-def completion(answer: Mapping[str, Any], redact: Callable[[str], str] = str) -> Completion:
+def completion(
+    answer: Mapping[str, Any], redact: Callable[[str], str] = str, tool: str | None = None
+) -> Completion:
     """The completion in a chat completion's JSON; `redact` takes secrets out.
 
+    Args:
+        tool: the one that had to be called; without it a call counts where there is no content.
+
     Raises:
+        ServerFault: the model broke off.
         LookupError, TypeError, AttributeError, ValueError: it is not a chat completion.
     """
     choice = answer["choices"][0]
     message = choice["message"]
-    text = message.get("content") or ""
-    if called := message.get("tool_calls"):
-        text = called[0].get("function", {}).get("arguments") or ""
-    if not isinstance(text, str):
-        raise TypeError("the content is no text")
-    refusal = message.get("refusal")
-    finish = choice.get("finish_reason")
-    refused = bool(refusal) or finish == "content_filter"
+    refusal, finish = message.get("refusal"), ending(choice.get("finish_reason"))
+    if finish == "fault":
+        raise errors.ServerFault(f"the reply broke off: finish reason {choice['finish_reason']!r}")
+    refused = bool(refusal) or finish == "refusal"
+    text = _said(message, tool)
     usage = _mapping(answer.get("usage"))
     details = _mapping(usage.get("prompt_tokens_details"))
     return Completion(
         text=redact(str(refusal or text) if refused else text),
-        finish_reason="refusal" if refused else "length" if finish == "length" else "stop",
+        finish_reason="refusal" if refused else finish,
         input_tokens=_count(usage.get("prompt_tokens")) or 0,
         output_tokens=_count(usage.get("completion_tokens")) or 0,
         cached_tokens=_count(details.get("cached_tokens")),
         first_token=_first_token((choice.get("logprobs") or {}).get("content"), redact),
     )
+
+
+def _said(message: Mapping[str, Any], tool: str | None) -> str:
+    """A message's text: the arguments of the tool, else the content, else what stands beside it."""
+    content = text_of(message.get("content"))
+    called = [_mapping(call.get("function")) for call in message.get("tool_calls") or ()]
+    called += [_mapping(message["function_call"])] if message.get("function_call") else []
+    meant = [one for one in called if one.get("name") == tool] or called
+    if meant and (tool is not None or not content.strip()):
+        return arguments_of(meant[0].get("arguments") or "")
+    if not content.strip():
+        # LM Studio and vLLM put a whole reply there, for models whose thoughts they tell apart.
+        thoughts = (message.get(name) for name in ("reasoning_content", "reasoning"))
+        return next((one for one in thoughts if isinstance(one, str) and is_object(one)), content)
+    return content
 
 
 def _count(told: object) -> int | None:
@@ -239,14 +243,6 @@ _JSON_REQUEST = (
     "Reply with one JSON object and nothing else, no code fence and no remark. It must follow this "
     "JSON schema:\n"
 )
-
-
-def strip_fence(text: str) -> str:
-    """The text without a Markdown code fence around it."""
-    bare = text.strip()
-    if bare.startswith("```") and bare.endswith("```") and "\n" in bare:
-        return bare[bare.index("\n") + 1 : -3].strip()
-    return bare
 
 
 def with_schema_in_words(call: Call) -> list[dict[str, Any]]:

@@ -13,14 +13,14 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from ipaddress import ip_address
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlencode, urljoin, urlsplit, urlunsplit
-from urllib.request import getproxies, proxy_bypass
 
-from judge import errors
+from judge.backends.faults import retry_after, scrubbed
 from judge.errors import Denied, ServerFault, Unreachable, UsageError
-from judge.redact import redacted, secrets_of_address, without_secrets
+from judge.proxies import is_loopback, proxy_for
+from judge.redact import secrets_of_address, without_secrets
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession, FormData
@@ -32,8 +32,9 @@ LONGEST_ANSWER = 2 * 1024 * 1024
 """Bytes, unpacked. The parsed JSON may take sixty times as much memory."""
 
 _PATH = "/chat/completions"
-_LONGEST_TOLD = 300
-_LONGEST_PAUSE = 7 * 86_400.0
+_BY_PROXIES = frozenset((407, 502, 503, 504))
+"""What a proxy may answer itself, where the way to the server is plain HTTP."""
+
 _MOVED = frozenset((301, 302, 303, 307, 308))
 
 
@@ -49,11 +50,11 @@ class Answered:
 class Wire:
     """The way to one address. `server` is that address without secrets.
 
-    A user name and password in the address are sent as HTTP's basic authentication. Proxies of the
-    environment (HTTPS_PROXY, NO_PROXY, ...) are used. Certificates are always verified, against
-    SSL_CERT_FILE or SSL_CERT_DIR where those are set, else against certifi's. `secrets` are those
-    of the address and the headers, to be redacted in answers; `open_to_all` says that requests
-    leave this machine unencrypted.
+    A user name and password in the address are sent as HTTP's basic authentication. The proxy of
+    the environment is used (`judge.proxies`), but never to this machine. Certificates are always
+    verified, against SSL_CERT_FILE or SSL_CERT_DIR where those are set, else against certifi's.
+    `secrets` are those of the address and the headers, to be redacted in answers; `open_to_all`
+    says that requests leave this machine unencrypted.
 
     Raises:
         UsageError: the address cannot be used.
@@ -83,8 +84,8 @@ class Wire:
         sent = self._headers.get("Authorization", "").partition(" ")[2]
         self.secrets = frozenset((*secrets_of_address(url), sent))
         self._secure = parts.scheme == "https"
-        self._proxy = None if proxy_bypass(host) else getproxies().get(parts.scheme)
-        self.open_to_all = not self._secure and not _loopback(parts.hostname)
+        self._proxy = proxy_for(parts.scheme, host)
+        self.open_to_all = not self._secure and not is_loopback(parts.hostname)
         self._session: ClientSession | None = None
 
     async def post(self, body: bytes) -> Answered:
@@ -121,7 +122,7 @@ class Wire:
                 url,
                 data=data,
                 headers=headers,
-                proxy=self._proxy,
+                proxy=self._proxy.url if self._proxy else None,
                 # Files may lie elsewhere. The key goes to no other host.
                 allow_redirects=data is None,
                 timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=silence),
@@ -132,6 +133,13 @@ class Wire:
                     if len(body) > longest:
                         told = f"{self.server}: the answer is longer than {longest} bytes"
                         raise ServerFault(told)
+        if self._proxy and response.status in _BY_PROXIES:
+            told = f"{self._proxy}, on the way to {self.server}, answers HTTP {response.status}"
+            if response.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+                raise Denied(
+                    f"{told}: it wants a user name and password (http://USER:PASSWORD@...)"
+                )
+            raise ServerFault(told, retry_after=retry_after(response.headers))
         location = response.headers.get("Location")
         if response.status in _MOVED and location is not None:
             elsewhere = "an address that is none"
@@ -157,6 +165,12 @@ class Wire:
             yield
         except aiohttp.ClientSSLError as error:
             raise Unreachable(f"{self.server}: {scrubbed(error)}") from error
+        except aiohttp.ClientHttpProxyError as error:
+            told = f"{self._proxy}, on the way to {self.server}, answers HTTP {error.status}"
+            denied = error.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+            raise (Denied if denied else ServerFault)(told) from error
+        except aiohttp.ClientProxyConnectionError as error:
+            raise Unreachable(f"{self._proxy}: {_refusal(error.os_error)}") from error
         except aiohttp.ClientConnectorError as error:
             raise Unreachable(f"{self.server}: {_refusal(error.os_error)}") from error
         except aiohttp.ServerTimeoutError as error:
@@ -193,13 +207,6 @@ def _refusal(error: OSError) -> str:
     return os.strerror(number) if number else scrubbed(error)
 
 
-def _loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
 def _verified() -> ssl.SSLContext:
     """The trusted certificates; raises Unreachable where SSL_CERT_FILE names no file of them."""
     import certifi
@@ -211,52 +218,3 @@ def _verified() -> ssl.SSLContext:
         return ssl.create_default_context(cafile=trusted, capath=folder or None)
     except OSError as error:
         raise Unreachable(f"SSL_CERT_FILE ({file}) holds no certificates: {error}") from error
-
-
-# ---------------------------------------------------------------- what a status means
-
-
-def scrubbed(text: object) -> str:
-    """One line of at most 300 characters, without secrets (`judge.redact.redacted`)."""
-    return redacted(" ".join(str(text).split()))[:_LONGEST_TOLD]
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds (0 to a week) that the server asks callers to wait; None where it gives no number."""
-    try:
-        seconds = float(headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return max(0.0, seconds) if seconds <= _LONGEST_PAUSE else None
-
-
-def status_error(
-    status: int, said: str, headers: Mapping[str, str], *, code: str | None = None, what: str
-) -> errors.BackendError:
-    """The error for an HTTP status from 300 up.
-
-    `said` is the server's message without secrets, `code` its own error code, `what` names model
-    and server.
-    """
-    if status < 400:
-        return errors.Denied(f"{what}: the server redirects elsewhere (HTTP {status})")
-    told = f"HTTP {status}: {said}" if said else f"HTTP {status}"
-    if code == "insufficient_quota" or status == 402:
-        return errors.Denied(f"{what}: the account is out of credit ({told})")
-    if status == 429:
-        return errors.RateLimited(told, retry_after=retry_after(headers))
-    if status == 401:
-        return errors.Denied(f"{what}: the server refuses the key (HTTP 401)")
-    if status == 403:
-        return errors.Denied(f"{what}: the server refuses the key or the model ({told})")
-    if status == 404:
-        return errors.Denied(f"{what}: there is no such model, or the address is wrong ({told})")
-    if status >= 500 or status in (408, 409):
-        return errors.ServerFault(told, retry_after=retry_after(headers))
-    if code == "context_length_exceeded" or _too_long(said.lower()):
-        return errors.ContextExceeded(told)
-    return errors.BadRequest(told)
-
-
-def _too_long(said: str) -> bool:
-    return "context" in said and any(word in said for word in ("length", "exceed", "size"))

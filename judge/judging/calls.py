@@ -7,7 +7,16 @@ import time
 from dataclasses import dataclass, replace
 
 from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting, packed
-from judge.errors import BackendError, BadRequest, GivenUp, ServerFault, UsageError
+from judge.backends.reading import answer_of
+from judge.errors import (
+    BackendError,
+    BadRequest,
+    Forbidden,
+    GivenUp,
+    Refused,
+    ServerFault,
+    UsageError,
+)
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
 from judge.settings import Price
 from judge.tracing import guard_tracing
@@ -98,12 +107,19 @@ class Calls:
         self._outages = Outages(self._canary if server else None, backoff)
 
     async def _paid(self, call: Call, mode: Mode) -> Completion:
-        """The backend's completion, with bounded retries."""
+        """The backend's completion, with bounded retries; a refusal where the server refuses the
+        input alone."""
         tried, failing, again = 0, 0.0, False
         while True:
             tried += 1
             try:
                 return await self._tried(call, mode)
+            except Refused as error:
+                return Completion(str(error), "refusal")
+            except Forbidden as error:
+                if not await self._outages.works():
+                    raise
+                return Completion(str(error), "refusal")
             except BackendError as error:
                 last = MAX_TRIES_UNREACHABLE if error.kind == "unreachable" else MAX_TRIES
                 if not error.retryable:
@@ -126,9 +142,9 @@ class Calls:
             async with self.limit.slot() as era:
                 self._budget.take(free=self._free)
                 self.counters.calls += 1
-                completion = _counted(call, await self._in_time(call, mode))
+                completion = answer_of(call, _counted(call, await self._in_time(call, mode)))
         except BackendError as error:
-            if isinstance(error, BadRequest):
+            if isinstance(error, (BadRequest, Refused)):
                 self._outages.answered()
             if (wished := error.retry_after) is not None and wished > LONGEST_WAIT:
                 raise GivenUp(f"the server asks for a pause of {wished:.0f} s: {error}") from error

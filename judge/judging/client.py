@@ -315,4 +315,6 @@ def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
         said = completion.text[:200] or "no words were given"
         return Asked(None, usage, "refused", said)
     detail = f"the reply was cut off at {call.max_tokens} tokens"
+    if not completion.text:
+        detail = f"the reply ended in its thoughts ({call.max_tokens} tokens at most)"
     return Asked(None, usage, "truncated", detail)

@@ -137,11 +137,30 @@ class Outages:
         self._backoff = backoff
         self._last_answer: float | None = None
         self._given_up: GivenUp | None = None
+        self._refusing = False
         self._waiting = asyncio.Lock()
 
     def answered(self) -> None:
         """A call was answered: with a reply, or with an error that only a working server gives."""
         self._last_answer = time.monotonic()
+
+    async def works(self) -> bool:
+        """Whether a server that refused a call answers a canary; after a no it is not asked again.
+
+        Raises:
+            BudgetReached: there is no call left for it.
+        """
+        async with self._waiting:
+            if self._canary is None or self._refusing:
+                return False
+            try:
+                with suppress(BadRequest):
+                    await self._canary()
+            except BudgetReached:
+                raise
+            except BackendError:
+                self._refusing = True
+            return not self._refusing
 
     async def passed(self, since: float) -> bool:
         """Whether a call that failed on every try should be tried again after an outage.

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from judge.errors import Exit, JudgeError
 from judge.locking import lock
+from judge.proxies import is_loopback
 from judge.redact import redacted, without_secrets
 from judge.weights import store
 from judge.weights.store import HUB, Piece, Weights, entry
@@ -108,9 +109,10 @@ def from_publisher(weights: Weights, part: Path, progress: Progress) -> None:
     if start >= weights.size:
         return
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+    proxied = not is_loopback(httpx.URL(url).host)
     try:
         with httpx.stream(
-            "GET", url, headers=headers, follow_redirects=True, timeout=timeout
+            "GET", url, headers=headers, follow_redirects=True, timeout=timeout, trust_env=proxied
         ) as response:
             if not response.is_success:
                 raise SourceUnreachable(f"{said} answers HTTP {response.status_code}")
@@ -122,7 +124,8 @@ def from_publisher(weights: Weights, part: Path, progress: Progress) -> None:
                     if stream.tell() > weights.size:
                         return
                     progress(stream.tell(), weights.size, f"from {httpx.URL(url).host}")
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, ImportError, ValueError) as error:
+        # httpx refuses a SOCKS proxy of the environment by an ImportError, others by a ValueError.
         raise SourceUnreachable(f"cannot reach {said}: {redacted(str(error))}") from error
     if _held(part) < weights.size:
         raise SourceUnreachable(f"{said} ends after {_held(part)} of {weights.size} bytes")

@@ -18,6 +18,7 @@ from loopback import Loopback, fails, says
 from judge import errors
 from judge.backends.base import Call, Message, Mode
 from judge.backends.langchain import LangChainBackend
+from judge.backends.reading import answer_of
 
 KEY = "sk-test-0123456789abcdef"
 SCHEMA = {
@@ -83,7 +84,7 @@ async def test_json_in_words_from_a_model_without_tools() -> None:
     with pytest.raises(errors.BadRequest, match="NotImplementedError"):
         await backend.complete(CALL, Mode.TOOLS)
     got = await backend.complete(CALL, Mode.JSON)
-    assert (got.text, got.finish_reason) == ('{"a": "b"}', "stop")
+    assert answer_of(CALL, got).text == '{"a": "b"}' and got.finish_reason == "stop"
     messages, settings = model.seen[0]
     assert [m.type for m in messages] == ["system", "human"]
     assert messages[1].content == (

@@ -1,0 +1,237 @@
+"""A server's errors: what a status, an error code and the words beside them mean."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import orjson
+
+from judge import errors
+from judge.redact import redacted
+
+_LONGEST_TOLD = 300
+_LONGEST_PAUSE = 7 * 86_400.0
+
+_MOST_SAID = 65_536
+"""Bytes of an error message that are read: far more than are shown, because secrets are redacted
+before it is cut, and half of one would not be recognised."""
+
+_CREDIT_CODES = frozenset(
+    ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "arrearage")
+)
+_CREDIT = re.compile(
+    r"credit balance|insufficient.(?:account.)?(?:credit|balance|fund|quota)|out of credit"
+    r"|(?:no|any|all available|enough) credits|billing hard limit|spending limit"
+    r"|current quota, please check your plan|account is not active|check your billing"
+    r"|key limit exceeded|arrearage|overdue.payment|payment required|余额不足|欠费",
+    re.IGNORECASE,
+)
+"""OpenAI, Anthropic, OpenRouter, DeepSeek, xAI, Together, Moonshot, DashScope, Zhipu."""
+
+_MODERATION = re.compile(
+    r"content.?(?:management|filter|policy|moderation|safety|inspection)|responsibleai"
+    r"|data.?inspection|moderation|flagged|safety (?:system|filter|polic|setting)|usage polic"
+    r"|inappropriate|prohibited|sensitive (?:content|word)|risk control|敏感",
+    re.IGNORECASE,
+)
+
+_STATUS_BY_NAME = {
+    "invalid_api_key": 401,
+    "authentication_error": 401,
+    "unauthenticated": 401,
+    "unauthorized": 401,
+    "permission_error": 403,
+    "permission_denied": 403,
+    "model_not_found": 404,
+    "not_found_error": 404,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "resource_exhausted": 429,
+    "invalid_request_error": 400,
+    "invalid_argument": 400,
+}
+"""For errors that come under HTTP 200, with a name instead of a number."""
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_PIECE = (
+    r"(\d{1,12}(?:\.\d{1,12})?)\s?(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)"
+)
+_SPAN = re.compile(rf"(?:{_PIECE}[\s,]*)+\Z")
+_IN_WORDS = re.compile(
+    rf"(?:again|retry|wait)\D{{0,40}}?((?:{_PIECE}\s?)+)(?![A-Za-z])", re.IGNORECASE
+)
+_RESETS = ("", "-requests", "-tokens")
+
+
+def scrubbed(text: object) -> str:
+    """One line of at most 300 characters, without secrets (`judge.redact.redacted`)."""
+    return redacted(" ".join(str(text).split()))[:_LONGEST_TOLD]
+
+
+def complaint(body: bytes) -> tuple[str, str | None]:
+    """(message, error code) of an answer without success, in OpenAI's form or any other."""
+    body = body[:_MOST_SAID]
+    try:
+        told = orjson.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "replace"), None
+    return _said(told.get("error", told) if isinstance(told, dict) else told)
+
+
+def _said(error: Any) -> tuple[str, str | None]:
+    if not isinstance(error, dict):
+        return str(error), None
+    code = error.get("code")
+    return str(error.get("message") or error), code if isinstance(code, str) else None
+
+
+def error_within(answer: Mapping[str, Any], what: str) -> errors.BackendError | None:
+    """The error that a server tells of under HTTP 200, in the answer or in its choice; or None."""
+    choices = answer.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        error = choices[0].get("error")
+    else:
+        error = answer.get("error")
+    if not error:
+        return None
+    said, code = _said(error)
+    fields = error if isinstance(error, dict) else {}
+    statuses = (_status(fields.get(name)) for name in ("code", "status", "type"))
+    return status_error(
+        next(filter(None, statuses), 500),
+        scrubbed(said),
+        {},
+        code=code,
+        what=what,
+        within=True,
+    )
+
+
+def _status(name: object) -> int | None:
+    """The HTTP status that an error's code or type stands for, if it is one."""
+    if isinstance(name, str) and not name.isdecimal():
+        return _STATUS_BY_NAME.get(name.lower())
+    with suppress(TypeError, ValueError):
+        if 400 <= (number := int(name)) < 600:  # type: ignore[call-overload]
+            return int(number)
+    return None
+
+
+def status_error(
+    status: int,
+    said: str,
+    headers: Mapping[str, str],
+    *,
+    code: str | None = None,
+    what: str,
+    within: bool = False,
+) -> errors.BackendError:
+    """The error for an HTTP status from 300 up.
+
+    `said` is the server's message without secrets, `code` its own error code, `what` names model
+    and server; `within`: the status stands in an answer that came with HTTP 200.
+    """
+    if status < 400:
+        return errors.Denied(f"{what}: the server redirects elsewhere (HTTP {status})")
+    shown = f"HTTP 200 with error {status}" if within else f"HTTP {status}"
+    told, words = f"{shown}: {said}" if said else shown, f"{code or ''} {said}"
+    wait = retry_after(headers, said)
+    if status == 402 or (code or "").lower() in _CREDIT_CODES:
+        return errors.Denied(f"{what}: the account is out of credit ({told})")
+    if status in (400, 403, 412, 429, 500) and wait is None and _CREDIT.search(words):
+        denied = errors.Denied if status == 429 else errors.Forbidden
+        return denied(f"{what}: the account is out of credit ({told})")
+    if code == "context_length_exceeded" or (status not in (401, 404) and _too_long(said.lower())):
+        return errors.ContextExceeded(told)
+    if status in (400, 403, 422, 451) and _MODERATION.search(words):
+        return errors.Refused(told)
+    if status == 429:
+        return errors.RateLimited(told, retry_after=wait)
+    if status == 401:
+        return errors.Denied(f"{what}: the server refuses the key ({shown})")
+    if status == 403:
+        return errors.Forbidden(f"{what}: the server refuses the key or the model ({told})")
+    if status == 404:
+        return errors.Denied(f"{what}: there is no such model, or the address is wrong ({told})")
+    if status >= 500 or status in (408, 409):
+        return errors.ServerFault(told, retry_after=wait)
+    return errors.BadRequest(told)
+
+
+def _too_long(said: str) -> bool:
+    return "context" in said and any(
+        word in said for word in ("length", "exceed", "size", "window")
+    )
+
+
+# ---------------------------------------------------------------- how long to wait
+
+
+def retry_after(headers: Mapping[str, str], said: str = "") -> float | None:
+    """Seconds (0 to a week) that the server asks callers to wait; None where it gives no number.
+
+    It may stand in `Retry-After` (seconds or a date), in `Retry-After-Ms`, in the words beside the
+    error ("try again in 20s"), or in `X-RateLimit-Reset` and the like ("6m0s", seconds, an epoch).
+    """
+    headers = {name.lower(): value for name, value in headers.items()}
+    waits = (
+        _scaled(headers.get("retry-after-ms"), 0.001),
+        _scaled(headers.get("retry-after"), 1.0),
+        _until(headers.get("retry-after")),
+        next((_span(found[1]) for found in _IN_WORDS.finditer(said)), None),
+        _reset(headers),
+    )
+    seconds = next((wait for wait in waits if wait is not None), None)
+    return None if seconds is None or seconds > _LONGEST_PAUSE else max(0.0, seconds)
+
+
+def _scaled(number: str | None, unit: float) -> float | None:
+    try:
+        seconds = float(number or "") * unit
+    except ValueError:
+        return None
+    return None if seconds != seconds else seconds
+
+
+def _until(date: str | None) -> float | None:
+    try:
+        return parsedate_to_datetime(date or "").timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _span(text: str) -> float | None:
+    """Seconds of a span of time such as 1m30.5s, 120ms, 26 seconds."""
+    if not _SPAN.match(text.strip()):
+        return None
+    pieces = re.findall(_PIECE, text)
+    return sum(
+        float(n) * _UNITS["ms" if unit.startswith(("ms", "mil")) else unit[0]] for n, unit in pieces
+    )
+
+
+def _reset(headers: Mapping[str, str]) -> float | None:
+    """The longest wait for a limit that is used up; where none is said to be, the shortest."""
+    used_up, others = list[float](), list[float]()
+    for prefix in ("x-ratelimit", "ratelimit"):
+        for of in _RESETS:
+            seconds = _moment(headers.get(f"{prefix}-reset{of}", "").strip())
+            if seconds is not None:
+                left = headers.get(f"{prefix}-remaining{of}", "").strip()
+                (used_up if left == "0" else others).append(seconds)
+    return max(used_up) if used_up else min(others, default=None)
+
+
+def _moment(text: str) -> float | None:
+    """Seconds until a limit's reset, said as a span, in seconds, or as an epoch (s or ms)."""
+    number = _scaled(text, 1.0)
+    if number is None:
+        return _span(text)
+    if number > 1e9:
+        number = (number / 1000 if number > 1e11 else number) - time.time()
+    return number

@@ -1,0 +1,154 @@
+"""A model's answer in a reply: its text without thoughts and code fence, and how it ended."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any, Literal
+
+from judge.backends.base import Call, Completion
+
+Ending = Literal["stop", "length", "refusal", "fault"]
+
+_ENDINGS: dict[str, Ending] = {
+    **dict.fromkeys(
+        (
+            "length",
+            "max_tokens",
+            "max_output_tokens",
+            "max_completion_tokens",
+            "max_length",
+            "model_length",
+            "model_context_window_exceeded",
+            "token_limit",
+            "truncated",
+            "incomplete",
+        ),
+        "length",
+    ),
+    **dict.fromkeys(
+        (
+            "refusal",
+            "content_filter",
+            "content_filtered",
+            "safety",
+            "image_safety",
+            "recitation",
+            "language",
+            "blocklist",
+            "blocked",
+            "prohibited_content",
+            "spii",
+            "sensitive",
+            "guardrail_intervened",
+            "error_toxic",
+        ),
+        "refusal",
+    ),
+    **dict.fromkeys(
+        (
+            "error",
+            "failed",
+            "abort",
+            "cancelled",
+            "timeout",
+            "network_error",
+            "insufficient_system_resource",
+            "malformed_function_call",
+            "other",
+        ),
+        "fault",
+    ),
+}
+"""Finish reasons as OpenAI, Anthropic, Gemini, Bedrock, Mistral, Cohere, DeepSeek, Zhipu and the
+common servers spell them, in lower case."""
+
+_THOUGHTS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+)
+"""What models put before and behind thoughts in their text. A chat template may bring the first."""
+
+_CLOSED = re.compile("|".join(re.escape(end) for _, end in _THOUGHTS), re.IGNORECASE)
+_OPENED = re.compile("|".join(re.escape(start) for start, _ in _THOUGHTS), re.IGNORECASE)
+
+
+def ending(reason: object) -> Ending:
+    """How a reply ended, by its finish reason; an unknown one, or none, is a whole reply."""
+    return _ENDINGS.get(str(reason).lower(), "stop")
+
+
+def text_of(content: object) -> str:
+    """The text of a message's content: a string, or a list of parts, thoughts left out.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, (list, dict)):
+        return "".join(map(_text_of_part, content if isinstance(content, list) else [content]))
+    raise TypeError("the content is no text")
+
+
+def _text_of_part(part: object) -> str:
+    if not isinstance(part, dict):
+        return part if isinstance(part, str) else ""
+    if part.get("type", "text") not in ("text", "output_text"):
+        return ""
+    text: Any = part.get("text")
+    text = text.get("value") if isinstance(text, dict) else text
+    return text if isinstance(text, str) else ""
+
+
+def arguments_of(arguments: object) -> str:
+    """The arguments of a tool call as JSON text; some servers send the object itself."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def is_object(text: str) -> bool:
+    """Whether the text is one JSON object and nothing else."""
+    try:
+        return text.lstrip().startswith("{") and isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def without_thoughts(text: str) -> str | None:
+    """The text behind the last mark that ends thoughts; None where the thoughts never end.
+
+    A JSON object stays whole: it may quote such a mark.
+    """
+    if closed := list(_CLOSED.finditer(text)):
+        return text if is_object(text) else text[closed[-1].end() :].strip()
+    return None if _OPENED.match(text.lstrip()) else text
+
+
+def strip_fence(text: str) -> str:
+    """The text without a Markdown code fence around it."""
+    bare = text.strip()
+    if bare.startswith("```") and bare.endswith("```") and "\n" in bare:
+        return bare[bare.index("\n") + 1 : -3].strip()
+    return bare
+
+
+def answer_of(call: Call, completion: Completion) -> Completion:
+    """The completion with its answer alone, whichever backend it comes from.
+
+    Thoughts that never end leave no text: the reply was cut off.
+    """
+    if call.logprobs is not None or call.layer is not None:
+        return completion
+    if completion.finish_reason == "refusal":
+        return completion
+    text = without_thoughts(completion.text)
+    if text is None:
+        return replace(completion, text="", finish_reason="length")
+    text = text if call.schema is None else strip_fence(text)
+    return completion if text == completion.text else replace(completion, text=text)

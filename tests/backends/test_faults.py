@@ -1,0 +1,59 @@
+"""How long servers ask callers to wait, in every form."""
+
+from __future__ import annotations
+
+import time
+from email.utils import formatdate
+
+import pytest
+
+from judge.backends.faults import retry_after
+
+
+@pytest.mark.parametrize(
+    ("headers", "said", "seconds"),
+    [
+        ({"Retry-After": "7"}, "", 7),
+        ({"retry-after": "0.5"}, "", 0.5),
+        ({"Retry-After-Ms": "250", "Retry-After": "1"}, "", 0.25),
+        ({"x-ratelimit-reset-requests": "1s"}, "", 1),
+        ({"x-ratelimit-reset-tokens": "6m0s"}, "", 360),
+        ({"X-RateLimit-Reset-Tokens": "1h2m3.5s"}, "", 3723.5),
+        ({"x-ratelimit-reset-requests": "120ms"}, "", 0.12),
+        ({"x-ratelimit-reset": "30"}, "", 30),
+        ({}, "Rate limit reached. Please try again in 20s. Visit ...", 20),
+        ({}, "Please try again in 1m30.5s.", 90.5),
+        ({}, "Please retry after 26 seconds", 26),
+        ({}, "Please retry in 820ms", 0.82),
+        ({"Retry-After": "-5"}, "", 0),
+        ({"Retry-After": "1e9"}, "", None),
+        ({"Retry-After": "nan"}, "", None),
+        ({"Retry-After": "9" * 5000}, "", None),
+        ({"Retry-After": "soon"}, "try again in 2 months", None),
+        ({}, "", None),
+    ],
+    ids=str,
+)
+def test_a_wait(headers: dict[str, str], said: str, seconds: float | None) -> None:
+    assert retry_after(headers, said) == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_of_several_limits_the_one_that_is_used_up_counts() -> None:
+    headers = {
+        "x-ratelimit-remaining-requests": "99",
+        "x-ratelimit-reset-requests": "9m",
+        "x-ratelimit-remaining-tokens": "0",
+        "x-ratelimit-reset-tokens": "8s",
+    }
+    assert retry_after(headers) == 8
+    assert retry_after(headers | {"x-ratelimit-remaining-tokens": "3"}) == 8
+
+
+def test_a_moment_counts_from_now() -> None:
+    at = time.time() + 90
+    for headers in (
+        {"Retry-After": formatdate(at, usegmt=True)},
+        {"x-ratelimit-reset": f"{at:.0f}"},
+        {"x-ratelimit-reset": f"{at * 1000:.0f}"},
+    ):
+        assert retry_after(headers) == pytest.approx(90, abs=3), headers
