@@ -141,7 +141,8 @@ def calibrate(
 
     if out is not None and Path(out).exists():
         raise UsageError(f"{out} exists: name a new folder")
-    chosen = _settings({**settings, "rubric": _paths(rubric)})
+    rubrics = [rubric] if isinstance(rubric, str | PathLike) else rubric
+    chosen = _settings({**settings, "rubric": [_source(one) for one in rubrics]})
     job = Job(
         sources=_paths(labels),
         records=sample,
@@ -226,8 +227,13 @@ def _rubric(given: Any) -> Rubric | str:
     if isinstance(given, str) and "\n" in given:
         return Rubric.from_text(given)
     if _is_path(given):
-        return str(given)
+        return _source(given)
     raise UsageError(f"rubric: {type(given).__name__} is no Rubric, text, dict or path")
+
+
+def _source(given: Pathlike) -> str:
+    """A rubric's source as the command line has it: a path object is a path, whatever its form."""
+    return given if isinstance(given, str) else str(Path(given).absolute())
 
 
 def _settings(given: Mapping[str, Any]) -> Settings:

@@ -153,7 +153,8 @@ class Settings(BaseModel):
         default=(),
     )
     rubric: Words = _choosing(
-        "Your own rubric: replaces the built-in one of the same name, or is asked as well.",
+        "Your own rubric, by its path: replaces the built-in one of its name, or is asked as well; "
+        "or a built-in rubric, by its name.",
         default=(),
         metavar="FILE|FOLDER|NAME",
     )
@@ -210,7 +211,7 @@ class Settings(BaseModel):
         "Abstain this close to a probability threshold.", default=0.0, ge=0, lt=0.5
     )
     profile: str | None = _choosing(
-        "Profile from `judge calibrate`: judges, thresholds, error rates.",
+        "Profile from `judge calibrate`: questions, thresholds, error rates.",
         unset="the local model's",
         metavar="FILE|none",
     )

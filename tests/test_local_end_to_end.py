@@ -54,7 +54,8 @@ def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
     new = [{"mail": f"{text} It is about invoice 99."} for text in texts]
     new.append({"mail": "Rain."})
     profile = tmp_path / "taught" / "profile.json"
-    taught = judge.validate(new, profile=profile, cache_dir=tmp_path / "cache")
+    by = {"model": (f"local:{SMALL}",), "cache_dir": tmp_path / "cache"}
+    taught = judge.validate(new, profile=profile, **by)
     assert [one.verdict for one in taught] == ["pass", "fail", "abstain"], (
         "the last is like none of them"
     )

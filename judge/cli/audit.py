@@ -47,6 +47,7 @@ def command(
     from judge.audit.suite import cases
     from judge.cli.progress import watcher
     from judge.cli.summary import announce, end, print_short
+    from judge.run.calibrated import profiles_of
     from judge.run.job import Job
 
     rubrics = wanted(settings.rubric)
@@ -61,7 +62,7 @@ def command(
         limit=limit,
         silent=True,
     )
-    announce(settings, quiet=quiet)
+    announce(settings, profiles_of(settings), quiet=quiet)
     with watcher(job, quiet=quiet) as watching:
         report, results = audit(job, settings, watching, rubrics, picked)
     if report.finished and results:

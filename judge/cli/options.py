@@ -112,12 +112,17 @@ def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]],
 
 
 def _resolved(flags: dict[str, Any]) -> Settings:
-    """The settings; warns of unknown JUDGE_ variables and names what files decided."""
+    """The settings; warns of unknown JUDGE_ variables and names what files decided and replace."""
     for stray in strays():
         tell(f"{stray} is no variable of judge, and is ignored")
     settings = resolve(flags)
     for path, names in settings.from_files.items():
         tell(f"from {path}: {', '.join(names)}")
+    if settings.rubric:
+        from judge.run.rubrics import replacements
+
+        for replaced in replacements(settings.rubric):
+            tell(replaced)
     return settings
 
 

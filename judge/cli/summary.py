@@ -18,6 +18,7 @@ from judge.run.summary import SLICES
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
+    from judge.profiles import Profiles
     from judge.run.calibrated import CorrectedRate
     from judge.run.job import Job
     from judge.run.summary import Report, Summary
@@ -27,8 +28,9 @@ _MOST_SHOWN = 160
 """Characters that are shown of an error's message."""
 
 
-def announce(settings: Settings, *, quiet: bool) -> None:
-    """Where no model is named, say that the embedded one judges, and download it if need be.
+def announce(settings: Settings, profiles: Profiles | None = None, *, quiet: bool) -> None:
+    """Say what the user's profile brings, and, where no model is named, that the embedded one
+    judges, which is downloaded if need be.
 
     Raises:
         UsageError: the local engine is not installed.
@@ -36,9 +38,14 @@ def announce(settings: Settings, *, quiet: bool) -> None:
     """
     from importlib.util import find_spec
 
+    from judge.run.calibrated import profiled_models
     from judge.run.setup import DEFAULT_MODEL
     from judge.weights.store import path
 
+    if profiles is not None:
+        settings = profiled_models(settings, profiles)
+        for line in () if quiet else profiles.contents():
+            tell(shortened(line, LONGEST))
     if settings.model:
         return
     if find_spec("xllamacpp") is None:
@@ -82,18 +89,17 @@ def print_summary(
     report: Report,
     out: Path | None,
     gates: Iterable[Gate],
+    settings: Settings,
     *,
-    repair: bool,
     every: bool,
-    taught: bool,
 ) -> None:
     """Verdicts by check, rates, the first failures, effort, where the output is, what comes next.
 
     Args:
+        settings: of the run; where they name a model or a profile, no advice on labels is needed.
         every: show all values of the field --by, not the most frequent ones alone.
-        taught: a model or a profile was named, so no advice on labels is needed.
     """
-    summary = report.summary
+    summary, repair = report.summary, settings.repair
     _print_counts(summary, repair=repair, every=every)
     told = [*_rates(summary, repair), *_answered(summary)]
     empty = "" if summary.records else " (there is no record)"
@@ -102,12 +108,12 @@ def print_summary(
             holds = "holds" if gate.holds else "does not hold"
             told.append(f"{gate.name} {gate.least}: {holds}{empty}")
     told += [*_failures(summary), *troubles(summary), *_abstained(summary)]
-    told += [_corrected(rate) for rate in report.corrections.rates()]
+    told += [_corrected(rate, settings.profile) for rate in report.corrections.rates()]
     told += _effort(report)
     if out is not None and summary.records:
         page = shlex.quote(str(out.with_suffix(".html")))
         told += [f"output: {out}", f"next: judge report {shlex.quote(str(out))} -o {page}"]
-    if not taught:
+    if not (settings.model or settings.profile):
         told.append(
             "to make it judge as you do: label about 100 records, then judge calibrate LABELS "
             "(docs/teaching.md)"
@@ -237,8 +243,9 @@ def troubles(summary: Summary) -> list[str]:
     return told
 
 
-def _corrected(rate: CorrectedRate) -> str:
-    """One check's pass rate as the judge has it, and with its errors taken out."""
+def _corrected(rate: CorrectedRate, profile: str | None) -> str:
+    """One check's pass rate as the judge has it, and with its errors taken out, by the rates of the
+    user's profile or of the one that comes with the package."""
     raw, estimate = rate.corrected.raw, rate.corrected.estimate
     told = f"{rate.check}: the judge passes {raw} of {raw.n}"
     if rate.undecided:
@@ -247,6 +254,7 @@ def _corrected(rate: CorrectedRate) -> str:
         told += f"; not corrected: {rate.corrected.reason}"
     else:
         told += f"; corrected for its errors {estimate}, by {estimate.n} labels"
+        told += f" (rates from {profile})" if profile else ""
     if rate.unseen is not None:
         told += f"; not shown to look at {rate.unseen}"
     return told

@@ -97,10 +97,10 @@ def command(
     )
     from judge.cli.progress import watcher
     from judge.cli.summary import Gate, announce, end, print_summary
-    from judge.run.calibrated import profiled_models, profiles_of
+    from judge.run.calibrated import profiles_of
 
     refuse_unusable(job)
-    announce(profiled_models(settings, profiles_of(settings)), quiet=quiet)
+    announce(settings, profiles_of(settings), quiet=quiet)
     with watcher(job, settings, quiet=quiet) as watching:
         report = validate(job, settings, watching)
     gates = (
@@ -124,6 +124,5 @@ def command(
         except OSError as error:
             tell(f"--summary {summary} was not written: {error.strerror}")
     if not (report.broken_pipe or quiet):
-        taught = bool(settings.model or settings.profile)
-        print_summary(report, out, gates, repair=settings.repair, every=every, taught=taught)
+        print_summary(report, out, gates, settings, every=every)
     end(report, job, settings, quiet=quiet, code=code)

@@ -6,7 +6,7 @@ The JSON files here come with the package.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
@@ -21,6 +21,7 @@ from judge.errors import UsageError, read_text
 from judge.judging.combinations import Combination
 from judge.rubric import Rubric
 from judge.subject import Subject
+from judge.weights import store
 
 _UNBOUND = frozenset({"engine"})
 """Parts of a backend's identity that a profile notes and does not hold one to: the engine's version
@@ -42,7 +43,7 @@ class Binding(_Part):
 
     check: str
     rubric: str
-    model: str
+    model: Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
     identity: Mapping[str, str]
     method: Method
     temperature: Annotated[float, Field(ge=0)]
@@ -200,6 +201,7 @@ class Profiles:
     cascades: Mapping[str, Rates] = field(default_factory=dict)
     source: str | None = None
     rubrics: Sequence[Rubric] = ()
+    made_by: str = ""
 
     @property
     def told(self) -> str:
@@ -210,7 +212,24 @@ class Profiles:
         judges: dict[str, list[JudgeProfile]] = {}
         for judge in profile.judges:
             judges.setdefault(judge.binding.check, []).append(judge)
-        return cls(judges, profile.cascades, source, profile.rubrics)
+        return cls(judges, profile.cascades, source, profile.rubrics, profile.made_by)
+
+    def contents(self) -> Iterator[str]:
+        """What the user's profile brings to a run: its judges, their labels, its own questions."""
+        if self.source is None:
+            return
+        judges = [judge for known in self.judges.values() for judge in known]
+        labels = {judge.binding.check: judge.data.items for judge in judges}
+        checks = [f"{check} ({count} labels)" for check, count in labels.items()]
+        sources = dict.fromkeys(name for judge in judges for name in judge.data.sources)
+        yield (
+            f"{self.told}, made by {self.made_by}: {', '.join(checks)} by "
+            f"{', '.join(self.models)}; labels from {', '.join(sources)}"
+        )
+        if self.rubrics:
+            methods = {judge.binding.check: judge.binding.method for judge in judges}
+            told = (f'{one.name}: "{_asked(one, methods.get(one.name))}"' for one in self.rubrics)
+            yield f"{self.told} brings its own questions: {', '.join(told)}"
 
     def find(self, *bindings: Binding) -> JudgeProfile | None:
         """What is known of a judge in one of these ways, the first known one; None if the profiles
@@ -236,13 +255,14 @@ class Profiles:
         return None
 
     def with_adapter(self, model: str, rubric: Rubric) -> str:
-        """The model with the adapter that these profiles know for this very question; the model
-        itself where they know it without one, or none."""
+        """The model with the adapter of the package that these profiles know for this question;
+        the model itself where they know it without one, or none."""
         bindings = [one.binding for one in self.judges.get(rubric.name, ())]
         models = [one.model for one in bindings if one.rubric == rubric.digest]
         if model in models:
             return model
-        return next((one for one in models if one.startswith(f"{model}+")), model)
+        taught = (one for one in models if one.startswith(f"{model}+"))
+        return next(filter(store.is_default, taught), model)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -252,6 +272,14 @@ class Profiles:
         models, once = tuple(dict.fromkeys(named)), all(len(j) == 1 for j in self.judges.values())
         bare = tuple(dict.fromkeys(map(_bare, models)))
         return bare if once and len(bare) == 1 < len(models) else models
+
+
+def _asked(rubric: Rubric, method: Method | None) -> str:
+    """The rubric's question as a judge with this method is asked it."""
+    logprobs = rubric.methods.logprobs
+    if method == "structured" or logprobs is None:
+        return rubric.methods.structured.question
+    return logprobs.questions[0].question
 
 
 def load(path: Path) -> Profile:

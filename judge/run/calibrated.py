@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judge.errors import UsageError
@@ -20,6 +21,7 @@ from judge.settings import Settings
 from judge.stats.corrected_rate import ClusterSums, Corrected, rogan_gladen
 from judge.stats.intervals import plain
 from judge.verdict import Check, Verdict
+from judge.weights import store
 
 if TYPE_CHECKING:
     from judge.workflow import By
@@ -52,10 +54,14 @@ def profiles_of(settings: Settings) -> Profiles:
 
 
 def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
-    """The settings with the judges that the user's profile names, where the user names none.
+    """The settings with the judges that the user's profile is for, where the user names none.
+
+    Only the embedded default need not be named: a profile chooses no other model, since that may
+    run elsewhere, cost money, or be a script that passes everything.
 
     Raises:
-        UsageError: it knows several judges and none is named, or it makes a cascade of others.
+        UsageError: it knows several judges and none is named; it makes a cascade of others; or it
+            is for a model that the user did not name.
     """
     if profiles.source is None:
         return settings
@@ -65,6 +71,7 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
         if len(profiles.models) > 1:
             told = ", ".join(profiles.models)
             raise UsageError(f"{profiles.told} knows {told}: name one with --model")
+        _refuse_unnamed(profiles, [("--model", model) for model in profiles.models])
         return settings.model_copy(update={"model": profiles.models})
     cheap, strong = profiles.models
     if settings.model not in ((), (strong,)) or settings.cheap_model not in (None, cheap):
@@ -72,7 +79,18 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
             f"{profiles.told} is for {cheap} before {strong}; leave out --model and "
             "--cheap-model, or calibrate the judges that you want"
         )
+    pairs = ("--cheap-model", cheap, settings.cheap_model), ("--model", strong, settings.model)
+    _refuse_unnamed(profiles, [(flag, model) for flag, model, named in pairs if not named])
     return settings.model_copy(update={"model": (strong,), "cheap_model": cheap})
+
+
+def _refuse_unnamed(profiles: Profiles, unnamed: Iterable[tuple[str, str]]) -> None:
+    """Refuse models that only the profile names, each with its flag, but for the default."""
+    flags = [f"{flag} {quote(model)}" for flag, model in unnamed if not store.is_default(model)]
+    if flags:
+        raise UsageError(
+            f"{profiles.told} was made for a model that you did not name: add {' '.join(flags)}"
+        )
 
 
 def binding_of(judge: Judge, votes: int, temperature: float) -> Binding:

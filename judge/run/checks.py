@@ -39,7 +39,7 @@ class Checks:
                 without the one that it is about.
         """
         corrected = corrected_normad() if settings.neutral == "corrected" else ()
-        known, added = collect((*corrected, *settings.rubric, *rubrics))
+        known, added = collect((*settings.rubric, *rubrics), corrected)
         if settings.ask is not None:
             question = asked_once(settings.ask, settings.on, settings.answers, settings.pass_)
             known, added = {**known, question.name: question}, (*added, question.name)

@@ -90,7 +90,7 @@ class Setup:
         """
         profiles = profiles_of(settings)
         settings = profiled_models(settings, profiles)
-        asked = settings.ask is not None or settings.rubric
+        asked = settings.ask is not None or settings.rubric or rubrics
         checks = Checks.of(settings, (*rubrics, *(() if asked else profiles.rubrics)))
         budget = budget or Budget(settings.max_calls, settings.max_cost)
         setup = cls(checks, budget, None, profiles, build)

@@ -149,11 +149,23 @@ def with_adapter(name: str) -> tuple[Path, Path | None]:
     base, plus, adapter = name.rpartition("+")
     if not plus or Path(name).expanduser().is_file():
         return resolve(name), None
-    shipped = Path(str(resources.files("judge.profiles") / f"{adapter}.gguf"))
-    given = shipped if "/" not in adapter and shipped.is_file() else Path(adapter).expanduser()
+    given = shipped_adapter(adapter) or Path(adapter).expanduser()
     if given.suffix != ".gguf" or not given.is_file():
         raise UsageError(f"the adapter {adapter!r} is not a .gguf file on this machine")
     return resolve(base), given
+
+
+def shipped_adapter(name: str) -> Path | None:
+    """The file of an adapter that comes with judge; None where none has this name."""
+    file = Path(str(resources.files("judge.profiles") / f"{name}.gguf"))
+    return file if "/" not in name and file.is_file() else None
+
+
+def is_default(model: str) -> bool:
+    """Whether a model is the embedded default, alone or with an adapter that comes with judge."""
+    name, plus, adapter = model.removeprefix("local:").partition("+")
+    ours = name == DEFAULT and model.startswith("local:")
+    return ours and (not plus or shipped_adapter(adapter) is not None)
 
 
 def proved(weights: Weights) -> bool:

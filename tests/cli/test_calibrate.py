@@ -105,7 +105,7 @@ def test_validate_goes_by_the_profile_that_calibrate_wrote(typed: Typed) -> None
     typed.write("fresh.jsonl", unlabelled(norm(1000, "", "bright"), norm(1001, "", "dim")))
     asked = ("validate", "fresh.jsonl", *ASKED)
     assert verdicts(typed(*asked, *judge, "--profile", "none").stdout) == ["pass", "pass"]
-    by = ("--profile", "done/profile.json")
+    by = ("--profile", "done/profile.json", *judge)
     assert verdicts(typed(*asked, *by).stdout) == ["pass", "fail"]
     # Another script is another judge, of which the profile does not speak.
     script(typed, "judge.yaml", SENSIBLE)
@@ -124,7 +124,7 @@ def test_with_folds_every_label_is_reported_on(typed: Typed) -> None:
     calibrated = check["judges"][0]["calibrated"]
     assert (check["folds"], check["held_out"], calibrated["items"]) == (5, 60, 60)
     typed.write("fresh.jsonl", unlabelled(norm(1000, "", "bright"), norm(1001, "", "dim")))
-    by = ("--profile", "done/profile.json")
+    by = ("--profile", "done/profile.json", *judge)
     assert verdicts(typed("validate", "fresh.jsonl", *ASKED, *by).stdout) == ["pass", "fail"]
 
 
@@ -145,7 +145,8 @@ def test_a_cascade_that_was_guaranteed_is_used_by_validate(typed: Typed) -> None
     assert "passed on to people: 0%" in out
     fresh = [norm(1, "", "bright"), norm(2, "", "grey yes"), norm(3, "", "grey no")]
     typed.write("fresh.jsonl", unlabelled(*fresh))
-    done = typed("validate", "fresh.jsonl", *ASKED, "--profile", "done/profile.json")
+    both = (*strong, "--cheap-model", cheap[1], "--profile", "done/profile.json")
+    done = typed("validate", "fresh.jsonl", *ASKED, *both)
     assert verdicts(done.stdout) == ["pass", "pass", "fail"]
 
 

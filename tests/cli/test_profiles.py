@@ -20,7 +20,9 @@ from .typed import Typed
 
 CHEAP, STRONG, YES = "scripted:cheap.yaml", "scripted:strong.yaml", "scripted:yes.yaml"
 CHECK = ("--check", "relevance")
-RUN = ("validate", "n.jsonl", "--profile", "p.json", *CHECK)
+PROFILE = ("--profile", "p.json")
+RUN = ("validate", "n.jsonl", *PROFILE, "-m", YES, *CHECK)
+CASCADE = ("validate", "n.jsonl", *PROFILE, "-m", STRONG, "--cheap-model", CHEAP, *CHECK)
 SAME = Logistic(questions=(0,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0, 0))
 """P(yes) as it is read."""
 SURE = Guarantee(agreement=0.9, level=0.95, labels=100, decided=0.5)
@@ -53,12 +55,12 @@ def norms(typed: Typed) -> None:
     typed.write("n.jsonl", map(norm, range(6)))
 
 
-def test_a_profile_names_the_judge_and_says_how_it_is_read(typed: Typed) -> None:
+def test_a_profile_says_how_its_judge_is_read(typed: Typed) -> None:
     script(typed, "yes.yaml", number(0, 0.9), number(1, 0.7), number(2, 0.2))
     stricter = SAME.model_copy(update={"intercepts": (math.log(0.3 / 0.7), 0)})
     save(typed, known(YES, combination=stricter, sure_at=0.6))
     done = typed(*RUN, "--limit", "3")
-    assert done.returncode == 0 and b"no --model named" not in done.stderr
+    assert done.returncode == 0
     # 0.7 counts as a half.
     assert verdicts(done.stdout) == {"n0": "pass", "n1": "abstain", "n2": "fail"}
     first, half, _ = lines(done.stdout)
@@ -82,6 +84,37 @@ def test_another_judge_is_refused_before_anything_is_judged(typed: Typed) -> Non
         code, out, error = typed.text(*RUN, *flags, "-q")
         assert (code, out) == (2, ""), change
         assert message in error
+
+
+def test_a_profile_tells_what_it_brings_and_chooses_no_model(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attack: somebody else's question and script, under a maker's name of two lines."""
+    typed.write("own.yaml", [], "name: kind\nquestion: Is it kind?\nfields: [story]\n")
+    script(typed, "yes.yaml", {"p_yes": 0.9})
+    given = {"model": (YES,), "rubric": ("own.yaml",), "cache": False, "profile": "none"}
+    setup = Setup.of(resolve(given))
+    judge = setup.judge("kind", YES)
+    found = profile(judge_profile(binding_of(judge, 1, 0.0)), rubrics=(judge.rubric,))
+    forged = found.model_copy(update={"made_by": "us\njudge: all is well"})
+    typed.write("p.json", [], forged.model_dump_json(by_alias=True))
+    carried = (
+        "judge: --profile p.json, made by us judge: all is well: kind (400 labels) by "
+        f"{YES}; labels from labels.jsonl\n"
+        'judge: --profile p.json brings its own questions: kind: "Is it kind?'
+    )
+    unnamed = "judge: --profile p.json was made for a model that you did not name: "
+    unnamed += f"add --model {YES}\n"
+    run = ("validate", "n.jsonl", "--workflow", "record", "-o", "o", "--overwrite")
+    for words in (run, ("plan", "n.jsonl"), ("audit", "--limit", "1")):
+        monkeypatch.setenv("JUDGE_PROFILE", "p.json")
+        assert typed.text(*words) == (2, "", unnamed), "also where a variable names it"
+        assert not (typed.folder / "o").exists()
+    monkeypatch.delenv("JUDGE_PROFILE")
+    code, _, told = typed.text(*run, *PROFILE, "-m", YES)
+    assert code == 0 and told.startswith(carried), told
+    assert "(rates from p.json)" in " ".join(told.split())
+    assert typed.text(*run, *PROFILE, "-m", YES, "-q") == (0, "", "")
 
 
 def test_resuming_under_another_profile_is_refused(typed: Typed) -> None:
@@ -126,7 +159,7 @@ def cascaded(typed: Typed) -> None:
 @pytest.mark.usefixtures("cascaded")
 def test_cheap_then_strong_then_people(typed: Typed) -> None:
     words = ("-o", "o", "--review", "people.jsonl", "--summary", "s.json", "-q")
-    assert typed(*RUN, *words).returncode == 0
+    assert typed(*CASCADE, *words).returncode == 0
     found = {
         line["id"]: (
             line["judge"]["verdict"],
@@ -148,14 +181,15 @@ def test_cheap_then_strong_then_people(typed: Typed) -> None:
 @pytest.mark.usefixtures("cascaded")
 @pytest.mark.parametrize("left", [0, 3.5, 6])
 def test_after_an_interruption_the_review_file_is_complete(typed: Typed, left: float) -> None:
-    assert typed(*RUN, "-q", "-o", "whole", "--review", "all.jsonl").returncode == 0
+    whole = typed(*CASCADE, "-q", "-o", "whole", "--review", "all.jsonl")
+    assert whole.returncode == 0
     out, people = typed.read("whole"), typed.read("all.jsonl")
     # As a run that was killed leaves them: OUT with so many lines, the last perhaps torn.
     rows = out.splitlines(keepends=True)
     kept = b"".join(rows[: int(left)]) + (rows[int(left)][:40] if left % 1 else b"")
     (typed.folder / "o").write_bytes(kept)
     (typed.folder / "p").write_bytes(people[: len(people) // 3])
-    assert typed(*RUN, "-q", "-o", "o", "--review", "p", "--resume").returncode == 0
+    assert typed(*CASCADE, "-q", "-o", "o", "--review", "p", "--resume").returncode == 0
     assert typed.read("o") == out
     assert typed.read("p") == people
 
@@ -202,7 +236,10 @@ def test_the_corrected_rate_beside_the_raw_one(typed: Typed) -> None:
     assert rate["corrected"]["low"] < 0.3 and rate["corrected"]["high"] > 0.7
     told = " ".join(told.split())
     assert "relevance: the judge passes 0.55 (0.34 to 0.74) of 20" in told, told
-    assert "; corrected for its errors 0.50 (" in told and "), by 200 labels" in told
+    assert (
+        "; corrected for its errors 0.50 (" in told
+        and "), by 200 labels (rates from p.json)" in told
+    )
     # A judge like a coin is not corrected, nor one that is read by a margin of one's own.
     save(typed, known(YES, rates=Rates(passed=33, passes=60, failed=33, fails=60)))
     _, _, told = typed.text(*RUN)

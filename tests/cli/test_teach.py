@@ -81,7 +81,8 @@ def test_labels_make_a_profile_and_the_profile_alone_judges(bag: Loopback, typed
     new = [{"id": row["id"], "mail": row["mail"]} for row in mails(40, seed=7)]
     new.append({"id": "odd", "mail": " ".join(["zymurgy", "quark", "ostrich"] * 90)})
     typed.write("new.jsonl", new)
-    code, out, err = typed.text("validate", "new.jsonl", "--profile", "out/profile.json")
+    by = ("--profile", "out/profile.json", *PROBE[:2])
+    code, out, err = typed.text("validate", "new.jsonl", *by)
     assert code == 0, err
     found = {line["id"]: line["judge"] for line in lines(out.encode())}
     truth = {row["id"]: row["labels"]["question"] for row in mails(40, seed=7)}
@@ -127,9 +128,8 @@ def test_a_judge_that_ignores_the_rule_is_exposed(bag: Loopback, typed: Typed) -
     assert controls["blind"]["value"] > 0.9
     assert controls["stays"]["value"] > 0.9
     assert not controls["looks"] and "10 of 10 points" in controls["told"]
-    _, _, err = typed.text(
-        "validate", "labels.jsonl", "--profile", "out/profile.json", "-o", "judged.jsonl"
-    )
+    by = ("--profile", "out/profile.json", *PROBE[:2])
+    _, _, err = typed.text("validate", "labels.jsonl", *by, "-o", "judged.jsonl")
     assert "not shown to look at rule" in " ".join(err.split())
 
 

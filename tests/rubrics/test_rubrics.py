@@ -18,7 +18,7 @@ from judge.prompts import messages
 from judge.records import Item, Record, build
 from judge.replies import REPLIES, about
 from judge.rubric import TEXT_FIELDS, Rubric, builtin, load, system_text
-from judge.run.rubrics import collect, corrected_normad
+from judge.run.rubrics import collect, corrected_normad, replacements
 from judge.subject import Kind, Subject
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -363,8 +363,45 @@ def test_a_replacement_must_do_the_work_of_what_it_replaces(
 def test_sources_that_hold_no_rubric_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no \.yaml file"):
         collect([str(tmp_path)])
-    with pytest.raises(UsageError, match="neither a file, a folder nor a built-in rubric"):
+    with pytest.raises(UsageError, match="neither a path nor a built-in rubric"):
         collect(["nothing"])
+
+
+def test_the_form_of_a_name_tells_a_path_from_a_built_in_rubric(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies in the working directory changes nothing that was named."""
+    monkeypatch.chdir(tmp_path)
+    planted = OWN.replace("name: own", "name: leakage")
+    Path("leakage").write_text(planted, "utf-8")
+    Path("relevance").mkdir()
+    write(Path("relevance"), "relevance")
+    assert collect(["leakage", "relevance"])[0] == dict(builtin())
+    assert collect(["./leakage"])[0]["leakage"] != builtin()["leakage"]
+    assert collect(["relevance/"])[0]["relevance"] != builtin()["relevance"]
+    assert [*replacements(["leakage", "relevance"])] == []
+    assert [*replacements(["relevance/", "./leakage"])] == [
+        "relevance/relevance.yaml replaces the built-in rubric relevance",
+        "leakage replaces the built-in rubric leakage",
+    ]
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [["pack/"], ["pack/a.yaml", "pack/b.yml"], ["pack/a.yaml", Rubric.from_text(OWN, "own")]],
+)
+def test_two_rubrics_of_one_name_are_refused_with_both_places(
+    sources: list[str | Rubric], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pack").mkdir()
+    Path("pack/a.yaml").write_text(OWN, "utf-8")
+    Path("pack/b.yml").write_text(OWN.replace("Q?", "Other?"), "utf-8")
+    other = "pack/b.yml" if isinstance(sources[-1], str) else "Python"
+    told = f"two rubrics are called own, one from pack/a.yaml and one from {other}: leave one out"
+    with pytest.raises(UsageError) as refused:
+        collect(sources)
+    assert str(refused.value) == told
 
 
 def test_a_rubric_that_was_changed_is_another_one() -> None:

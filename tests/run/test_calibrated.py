@@ -15,7 +15,7 @@ from judge.judging.logprobs import Reader
 from judge.judging.panel import take_votes
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
 from judge.run.calibrated import binding_of, profiled_models
-from judge.run.setup import Setup
+from judge.run.setup import DEFAULT_MODEL, Setup
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.verdict import Verdict
@@ -70,6 +70,7 @@ def of(made: Profile) -> Profiles:
     return Profiles.of(made, "p.json")
 
 
+OWN = of(profile(judge_profile(binding(model=DEFAULT_MODEL))))
 ONE = of(profile(judge_profile(binding(model="a:1"))))
 BOTH = of(profile(judge_profile(binding(model="a:1")), judge_profile(binding(model="b:1"))))
 CASCADE = of(
@@ -83,8 +84,15 @@ CASCADE = of(
 
 TAUGHT = of(
     profile(
-        judge_profile(binding(model="local:q+x")),
-        judge_profile(binding(model="local:q", check="adherence")),
+        judge_profile(binding(model=f"{DEFAULT_MODEL}+passages")),
+        judge_profile(binding(model=DEFAULT_MODEL, check="adherence")),
+    )
+)
+LEFT = of(
+    profile(
+        judge_profile(binding(model=DEFAULT_MODEL)),
+        judge_profile(binding(model="b:1")),
+        cascades={"relevance": GOOD},
     )
 )
 
@@ -92,14 +100,13 @@ TAUGHT = of(
 @pytest.mark.parametrize(
     ("profiles", "given", "models", "cheap"),
     [
-        (ONE, {}, ("a:1",), None),
+        (OWN, {}, (DEFAULT_MODEL,), None),
         (ONE, {"model": ("x:1", "y:1")}, ("x:1", "y:1"), None),
         (ONE, {"cheap_model": "x:1"}, (), "x:1"),
         (BOTH, {"model": ("b:1",)}, ("b:1",), None),
-        (CASCADE, {}, ("b:1",), "a:1"),
+        (LEFT, {"model": ("b:1",)}, ("b:1",), DEFAULT_MODEL),
         (CASCADE, {"model": ("b:1",), "cheap_model": "a:1"}, ("b:1",), "a:1"),
-        (TAUGHT, {}, ("local:q",), None),
-        (of(profile(judge_profile(binding(model="local:q+x")))), {}, ("local:q+x",), None),
+        (TAUGHT, {}, (DEFAULT_MODEL,), None),
         # Those that come with the package name no model.
         (Profiles.of(profile(), None), {}, (), None),
     ],
@@ -110,6 +117,34 @@ def test_the_models_of_a_profile(
     found = profiled_models(settings(**given), profiles)
     assert (found.model, found.cheap_model) == (models, cheap)
     assert profiled_models(found, profiles) == found, "looked at again, it is the same"
+
+
+@pytest.mark.parametrize(
+    ("profiles", "given", "missing"),
+    [
+        (ONE, {}, "--model a:1"),
+        (CASCADE, {}, "--cheap-model a:1 --model b:1"),
+        (CASCADE, {"model": ("b:1",)}, "--cheap-model a:1"),
+        (LEFT, {}, "--model b:1"),
+        # Of the embedded model, too, only what comes with the package.
+        *(
+            (of(profile(judge_profile(binding(model=model)))), {}, f"--model {model}")
+            for model in (f"{DEFAULT_MODEL}+mine.gguf", f"{DEFAULT_MODEL}+./passages", "local:q")
+        ),
+        (
+            of(profile(judge_profile(binding(model="scripted:a b;rm")))),
+            {},
+            "--model 'scripted:a b;rm'",
+        ),
+    ],
+)
+def test_a_profile_chooses_no_model(
+    profiles: Profiles, given: dict[str, Any], missing: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        profiled_models(settings(**given), profiles)
+    told = "--profile p.json was made for a model that you did not name: add "
+    assert str(refused.value) == told + missing
 
 
 # ---------------------------------------------------------------- readers
@@ -137,7 +172,8 @@ def reader(**more: Any) -> Reader:
     ],
 )
 def test_how_a_judge_reads(found: dict[str, Any], given: dict[str, Any], expected: Reader) -> None:
-    assert reader(profile=saved(known("relevance", CHEAP, **found)), **given) == expected
+    name = saved(known("relevance", CHEAP, **found))
+    assert reader(profile=name, model=(CHEAP,), **given) == expected
 
 
 # ---------------------------------------------------------------- known errors
@@ -154,14 +190,15 @@ def test_a_cascades_errors_are_those_of_the_whole() -> None:
         for spec in (CHEAP, STRONG)
     ]
     name = saved(*judges, cascades={"relevance": whole})
-    assert errors(profile=name) == (whole, None)
+    both = {"model": (STRONG,), "cheap_model": CHEAP}
+    assert errors(profile=name, **both) == (whole, None)
     # A cheap judge that needs a margin, for want of a guarantee, is not the one that was measured.
     modest = [judge.model_copy(update={"guarantee": None}) for judge in judges]
-    assert errors(profile=saved(*modest, cascades={"relevance": whole})) is None
+    assert errors(profile=saved(*modest, cascades={"relevance": whole}), **both) is None
     saved(*judges, cascades={"relevance": whole})
     # Switched off, the cheap judge leaves the strong one's own errors.
-    assert errors(profile=name, cheap_margin=0.5) == (GOOD, None)
-    assert errors(profile=name, margin=0.3) is None
+    assert errors(profile=name, cheap_margin=0.5, **both) == (GOOD, None)
+    assert errors(profile=name, margin=0.3, **both) is None
 
 
 # ---------------------------------------------------------------- refusals
@@ -171,7 +208,7 @@ def test_another_judge_is_refused_before_anything_is_asked() -> None:
     name = saved(known("relevance", CHEAP))
     for otherwise in (
         {"model": (STRONG,)},
-        {"method": "structured"},
+        {"model": (CHEAP,), "method": "structured"},
         {"model": (CHEAP,), "final_model": (STRONG,)},
         {"model": (CHEAP,), "cheap_model": STRONG},
     ):

@@ -54,6 +54,35 @@ def test_settings_from_a_file_are_named(typed: Typed, tmp_path: Path) -> None:
     assert told["settings_from"] == {"judge.toml": ["timeout", "worker_gpus"]}
 
 
+RUBRIC = """\
+name: {}
+title: Planted
+kinds: [norm, story]
+fields: [story]
+reply: YesNo
+verdict: {{pass: ["yes", "no"]}}
+methods:
+  structured: {{question: "Is it so?"}}
+  logprobs: {{steps: [{{question: "Is it so? Answer Yes or No.", "yes": "yes", "no": "no"}}]}}
+"""
+
+
+@pytest.mark.parametrize("planted", ["relevance", "relevance/relevance.yaml"])
+def test_a_planted_file_takes_no_built_in_rubrics_place(
+    typed: Typed, tmp_path: Path, planted: str
+) -> None:
+    """A name is a built-in rubric; a file that is named by its path and replaces one is told."""
+    words = (*RUN, "-m", "scripted:no.yaml", "--rubric")
+    before = typed.text(*words, "relevance")
+    (tmp_path / planted).parent.mkdir(exist_ok=True)
+    (tmp_path / planted).write_text(RUBRIC.format("relevance"))
+    assert typed.text(*words, "relevance") == before
+    assert json.loads(before[1])["judge"]["verdict"] == "fail"
+    for command in (words[:-1], ("plan", "n.jsonl"), ("audit", "--limit", "0")):
+        done = typed(*command, "--rubric", f"./{planted}")
+        assert f"judge: {planted} replaces the built-in rubric relevance\n" in done.stderr.decode()
+
+
 # ---------------------------------------------------------------- packages
 
 
