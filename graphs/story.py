@@ -23,6 +23,7 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
+from judge.judging.passages import word_count
 from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
 from judge.replies import Insertions, Rewrites
 from judge.settings import Settings
@@ -42,7 +43,8 @@ TOO_SHORT = "not asked: the story is rejected for its length"
 
 
 async def length(state: State) -> None:
-    """Stories under the least number of words are rejected, by counting (CQ-Bench A.2: 400)."""
+    """Stories under the least number of words are rejected, by counting (CQ-Bench A.2: 400; of
+    scripts without spaces each letter is a word)."""
     work = state["work"]
     _count_words(work)
     if work.failed("length"):
@@ -105,7 +107,7 @@ async def acceptance(state: State) -> None:
 
 def _count_words(work: Work) -> None:
     if "length" in work.context.wanted:
-        words, least = len(work.subject.story.split()), work.context.min_words
+        words, least = word_count(work.subject.story), work.context.min_words
         verdict = Verdict.FAIL if words < least else Verdict.PASS
         reason = f"{words} words, at least {least} are wanted" if words < least else None
         work.keep(Check(name="length", verdict=verdict, by="counting", reason=reason))

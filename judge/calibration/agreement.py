@@ -7,34 +7,53 @@ accuracy of the majority), for all annotators and for each group, and of Cultura
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from judge.records.answers import SEVERAL, spelling
 from judge.records.labels import LabelledItem
 from judge.stats.agreement import (
     MORE_THAN_HALF,
     Threshold,
     count_table,
     majorities,
-    majority,
     rater_agreement,
+    scale_alphas,
 )
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import kappas, numbers_of, weighted_kappas
 from judge.stats.intervals import Estimate, plain
 
-OWN_ANSWERS = frozenset(
-    {"unsure", "unanswerable", "don't know", "i don't know", "can't tell", "discard"}
-)
-"""Answers that decide nothing: counted as answers of their own."""
+OPT_OUTS = ("i don't know", "unanswerable", "i don't have knowledge")
+"""Answers that are no majority however many gave them: CulturalBench (3.2, 3.3) drops a question
+of which annotators say so."""
 
-JOINED = "|"
-"""Stands between the answers of an annotator who gave several (AmbiEnt, CulturalBench 3.2)."""
+OWN_ANSWERS = frozenset({"unsure", "don't know", "can't tell", "discard", *OPT_OUTS})
+"""Answers that decide nothing: counted as answers of their own."""
 
 DIVERGE = "diverge"
 """What CALI (3.6) calls a question without a majority."""
+
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What makes a majority, and the answers that are none."""
+
+    threshold: Threshold
+    opt_outs: frozenset[str]
+
+    def winner(self, answers: Sequence[str]) -> str | None:
+        """The majority's answer; several, where annotators may give several; None: Diverge."""
+        several = any(SEVERAL in answer for answer in answers)
+        won = majorities([{*answer.split(SEVERAL)} for answer in answers], self.threshold)
+        won = [answer for answer in won if answer not in self.opt_outs]
+        return SEVERAL.join(won) or None if several or len(won) == 1 else None
 
 
 @dataclass(slots=True)
@@ -54,9 +73,10 @@ class Figures:
     `answers` counts every answer. `majorities` counts the majority answers of the questions:
     several of one question (where annotators may give several) joined by bars, DIVERGE for none.
 
-    `measures`: `fleiss` (kappa), `pairwise` (percent agreement) and `alpha` (Krippendorff's), over
-    the questions with two ratings (n) out of those with one (of); `cohen` (kappa) for exactly two
-    annotators, with quadratic weights (`weighted`) where the answers are the points of a scale;
+    `measures`: `fleiss` (kappa), `pairwise` (percent agreement) and `alpha_nominal`
+    (Krippendorff's), over the questions with two ratings (n) out of those with one (of); where the
+    answers are the points of a scale `alpha_ordinal` and `alpha_interval`; `cohen` (kappa) for
+    exactly two annotators, on a scale also with quadratic weights (`weighted`);
     `accuracy` of the majority, over the questions with gold and a majority (n) out of those with
     gold (of), where there are any.
     """
@@ -72,7 +92,7 @@ class Figures:
     def outcomes(self) -> dict[str, int]:
         """How many questions have one majority answer, several, or none."""
         diverge = self.majorities.get(DIVERGE, 0)
-        several = sum(count for answer, count in self.majorities.items() if JOINED in answer)
+        several = sum(count for answer, count in self.majorities.items() if SEVERAL in answer)
         single = self.questions - several - diverge
         return {"single": single, "several": several, "diverge": diverge}
 
@@ -90,11 +110,13 @@ class CheckAgreement:
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """The report. `repeated` answers by an annotator who had answered the question before were left
-    out; of `conflicting` second gold answers the first one holds."""
+    out, and `no_label` answers that stand for no label; of `conflicting` second gold answers the
+    first one holds."""
 
     checks: Sequence[CheckAgreement]
     repeated: int = 0
     conflicting: int = 0
+    no_label: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain data; numbers rounded to 6 places, undefined ones null."""
@@ -106,6 +128,7 @@ def agreement(
     items: Iterable[LabelledItem],
     *,
     majority: Threshold = MORE_THAN_HALF,
+    opt_outs: Collection[str] = OPT_OUTS,
     draws: int = 1000,
     seed: int = 0,
 ) -> Agreement:
@@ -113,11 +136,13 @@ def agreement(
 
     Items of the same record, check and number become one question, so that gold may come from
     another file. Intervals come from a bootstrap of records: questions about one record are drawn
-    together, the annotators are taken as they are.
+    together, the annotators are taken as they are. An answer of `opt_outs` is no majority.
     """
+    rule = _Rule(majority, frozenset(map(spelling, opt_outs)))
     checks: dict[str, dict[tuple[str, int], _Question]] = defaultdict(dict)
-    repeated = conflicting = 0
-    for item in items:
+    repeated = conflicting = no_label = 0
+    for item in (item.answered() for item in items):
+        no_label += item.left_out
         gold = None if item.gold is None else _sorted(item.gold)
         asked = checks[item.check]
         question = asked.setdefault((item.record, item.number), _Question(item.record, gold))
@@ -131,17 +156,17 @@ def agreement(
     for check, asked in checks.items():
         answered = [one for one in asked.values() if one.answers]
         if answered:
-            reports.append(_check(check, answered, majority, draws, seed))
-    return Agreement(reports, repeated, conflicting)
+            reports.append(_check(check, answered, rule, draws, seed))
+    return Agreement(reports, repeated, conflicting, no_label)
 
 
 def _sorted(answer: str) -> str:
     """The answer; several joined by a bar are sorted and each named once."""
-    return JOINED.join(sorted({part.strip() for part in answer.split(JOINED)}))
+    return SEVERAL.join(sorted({*answer.split(SEVERAL)}))
 
 
 def _check(
-    name: str, questions: Sequence[_Question], threshold: Threshold, draws: int, seed: int
+    name: str, questions: Sequence[_Question], rule: _Rule, draws: int, seed: int
 ) -> CheckAgreement:
     given = {answer for one in questions for answer in one.answers.values()}
     classes = tuple(sorted(given | {one.gold for one in questions if one.gold}, key=_place))
@@ -153,21 +178,21 @@ def _check(
             for one in questions
         ]
         rows = [(one, answers) for one, answers in rows if answers]
-        return _figures(rows, classes, threshold, draws, seed)
+        return _figures(rows, classes, rule, draws, seed)
 
     groups = {group for one in questions for group in one.groups.values() if group is not None}
     return CheckAgreement(name, classes, figures(), {one: figures(one) for one in sorted(groups)})
 
 
-def _place(answer: str) -> tuple[bool, int, str]:
+def _place(answer: str) -> tuple[bool, float, str]:
     """Numbers by their size, undecided answers last."""
-    return answer in OWN_ANSWERS, int(answer) if answer.isdecimal() else 0, answer
+    return answer in OWN_ANSWERS, float(answer) if _NUMBER.fullmatch(answer) else 0.0, answer
 
 
 def _figures(
     rows: Sequence[tuple[_Question, Mapping[str, str]]],
     classes: tuple[str, ...],
-    threshold: Threshold,
+    rule: _Rule,
     draws: int,
     seed: int,
 ) -> Figures:
@@ -176,19 +201,22 @@ def _figures(
 
     given = [list(answers.values()) for _, answers in rows]
     counts = Counter(answer for one in given for answer in one)
-    won = [_winner(one, threshold) for one in given]
+    won = [rule.winner(one) for one in given]
     annotators = sorted({name for _, answers in rows for name in answers})
     paired = [(one, answers) for one, answers in rows if len(answers) > 1]
     drawn = resamples(one for one, _ in paired)
     table = count_table([list(answers.values()) for _, answers in paired], classes)
     measures = rater_agreement(table, drawn, of=len(rows))
+    # Undecided answers stand last.
+    scale = [name for name in classes if name not in OWN_ANSWERS]
+    points = numbers_of(scale)
+    if points:
+        measures |= scale_alphas(table[:, : len(points)], points, drawn, of=len(rows))
     if len(annotators) == 2:
         first, second = ([answers[name] for _, answers in paired] for name in annotators)
         stack = drawn.confusions(first, second, classes)
         measures["cohen"] = drawn.estimate(kappas(stack), n=len(paired), of=len(rows))
-        scale = [name for name in classes if name not in OWN_ANSWERS]
-        if points := numbers_of(scale):
-            # Undecided answers stand last.
+        if points:
             weighted = weighted_kappas(stack[:, : len(scale), : len(scale)], points)
             both = sum({*pair} <= {*scale} for pair in zip(first, second, strict=True))
             measures["weighted"] = drawn.estimate(weighted, n=both, of=len(rows))
@@ -204,10 +232,3 @@ def _figures(
         majorities=dict(sorted(Counter(found or DIVERGE for found in won).items())),
         measures=measures,
     )
-
-
-def _winner(answers: Sequence[str], threshold: Threshold) -> str | None:
-    """The majority's answer; several, where annotators may give several; None: Diverge."""
-    if any(JOINED in answer for answer in answers):
-        return JOINED.join(majorities([a.split(JOINED) for a in answers], threshold)) or None
-    return majority(answers, threshold)

@@ -111,8 +111,9 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
             judges=profiles,
         )
     left_out = given - sum(map(len, found.values()))
+    no_label = sum(item.left_out for items in found.values() for item in items)
     why = "; ".join(refused) or None
-    return Calibration(tuple(job.sources), checks, profile, problems, why, left_out)
+    return Calibration(tuple(job.sources), checks, profile, problems, why, left_out, no_label)
 
 
 def _untaught(items: list[LabelledItem], judges: Sequence[Judge]) -> list[LabelledItem]:

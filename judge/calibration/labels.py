@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from judge.calibration.agreement import JOINED, OWN_ANSWERS
+from judge.calibration.agreement import OWN_ANSWERS
 from judge.errors import UsageError
 from judge.records import Item, Kind, Problem, build
+from judge.records.answers import SEVERAL
 from judge.records.base import clip
 from judge.records.labels import LabelledItem, read_labels
 from judge.rubric import TEXT_FIELDS, Rubric
@@ -86,7 +87,9 @@ def gather(
                 continue
             if one.check not in rubrics:
                 rubrics[one.check] = _rubric(one, rubric_of, checks)
-            problem = _no_answer(one, rubrics[one.check].answers)
+            answers = rubrics[one.check].answers
+            one = one.answered((*answers, *OWN_ANSWERS))
+            problem = _no_answer(one, answers)
             if problem is None:
                 key = (one.record, one.check, one.number, repr(one.fields))
                 problem = _repeated(one, first.setdefault(key, one))
@@ -132,7 +135,7 @@ def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
     # An answer is one of the rubric's, several of them, or one that decides nothing.
     known = {*answers, *OWN_ANSWERS}
     for whose, answer in given:
-        if not all(part.strip() in known for part in answer.split(JOINED)):
+        if not known.issuperset(answer.split(SEVERAL)):
             told = f"{_told(item)}{whose} must be one of {', '.join(answers)}, not {clip(answer)}"
             return Problem(told)
     return None

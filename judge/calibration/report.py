@@ -156,7 +156,8 @@ class Calibration:
 
     `profile` holds the judges that gave an answer; None where none did, or where the agreement
     that was asked for cannot be guaranteed (`refused` says why). `taught` items were left out,
-    because a model's adapter was taught by them.
+    because a model's adapter was taught by them; of the others' answers `no_label` stood for no
+    label.
     """
 
     sources: tuple[str, ...]
@@ -165,6 +166,7 @@ class Calibration:
     problems: Sequence[Item] = field(default_factory=tuple)
     refused: str | None = None
     taught: int = 0
+    no_label: int = 0
 
     @property
     def failed(self) -> bool:
@@ -187,5 +189,6 @@ class Calibration:
                 for item in self.problems
             ],
             "taught_left_out": self.taught,
+            "no_label": self.no_label,
             "refused": self.refused,
         }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import Tables, counted, say, tell
+from judge.cli.printing import Tables, counted, no_label, say, tell
 from judge.errors import Exit, UsageError
 from judge.settings import Settings
 
@@ -20,6 +20,9 @@ _UNSIGNED = (
     "the labels do not say who gave which answer: write them as "
     '{"labels": {"CHECK": {"ann": "yes", "bo": "no"}}}, or as a table of item, annotator and label'
 )
+
+_MOST_ANSWERS = 40
+"""Answers that are printed; free texts may differ without end."""
 
 EPILOG = """\b
 Examples:
@@ -50,6 +53,14 @@ Majority = Annotated[
         help="What makes a majority: 0.75, 75%, 4/5 (at least 4 votes), or more than half.",
     ),
 ]
+OptOut = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ANSWER",
+        help="This answer never makes a majority; repeatable. [default: I don't know, "
+        "unanswerable, I don't have knowledge]",
+    ),
+]
 
 
 @opt.with_settings("map", map="Read this column of LABELS as NAME, as in label=answer.")
@@ -59,6 +70,7 @@ def command(
     labels: Labels = None,
     check: Check = None,
     majority: Majority = "half",
+    opt_out: OptOut = None,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
     every: opt.All = False,
@@ -70,7 +82,7 @@ def command(
     """
     sources = opt.inputs_or_stdin(labels, context)
     opt.need_calibrate("judge agreement")
-    from judge.calibration.agreement import agreement
+    from judge.calibration.agreement import OPT_OUTS, agreement
     from judge.records.labels import LabelledItem, read_labels
     from judge.stats.agreement import Threshold
 
@@ -88,7 +100,9 @@ def command(
                 message = item.problem.message if item.problem else "holds no label"
                 tell(f"{item.source}, line {item.line}: {message}")
 
-    report = agreement(items(), majority=Threshold.parse(majority), seed=seed)
+    report = agreement(
+        items(), majority=Threshold.parse(majority), opt_outs=opt_out or OPT_OUTS, seed=seed
+    )
     unread = f"{counted(unreadable, 'line')} could not be read"
     if not report.checks:
         lines = f"; {unread}" if unreadable else ""
@@ -99,6 +113,8 @@ def command(
         say(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
         _show(report, every=every)
+    if report.no_label:
+        tell(no_label(report.no_label))
     if report.repeated:
         left = f"{counted(report.repeated, 'repeated answer')} of an annotator left out"
         tell(f"{left}; the first one to a question holds")
@@ -112,12 +128,14 @@ def command(
 
 
 def _show(report: Agreement, *, every: bool) -> None:
-    """Print how far people agree, and with `every` what their majorities are."""
+    """Print how far people agree and on which answers, and with `every` their majorities."""
     kappas = {
+        "ordinal α": "alpha_ordinal",
         "weighted κ": "weighted",
         "Fleiss κ": "fleiss",
         "pairwise": "pairwise",
-        "α": "alpha",
+        "nominal α": "alpha_nominal",
+        "interval α": "alpha_interval",
         "Cohen κ": "cohen",
     }
     rows = [
@@ -143,6 +161,21 @@ def _show(report: Agreement, *, every: bool) -> None:
     title = "Agreement among annotators (95 % intervals)"
     heads_of_all = ["check", "who", "labels", *shown, "annotators"]
     tables.add(heads_of_all, agree, headline=True, title=title, labels=2)
+    answers = [
+        [check.check, answer, str(count), str(check.overall.majorities.get(answer, 0))]
+        for check in report.checks
+        for answer, count in check.overall.answers.items()
+    ]
+    shown_answers = answers if every else answers[:_MOST_ANSWERS]
+    more = len(answers) - len(shown_answers)
+    tables.add(
+        ["check", "answer", "labels", "majorities"],
+        shown_answers,
+        headline=True,
+        notes=[f"--all shows {counted(more, 'more answer')}"] if more else (),
+        title="Answers",
+        labels=2,
+    )
     tables.add(heads, counts, headline=False, title="Majority of each question", labels=2)
     tables.end()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import counted, say, shortened, tell
+from judge.cli.printing import counted, no_label, say, shortened, tell
 from judge.errors import Exit
 from judge.settings import CACHE, LIMITS, Settings
 
@@ -174,6 +174,8 @@ def _troubles(found: Calibration) -> Iterator[str]:
         yield f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}"
     if len(found.problems) > 20:
         yield f"and {len(found.problems) - 20} more such lines"
+    if found.no_label:
+        yield no_label(found.no_label)
     if found.taught:
         yield f"{counted(found.taught, 'item')} left out: a model was taught by them"
     for check in found.checks:

@@ -94,6 +94,11 @@ def counted(number: int, what: str, plural: str | None = None) -> str:
     return f"{number} {what if number == 1 else plural or what + 's'}"
 
 
+def no_label(number: int) -> str:
+    """What is said of answers that were left out because they stand for no label."""
+    return f"left out as no label: {counted(number, 'answer')} (NULL, NA, - and the like)"
+
+
 def shortened(text: str, most: int) -> str:
     """The text on one line, cut off after so many characters."""
     line = " ".join(text.split())

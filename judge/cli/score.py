@@ -11,6 +11,7 @@ from judge.cli import options as opt
 from judge.cli.evaluate import Condition, Name
 from judge.cli.printing import counted, tell
 from judge.cli.tables import hand_over
+from judge.errors import Exit
 from judge.settings import Settings
 
 EPILOG = """\b
@@ -23,6 +24,8 @@ Examples:
 ANSWERS holds a line for each item: its `id` (as judge evaluate writes it, or the row's with one
 --condition) and its `answer`, null where there is no readable one. GOLD are the benchmark's files.
 Extracted values have no rule: judge validate credits them (workflow extraction).
+
+Exit code 3: some answers could not be read, and are named, or there is none.
 """
 
 _NAMED = 5
@@ -70,6 +73,15 @@ def command(
         if ids:
             more = " ..." if len(ids) > _NAMED else ""
             tell(f"{counted(len(ids), what)} {why}: {', '.join(ids[:_NAMED])}{more}")
+    for one in found.unread[:_NAMED]:
+        tell(f"{one.id}: {one.reason}")
+    if found.unread:
+        tell(f"{counted(len(found.unread), 'answer')} could not be read")
     if found.unasked:
         lines = counted(found.unasked, "line")
         tell(f"{lines} of {answers} about input that was not asked about")
+    answered = any(one.outcome in ("answered", "refused") for one in found.results)
+    if not answered:
+        tell("no answer could be read: nothing was scored")
+    if found.unread or not answered:
+        raise typer.Exit(int(Exit.INCOMPLETE))

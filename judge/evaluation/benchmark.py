@@ -14,6 +14,9 @@ from judge import plugins
 from judge.errors import UsageError
 from judge.evaluation.task import Task, replaced
 from judge.records import Item
+from judge.records.answers import spelling
+from judge.records.base import clip
+from judge.records.fields import scalar_text
 from judge.verdict import Usage
 
 if TYPE_CHECKING:
@@ -89,12 +92,19 @@ class Choices:
     setting: str | None = None
 
 
-def exact(fields: Fields, answer: Any, labels: Sequence[str] = ()) -> float | None:
-    """1 for the gold answer, 0 for another, None without gold; ValueError for none of `labels`."""
-    if labels and answer not in labels:
-        raise ValueError(f"{answer!r} is none of {', '.join(labels)}")
+def exact(fields: Fields, answer: Any) -> float | None:
+    """1 for the gold answer, 0 for another, None without gold."""
     gold = fields.get("gold")
     return None if gold is None else float(answer == gold)
+
+
+def label_of(answer: Any, labels: Sequence[str]) -> str:
+    """The one of `labels` that an answer spells (`judge.records.answers`); ValueError for none."""
+    text = scalar_text(answer)
+    spelt = {spelling(label): label for label in labels}.get(spelling(text or ""))
+    if spelt is None:
+        raise ValueError(f"{clip(answer)} is none of {', '.join(labels)}")
+    return spelt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +118,9 @@ class Benchmark:
             (`rows.asked` makes one). A row that cannot be read becomes an Item with a `problem`.
             Raises UsageError for a source that cannot be used.
         ask: asks the model about one item's fields; the answer is plain JSON.
-        score: how right an answer is, None where no rule scores it. Raises ValueError for an
+        read: an answer made elsewhere, in the benchmark's own spelling. Raises ValueError for an
             impossible answer.
+        score: how right an answer so read is, None where no rule scores it.
         tables: from all results, in the order of the items, to the paper's tables; by default
             accuracy by condition.
         credited: whether the answer to an item lists values that judges credit against `gold`.
@@ -126,6 +137,7 @@ class Benchmark:
     tasks: tuple[str | Task, ...]
     items: Callable[[Sequence[str], Choices], Iterator[Item]]
     ask: Callable[[Fields, MeasuredModel], Awaitable[Any]]
+    read: Callable[[Fields, Any], Any] = lambda fields, answer: answer
     score: Callable[[Fields, Any], float | None] = exact
     tables: Callable[[Sequence[Result]], list[Table]] | None = None
     credited: Callable[[Fields], bool] | None = None

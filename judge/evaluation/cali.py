@@ -18,7 +18,7 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.evaluation.asking import MeasuredModel
-from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result, exact
+from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result, label_of
 from judge.evaluation.normad import country_name
 from judge.evaluation.rows import Row as Line
 from judge.evaluation.rows import asked, each_row
@@ -45,9 +45,6 @@ FIRST, SECOND, EQUAL = "hypothesis 1", "hypothesis 2", "same"
 
 CLASSES = {"entailment": (ENTAIL, NOT_ENTAIL), "alternatives": (FIRST, SECOND, EQUAL)}
 PERCENT = "percent"
-DIVERGE = "diverge"
-"""What section 3.6 calls a pair without a majority."""
-
 _COUNTRIES = {"us": "the United States", "in": "India"}
 _RANK = {"contradiction": 0, "neutral": 1, "entailment": 2}
 _SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", "5": "entailment"}
@@ -75,7 +72,7 @@ class Pair:
         return any(majority(labels, STRONG) is not None for labels in self.ratings.values())
 
 
-def label_of(rating: object, column: str) -> str:
+def entailment_of(rating: object, column: str) -> str:
     """A rating as a label: E, N, C or their words, or 1 to 5; LabelError for all else.
 
     On the scale 1 is contradiction, 3 neutral, 5 entailment (3.6). What 2 and 4 stand for depends
@@ -111,7 +108,7 @@ def pair_of(row: Line, groups: Groups) -> Pair:
         column = group + RATINGS
         if column not in folded:
             raise LabelError(f"field {column!r} is missing", column)
-        ratings[group] = [label_of(one, column) for one in listed(folded[column], column)]
+        ratings[group] = [entailment_of(one, column) for one in listed(folded[column], column)]
     if not any(ratings.values()):
         first, second = (group + RATINGS for group in groups)
         raise LabelError(f"fields {first!r} and {second!r} are both empty", first)
@@ -202,9 +199,8 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
     return await model.choose("cali_alternatives", texts, options, answers)
 
 
-def score(fields: Fields, answer: Any) -> float | None:
-    """1 for the gold label, 0 for another; None where raters diverge, ValueError for no answer."""
-    return exact(fields, answer, CLASSES[fields["condition"].partition("+")[0]])
+def _read(fields: Fields, answer: Any) -> str:
+    return label_of(answer, CLASSES[fields["condition"].partition("+")[0]])
 
 
 _MEASURES = {"entailment": "F1", "alternatives": "accuracy"}
@@ -215,10 +211,6 @@ _MEASURED = (
 _PAPERS_PAIRS = (
     "Of pairs on which one group at least agrees by 75 %, and both have a majority (3.6). All: "
     "those of them where both groups' ratings together have one."
-)
-_MATRIX_NOTE = (
-    "Pairs that the paper keeps, by the majority label of either group; diverge: it has none "
-    "(figure 3 leaves those out)."
 )
 
 
@@ -236,18 +228,24 @@ def _groups(result: Result) -> Groups:
 
 
 def _matrix(results: Sequence[Result]) -> Table:
-    """How many pairs have which label in one group and in the other."""
+    """How many pairs have which label in one group and in the other (section 3.6: the figure is of
+    the annotations as they came, and leaves out what diverges)."""
     first, second = _groups(results[0])
-    labels = {one.fields["pair"]: one.fields for one in results if "labels" in one.fields}
-    kept = [fields["labels"] for fields in labels.values() if fields["kept"]]
-    counts = Counter((own[first] or DIVERGE, own[second] or DIVERGE) for own in kept)
-    names = (*_RANK, DIVERGE)
+    labels = {one.fields["pair"]: one.fields["labels"] for one in results if "labels" in one.fields}
+    counts = Counter((own[first], own[second]) for own in labels.values())
     rows = [
-        Row((name,), {f"{_head(second)}: {other}": counts[name, other] for other in names})
-        for name in names
+        Row((name,), {f"{_head(second)}: {other}": counts[name, other] for other in _RANK})
+        for name in _RANK
     ]
+    both = sum(count for pair, count in counts.items() if None not in pair)
+    apart = both - sum(counts[name, name] for name in _RANK)
+    note = (
+        f"All pairs on which both groups have a majority, {both} of {len(labels)}, before the 75 % "
+        f"filter, as in the paper; the groups differ on {apart}"
+    )
+    note += f" ({apart / both:.1%})." if both else "."
     title = f"Labels of {_head(first)} (rows) and {_head(second)} (columns), pairs (CALI, figure 3)"
-    return Table("cali-matrix", title, (_head(first),), rows if kept else (), (_MATRIX_NOTE,))
+    return Table("cali-matrix", title, (_head(first),), rows if both else (), (note,))
 
 
 def _head(group: str) -> str:
@@ -284,7 +282,7 @@ benchmark = Benchmark(
     settings={PERCENT: "entailment as a percentage that the model writes, entail from 50 (5.1)"},
     items=items,
     ask=ask,
-    score=score,
+    read=_read,
     tables=tables,
     conditions_of=lambda sources, columns: conditions_of(groups_of(sources, columns)),
 )

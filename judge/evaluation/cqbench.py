@@ -17,8 +17,10 @@ from judge.evaluation.cqbench_stories import (
     Pair,
     Story,
     ValueList,
+    built_task,
     folded,
     key_of,
+    questions_of,
     selection,
     story_of,
     tidy_topic,
@@ -27,6 +29,7 @@ from judge.evaluation.cqbench_stories import (
 from judge.evaluation.rows import Row, asked, each_row
 from judge.evaluation.tables import Cell, Sample, Table, results_table
 from judge.records import Item
+from judge.records.base import clip
 from judge.records.fields import LabelError
 
 CONDITIONS = (
@@ -56,12 +59,28 @@ def task_of(condition: str) -> str:
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     """The items of CQ-Bench, story by story.
 
-    Attitudes and options need the value file. The multiple setting has attitude detection alone
-    (section 3.1). A line or value that no question can be made of is an item with its problem.
+    Attitudes and options need the value file, but for rows of a built set (`judge build`, or as
+    released), which hold their own and are asked about by their own task alone. The multiple
+    setting has attitude detection alone (section 3.1). A line or value that no question can be made
+    of is an item with its problem.
     """
     needed = {"attitude", "selection"} & set(map(task_of, choices.conditions))
-    known, stories = values_and_stories(sources, needed=bool(needed))
-    return each_row(stories, lambda row: _of_row(row, known, choices), columns=choices.columns)
+    known, stories = values_and_stories(sources, needed=bool(needed), own=True)
+
+    def of_row(row: Row) -> Iterator[Item]:
+        return _of_built(row, choices) if built_task(row.fields) else _of_row(row, known, choices)
+
+    return each_row(stories, of_row, columns=choices.columns)
+
+
+def _of_built(row: Row, choices: Choices) -> Iterator[Item]:
+    """The items of a row that holds its own options. Raises LabelError as `questions_of`."""
+    task, questions = questions_of(row)
+    for number, fields in enumerate(questions, 1):
+        key = f"{row.id}/{number}" if task == "attitude" else row.id
+        for condition in choices.conditions:
+            if task_of(condition) == task:
+                yield asked(row.item, condition, {"item": key, **fields}, row=row.id, key=key)
 
 
 def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Item]:
@@ -174,21 +193,26 @@ async def _written(model: MeasuredModel, task: str, texts: Mapping[str, str]) ->
         raise NoAnswer(no.outcome, f"step {task}: {no.detail or no.outcome}") from no
 
 
+def _read(fields: Fields, answer: Any) -> str | list[str]:
+    """An attitude as its option is spelt; a list of texts. One that is no option is wrong."""
+    if task_of(fields["condition"]) == "attitude":
+        for option in fields["options"] if isinstance(answer, str) else ():
+            if folded(answer) == folded(option):
+                return str(option)
+        raise ValueError(f"{clip(answer)} is none of the options")
+    if not isinstance(answer, list) or not all(isinstance(one, str) for one in answer):
+        raise ValueError(f"{clip(answer)} is no list of texts")
+    return answer
+
+
 def score(fields: Fields, answer: Any) -> float | None:
     """1 or 0 for an attitude, F1 of a selection; None for an extraction, which judges credit.
 
-    Case, blanks and repetition do not count. Raises ValueError for an impossible answer; a selected
-    text that is no option is merely wrong.
+    Case, blanks and repetition do not count.
     """
     task, gold = task_of(fields["condition"]), fields["gold"]
     if task == "attitude":
-        if not isinstance(answer, str) or (
-            "options" in fields and folded(answer) not in map(folded, fields["options"])
-        ):
-            raise ValueError(f"{answer!r} is none of the options")
         return float(folded(answer) == folded(gold))
-    if not isinstance(answer, list) or not all(isinstance(one, str) for one in answer):
-        raise ValueError(f"{answer!r} is no list of texts")
     if task == "extraction":
         return None
     given, right = set(map(folded, answer)), set(map(folded, gold))
@@ -232,6 +256,7 @@ benchmark = Benchmark(
     ),
     items=items,
     ask=ask,
+    read=_read,
     score=score,
     tables=tables,
     credited=lambda fields: task_of(fields["condition"]) == "extraction",

@@ -15,7 +15,7 @@ from judge.evaluation.rows import REJECTED, Row, fields_of
 from judge.evidence import fold
 from judge.records import RESERVED, Problem, Value, build, read
 from judge.records.base import clip, kind_of
-from judge.records.fields import LabelError, text_of
+from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.records.kinds import normalise, normalised
 from judge.verdict import Judgement, Verdict
 
@@ -148,6 +148,8 @@ def story_of(row: Row) -> Story:
         LabelError: it holds no story with values, or its validation failed: for its length, without
             any of its values, or before its end.
     """
+    if built_task(row.fields):
+        raise LabelError("a question of a built set, no story: name the stories", "story")
     record = build(row.item, "story")
     if isinstance(record, Problem):
         raise LabelError(record.message, record.field, record.type)
@@ -210,12 +212,72 @@ def _refuse_rejected(judged: Judgement) -> None:
             raise LabelError(message, RESERVED, REJECTED)
 
 
+def built_task(fields: Mapping[str, Any]) -> str | None:
+    """The task that a row of a built set holds the questions of: `attitude` (`questions`) or
+    `selection` (`options`); None for a story."""
+    names = normalised(fields)
+    if {"story", "questions"} <= names:
+        return "attitude"
+    return "selection" if {"story", "options", "values"} <= names else None
+
+
+def questions_of(row: Row) -> tuple[str, list[dict[str, Any]]]:
+    """The task of a row of a built set, and the fields of its questions, options as they stand.
+
+    Raises:
+        LabelError: a question lacks a field, or its gold answer is none of its options.
+    """
+    story = text_of(row.fields, _spelt(row.fields, "story")[0])
+    if built_task(row.fields) == "selection":
+        options = _texts(row.fields, "options")
+        gold = [_option(options, one, "values") for one in _texts(row.fields, "values")]
+        shared = {"setting": "single", "category": None, "story": story}
+        return "selection", [{**shared, "options": options, "gold": gold}]
+    key, questions = _spelt(row.fields, "questions")
+    made = []
+    for one in listed(questions, key):
+        question = object_of(one, key)
+        character, options = _spelt(question, "name")[1], _texts(question, "options")
+        made.append(
+            {
+                "setting": "multiple" if character else "single",
+                "category": "multiple" if character else None,
+                "story": story,
+                **({"character": character} if character else {}),
+                "statement": text_of(question, _spelt(question, "value")[0]),
+                "options": options,
+                "gold": _option(options, text_of(question, _spelt(question, "gold label")[0]), key),
+            }
+        )
+    return "attitude", made
+
+
+def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
+    """A list of different texts, as it stands."""
+    key, content = _spelt(fields, name)
+    texts = listed(content, key)
+    if not texts or not all(isinstance(one, str) for one in texts):
+        raise LabelError(f"field {key!r} must be a list of texts", key)
+    if len({*map(folded, texts)}) < len(texts):
+        raise LabelError(f"field {key!r} holds a text twice", key)
+    return texts
+
+
+def _option(options: Sequence[str], gold: str, key: str) -> str:
+    """The option that is a gold answer."""
+    for option in options:
+        if folded(option) == folded(gold):
+            return option
+    raise LabelError(f"field {key!r}: {clip(gold)} is none of the options", key)
+
+
 def values_and_stories(
-    sources: Sequence[str], *, needed: bool = True
+    sources: Sequence[str], *, needed: bool = True, own: bool = False
 ) -> tuple[ValueList | None, list[str]]:
     """The value file among the sources, and the others.
 
-    A source whose first record has `q_content` and `option` is the value file.
+    A source whose first record has `q_content` and `option` is the value file. With `own` none is
+    needed for sources of which the first record holds its own options.
 
     Raises:
         UsageError: a source cannot be read, there are several value files, none although `needed`,
@@ -223,17 +285,19 @@ def values_and_stories(
     """
     if "-" in sources:
         raise UsageError("standard input cannot be read twice, as stories are here: name a file")
-    lists = []
+    lists, built = [], []
     for source in sources:
         head = next((item.fields for item in read(source) if item.fields is not None), {})
         if {"qcontent", "option"} <= normalised(head):
             lists.append(source)
+        elif own and built_task(head):
+            built.append(source)
     stories = [source for source in sources if source not in lists]
     if not stories:
         raise UsageError("the sources are value files only: name stories, too")
     if len(lists) > 1:
         raise UsageError(f"{', '.join(lists)}: name one value file, and the stories made of it")
-    if not lists and needed:
+    if not lists and needed and len(built) < len(stories):
         raise UsageError(
             "questions about stories need the attitudes that each statement has: name a value "
             "file (topic, q_id, q_content, option) among the sources"

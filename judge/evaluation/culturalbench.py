@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from judge.evaluation.asking import MeasuredModel
-from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result
+from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result, label_of
 from judge.evaluation.rows import Row, asked, each_row
 from judge.evaluation.tables import Cell, Sample, Table, results_table, scores
 from judge.records import Item
 from judge.records.base import clip
-from judge.records.fields import LabelError, one_of, text_of
+from judge.records.fields import LabelError, listed, one_of, text_of
 from judge.stats.classification import ratio
 from judge.stats.intervals import Estimate
 
@@ -172,17 +172,23 @@ async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
     return said
 
 
+def _read(fields: Fields, answer: Any) -> str | list[bool]:
+    """A letter of Easy; four truth values of Hard."""
+    if fields["condition"] == EASY:
+        return label_of(answer, LETTERS)
+    several = listed(answer, "answer")
+    if len(several) != len(LETTERS):
+        raise ValueError(f"{clip(answer)} is no list of {len(LETTERS)} of true and false")
+    return [label_of(one, ("true", "false")) == "true" for one in several]
+
+
 def score(fields: Fields, answer: Any) -> float:
-    """1 if the answer is right: the right option's letter; all four of Hard. ValueError: no answer.
+    """1 if the answer is right: the right option's letter; all four of Hard.
 
     Two released questions repeat an option's text: either letter is right.
     """
     if fields["condition"] == HARD:
-        if not isinstance(answer, list) or [type(one) for one in answer] != [bool] * len(LETTERS):
-            raise ValueError(f"{answer!r} is no list of {len(LETTERS)} of true and false")
         return float(answer == list(fields["gold"]))
-    if answer not in LETTERS:
-        raise ValueError(f"{answer!r} is none of {', '.join(LETTERS)}")
     options = dict(zip(fields["order"], fields["options"], strict=True))
     return float(options[answer] == options[fields["gold"]])
 
@@ -246,6 +252,7 @@ benchmark = Benchmark(
     settings={UNSHUFFLED: "Easy's options stand as they were released (D)"},
     items=items,
     ask=ask,
+    read=_read,
     score=score,
     tables=tables,
 )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from judge.errors import UsageError
 from judge.evaluation.benchmark import Result
 from judge.evaluation.tables import Cell, Row, Sample, Table
+from judge.evidence import UNSPACED
 from judge.records import read
 from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.intervals import Estimate
@@ -47,15 +48,19 @@ number."""
 _MISSING = "#NULL!"
 _DEMONYM = "Demonym"
 _BESIDE_VALUES = ("ctr", "country", _DEMONYM)
+_LETTER = rf"[^\W{UNSPACED}]"
 _WORD = re.compile(
-    r"""
-    n't\b | '(?:s|re|ve|ll|d|m)\b                # a clitic, after what it is split from
-    | (?:(?!n't\b)\w)+                            # a word, up to n't
-      (?:(?!'(?:s|re|ve|ll|d|m)\b)(?:[-.,'/]|(?<=\d):(?=\d))(?!n't\b)\w(?:(?!n't\b)\w)*)*
-    | \.{2,} | -{2,} | [^\w\s]
+    rf"""
+    (?!\W)[{UNSPACED}](?:(?!\w)[{UNSPACED}])*     # a letter of a script without spaces, its marks
+    | n't\b | '(?:s|re|ve|ll|d|m)\b              # a clitic, after what it is split from
+    | (?:(?!n't\b){_LETTER})+                     # a word, up to n't
+      (?:(?!'(?:s|re|ve|ll|d|m)\b)(?:[-.,'/]|(?<=\d):(?=\d))
+         (?!n't\b){_LETTER}(?:(?!n't\b){_LETTER})*)*
+    | \.{{2,}} | -{{2,}} | [^\w\s]
     """,
     re.VERBOSE,
 )
+_TELLING = re.compile(rf"(?=.*[^\W\d_])(?:..|[{UNSPACED}])")
 _QUOTES = str.maketrans({"’": "'", "‘": "'"})
 
 Words = list[str]
@@ -65,7 +70,8 @@ def words_of(text: str) -> Words:
     """The lower-cased text's words and punctuation marks, in order.
 
     One pattern follows the rules of NLTK's `word_tokenize`: punctuation marks are words of their
-    own, clitics ('s, n't, 'll) are split off, hyphens and marks inside a word are kept.
+    own, clitics ('s, n't, 'll) are split off, hyphens and marks inside a word are kept. Scripts
+    without spaces, of which that program takes a whole run for a word, are cut into letters.
     """
     return _WORD.findall(unicodedata.normalize("NFC", text).lower().translate(_QUOTES))
 
@@ -157,8 +163,7 @@ class Study:
             # The paper takes stories together, QA by topic (section 5.2).
             topic = "all" if condition == "stories" else asked[0].fields["topic"]
             for identity, outputs in texts.items():
-                telling = (w for w in chain(*outputs) if len(w) > 1 and any(map(str.isalpha, w)))
-                documents[topic][identity].update(telling)
+                documents[topic][identity].update(filter(_TELLING.match, chain(*outputs)))
         self.words = {
             (topic, identity): [word for word, _ in words]
             for topic, by_identity in documents.items()
@@ -230,7 +235,8 @@ _TAU = "EECC: Kendall's tau-c of text and cultural values, over countries (figur
 _LEFT_OUT = "Items without an answer, and answers without a word, are left out elsewhere."
 _RULE = (
     "Variance by appendix B.1; BLEU between two outputs, in both directions; tau-c of the two "
-    "orders, countries' distances over the values that both have, scaled up."
+    "orders, countries' distances over the values that both have, scaled up. Of scripts without "
+    "spaces each letter is a word."
 )
 _OVER_CONCEPTS = "Means over concepts; intervals are 95 %, bootstrapped over concepts."
 _ABOVE = (

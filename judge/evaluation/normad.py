@@ -12,10 +12,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 
 from judge.evaluation.asking import MeasuredModel
-from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result, exact
+from judge.evaluation.benchmark import Benchmark, Choices, Fields, Result, label_of
 from judge.evaluation.rows import Row, asked, each_row
 from judge.evaluation.tables import Cell, Table, class_scores, results_table
 from judge.records import RESERVED, Item, Problem, build
@@ -158,6 +157,6 @@ benchmark = Benchmark(
     settings={NEITHER: "the third option is neither, listed and unexplained (figure 7)"},
     items=items,
     ask=ask,
-    score=partial(exact, labels=LABELS),
+    read=lambda fields, answer: label_of(answer, LABELS),
     tables=tables,
 )

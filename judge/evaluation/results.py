@@ -85,17 +85,18 @@ async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -
 
 
 def rated(benchmark: Benchmark, result: Result) -> Result:
-    """The answer scored by the benchmark's rule; unreadable where the rule refuses it.
+    """The answer read and scored by the benchmark's rules; unreadable where they refuse it.
 
     Where no rule scores (values that judges credit), the score stays.
     """
     if result.outcome != "answered":
         return replace(result, score=None)
     try:
-        score = benchmark.score(result.fields, result.answer)
+        answer = benchmark.read(result.fields, result.answer)
+        score = benchmark.score(result.fields, answer)
     except ValueError as error:
         return Result(result.fields, "unreadable", reason=str(error), usage=result.usage)
-    return result if score is None else replace(result, score=score)
+    return replace(result, answer=answer, score=result.score if score is None else score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,12 @@ class Scored:
     missing: Sequence[str] = ()
     extra: Sequence[str] = ()
     unasked: int = 0
+
+    @property
+    def unread(self) -> list[Result]:
+        """Answers that are there and cannot be read, and items that got no reply."""
+        lost = [one for one in self.results if one.outcome in ("unreadable", "error")]
+        return [one for one in lost if one.reason and one.id not in self.missing]
 
 
 def scored(

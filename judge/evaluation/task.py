@@ -35,7 +35,8 @@ class Task(Section):
     `fields` are shown before the question, each in a fence, where the item has them. The question
     is a template; it can name those fields in conditions, the short texts in `inserts` as they
     stand, and `options`, the numbered or lettered list. `lettered` options are answered by letter,
-    others by their own words.
+    others by their own words. The prompt of a `bare` task is the question and nothing else: no
+    system message stands before it.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -44,6 +45,7 @@ class Task(Section):
     fields: tuple[str, ...] = ()
     inserts: tuple[str, ...] = ()
     lettered: bool = False
+    bare: bool = False
     question: Text
     max_tokens: Annotated[int, Field(ge=1, le=32000)] = 400
 
@@ -51,14 +53,15 @@ class Task(Section):
     def digest(self) -> str:
         """12 hex digits over everything that can change an answer."""
         body = self.model_dump_json(exclude={"title", "source"})
-        return hashlib.blake2b(f"{system_text()}\n{body}".encode(), digest_size=6).hexdigest()
+        system = "" if self.bare else system_text()
+        return hashlib.blake2b(f"{system}\n{body}".encode(), digest_size=6).hexdigest()
 
     def marks(self, options: Sequence[str]) -> tuple[str, ...]:
         """What each option is answered with: a letter, or its own words."""
         return tuple(LETTERS[: len(options)]) if self.lettered else tuple(options)
 
     def prompt(self, texts: Mapping[str, str], options: Sequence[str] = ()) -> Prompt:
-        """The chat messages: system, then the material, then the question.
+        """The chat messages: system (unless `bare`), then the material, then the question.
 
         Raises:
             KeyError: an insert that `texts` does not have.
@@ -75,9 +78,8 @@ class Task(Section):
             "options": fence("options", listed, mark) if options else "",
         }
         asked = template(self.question).render(known)
-        system: Message = {"role": "system", "content": system_text()}
-        content = "\n\n".join((*shown, asked.strip()))
-        return Prompt([system, {"role": "user", "content": content}])
+        user: Message = {"role": "user", "content": "\n\n".join((*shown, asked.strip()))}
+        return Prompt([user] if self.bare else [{"role": "system", "content": system_text()}, user])
 
 
 @lru_cache(maxsize=1)

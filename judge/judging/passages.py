@@ -14,8 +14,8 @@ MOST_WORDS = 90
 """A paragraph of more words is cut at the ends of its sentences."""
 
 _LINE = re.compile(r"[^\n]*\S[^\n]*")
-_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
-"""Of scripts without spaces, every letter."""
+_WORD = re.compile(rf"[^\w\s]*(?!\W)[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+|[^\w\s]+")
+"""Of scripts without spaces, every letter with the marks and signs beside it."""
 
 
 def passages(text: str) -> tuple[str, ...]:
@@ -23,8 +23,10 @@ def passages(text: str) -> tuple[str, ...]:
     blank."""
     made: list[tuple[int, int]] = []
     for start, end in _pieces(text):
-        joined = made and min(_words(text, *made[-1]), _words(text, start, end)) < LEAST_WORDS
-        if joined and _words(text, made[-1][0], end) <= MOST_WORDS:
+        joined = (
+            made and min(word_count(text, *made[-1]), word_count(text, start, end)) < LEAST_WORDS
+        )
+        if joined and word_count(text, made[-1][0], end) <= MOST_WORDS:
             made[-1] = (made[-1][0], end)
         else:
             made.append((start, end))
@@ -35,14 +37,16 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
     """Where each line begins and ends, a long one in parts of whole sentences."""
     for line in _LINE.finditer(text):
         begun = line.start()
-        if _words(text, *line.span()) > MOST_WORDS:
+        if word_count(text, *line.span()) > MOST_WORDS:
             for sentence in SENTENCE_END.finditer(text, *line.span()):
-                if _words(text, begun, sentence.end()) > MOST_WORDS // 2:
+                if word_count(text, begun, sentence.end()) > MOST_WORDS // 2:
                     yield begun, sentence.end()
                     begun = sentence.end()
         if text[begun : line.end()].strip():
             yield begun, line.end()
 
 
-def _words(text: str, start: int, end: int) -> int:
-    return sum(1 for _ in _WORD.finditer(text, start, end))
+def word_count(text: str, start: int = 0, end: int | None = None) -> int:
+    """How many words stand between blanks; of a script without spaces (Chinese, Japanese, Thai,
+    Lao, Khmer, Burmese) each letter is one."""
+    return sum(1 for _ in _WORD.finditer(text, start, len(text) if end is None else end))

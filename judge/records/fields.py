@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from judge.records.answers import spelling
 from judge.records.base import Item, Problem, clip, kind_of
 from judge.records.base import LabelError as LabelError
 from judge.records.jsonfiles import dump
@@ -52,15 +53,15 @@ def scalar_text(content: object) -> str | None:
 
 
 def answer_of(content: object, field: str) -> str | None:
-    """An answer in lower case, None for null; LabelError for what holds no answer."""
+    """An answer in the spelling of all its kind, None where nothing is written; LabelError for what
+    holds no answer. What may stand for "no label" (`NULL`) is an answer here: see
+    `LabelledItem.answered`."""
     if content is None:
         return None
     text = scalar_text(content)
     if text is None:
         raise LabelError(f"field {field!r} must hold an answer, not {kind_of(content)}", field)
-    if not text.strip():
-        raise LabelError(f"field {field!r} holds an empty answer: write null for none", field)
-    return text.strip().casefold()
+    return spelling(text) or None
 
 
 def one_of(content: object, answers: Mapping[str, str], field: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
+from judge.records.answers import spelling
 from judge.records.base import (
     RESERVED,
     Item,
@@ -47,7 +48,7 @@ def _id(content: object, typed: Mapping[str, Any]) -> str:
 
 
 def _label(content: object, typed: Mapping[str, Any]) -> str:
-    word = content.strip().casefold() if isinstance(content, str) else content
+    word = spelling(str(content)) if isinstance(content, str | bool) else content
     if word not in ("yes", "no", "neutral"):
         raise ValueError(f"must be yes, no or neutral, not {clip(content)}")
     return str(word)

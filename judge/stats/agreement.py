@@ -40,7 +40,8 @@ def count_table(
 def rater_agreement(
     counts: NDArray[np.int64], resamples: Resamples, *, of: int
 ) -> dict[str, Estimate]:
-    """`pairwise`, `fleiss` and `alpha` of items that two raters or more have rated, with intervals.
+    """`pairwise`, `fleiss` and `alpha_nominal` of items that two raters or more have rated, with
+    intervals.
 
     `counts` holds items x classes: how many raters chose the class; `resamples` is over the same
     items, `of` how many items there are with those of a single rater. An item has r ratings, n_k of
@@ -54,7 +55,7 @@ def rater_agreement(
       nominal scale agreement among many raters", Psychological Bulletin 76(5), equations 2-7; for
       different ones Gwet's extension (2014, *Handbook of Inter-Rater Reliability*, 4th edition).
       NormAd (4.3, table 3) reports it. None also where all ratings are of one class.
-    - `alpha`: 1 - observed / expected disagreement, for nominal classes, from the matrix of
+    - `alpha_nominal`: 1 - observed / expected disagreement, for nominal classes, from the matrix of
       coincidences, in which each ordered pair of an item's ratings counts 1 / (r - 1):
       Krippendorff (2011), "Computing Krippendorff's alpha-reliability", sections B and C; NormAd
       (4.4, table 4). At most 1, 0 at chance. None also where all ratings are of one class.
@@ -73,9 +74,51 @@ def rater_agreement(
     stacks = {
         "fleiss": ratio(pairwise - 1 + room, np.where(room > _ROUNDING, room, 0.0)),
         "pairwise": pairwise,
-        "alpha": 1 - ratio((ratings - 1) * sums[:, 2], ratings**2 - (totals**2).sum(axis=1)),
+        "alpha_nominal": 1
+        - ratio((ratings - 1) * sums[:, 2], ratings**2 - (totals**2).sum(axis=1)),
     }
     return {name: resamples.estimate(one, n=len(table), of=of) for name, one in stacks.items()}
+
+
+# Items at a time: a matrix of the draws by these, not by all.
+_BLOCK = 1_000
+
+
+def scale_alphas(
+    counts: NDArray[np.int64], points: Sequence[float], resamples: Resamples, *, of: int
+) -> dict[str, Estimate]:
+    """Krippendorff's alpha of ratings on a scale, `alpha_ordinal` and `alpha_interval`.
+
+    As `rater_agreement`'s, with the squared distance of two ratings for their disagreement: of the
+    points (interval), or of their places among all ratings (ordinal: the ratings between the two
+    and half of those that equal either one, which is the distance of mean ranks).
+    Krippendorff (2011), section D. `counts` has a column for each of the rising `points`; items of
+    fewer than two ratings are left out. None where all ratings are alike.
+    """
+    import numpy as np
+
+    raters = counts.sum(axis=1)
+    table = counts * (raters > 1)[:, None].astype(np.float64)
+    totals = resamples.sums(table)
+    places = {
+        "alpha_ordinal": np.cumsum(totals, axis=1) - totals / 2,
+        "alpha_interval": np.broadcast_to(np.array(points) - points[0], totals.shape),
+    }
+    weights = resamples.weights()
+    n, paired = totals.sum(axis=1), np.maximum(raters - 1, 1)
+    alphas = {}
+    for name, place in places.items():
+        apart = np.zeros(len(totals))
+        for start in range(0, len(table), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            sums, squares = place @ table[part].T, place**2 @ table[part].T
+            pairs = (table[part].sum(axis=1) * squares - sums**2) / paired[part]
+            apart += (weights[:, part] * pairs).sum(axis=1)
+        expected = n * (totals * place**2).sum(axis=1) - (totals * place).sum(axis=1) ** 2
+        alike = (totals > 0).sum(axis=1) < 2
+        alphas[name] = 1 - ratio((n - 1) * apart, np.where(alike, 0.0, expected))
+    n_items = int((raters > 1).sum())
+    return {name: resamples.estimate(one, n=n_items, of=of) for name, one in alphas.items()}
 
 
 Item = TypeVar("Item", bound=Hashable)

@@ -53,8 +53,8 @@ def test_normad_table_4_a_row_a_country() -> None:
     china, india = (report.checks[0].groups[name].measures for name in ("china", "india"))
     assert (china["accuracy"].value, china["accuracy"].of) == (1.0, 2)
     # alpha: D_o = 2/6; of all pairs of six ratings, four of one kind, D_e = 2 * 8 / 30.
-    assert china["alpha"].value == pytest.approx(1 - (1 / 3) / (16 / 30))
-    assert india["fleiss"].value is None and india["alpha"].value is None
+    assert china["alpha_nominal"].value == pytest.approx(1 - (1 / 3) / (16 / 30))
+    assert india["fleiss"].value is None and india["alpha_nominal"].value is None
 
 
 def test_culturalbench_step_3() -> None:
@@ -68,6 +68,25 @@ def test_culturalbench_step_3() -> None:
     assert found.outcomes == {"single": 1, "several": 1, "diverge": 1}
     accuracy = found.measures["accuracy"]
     assert (accuracy.value, accuracy.n, accuracy.of) == (1.0, 2, 3)
+
+
+def test_what_decides_nothing_wins_no_majority() -> None:
+    """CulturalBench 3.3: what four of five cannot answer has no majority, and is dropped."""
+    out = {"x": "i don't know", "u": "unanswerable", "k": "i don't have knowledge", "s": "skip"}
+
+    def given(answers: str) -> dict[str, str]:
+        return {str(n): out.get(answer, answer) for n, answer in enumerate(answers)}
+
+    items = [item(answers, given(answers)) for answers in ("xxxxa", "uuuuu", "kkkkb", "bbbbx")]
+    items += [item("several", {str(n): f"a|{out['x']}" for n in range(4)})]
+    items += [item("ssss", given("ssss"))]
+    four = Threshold.parse("4/5")
+    figures = one_check(items, majority=four).checks[0].overall
+    assert figures.majorities == {"a": 1, "b": 1, "diverge": 3, "skip": 1}
+    assert figures.answers["i don't know"] == 5, "they are answers all the same"
+    own = one_check(items, majority=four, opt_outs=["Skip."]).checks[0].overall
+    assert own.majorities["diverge"] == 1 and "skip" not in own.majorities
+    assert own.majorities["a|i don't know"] == 1
 
 
 def test_two_annotators_have_cohens_kappa_over_what_both_answered() -> None:
@@ -133,3 +152,33 @@ def test_two_annotators_on_a_scale_have_a_weighted_kappa_as_well() -> None:
     assert (measures["weighted"].n, measures["weighted"].of) == (7, 8)
     assert measures["weighted"].low is not None
     assert "weighted" not in one_check([item("a", "yn")]).checks[0].overall.measures
+
+
+def test_a_scale_has_ordinal_and_interval_alpha_for_any_number_of_raters() -> None:
+    """Krippendorff's (2011) example, section D; an unsure rating is left out, not a point."""
+    units = ["11.1", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222", ".555", "..11"]
+    items = [item(str(n), unit) for n, unit in enumerate([*units, ".3.."])]
+    measures = one_check(items, draws=50).checks[0].overall.measures
+    alphas = {name: measures[f"alpha_{name}"] for name in ("nominal", "ordinal", "interval")}
+    told = {name: round(one.value or 0, 3) for name, one in alphas.items()}
+    assert told == {"nominal": 0.743, "ordinal": 0.815, "interval": 0.849}
+    assert all((one.n, one.of) == (11, 12) for one in alphas.values())
+    unsure = one_check([*items, item("u", "5?")], draws=50).checks[0].overall.measures
+    for name in ("alpha_ordinal", "alpha_interval"):
+        assert unsure[name].value == measures[name].value
+        assert (unsure[name].n, unsure[name].of) == (11, 13)
+    assert "alpha_ordinal" not in one_check([item("a", "yyn"), item("b", "0.")]).checks[0].groups
+
+
+def test_answers_of_a_scale_stand_in_the_order_of_their_numbers() -> None:
+    values = ["10", "-1", "0.5", "9", "unsure"]
+    report = one_check([item("a", dict(zip("abcde", values, strict=True)))])
+    assert report.checks[0].classes == ("-1", "0.5", "9", "10", "unsure")
+
+
+def test_no_label_is_no_answer() -> None:
+    items = [item("a", {"1": "yes", "2": "null"}, "na"), item("b", {"1": "nan"}), item("c", "yn")]
+    report = one_check(items)
+    figures = report.checks[0].overall
+    assert (report.no_label, figures.questions, figures.answers) == (3, 2, {"no": 1, "yes": 2})
+    assert "accuracy" not in figures.measures

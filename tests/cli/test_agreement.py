@@ -86,3 +86,50 @@ def test_bad_usage(typed: Typed, words: list[str], says: str) -> None:
     code, out, told = typed.text("agreement", *words)
     assert (code, out) == (2, "")
     assert says in told
+
+
+TABLE = "item,annotator,label\n0,ann,1\n1,ann,1\n2,ann,2\n3,ann,2\n0,bo,1.0\n1,bo, 1\n2,bo,{0}\n3,bo,2.\n"
+
+
+@pytest.mark.parametrize("none", ["None", "NA", "-", "#N/A", "\uff2e\uff35\uff2c\uff2c"])
+def test_what_stands_for_no_label_is_none_and_counted(typed: Typed, none: str) -> None:
+    (typed.folder / "t.csv").write_text(TABLE.format(none))
+    code, out, told = typed.text("agreement", "t.csv")
+    assert code == 0
+    assert told == "judge: left out as no label: 1 answer (NULL, NA, - and the like)\n"
+    (typed.folder / "empty.csv").write_text(TABLE.format(""))
+    assert typed.text("agreement", "empty.csv") == (0, out, "")
+    # Classes with their counts.
+    assert cells(out, "label", "1")[0] == ["label", "1", "4", "2"]
+    assert cells(out, "label", "2")[0] == ["label", "2", "3", "2"]
+    (row,) = cells(out, "label", "all")
+    assert set(row[3:-1]) == {"1.00"}
+
+
+def test_one_spelling_in_csv_and_json(typed: Typed) -> None:
+    (typed.folder / "t.csv").write_text(
+        "item,annotator,label\n"
+        + "".join(f"{n},ann,{x}\n" for n, x in enumerate(["TRUE", "False"]))
+    )
+    typed.write(
+        "t.jsonl",
+        [{"id": str(n), "labels": {"label": {"bo": x}}} for n, x in enumerate([True, "No."])],
+    )
+    code, out, _ = typed.text("agreement", "t.csv", "t.jsonl", "--json")
+    (check,) = json.loads(out)["checks"]
+    assert (code, check["classes"]) == (0, ["no", "yes"])
+    assert check["overall"]["measures"]["cohen"]["value"] == 1.0
+
+
+def test_an_opt_out_of_ones_own(typed: Typed) -> None:
+    rows = [{"id": "a", "labels": {"q": dict.fromkeys("abcd", "skip")}}]
+    rows += [{"id": "b", "labels": {"q": dict.fromkeys("abcd", "I don\u2019t know.")}}]
+    typed.write("v.jsonl", rows)
+
+    def majorities(*words: str) -> Any:
+        return json.loads(typed.text("agreement", "v.jsonl", "--json", *words)[1])["checks"][0][
+            "overall"
+        ]["majorities"]
+
+    assert majorities() == {"diverge": 1, "skip": 1}
+    assert majorities("--opt-out", "Skip") == {"diverge": 1, "i don't know": 1}

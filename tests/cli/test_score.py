@@ -123,3 +123,41 @@ def test_a_line_of_judge_evaluate_that_lost_its_score_is_scored_anew(typed: Type
     typed.write("o", kept)
     (row,) = json.loads(typed("score", "normad", "o", "--json").stdout)[0]["rows"]
     assert row["accuracy"]["value"] == pytest.approx(1 / 3, abs=1e-6)
+
+
+@pytest.mark.parametrize("given", [("Yes.", " NO ", "Neutral"), (True, "false", "neutral\u3002")])
+def test_an_answer_has_one_spelling(typed: Typed, given: tuple[Any, ...]) -> None:
+    typed.write("b.jsonl", [{"id": str(n), "answer": one} for n, one in enumerate(given)])
+    words = ("score", "normad", "b.jsonl", "norms.jsonl", "--condition", "country")
+    code, out, told = typed.text(*words, "--json", "-o", "o")
+    (row,) = json.loads(out)[0]["rows"]
+    assert (code, told) == (0, "")
+    assert (row["answered"], row["accuracy"]["value"], row["F1"]["value"]) == (3, 1.0, 1.0)
+    # The line has the benchmark's own spelling.
+    lines = map(json.loads, typed.read("o").splitlines())
+    assert [line["judge"]["answer"] for line in lines] == ["yes", "no", "neutral"]
+
+
+def test_answers_that_cannot_be_read_are_named_and_end_with_3(typed: Typed) -> None:
+    given = ("yes, because", "no", None)
+    typed.write("b.jsonl", [{"id": str(n), "answer": one} for n, one in enumerate(given)])
+    words = ("score", "normad", "b.jsonl", "norms.jsonl", "--condition", "country")
+    code, _, told = typed.text(*words)
+    assert code == 3
+    assert "judge: 0/country: 'yes, because' is none of yes, no, neutral\n" in told
+    assert told.endswith("judge: 1 answer could not be read\n")
+    # An answer that is null is none; where all are, nothing was scored.
+    typed.write("b.jsonl", [{"id": "0", "answer": None}])
+    code, _, told = typed.text(*words)
+    assert code == 3 and "no answer could be read: nothing was scored" in told
+
+
+def test_hards_four_truth_values_in_a_table(typed: Typed) -> None:
+    options = {f"prompt_option_{letter}": letter for letter in "abcd"}
+    question = {"question_idx": "7", "prompt_question": "Which?", **options, "answer": "b."}
+    typed.write("easy.jsonl", [question])
+    text = '"id","answer"\n"7/hard","[\'FALSE\', True, \'no.\', False]"\n"7/easy","\uff22"\n'
+    (typed.folder / "said.csv").write_text(text)
+    code, out, told = typed.text("score", "culturalbench", "said.csv", "easy.jsonl", "--json")
+    assert (code, told) == (0, "")
+    assert [row["accuracy"]["value"] for row in json.loads(out)[0]["rows"]] == [1.0, 1.0]

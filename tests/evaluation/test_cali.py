@@ -10,8 +10,9 @@ import pytest
 
 from judge.errors import UsageError
 from judge.evaluation.benchmark import Result, choices_of
-from judge.evaluation.cali import Pair, benchmark, label_of
+from judge.evaluation.cali import Pair, benchmark, entailment_of
 from judge.evaluation.rows import Row
+from judge.evaluation.tables import tables_of
 from judge.records import Item
 from judge.records.fields import LabelError
 from judge.stats.intervals import Estimate
@@ -46,16 +47,19 @@ def estimate(cell: object) -> Any:
 
 
 def pair(us: str, india: str) -> Pair:
-    ratings = {"us": [label_of(r, "us") for r in us], "in": [label_of(r, "in") for r in india]}
+    ratings = {
+        "us": [entailment_of(r, "us") for r in us],
+        "in": [entailment_of(r, "in") for r in india],
+    }
     return Pair(Row("a", Item("a", 1, {}), {}), "P", "H", ratings)
 
 
 def test_ratings_are_mapped_as_section_3_6_says() -> None:
     ratings = (1, "2", 3, "4", 5, "E", "n", " C ", "Entailment")
-    assert [label_of(rating, "us_ratings")[0] for rating in ratings] == list("cnnneence")
+    assert [entailment_of(rating, "us_ratings")[0] for rating in ratings] == list("cnnneence")
     for rating in (0, 6, "5.0", True, None, "X", [5]):
         with pytest.raises(LabelError, match="us_ratings"):
-            label_of(rating, "us_ratings")
+            entailment_of(rating, "us_ratings")
 
 
 @pytest.mark.parametrize(
@@ -205,18 +209,24 @@ def test_alternatives_are_scored_by_accuracy() -> None:
 
 
 def test_the_matrix_of_the_two_groups_labels(tmp_path: Path) -> None:
-    source = pairs(tmp_path, ("EEEE", "EEEE"), ("EEEE", "NNN"), ("EENC", "CCCC"), ("EEN", "NNE"))
+    source = pairs(
+        tmp_path, ("EEEE", "EEEE"), ("EEEE", "NNN"), ("EENC", "CCCC"), ("EEN", "NNE"), ("CCE", "CC")
+    )
     found = items("entailment", "entailment+us", sources=(source,))
-    cells = table(benchmark, results(lambda fields: "entail", found), "cali-matrix")
+    made = results(lambda fields: "entail", found)
+    cells = table(benchmark, made, "cali-matrix")
     counts = {label: [*row.values()] for (label,), row in cells.items()}
-    # Contradiction, neutral, entailment, diverge of India; each pair once, the fourth is not kept.
+    # Contradiction, neutral, entailment of India; each pair once. The US diverges on the third; on
+    # the fourth no group agrees by 75 %, and it is drawn all the same.
     assert counts == {
-        "contradiction": [0, 0, 0, 0],
-        "neutral": [0, 0, 0, 0],
-        "entailment": [0, 1, 1, 0],
-        "diverge": [1, 0, 0, 0],
+        "contradiction": [1, 0, 0],
+        "neutral": [0, 0, 0],
+        "entailment": [0, 2, 1],
     }
-    assert next(iter(cells["diverge",])) == "IN: contradiction"
+    assert next(iter(cells["neutral",])) == "IN: contradiction"
+    (matrix,) = (one for one in tables_of(benchmark, made) if one.name == "cali-matrix")
+    assert "4 of 5, before the 75 % filter" in matrix.notes[0]
+    assert "the groups differ on 2 (50.0%)" in matrix.notes[0]
 
 
 async def test_two_other_groups(tmp_path: Path) -> None:

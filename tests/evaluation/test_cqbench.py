@@ -110,9 +110,11 @@ def result(condition: str, gold: Any, answer: Any, score: float | None, **more: 
 
 def test_attitudes_are_compared_without_case() -> None:
     fields = {"condition": "attitude", "gold": "Not often", "options": ["Often", "Not often"]}
-    assert (benchmark.score(fields, "not often."), benchmark.score(fields, "often")) == (1.0, 0.0)
+    read = [benchmark.read(fields, answer) for answer in (" not often.", "OFTEN")]
+    assert read == ["Not often", "Often"]
+    assert [benchmark.score(fields, answer) for answer in read] == [1.0, 0.0]
     with pytest.raises(ValueError, match="none of the options"):
-        benchmark.score(fields, "never")
+        benchmark.read(fields, "never")
 
 
 def test_a_selection_is_scored_by_the_mean_f1_of_its_items() -> None:

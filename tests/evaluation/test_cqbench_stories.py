@@ -23,7 +23,8 @@ from judge.evaluation.cqbench_stories import (
     selection,
     value_list,
 )
-from judge.records import Value, read
+from judge.evaluation.datasets import DATASETS
+from judge.records import Item, Value, read
 from judge.records.fields import LabelError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cqbench"
@@ -72,6 +73,66 @@ def test_contradicted_values_are_not_asked_about_but_stay_right_in_selection() -
     assert "cq-04/2" not in about
     (selection,) = (one for one in fields if one["id"] == "cq-04/selection")
     assert "A small lie to spare somebody's feelings is acceptable--Disagree" in selection["gold"]
+
+
+@pytest.mark.parametrize("form", ["as built", "as text", "keys in another case"])
+def test_a_built_set_is_asked_about_with_its_own_options(tmp_path: Path, form: str) -> None:
+    """Whatever the seed of the evaluation is, and without the value file."""
+    built = DATASETS["value-selection"][1]((STORIES, VALUES), 3)
+    rows = [one for one in built if isinstance(one, dict)]
+    lines = rows
+    if form == "as text":
+        lines = [{**row, "options": repr(row["options"])} for row in rows]
+    if form == "keys in another case":
+        lines = [{key.title(): content for key, content in row.items()} for row in rows]
+    selections = asked(write(tmp_path / "vs.jsonl", *lines), condition="selection", seed=9)
+    assert len(rows) == 9
+    assert [(one["row"], one["options"], one["gold"]) for one in selections] == [
+        (row["id"], row["options"], row["values"]) for row in rows
+    ]
+    fields, problems = made(str(tmp_path / "vs.jsonl"))
+    assert {one["condition"] for one in fields} == {"selection", "selection+steps"}
+    assert not problems
+
+
+def test_a_built_file_of_questions_gives_the_items_of_its_stories(tmp_path: Path) -> None:
+    built = DATASETS["attitude-detection"][1]((STORIES, VALUES), 0)
+    rows = [one for one in built if isinstance(one, dict)]
+    own = asked(write(tmp_path / "ad.jsonl", *rows), condition="attitude")
+    stories = asked(STORIES, VALUES, condition="attitude")
+    names = ("story", "statement", "options", "gold", "setting")
+
+    def told(items: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+        return [(*map(one.get, names), one.get("character")) for one in items]
+
+    assert told(own) == told(stories)
+    assert {one["setting"] for one in own} == {"single", "multiple"}
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"options": ["a--1"], "values": ["b--1"]}, "'values': 'b--1' is none of the options"),
+        ({"options": ["a--1", "A--1."], "values": ["a--1"]}, "'options' holds a text twice"),
+        ({"options": [], "values": ["a--1"]}, "'options' must be a list of texts"),
+        ({"questions": [{"value": "a", "options": ["1"]}]}, "'gold label' is missing"),
+        ({"questions": "none"}, "'questions' must be a list"),
+    ],
+)
+def test_a_built_row_that_cannot_be_asked_about_is_named(
+    tmp_path: Path, row: dict[str, Any], problem: str
+) -> None:
+    fields, problems = made(write(tmp_path / "b.jsonl", {"story": "Ann spoke.", **row}))
+    assert not fields and len(problems) == 1 and problem in problems[0]
+
+
+def test_a_built_set_is_not_built_from_as_if_it_held_stories(tmp_path: Path) -> None:
+    row = {"story": "Ann spoke.", "options": ["a--1"], "values": ["a--1"]}
+    for build in ("attitude-detection", "value-selection"):
+        path = write(tmp_path / f"{build}.jsonl", row)
+        (left,) = DATASETS[build][1]((path, VALUES), 0)
+        assert isinstance(left, Item) and left.problem is not None
+        assert "name the stories" in left.problem.message
 
 
 def test_selection_has_15_options_with_the_gold_among_them_in_the_lists_spelling() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from judge.evaluation.eecc_tables import (
     taus,
     words_of,
 )
+from judge.evaluation.task import load_task
 from judge.records import Item
 from judge.stats.text import lexical_variance
 
@@ -36,6 +38,12 @@ async def test_the_prompt_is_what_the_model_is_asked() -> None:
     assert (found.outcome, found.answer, found.score) == ("answered", "Sets hold things.", None)
     # A prompt is no template.
     assert (model.asked, model.draws) == ([("eecc_qa", fields["prompt"])], [3])
+
+
+def test_nothing_but_the_prompt_is_sent() -> None:
+    for condition in ("qa", "stories"):
+        prompt = load_task(f"eecc_{condition}").prompt({"prompt": "Explain sets to a Thai."})
+        assert prompt == ({"role": "user", "content": "Explain sets to a Thai."},)
 
 
 def listed(folder: Path, *conditions: str) -> list[Item]:
@@ -131,6 +139,11 @@ def test_the_released_folder() -> None:
         ('"Hi!" he said...', '" hi ! " he said ...'),
         ("3.5 of 1,000 at 7:30 o'clock", "3.5 of 1,000 at 7:30 o'clock"),
         ("can't 'no' n't", "ca n't ' no ' n't"),
+        # Scripts without spaces by letter: Chinese, Japanese, Thai with its marks; then Korean.
+        ("\u4f60\u597d\uff0cAnn's 3.5\u3002", "\u4f60 \u597d \uff0c ann 's 3.5 \u3002"),
+        ("\u30bf\u30ef\u30fc\u3078", "\u30bf \u30ef \u30fc \u3078"),
+        ("\u0e17\u0e35\u0e48\u0e14\u0e35", "\u0e17\u0e35\u0e48 \u0e14\u0e35"),
+        ("\uc548\ub155 \uc138\uacc4", "\uc548\ub155 \uc138\uacc4"),
     ],
 )
 def test_by_hand(text: str, expected: str) -> None:
@@ -243,3 +256,20 @@ def test_variance_across_and_within_words_and_tau(folder: Path) -> None:
     assert benchmark.tables is not None
     notes = " ".join(benchmark.tables(honesty)[-1].notes)
     assert "Hofstede values for 3 of 4" in notes and "no WVS values" in notes
+
+
+def test_the_words_that_tell_chinese_outputs_apart_are_letters(folder: Path) -> None:
+    """Not none, as if each output were one word."""
+    results = results_in(folder)
+    chinese = {"Indian": "\u6cb3\u6d41", "German": "\u68ee\u6797"}
+    told = [
+        replace(one, answer=chinese[one.fields["identity"]] + "\u7684\u6545\u4e8b\u3002")
+        for one in results
+        if one.fields["identity"] in chinese and one.fields["concept"] == "honesty"
+    ]
+    words = table(benchmark, told, "eecc-words")
+    found = {labels[-1]: row["words"] for labels, row in words.items()}
+    assert found == {"Indian": "\u6cb3, \u6d41", "German": "\u6797, \u68ee"}
+    # Two letters of five differ, and the full stop: 2 / 6.
+    across = table(benchmark, told, "eecc-variance")["stories", "country", "WED", "across"]
+    assert value(across["mean"]) == pytest.approx((2 / 6) ** 2 / 4)

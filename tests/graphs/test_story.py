@@ -225,6 +225,13 @@ async def test_a_story_that_is_too_short_is_not_put_to_any_model(take: Take) -> 
     assert all("length" in (c.reason or "") for c in skipped)
 
 
+@pytest.mark.parametrize(("least", "verdict"), [(54, Verdict.PASS), (55, Verdict.FAIL)])
+async def test_a_chinese_story_is_not_one_word(take: Take, least: int, verdict: Verdict) -> None:
+    story = "\u4eca\u5929\u5929\u6c14\u5f88\u597d\uff0c\u6211\u4eec\u8d70\u3002" * 6
+    taken = await take({**RECORD, "story": story}, SOUND, min_words=least)
+    assert [check.verdict for check in taken.checks("length")] == [verdict]
+
+
 async def test_a_story_that_rewriting_makes_too_short_is_rejected(take: Take) -> None:
     script = [
         entry("implicitness", speeches(1), contains=SPEECH),

@@ -19,7 +19,7 @@ from judge.judging.combinations import Logistic
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.logprobs import Reader
-from judge.judging.passages import MOST_WORDS, passages
+from judge.judging.passages import MOST_WORDS, passages, word_count
 from judge.prompts import messages
 from judge.records.values import Value
 from judge.rubric import Rubric, builtin
@@ -202,3 +202,19 @@ def test_passages_are_words_of_a_question_about_one_text() -> None:
     step["passages"] = sought
     with pytest.raises(UsageError, match="passages are cut out of one text"):
         Rubric.from_dict({**base, "fields": ["story", "background"]})
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("", 0),
+        ('Ann said: "Hi -- there."', 5),
+        ("\uc548\ub155\ud558\uc138\uc694 \uc138\uacc4", 2),  # Korean has blanks
+        ("\u300c\u4f60\u597d\uff0c\u4e16\u754c\u3002\u300d", 4),  # 你 好 世 界
+        ("\u6771\u4eac\u30bf\u30ef\u30fc 333 m", 7),
+        ("\u0e17\u0e35\u0e48\u0e19\u0e35\u0e48", 2),  # two letters of Thai, four marks
+        ("-" * 100_000 + "\u0e35" * 100_000, 2),
+    ],
+)
+def test_letters_of_scripts_without_spaces_are_counted_as_words(text: str, count: int) -> None:
+    assert word_count(text) == count

@@ -89,7 +89,6 @@ def test_a_line_without_labels_is_told_from_a_bad_one(write: Written) -> None:
     ("record", "labels", "message"),
     [
         (NORM, "yes", "field 'labels' must be an object, not a text"),
-        (NORM, {"c": ""}, "field 'labels.c' holds an empty answer: write null for none"),
         (NORM, {"c": [["yes"]]}, "field 'labels.c' must hold an answer, not a list"),
         (STORY, {"c": ["yes"]}, "field 'labels.c' has 1 answers, the record 2 values"),
         (NORM, {"c": {"ann": ["yes"], "bo": ["yes", "no"]}}, "did not answer as many values"),

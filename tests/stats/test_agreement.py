@@ -8,7 +8,13 @@ import pytest
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
 from judge.errors import UsageError
-from judge.stats.agreement import Threshold, count_table, majority, rater_agreement
+from judge.stats.agreement import (
+    Threshold,
+    count_table,
+    majority,
+    rater_agreement,
+    scale_alphas,
+)
 from judge.stats.bootstrap import Resamples
 
 
@@ -24,8 +30,8 @@ def test_by_hand() -> None:
     three = found(["aaa", "ab", "b"], "ab")
     assert three["pairwise"] == 0.5
     assert three["fleiss"] == pytest.approx((1 / 2 - 5 / 8) / (3 / 8))
-    assert found(["aa", "aaa"], "ab") == {"pairwise": 1.0, "fleiss": None, "alpha": None}
-    assert found(["a"], "ab") == {"pairwise": None, "fleiss": None, "alpha": None}
+    assert found(["aa", "aaa"], "ab") == {"pairwise": 1.0, "fleiss": None, "alpha_nominal": None}
+    assert found(["a"], "ab") == {"pairwise": None, "fleiss": None, "alpha_nominal": None}
 
 
 @pytest.mark.parametrize("raters", [2, 9])
@@ -40,11 +46,36 @@ def test_krippendorffs_published_examples() -> None:
     """Krippendorff (2011), sections A to C: two observers and two classes, two and five, four
     observers with ratings missing."""
     units = ["111", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222", "555", "11"]
-    assert found([*units, "3"], "12345")["alpha"] == pytest.approx(0.743, abs=5e-4)
+    assert found([*units, "3"], "12345")["alpha_nominal"] == pytest.approx(0.743, abs=5e-4)
     binary = map("".join, zip("0100000010", "1110010000", strict=True))
-    assert found(list(binary), "01")["alpha"] == pytest.approx(0.095, abs=5e-4)
+    assert found(list(binary), "01")["alpha_nominal"] == pytest.approx(0.095, abs=5e-4)
     five = map("".join, zip("aabbdcccedda", "babbbccceddd", strict=True))
-    assert found(list(five), "abcde")["alpha"] == pytest.approx(0.692, abs=5e-4)
+    assert found(list(five), "abcde")["alpha_nominal"] == pytest.approx(0.692, abs=5e-4)
+
+
+def test_alphas_of_a_scale_by_hand() -> None:
+    # Ratings 1 1, 1 2, 2 4: of six, 1 three times, 2 twice, 4 once.
+    # Interval: observed 2 (1 + 4) / 6; expected of 30 ordered pairs 2 (6 * 1 + 3 * 9 + 2 * 4) / 30.
+    # Ordinal: mean places 1.5, 4, 5.5; observed 2 (2.5^2 + 1.5^2) / 6, expected
+    # 2 (6 * 2.5^2 + 3 * 4^2 + 2 * 1.5^2) / 30.
+    table = count_table(["11", "12", "24", "4"], "124")
+    alphas = scale_alphas(table, [1, 2, 4], Resamples(range(4), draws=2), of=4)
+    interval = 1 - (10 / 6) / (2 * 41 / 30)
+    ordinal = 1 - (17 / 6) / (2 * 90 / 30)
+    assert alphas["alpha_interval"].value == pytest.approx(interval)
+    assert alphas["alpha_ordinal"].value == pytest.approx(ordinal)
+    alike = scale_alphas(count_table(["22", "22"], "124"), [1, 2, 4], Resamples("ab"), of=2)
+    assert [one.value for one in alike.values()] == [None, None]
+
+
+@pytest.mark.parametrize("raters", [2, 5])
+def test_two_points_have_one_alpha_whatever_the_metric(raters: int) -> None:
+    chance = random.Random(raters)
+    ratings = ["".join(chance.choice("aab") for _ in range(raters)) for _ in range(1_500)]
+    table, resamples = count_table(ratings, "ab"), Resamples(range(1_500), draws=2)
+    nominal = rater_agreement(table, resamples, of=1_500)["alpha_nominal"].value
+    scale = scale_alphas(table, [0.2, 0.7], resamples, of=1_500)
+    assert [one.value for one in scale.values()] == pytest.approx([nominal, nominal])
 
 
 @pytest.mark.parametrize("text", ["most", "0", "1.2", "5/4", "4/0"])

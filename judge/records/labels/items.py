@@ -8,7 +8,7 @@ In JSON lines a record stands as it is validated, or as validation wrote it, and
     "author"                                    who gave the labels, may be left out
 
 For a check about values, ANSWER is a list with one answer for each value. An answer of null means
-that there is no label. Answers are folded to lower case; true and false stand for yes and no.
+that there is no label. All spellings of an answer are one (`judge.records.answers`).
 
 A table has a row for each answer of each annotator: columns `item`, `annotator`, `label`, in any
 case; further `group` (the annotator's), `check`, `gold` (the reference answer), and any others,
@@ -19,11 +19,12 @@ without annotator and label; without a column `annotator` the label is the refer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from judge.records.answers import NO_LABEL, SEVERAL, spelling, without_no_label
 from judge.records.base import RESERVED, Item, LabelError, SeenIds, clip
 from judge.records.fields import answer_of, id_text, object_of, refused, scalar_text, slices_of
 from judge.records.kinds import find_names, normalise, normalised, recognise
@@ -34,7 +35,7 @@ _COLUMNS = ("item", "label", "annotator", "group", "check", "gold")
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """One annotator's answer about one item, in lower case; `group` is a nationality, say."""
+    """One annotator's answer about one item; `group` is a nationality, say."""
 
     annotator: str
     answer: str
@@ -50,7 +51,8 @@ class LabelledItem:
     `slices` the fields to group results by. Items with the same `record` are about one record;
     `group` names those that must not be told apart, on which one is fitted and another reports
     ("": those about one record). `mark` is the fence of the record that this one was made from by
-    changing a field ("": its own), so that an engine evaluates what they share once.
+    changing a field ("": its own), so that an engine evaluates what they share once. `left_out`
+    answers stood for no label.
     """
 
     record: str
@@ -64,11 +66,26 @@ class LabelledItem:
     line: int = 0
     group: str = ""
     mark: str = ""
+    left_out: int = 0
 
     @property
     def cluster(self) -> str:
         """Its group, else its record."""
         return self.group or self.record
+
+    def answered(self, answers: Collection[str] = ()) -> LabelledItem:
+        """The item with its answers in the spelling of `answers` (a rubric's), without those that
+        stand for no label (`NULL`) and are none of these."""
+        known = {spelling(answer): answer for answer in answers}
+
+        def spelt(answer: str | None) -> str | None:
+            kept = without_no_label(answer, known) if answer is not None else None
+            return kept and SEVERAL.join(known.get(part, part) for part in kept.split(SEVERAL))
+
+        gold, given = spelt(self.gold), [(one, spelt(one.answer)) for one in self.annotations]
+        kept = tuple(replace(one, answer=answer) for one, answer in given if answer is not None)
+        left_out = len(given) - len(kept) + (self.gold != gold is None)
+        return replace(self, gold=gold, annotations=kept, left_out=left_out)
 
     @property
     def reference(self) -> str | None:
@@ -148,7 +165,8 @@ class LabelSet:
     def _hold(self, one: LabelledItem) -> None:
         key = (one.record, one.check)
         held, given = self._held.setdefault(key, (one, {}))
-        if one.gold is not None and held.gold not in (None, one.gold):
+        golds = [gold for gold in (held.gold, one.gold) if gold not in (None, *NO_LABEL)]
+        if len({*golds}) > 1:
             message = f"field 'gold' differs from line {held.line} of this item"
             raise LabelError(message, "gold")
         for annotation in one.annotations:
@@ -156,7 +174,7 @@ class LabelSet:
                 who = f"annotator {clip(annotation.annotator)}"
                 message = f"{who} labelled item {clip(one.record)} on an earlier line already"
                 raise LabelError(message, "annotator")
-        gold = one.gold if held.gold is None else held.gold
+        gold = golds[0] if golds else held.gold or one.gold
         slices = {**one.slices, **held.slices}
         self._held[key] = (replace(held, gold=gold, slices=slices), given)
 

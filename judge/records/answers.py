@@ -1,0 +1,69 @@
+"""The spelling of answers: one for each answer, whoever wrote it and in whatever file.
+
+`spelling` is the only place where answers are made alike. Readers of labels, `judge calibrate`,
+`judge agreement` and `judge score` all compare what it gives.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection
+
+SEVERAL = "|"
+"""Stands between the answers of an annotator who gave several (AmbiEnt, CulturalBench 3.2)."""
+
+NO_LABEL = frozenset(
+    [
+        *("", "-", "--", "---", "null", "none", "nan", "-nan", "na", "n/a", "n.a", "nil", "nat"),
+        *("#n/a", "#na", "#null!", "<na>", "<null>", "(null)", "\\n"),
+    ]
+)
+"""Spellings that stand for "no label", as pandas, SQL, R, Excel, SPSS and people write them. An
+answer of the rubric is an answer all the same."""
+
+_TRUTHS = {"true": "yes", "false": "no"}
+_STOPS = " .\u3002\uff0e\uff61"
+_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u02bc", "'"),
+        **dict.fromkeys("\u2010\u2011\u2013\u2014\u2212", "-"),
+    }
+)
+_NUMBER = re.compile(r"([+-]?)(\d+|\d{1,3}(?:,\d{3})+)(?:\.(\d+))?", re.ASCII)
+
+
+def spelling(text: str) -> str:
+    """The answer as all spellings of it are compared.
+
+    Unicode's compatible forms (NFKC: full-width letters and digits), case, blanks, invisible
+    characters, apostrophes and dashes, and full stops at the end make no difference; a number is
+    written as short as it can be (`1.0` and `01` as `1`), `true` and `false` are yes and no. Of
+    several answers with bars between them each is spelt by itself. A spelling is its own spelling.
+    """
+    return SEVERAL.join(map(_one, text.split(SEVERAL)))
+
+
+def _one(text: str) -> str:
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    plain = unicodedata.normalize("NFKC", plain).translate(_ALIKE)
+    seen = "".join(char for char in plain if unicodedata.category(char) != "Cf")
+    word = " ".join(seen.split()).rstrip(_STOPS)
+    if number := _NUMBER.fullmatch(word):
+        return _shortest(*number.groups(""))
+    return _TRUTHS.get(word, word)
+
+
+def _shortest(sign: str, whole: str, part: str) -> str:
+    before, after = whole.replace(",", "").lstrip("0") or "0", part.rstrip("0")
+    number = f"{before}.{after}" if after else before
+    return f"-{number}" if sign == "-" and number != "0" else number
+
+
+def without_no_label(answer: str, answers: Collection[str] = ()) -> str | None:
+    """A spelling without the parts that stand for no label; None where nothing is left.
+
+    `answers` are spellings that are answers all the same, such as `none` where a rubric has it.
+    """
+    parts = answer.split(SEVERAL)
+    return SEVERAL.join(p for p in parts if p not in NO_LABEL or p in answers) or None
