@@ -88,7 +88,16 @@ def test_bad_usage(typed: Typed, words: list[str], says: str) -> None:
     assert says in told
 
 
-TABLE = "item,annotator,label\n0,ann,1\n1,ann,1\n2,ann,2\n3,ann,2\n0,bo,1.0\n1,bo, 1\n2,bo,{0}\n3,bo,2.\n"
+TABLE = """item,annotator,label
+0,ann,1
+1,ann,1
+2,ann,2
+3,ann,2
+0,bo,1.0
+1,bo, 1
+2,bo,{0}
+3,bo,2.
+"""
 
 
 @pytest.mark.parametrize("none", ["None", "NA", "-", "#N/A", "\uff2e\uff35\uff2c\uff2c"])
