@@ -36,7 +36,7 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="jsonl, json, csv, tsv or parquet. [default: by the file's ending]",
+        help="jsonl, json, csv, tsv, parquet, arrow or xlsx. [default: by the file's ending]",
         rich_help_panel=_INPUT,
     ),
 ]

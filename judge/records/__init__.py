@@ -10,7 +10,7 @@ from judge.records.base import (
     mapped,
     renamed,
 )
-from judge.records.jsonfiles import dump, dump_judged
+from judge.records.jsonfiles import dump, dump_judged, shortened
 from judge.records.kinds import Kind, Record, build, recognise
 from judge.records.read import MAX_LINE, read
 from judge.records.tables import from_memory
@@ -35,4 +35,5 @@ __all__ = [
     "read",
     "recognise",
     "renamed",
+    "shortened",
 ]

@@ -7,17 +7,22 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 import orjson
 
+from judge.errors import UsageError
 from judge.records.base import RESERVED, Item, LabelError, kind_of
-from judge.records.streams import CHUNK, Input
+from judge.records.streams import CHUNK, RAW_LIMIT, Input
 
 MAX_DEPTH = 200
 """Deepest nesting that is read: far above any record's, far below Python's recursion limit."""
 
+LONGEST_TOLD = 200_000
+"""Characters of a field that the line of a record without a verdict repeats."""
+
+_NOT_MARK = re.compile(r"[^ \t\r\n,:]")
 _NOT_SPACE = re.compile(r"[^ \t\r\n]")
 _LINE_BREAK = re.compile(r"[\r\n][ \t\r\n]*")
 # Finds where a value ends. Whether it is a record is for the strict parser to say.
@@ -93,22 +98,32 @@ def read_jsonl(opened: Input) -> Iterator[Item]:
             message = f"the line has {size} bytes, more than the limit of {opened.max_line}"
             yield opened.bad(opened.line, message, data, size=size)
         elif data and not data.isspace():
-            yield _item(opened, opened.line, data.rstrip(b"\r"), "column")
+            yield json_item(opened, opened.line, data.rstrip(b"\r"), "column")
 
 
-def read_json(opened: Input) -> Iterator[Item]:
+def read_json(
+    opened: Input, whole: Callable[[Input, int, str], Iterator[Item]] | None = None
+) -> Iterator[Item]:
     """A list of records, or records one after the other, over any number of lines.
 
-    Sound JSON that is no record gives an item with a problem, and reading goes on. Broken JSON
-    gives one, and reading stops: it does not tell where the next record begins.
+    Where one object is all there is, `whole` reads it: the input, the line where it begins and its
+    text. Sound JSON that is no record gives an item with a problem, and reading goes on. Broken
+    JSON gives one, and reading stops: it does not tell where the next record begins.
     """
     text = _Text(opened)
     try:
         listed = text.take("[")
+        if listed and text.peek() == "[":
+            told = "its rows are lists without names: write objects (pandas: orient='records')"
+            raise UsageError(f"{opened.name}: {told}")
         while (found := text.peek()) and not (listed and found == "]"):
             line = opened.line + 1
-            value = text.value().encode("utf-8", "surrogateescape")
-            yield _item(opened, line, value, "character")
+            value = text.value()
+            if not listed and whole is not None and not text.peek():
+                yield from whole(opened, line, value)
+                return
+            whole = None
+            yield json_item(opened, line, value.encode("utf-8", "surrogateescape"), "character")
             if listed and not text.take(",") and (found := text.peek()) not in ("", "]"):
                 raise LabelError(f"not a JSON list: expected ',' or ']', found {found!r}")
         if listed and not text.take("]"):
@@ -120,13 +135,25 @@ def read_json(opened: Input) -> Iterator[Item]:
         yield opened.bad(opened.line + 1, f"{error}; what follows is not read", start)
 
 
-def _item(opened: Input, line: int, data: bytes, where: str) -> Item:
+def json_item(opened: Input, line: int, data: bytes, where: str) -> Item:
+    """The record in `data`, which begins on this line, or its problem; see `parse_object`."""
     try:
         fields, text = parse_object(data, where)
     except LabelError as error:
         return opened.bad(line, str(error), data, field=error.problem.field)
     # A record over several lines goes on one: no text in JSON holds a line break as it is.
     return Item(opened.name, line, fields, _LINE_BREAK.sub("", text))
+
+
+def spans(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The keys of the JSON object `text`, and where the value of each begins and ends."""
+    at = text.index("{") + 1
+    while (found := _NOT_MARK.search(text, at)) and found[0] == '"':
+        key, end = _ENDS.raw_decode(text, found.start())
+        start = _NOT_MARK.search(text, end)
+        assert start is not None, "the object is sound"
+        at = _ENDS.raw_decode(text, start.start())[1]
+        yield key, (start.start(), at)
 
 
 class _Text:
@@ -199,6 +226,16 @@ class _Text:
         self._ended = not data
         text = self._decoder.decode(data, final=self._ended)
         self.buffer, self.at = self.buffer[self.at :] + text, 0
+
+
+def shortened(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields, of those over LONGEST_TOLD characters as JSON only the beginning."""
+    kept: dict[str, Any] = {}
+    for name, content in fields.items():
+        text = content if isinstance(content, str) else _encoded({"": content})[4:-1].decode()
+        cut = f"{text[:RAW_LIMIT]}… [{len(text)} characters in all]"
+        kept[name] = content if len(text) <= LONGEST_TOLD else cut
+    return kept
 
 
 def dump(fields: Mapping[str, Any]) -> bytes:

@@ -9,29 +9,41 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 from judge.errors import UsageError, why_unread
 from judge.records.base import Item
-from judge.records.jsonfiles import read_json, read_jsonl
-from judge.records.streams import CHUNK, STREAM_ERRORS, Input, unpacked
-from judge.records.tables import read_csv, read_parquet, read_tsv
+from judge.records.columnar import read_arrow, read_parquet, saved_files
+from judge.records.jsonfiles import read_jsonl
+from judge.records.streams import CHUNK, STREAM_ERRORS, Input, as_utf8, unpacked
+from judge.records.tables import read_csv, read_tsv, read_xlsx
+from judge.records.wrapped import read_one_or_more
 
 MAX_LINE = 64 * 1024 * 1024
 """Largest record in bytes, unless the caller says otherwise."""
 
-_READERS: dict[str, Callable[[Input], Iterator[Item]]] = {
+_TEXTS: dict[str, Callable[[Input], Iterator[Item]]] = {
     "jsonl": read_jsonl,
-    "json": read_json,
+    "json": read_one_or_more,
     "csv": read_csv,
     "tsv": read_tsv,
 }
-FORMATS = (*_READERS, "parquet")
+_BINARIES: dict[str, Callable[[str, str, IO[bytes], int], Iterator[Item]]] = {
+    "parquet": read_parquet,
+    "arrow": read_arrow,
+    "xlsx": read_xlsx,
+}
+FORMATS = (*_TEXTS, *_BINARIES)
 """The formats that can be asked for."""
 
-_SUFFIXES = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl"}
-_BOM = b"\xef\xbb\xbf"
-_OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+_SUFFIXES = {f".{name}": name for name in FORMATS}
+_SUFFIXES |= {".ndjson": "jsonl", ".feather": "arrow", ".tab": "tsv", ".psv": "csv"}
+_BEGINNINGS = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow",
+    b"PK\x03\x04": "xlsx",
+}
 
 
 def read(
@@ -44,7 +56,8 @@ def read(
     """The items of a file, or of standard input where `source` is `-`, in their order.
 
     The format is `format` (one of FORMATS), else the file's extension, else what the first bytes
-    look like; compression is known by its first bytes. An item that cannot be read comes with its
+    look like; compression and encoding are known by their first bytes. A folder is one of
+    `datasets.save_to_disk`. An item that cannot be read comes with its
     problem, never as an exception; a stream that breaks off gives what came before, then an item
     that says so.
 
@@ -67,6 +80,14 @@ def _items(
         file = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(Any, raw))
         yield from _records(Input("<stdin>", file, max_line), "standard input", [], format)
         return
+    if path.is_dir():
+        count = 0
+        for part in saved_files(path):
+            with _opened(part) as file:
+                for item in read_arrow(path.name, str(part), file, max_line, count):
+                    yield item
+                    count = item.line
+        return
     suffixes = [suffix.casefold() for suffix in path.suffixes]
     with _opened(path) as file:
         yield from _records(Input(path.name, file, max_line), str(path), suffixes, format)
@@ -75,8 +96,6 @@ def _items(
 def _opened(path: Path) -> io.BufferedReader:
     try:
         return io.BufferedReader(io.FileIO(path), CHUNK)
-    except IsADirectoryError:
-        raise UsageError(f"{path} is a folder: name the files in it") from None
     except FileNotFoundError:
         raise UsageError(f"{path} does not exist") from None
     except OSError as error:
@@ -89,31 +108,32 @@ def _records(opened: Input, shown: str, suffixes: list[str], format: str | None)
     plain = cast(io.BufferedReader, opened.stream)
     try:
         opened.stream = stream = unpacked(plain, shown, packing)
-        head = stream.peek(CHUNK)
         named = _SUFFIXES.get(suffixes[-1]) if suffixes else None
-        chosen = format or named or _sniffed(head, shown)
-        if chosen == "parquet" and stream is plain and plain.seekable():
-            yield from read_parquet(opened.name, shown, plain)
-        elif chosen == "parquet":
-            # Parquet is read from its end.
+        chosen = format or named or _begins(stream.peek(CHUNK))
+        if chosen in _BINARIES and stream is plain and plain.seekable():
+            yield from _BINARIES[chosen](opened.name, shown, plain, opened.max_line)
+        elif chosen in _BINARIES:
+            # These are read from their end.
             with tempfile.TemporaryFile() as copy:
                 shutil.copyfileobj(stream, copy)
-                yield from read_parquet(opened.name, shown, copy)
-        elif head.startswith(_OTHER_BOMS):
-            raise UsageError(f"{shown} is UTF-16 or UTF-32: convert it to UTF-8 (iconv -t UTF-8)")
+                copy.seek(0)
+                yield from _BINARIES[chosen](opened.name, shown, copy, opened.max_line)
         else:
-            stream.read(len(_BOM) if head.startswith(_BOM) else 0)
-            yield from _READERS["jsonl" if chosen == "json" and _is_lines(head) else chosen](opened)
+            opened.stream = as_utf8(stream)
+            yield from _TEXTS[chosen or _looks(opened.stream.peek(CHUNK), shown)](opened)
     except STREAM_ERRORS as error:
         yield opened.cut_off(error)
 
 
-def _sniffed(head: bytes, shown: str) -> str:
-    """The format that the first bytes of a file look like."""
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    text = head.removeprefix(_BOM).lstrip()
-    if text.startswith((b"[", b"{")) or head.startswith(_OTHER_BOMS):
+def _begins(head: bytes) -> str | None:
+    """The format, where the first bytes of a file tell it."""
+    return next((name for mark, name in _BEGINNINGS.items() if head.startswith(mark)), None)
+
+
+def _looks(head: bytes, shown: str) -> str:
+    """The format that the beginning of a text looks like."""
+    text = head.lstrip()
+    if text.startswith((b"[", b"{")):
         return "json"
     if not text:
         return "jsonl"
@@ -121,10 +141,3 @@ def _sniffed(head: bytes, shown: str) -> str:
         f"cannot tell the format of {shown}: put it in a file whose name ends in "
         f"{', '.join(f'.{name}' for name in FORMATS)} (judge validate: --format)"
     )
-
-
-def _is_lines(head: bytes) -> bool:
-    """Whether text that begins as an object has one on each line, rather than one over many."""
-    line = head.removeprefix(_BOM).lstrip().partition(b"\n")[0].rstrip()
-    # Where a printer of JSON breaks a line; a line of JSON lines that is cut off seldom ends so.
-    return line.startswith(b"{") and not line.endswith((b"{", b"[", b","))

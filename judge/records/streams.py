@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from judge.errors import UsageError
 from judge.records.base import Item, Problem
@@ -26,6 +28,14 @@ SAMPLE = 4 * RAW_LIMIT
 """Bytes kept of a record over the limit: enough for RAW_LIMIT characters of UTF-8."""
 
 Stream = io.BufferedReader | gzip.GzipFile | ZstdFile
+
+_UTF8_BOM = codecs.BOM_UTF8
+_OTHER_BOMS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 
 
 class BrokenStreamError(Exception):
@@ -107,3 +117,41 @@ def unpacked(stream: io.BufferedReader, name: str, suffix: str) -> Stream:
     if suffix:
         raise UsageError(f"{name} ends in {suffix} but is not compressed so")
     return stream
+
+
+def as_utf8(stream: Stream) -> Stream:
+    """The stream without a byte order mark, in UTF-8 where that says UTF-16 or UTF-32."""
+    head = stream.peek(4)
+    if head.startswith(_UTF8_BOM):
+        stream.read(len(_UTF8_BOM))
+    for mark, encoding in _OTHER_BOMS.items():
+        if head.startswith(mark):
+            return io.BufferedReader(_Recoded(stream, encoding), CHUNK)
+    return stream
+
+
+class _Recoded(io.RawIOBase):
+    """A stream of another encoding as UTF-8."""
+
+    def __init__(self, stream: Stream, encoding: str) -> None:
+        self._stream, self._encoding = stream, encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._held = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._held
+        while not data and (more := self._stream.read(CHUNK)):
+            data = self._decoded(more)
+        data = data or self._decoded(b"", final=True)
+        count = min(len(data), len(buffer))
+        buffer[:count], self._held = data[:count], data[count:]
+        return count
+
+    def _decoded(self, data: bytes, *, final: bool = False) -> bytes:
+        try:
+            return self._decoder.decode(data, final).encode()
+        except UnicodeError:
+            raise BrokenStreamError(f"it is not {self._encoding.upper()} throughout") from None

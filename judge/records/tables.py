@@ -1,36 +1,52 @@
-"""Rows as records: of CSV, TSV and Parquet files, of data frames and dicts in memory."""
+"""Rows as records: of CSV and TSV files, Excel workbooks, data frames and dicts in memory."""
 
 from __future__ import annotations
 
 import csv
 import math
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import IO, Any
 
 from judge.errors import UsageError, missing_extra
 from judge.records.base import Item, Problem, clip
-from judge.records.streams import SAMPLE, Input
+from judge.records.streams import CHUNK, SAMPLE, Input
 
 # Decoding with "surrogateescape" turns bytes that are no UTF-8 into these, and nothing else can.
 _UNREADABLE = re.compile("[\0\udc80-\udcff]")
 _CALI = {"premise", "hypothesis", "us_ratings", "in_ratings"}
-_BATCH = 256
 _SOURCE = "<records>"
+_NOT_UTF8 = "is not UTF-8, or holds a NUL byte (from a spreadsheet: iconv -f CP1252 -t UTF-8 FILE)"
 _MISSING = frozenset(("NaTType", "NAType"))
 """pandas' own types for what is not there."""
 
 
+_MARKS = (",", ";", "\t", "|")
+_NAMED_MARK = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
+_LOOK = 20
+_LARGEST_WORKBOOK = 1 << 30
+"""Bytes of an unpacked workbook: openpyxl holds all of its texts."""
+
+
 def read_csv(opened: Input, separator: str = ",") -> Iterator[Item]:
     """Rows under a header, quoted as spreadsheets and pandas do it; in CALI's TSV files, which
-    their header tells, quotes are text. A header without commas may have semicolons.
+    their header tells, quotes are text. Cells may be separated by another mark, which the first
+    rows tell, or a line `sep=;` before them.
 
     Empty lines hold no record. Raises UsageError for a header that cannot name the columns.
     """
     # Larger rows are stopped before the csv module sees them.
     csv.field_size_limit(max(csv.field_size_limit(), opened.max_line))
+    head = opened.stream.peek(CHUNK)[:CHUNK].decode("utf-8", "replace")
     lines = _Lines(opened)
+    if named := _NAMED_MARK.match(head):
+        separator = named[1]
+        next(lines)
+    else:
+        separator = _separator(opened.name, head, separator)
     rows = csv.reader(lines, delimiter=separator, strict=True)
     header: list[str] = []
     while True:
@@ -41,15 +57,12 @@ def read_csv(opened: Input, separator: str = ",") -> Iterator[Item]:
             return
         except csv.Error as error:
             cells, problem = [""], _explained(error)
-        if not "".join(cells).strip() and len(cells) < 2 and problem is None:
+        if not "".join(cells).strip() and (len(cells) < 2 or not header) and problem is None:
             continue
         if separator == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
             problem = "a stray quote joins this row to the next: quote the cell, or leave it out"
         if not header:
-            if separator == "," and len(cells) == 1 and ";" in cells[0]:
-                rows = csv.reader(lines, delimiter=";", strict=True)
-                cells = next(csv.reader(cells, delimiter=";"))
-            _refuse_header(opened.name, cells, problem)
+            refuse_header(opened.name, cells, problem)
             header = cells
             if separator == "\t" and {name.strip().casefold() for name in header} >= _CALI:
                 rows = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
@@ -60,7 +73,7 @@ def read_csv(opened: Input, separator: str = ",") -> Iterator[Item]:
         spoilt = (name for name, cell in fields.items() if _UNREADABLE.search(cell))
         field = next(spoilt, None) if problem is None else None
         if field is not None:
-            problem = f"column {field!r} is not UTF-8, or holds a NUL byte"
+            problem = f"column {field!r} {_NOT_UTF8}"
         if problem is None:
             yield Item(opened.name, line, fields)
         else:
@@ -70,6 +83,37 @@ def read_csv(opened: Input, separator: str = ",") -> Iterator[Item]:
 def read_tsv(opened: Input) -> Iterator[Item]:
     """Rows of tab-separated cells; see `read_csv`."""
     return read_csv(opened, "\t")
+
+
+def _separator(name: str, head: str, wanted: str) -> str:
+    """What separates the cells of the first rows: the mark that is `wanted`, else another one that
+    cuts more of them like the header.
+
+    Raises UsageError where two marks cut all of them alike, and where a title stands above them.
+    """
+    whole = head.splitlines(keepends=True)
+    # The last line may go on.
+    whole = whole[:-1] if len(whole) > 1 and not head.endswith("\n") else whole
+    alike: dict[str, float] = {}
+    columns: dict[str, int] = {}
+    for mark in dict.fromkeys((wanted, *_MARKS)):
+        cut = (row for row in csv.reader(whole, delimiter=mark) if "".join(row).strip())
+        first, *widths = [len(row) for row in islice(cut, _LOOK)] or [0]
+        if first > 1:
+            alike[mark] = (1 + widths.count(first)) / (1 + len(widths))
+            columns[mark] = first
+        elif len(widths) > 1 and len(set(widths)) == 1 and widths[0] > 1:
+            raise UsageError(
+                f"{name}: the first line has one cell, the lines below have {widths[0]}: delete "
+                f"what stands above the header, or quote cells that hold {mark!r}"
+            )
+    sure = [mark for mark, share in alike.items() if share == 1 and len(whole) > 1]
+    if wanted in sure and (others := [m for m in sure if columns[m] > columns[wanted]]):
+        told = f"{name}: {wanted!r} or {others[0]!r} may separate the cells"
+        raise UsageError(
+            f"{told}: write sep={others[0]} or sep={wanted} on a line above the header"
+        )
+    return max(alike, key=lambda mark: (alike[mark], mark == wanted), default=wanted)
 
 
 class _Lines(Iterator[str]):
@@ -106,9 +150,12 @@ def _explained(error: csv.Error) -> str:
     return f"the row is not CSV: {told}"
 
 
-def _refuse_header(name: str, columns: Sequence[str], problem: str | None = None) -> None:
+def refuse_header(name: str, columns: Sequence[str], problem: str | None = None) -> None:
+    """Raise UsageError for a header that cannot name the columns."""
     if any(_UNREADABLE.search(column) for column in columns):
-        problem = "a cell is not UTF-8, or holds a NUL byte"
+        problem = f"a cell {_NOT_UTF8}"
+    elif len(columns) > 2 and sum(map(bool, columns)) == 1:
+        problem = "it names one column of several: delete what stands above the header"
     if problem:
         raise UsageError(f"{name}: the header row cannot be read: {problem}")
     repeated = sorted(column for column, count in Counter(columns).items() if count > 1)
@@ -116,43 +163,63 @@ def _refuse_header(name: str, columns: Sequence[str], problem: str | None = None
         raise UsageError(f"{name}: the header names a column twice: {', '.join(repeated)}")
 
 
-def read_parquet(name: str, shown: str, file: IO[bytes]) -> Iterator[Item]:
-    """One record a row, with values as `from_memory` has them; `line` is the row's number.
+def read_xlsx(name: str, shown: str, file: IO[bytes], limit: int) -> Iterator[Item]:
+    """One record a row of an Excel workbook's only sheet with rows; `line` is the row's number.
 
-    Raises UsageError for a file that is no Parquet, and where pyarrow is missing.
+    Formulas have the values that were saved with them. A row of more than `limit` characters is a
+    problem. Raises UsageError for what is no workbook, several sheets with rows, a header that
+    cannot name the columns, and where openpyxl is missing.
     """
     try:
-        import pyarrow as pa
-        from pyarrow import parquet as pq
+        from openpyxl import load_workbook
     except ImportError as error:
-        raise missing_extra(f"{shown}: Parquet needs pyarrow", "parquet") from error
+        raise missing_extra(f"{shown}: Excel files need openpyxl", "excel") from error
     try:
-        # Without pre-buffering, else whole row groups are read ahead of the batches.
-        table = pq.ParquetFile(file, pre_buffer=False)
-    except (pa.ArrowException, OSError) as error:
-        raise UsageError(f"{shown} is not a Parquet file: {error}") from error
-    _refuse_header(shown, table.schema_arrow.names)
-    number = 0
-    try:
-        for batch in table.iter_batches(batch_size=_BATCH):
-            for place in range(batch.num_rows):
-                number += 1
-                yield _parquet_item(name, number, batch, place)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        message = f"the file cannot be read further: {str(error).partition('. Detail')[0]}"
-        yield Item(name, number + 1, None, None, Problem(message))
+        with zipfile.ZipFile(file) as packed:
+            size = sum(part.file_size for part in packed.infolist())
+        if size > _LARGEST_WORKBOOK:
+            raise UsageError(f"{shown} has {size} bytes unpacked: save it as .csv")
+        book = load_workbook(file, read_only=True, data_only=True)
+    except (zipfile.BadZipFile, OSError, KeyError, ValueError) as error:
+        raise UsageError(f"{shown} is not an Excel workbook (.xlsx): {error}") from error
+    filled = [sheet for sheet in book.worksheets if next(_filled(sheet), None)]
+    if len(filled) > 1:
+        names = ", ".join(sheet.title for sheet in filled)
+        raise UsageError(f"{shown} has rows on the sheets {names}: save one of them as .csv")
+    rows = _filled(filled[0]) if filled else iter(())
+    header = [_as_text(cell) for cell in next(rows, (0, []))[1]]
+    refuse_header(shown, header)
+    for line, cells in rows:
+        size = sum(len(cell) for cell in cells if isinstance(cell, str))
+        if len(header) == 1 < len(cells) and line <= _LOOK:
+            raise UsageError(
+                f"{shown}: the first row has one cell: delete what stands above the header"
+            )
+        if len(cells) > len(header):
+            told = f"the row has {len(cells)} cells, the header {len(header)}"
+            yield Item(name, line, None, None, Problem(told))
+        elif size > limit:
+            told = f"the row has {size} characters, more than the limit of {limit}"
+            yield Item(name, line, None, None, Problem(told))
+        else:
+            cells += [None] * (len(header) - len(cells))
+            yield Item(
+                name, line, {key: as_json(cell) for key, cell in zip(header, cells, strict=True)}
+            )
 
 
-def _parquet_item(name: str, number: int, batch: Any, place: int) -> Item:
-    fields: dict[str, Any] = {}
-    for column, cells in zip(batch.schema.names, batch.columns, strict=True):
-        try:
-            fields[column] = _as_json(cells[place].as_py())
-        # Text that is no UTF-8, and dates beyond Python's.
-        except (ValueError, OverflowError) as error:
-            told = f"column {column!r} holds what cannot be read: {error}"
-            return Item(name, number, None, None, Problem(told, column))
-    return Item(name, number, fields)
+def _filled(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
+    """The number and the cells, without empty ones at the end, of each row that has some."""
+    for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+        cells = list(row)
+        while cells and cells[-1] in (None, ""):
+            cells.pop()
+        if cells:
+            yield number, cells
+
+
+def _as_text(content: Any) -> str:
+    return "" if content is None else str(as_json(content))
 
 
 def from_memory(records: Iterable[object]) -> Iterator[Item]:
@@ -168,24 +235,25 @@ def from_memory(records: Iterable[object]) -> Iterator[Item]:
             yield Item(_SOURCE, number, None, clip(record), Problem(told))
             continue
         try:
-            yield Item(_SOURCE, number, {str(name): _as_json(one) for name, one in record.items()})
+            yield Item(_SOURCE, number, {str(name): as_json(one) for name, one in record.items()})
         except RecursionError:
             yield Item(_SOURCE, number, None, "", Problem("the record is nested too deep"))
 
 
-def _as_json(content: Any) -> Any:
+def as_json(content: Any) -> Any:
+    """The content as JSON has it; see `from_memory`."""
     if content is None or isinstance(content, str | int):
         return content
     if isinstance(content, float):
         return float(content) if math.isfinite(content) else None
     if isinstance(content, Mapping):
-        return {str(name): _as_json(one) for name, one in content.items()}
+        return {str(name): as_json(one) for name, one in content.items()}
     if isinstance(content, list | tuple | set | frozenset):
-        return [_as_json(one) for one in content]
+        return [as_json(one) for one in content]
     if isinstance(content, bytes):
         return content.decode("utf-8", "backslashreplace")
     if type(content).__name__ in _MISSING:
         return None
     if hasattr(content, "tolist"):  # NumPy's numbers and arrays
-        return _as_json(content.tolist())
+        return as_json(content.tolist())
     return content.isoformat() if hasattr(content, "isoformat") else str(content)

@@ -28,7 +28,9 @@ from judge.run.output import (
 )
 from judge.run.resume import REDONE, refuse_edited_review, refuse_foreign, unmatched_file
 
-_OTHER_FORMS = frozenset((".gz", ".zst", ".csv", ".tsv", ".parquet"))
+_OTHER_FORMS = frozenset(
+    (".gz", ".zst", ".csv", ".tsv", ".tab", ".psv", ".parquet", ".arrow", ".feather", ".xlsx")
+)
 """Suffixes of other formats: plain JSON lines under such a name would be misread."""
 
 

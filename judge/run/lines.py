@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from judge import plugins
-from judge.records import RESERVED, Item, Problem, Record, content_hash, dump_judged
+from judge.records import (
+    RESERVED,
+    Item,
+    Problem,
+    Record,
+    content_hash,
+    dump_judged,
+    shortened,
+)
 from judge.verdict import Failure, Judgement, Unfinished, Verdict
 
 if TYPE_CHECKING:
@@ -85,7 +93,7 @@ def bad_input(item: Item, problem: Problem) -> Line:
     told: dict[str, Any] = {"type": problem.type, **item.found_at, "message": problem.message}
     if problem.field is not None:
         told["field"] = problem.field
-    fields = {"raw": item.raw or ""} if item.fields is None else dict(item.fields)
+    fields = {"raw": item.raw or ""} if item.fields is None else shortened(item.fields)
     if RESERVED in fields and not _is_ours(fields.pop(RESERVED)):
         fields = {"raw": json.dumps(item.fields, ensure_ascii=False)}
     return written(fields, {"verdict": str(Verdict.ERROR), "error": told}, item)

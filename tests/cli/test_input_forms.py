@@ -36,12 +36,31 @@ def parquet() -> bytes:
     return out.getvalue()
 
 
+def arrow() -> bytes:
+    pa = pytest.importorskip("pyarrow")
+    rows, out = pa.Table.from_pylist(ROWS), io.BytesIO()
+    with pa.ipc.new_stream(out, rows.schema) as writer:
+        writer.write_table(rows)
+    return out.getvalue()
+
+
+def xlsx() -> bytes:
+    openpyxl = pytest.importorskip("openpyxl")
+    book, out = openpyxl.Workbook(), io.BytesIO()
+    for row in ([*ROWS[0]], *([*row.values()] for row in ROWS)):
+        book.active.append(row)
+    book.save(out)
+    return out.getvalue()
+
+
 FORMS: dict[str, Callable[[], bytes]] = {
     "jsonl": lambda: jsonl(ROWS),
     "json": lambda: json.dumps(ROWS, indent=1).encode(),
     "csv": lambda: table(","),
     "tsv": lambda: table("\t"),
     "parquet": parquet,
+    "arrow": arrow,
+    "xlsx": xlsx,
 }
 PACKS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -69,3 +88,13 @@ def test_files_and_standard_input(
     with os.fdopen(reading) as piped:
         monkeypatch.setattr("sys.stdin", piped)
         assert typed("validate", "-", "--format", form, *NORM).stdout == read.stdout
+
+
+@pytest.mark.parametrize("content", ["x" * 4_100_000, ["x" * 100] * 45_000], ids=["text", "list"])
+def test_an_error_line_carries_no_field_of_megabytes(typed: Typed, content: object) -> None:
+    asked = ("--ask", "Is it polite?", "-m", "scripted:yes.yaml", "-q")
+    typed.write("a.jsonl", [{"id": "long", "mail": content}, {"id": "b", "mail": "Hi"}])
+    long, short = lines(typed("validate", "a.jsonl", *asked).stdout)
+    assert long["judge"]["verdict"] == "error" and long["id"] == "long"
+    assert long["mail"].endswith("characters in all]") and len(long["mail"]) < 3_000
+    assert short["judge"]["verdict"] == "pass"

@@ -102,7 +102,7 @@ def test_multipico_entries_that_are_broken(write: Written) -> None:
         "b": entry({"Ann0": "2"}, REPLY),
         "c": entry({"Ann0": "0"}, {"post": "A post."}),
         "d": entry({}, REPLY),
-        "e": 5,
+        "e": {"text": None},
     }
     found = list(read_labels(f"multipico:{write('MP.json', json.dumps(content))}"))
     assert faults(found) == [

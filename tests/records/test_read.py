@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gzip
 import io
+import json
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -41,10 +43,25 @@ def test_what_cannot_be_told_is_refused(write: Written) -> None:
         read("-", stdin=io.BytesIO(b"id\tstory\n"))
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a"])
-def test_utf16_is_refused_with_advice(write: Written, name: str) -> None:
-    with pytest.raises(UsageError, match="convert it to UTF-8"):
-        read(write(name, '{"a": 1}'.encode("utf-16")))
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_byte_order_mark_tells_the_encoding(
+    write: Written, encoding: str, pack: Callable[[bytes], bytes]
+) -> None:
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    rows = [{"a": "é", "b": "😀, x" * 20_000}, {"a": "z", "b": "\u2028"}]
+    table = "".join(f'{row["a"]},"{row["b"]}"\r\n' for row in rows)
+    objects = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    for name, text in (("a.csv", "a,b\r\n" + table), ("a.jsonl", objects), ("a.json", objects)):
+        path = write(name, pack((mark + text).encode(encoding)))
+        assert [item.fields for item in read(path)] == rows
+
+
+def test_a_stream_that_is_not_what_its_mark_says_breaks_off(items: ReadBack) -> None:
+    text = '{"a": 1}\n' * 40_000
+    *sound, broken = items("a.jsonl", text.encode("utf-16") + b"\x00\xd8\x00\xd8")
+    assert len(sound) > 30_000
+    assert broken.problem and "it is not UTF-16 throughout" in broken.problem.message
 
 
 def jsonl(count: int) -> str:

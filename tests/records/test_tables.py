@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import gzip
 import io
+import zipfile
 
 import pytest
 from hypothesis import given
@@ -76,6 +78,111 @@ def test_columns_may_be_separated_by_semicolons(items: ReadBack) -> None:
     found = items("a.csv", b'id;"a; b";c\n1;"x; y";0,5\n2;z\n')
     assert found[0].fields == {"id": "1", "a; b": "x; y", "c": "0,5"}
     assert found[1].problem and "has 2 cells, the header 3" in found[1].problem.message
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_the_first_rows_tell_what_separates_the_cells(
+    items: ReadBack, name: str, mark: str
+) -> None:
+    rows = [["id", "mail, or note"], ["1", "Hi, Bo | you"], ["2", "a;b\tc"]]
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=mark).writerows(rows)
+    assert [[*(item.fields or {}).values()] for item in items(name, out.getvalue())] == rows[1:]
+
+
+@pytest.mark.parametrize("mark", [";", ",", "§"])
+def test_a_line_before_the_header_names_the_separator(items: ReadBack, mark: str) -> None:
+    found = items("a.csv", f"sep={mark}\r\n\r\nid{mark}a|b\r\n1{mark}x|y\r\n")
+    assert [(item.line, item.fields) for item in found] == [(4, {"id": "1", "a|b": "x|y"})]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Export of May\nid,mail\n1,x\n", "first line has one cell, the lines below have 2"),
+        ("mail\nDear Ann, hi\nDear Bo, hi\n", "or quote cells that hold ','"),
+        ("Export of May,,\nid,mail,n\n1,x,2\n", "delete what stands above the header"),
+        ("a;b,c;d\n1;2,3;4\n", "write sep=; or sep=, on a line above"),
+    ],
+)
+def test_a_table_that_may_be_read_in_two_ways_is_refused(
+    write: Written, text: str, says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        read(write("a.csv", text))
+
+
+def test_lines_before_the_header_may_be_blank(items: ReadBack) -> None:
+    found = items("a.csv", "\n,,\n  \nid,mail,n\n1,x,2\n,,\n")
+    assert [(item.line, (item.fields or {}).get("mail")) for item in found] == [(5, "x"), (6, "")]
+
+
+def workbook(**sheets: list[list[object]]) -> bytes:
+    openpyxl = pytest.importorskip("openpyxl")
+    book, out = openpyxl.Workbook(), io.BytesIO()
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(out)
+    return out.getvalue()
+
+
+def test_an_excel_workbook(items: ReadBack) -> None:
+    day = datetime.datetime(2026, 11, 25)
+    rows = [
+        [],
+        ["id", "mail", "n"],
+        [1, "Hi", 1.5],
+        [],
+        ["b", None, True],
+        ["c", day],
+        [1, 2, 3, 4],
+    ]
+    found = items("a.xlsx", workbook(empty=[], mails=rows))
+    assert [(item.line, item.fields) for item in found] == [
+        (3, {"id": 1, "mail": "Hi", "n": 1.5}),
+        (5, {"id": "b", "mail": None, "n": True}),
+        (6, {"id": "c", "mail": "2026-11-25T00:00:00", "n": None}),
+        (7, None),
+    ]
+    assert problem_of(found[3]) == "the row has 4 cells, the header 3"
+    packed = io.BytesIO(gzip.compress(workbook(mails=rows)))
+    assert next(iter(read("-", stdin=packed))).fields == found[0].fields
+
+
+@pytest.mark.parametrize(
+    ("sheets", "says"),
+    [
+        ({"a": [["id"], [1]], "b": [["id"], [2]]}, "rows on the sheets a, b: save one"),
+        (
+            {"a": [["Mails of May"], ["id", "mail"], [1, "x"]]},
+            "delete what stands above the header",
+        ),
+        ({"a": [["id", "id"], [1, 2]]}, "names a column twice"),
+    ],
+)
+def test_a_workbook_of_which_the_rows_cannot_be_told_is_refused(
+    write: Written, sheets: dict[str, list[list[object]]], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        read(write("a.xlsx", workbook(**sheets)))
+    with pytest.raises(UsageError, match="is not an Excel workbook"):
+        read(write("b.xlsx", "id,mail\n"))
+
+
+def test_a_workbook_that_unpacks_without_end_is_refused(write: Written) -> None:
+    path = write("a.xlsx", workbook(a=[["id"], [1]]))
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as packed,
+        packed.open("xl/sharedStrings2.xml", "w", force_zip64=True) as part,
+    ):
+        for _ in range(1100):
+            part.write(b"x" * (1 << 20))
+    assert path.stat().st_size < 2_000_000
+    with pytest.raises(UsageError, match="bytes unpacked: save it as"):
+        read(path)
 
 
 def test_cali_quotes_are_text(items: ReadBack) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from judge.records.fields import (
     text_of,
 )
 from judge.records.kinds import built
-from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet
+from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 
 _ENTAILMENT_ORDER = ("entailment", "neutral", "contradiction")
 _BINARY = {"0": "no", "1": "yes"}
@@ -118,9 +118,6 @@ class MultiPico(LabelSet):
         except (LabelError, OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{found[0]}: the nationalities cannot be read: {error}") from error
 
-    def read(self, items: Iterable[Item]) -> Iterator[Labelled]:
-        return super().read(entry for item in items for entry in _entries(item))
-
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         try:
             texts = object_of(fields.get("text"), "text")
@@ -130,25 +127,15 @@ class MultiPico(LabelSet):
                 raise LabelError("field 'annotations' holds no answer", "annotations")
             answers = {name: one_of(one, _BINARY, "annotations") for name, one in given.items()}
         except LabelError as error:
-            message = f"entry {fields['id']!r}: {error}"
+            message = f"entry {fields.get('id')!r}: {error}"
             raise LabelError(message, error.problem.field) from error
         info = fields.get("other_info")
         facts = {key: info.get(key) for key in _FACTS} if isinstance(info, dict) else {}
         annotations = tuple(
             Annotation(who, answer, self._nations.get(who)) for who, answer in answers.items()
         )
-        record = self.record(item, fields["id"])
+        record = self.record(item, fields.get("id"))
         yield LabelledItem(record, "irony", shown, 0, None, annotations, slices_of(facts))
-
-
-def _entries(item: Item) -> Iterable[Item]:
-    """The entries of a file that is one object, each with its id."""
-    if item.fields is None:
-        return [item]
-    return [
-        replace(item, fields={**(entry if isinstance(entry, dict) else {}), "id": id})
-        for id, entry in item.fields.items()
-    ]
 
 
 class LLMBar(LabelSet):

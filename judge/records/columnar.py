@@ -1,0 +1,185 @@
+"""Parquet and Arrow files, and folders of `datasets.save_to_disk`: rows in batches of bounded size.
+
+A few kilobytes can name one text of megabytes in every row. So texts stay in their dictionaries,
+and the size of a row is counted before its texts are copied.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from judge.errors import UsageError, missing_extra
+from judge.records.base import Item, Problem
+from judge.records.tables import as_json, refuse_header
+
+_BATCH = 256
+_BATCH_BYTES = 16 << 20
+_GROUP_BYTES = 1 << 30
+"""Of larger row groups one row is read at a time: their large rows may all lie together."""
+
+
+def read_parquet(name: str, shown: str, file: IO[bytes], limit: int) -> Iterator[Item]:
+    """One record a row, with values as `from_memory` has them; `line` is the row's number.
+
+    A row of more than `limit` bytes is a problem. Raises UsageError for a file that is no Parquet,
+    and where pyarrow is missing.
+    """
+    pa = _pyarrow(shown)
+    from pyarrow import parquet as pq
+
+    try:
+        # Without pre-buffering, else whole row groups are read ahead of the batches.
+        leaves = pq.ParquetFile(file).schema
+        texts = [one.path for one in leaves if one.physical_type == "BYTE_ARRAY" and _is_text(one)]
+        table = pq.ParquetFile(file, read_dictionary=texts, pre_buffer=False)
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(f"{shown} is not a Parquet file: {error}") from error
+    refuse_header(shown, table.schema_arrow.names)
+    yield from _items(name, _groups(table), limit)
+
+
+def _is_text(leaf: Any) -> bool:
+    return leaf.logical_type.type in ("STRING", "NONE", "JSON", "ENUM")
+
+
+def _groups(table: Any) -> Iterator[Any]:
+    """Batches of a Parquet file, of fewer rows where rows are large."""
+    for number in range(table.num_row_groups):
+        group = table.metadata.row_group(number)
+        rows = _BATCH * (group.total_byte_size <= _GROUP_BYTES)
+        rows = min(rows, _BATCH_BYTES * group.num_rows // max(1, group.total_byte_size))
+        yield from table.iter_batches(batch_size=max(1, rows), row_groups=[number])
+
+
+def read_arrow(
+    name: str, shown: str, file: IO[bytes], limit: int, before: int = 0
+) -> Iterator[Item]:
+    """As `read_parquet`, of an Arrow IPC file (Feather) or stream; `before` rows came earlier."""
+    pa = _pyarrow(shown)
+    try:
+        start = file.read(6)
+        file.seek(0)
+        source = pa.ipc.open_file(file) if start == b"ARROW1" else pa.ipc.open_stream(file)
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(f"{shown} is not an Arrow file: {error}") from error
+    refuse_header(shown, source.schema.names)
+    places = range(source.num_record_batches) if start == b"ARROW1" else None
+    batches = source if places is None else map(source.get_batch, places)
+    yield from _items(name, iter(batches), limit, before)
+
+
+def saved_files(folder: Path) -> list[Path]:
+    """The files of a folder that `datasets.save_to_disk` wrote, in their order.
+
+    Raises UsageError for any other folder, with what to type.
+    """
+    if (splits := _described(folder, "dataset_dict.json").get("splits")) is not None:
+        names = [str(one) for one in splits] if isinstance(splits, list) else []
+        told = f"{folder} holds the splits {', '.join(names)}: name one of them"
+        raise UsageError(f"{told}, as in {folder / (names or ['train'])[0]}")
+    state = _described(folder, "state.json")
+    files = state.get("_data_files")
+    if not isinstance(files, list):
+        raise UsageError(f"{folder} is a folder: name the files in it")
+    if state.get("_indices_files") or state.get("_indices_data_files"):
+        raise UsageError(f"{folder} holds a selection of rows: call flatten_indices, save it again")
+    # The names alone: no file outside the folder is read.
+    return [folder / Path(str(one.get("filename"))).name for one in files if isinstance(one, dict)]
+
+
+def _described(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / name
+    if not path.is_file():
+        return {}
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    return content if isinstance(content, dict) else {}
+
+
+def _pyarrow(shown: str) -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise missing_extra(f"{shown}: Parquet and Arrow need pyarrow", "parquet") from error
+    return pa
+
+
+def _items(name: str, batches: Iterator[Any], limit: int, before: int = 0) -> Iterator[Item]:
+    import pyarrow as pa
+
+    number = before
+    try:
+        for batch in batches:
+            sizes = [0] * batch.num_rows
+            for column in batch.columns:
+                sizes = list(map(int.__add__, sizes, _sizes(column).to_pylist()))
+            for place, size in enumerate(sizes):
+                number += 1
+                if size > limit:
+                    told = f"the row has {size} bytes, more than the limit of {limit}"
+                    yield Item(name, number, None, None, Problem(told))
+                else:
+                    yield _row(name, number, batch, place)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        message = f"the file cannot be read further: {str(error).partition('. Detail')[0]}"
+        yield Item(name, number + 1, None, None, Problem(message))
+
+
+def _row(name: str, number: int, batch: Any, place: int) -> Item:
+    fields: dict[str, Any] = {}
+    for column, cells in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            fields[column] = as_json(cells[place].as_py())
+        # Text that is no UTF-8, and dates beyond Python's.
+        except (ValueError, OverflowError) as error:
+            told = f"column {column!r} holds what cannot be read: {error}"
+            return Item(name, number, None, None, Problem(told, column))
+    return Item(name, number, fields)
+
+
+def _sizes(column: Any) -> Any:
+    """The bytes of each value of an Arrow array, those of a dictionary wherever it is named.
+
+    Raises ValueError for types that judge does not read.
+    """
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    kind, types = column.type, pa.types
+    if isinstance(column, pa.ExtensionArray):
+        return _sizes(column.storage)
+    if types.is_dictionary(kind):
+        sizes = _sizes(column.dictionary).take(column.indices)
+    elif types.is_struct(kind):
+        sizes = pa.array([0] * len(column), pa.int64())
+        for part in column.flatten():
+            sizes = pc.add(sizes, _sizes(part))
+    elif types.is_map(kind) or types.is_list(kind) or types.is_large_list(kind):
+        parts = (column.keys, column.items) if types.is_map(kind) else (column.values,)
+        ends = pa.array([0] * len(column), pa.int64())
+        for part in parts:
+            sums = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(_sizes(part))])
+            at_offsets = sums.take(column.offsets)
+            ends = pc.add(ends, pc.subtract(at_offsets[1:], at_offsets[:-1]))
+        sizes = ends
+    elif types.is_fixed_size_list(kind):
+        sizes = _sizes(column.cast(pa.list_(kind.value_type)))
+    elif types.is_null(kind) or types.is_primitive(kind) or types.is_decimal(kind):
+        sizes = pa.array([8] * len(column), pa.int64())
+    elif types.is_string_view(kind) or types.is_binary_view(kind):
+        # Views of 16 bytes, of which the first four are the length: several may share one text.
+        last = column.offset + len(column)
+        quarters = pa.Array.from_buffers(pa.int32(), 4 * last, [None, column.buffers()[1]])
+        sizes = quarters.take(pa.array(range(4 * column.offset, 4 * last, 4), pa.int64()))
+        sizes = pc.if_else(column.is_valid(), sizes, 0).cast(pa.int64())
+    else:
+        try:
+            sizes = pc.binary_length(column).cast(pa.int64())
+        except pa.ArrowNotImplementedError:
+            raise ValueError(f"type {kind} is not read") from None
+    return pc.fill_null(sizes, 0)

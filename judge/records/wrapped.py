@@ -1,0 +1,209 @@
+"""A JSON file that is one object: a record, or rows that it wraps.
+
+    {"version": "1.0", "data": [{...}, ...]}      one list of objects beside what describes it
+    {"q1": {...}, "q2": {...}}                    records by their ids, also within one field
+    {"columns": [...], "data": [[...], ...]}      pandas' orients split, columns, index and table
+
+Where the names and types of the fields do not tell which, the file is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Literal
+
+from judge.errors import UsageError
+from judge.records.base import Item
+from judge.records.jsonfiles import json_item, read_json, read_jsonl, spans
+from judge.records.kinds import normalise, normalised, recognise
+from judge.records.streams import CHUNK, Input
+
+
+def _names(text: str) -> set[str]:
+    return normalised(text.split())
+
+
+_ROWS = _names("data rows records items examples instances samples entries results dataset")
+_ABOUT_A_FILE = _names(
+    "version name title description license licence citation homepage url source split language "
+    "date created created_at updated updated_at author authors count total size length page pages "
+    "next previous offset limit cursor schema features info meta metadata config object type task "
+    "has_more first_id last_id status partial num_rows_total num_rows_per_page generated_by"
+)
+_OF_A_RECORD = _names(
+    "messages conversation conversations turns dialogue dialog choices contexts documents passages "
+    "tools tool_calls labels annotators annotations responses fields judge"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How an object wraps its rows: in a list, by their ids, in columns, or in none that is sure.
+
+    `key` is the field that holds them, "" where the object itself does; `table` the rows that
+    stand in columns; `candidates` the fields that may hold them.
+    """
+
+    form: Literal["list", "ids", "table", "unsure"]
+    key: str = ""
+    table: tuple[dict[str, Any], ...] = ()
+    candidates: tuple[str, ...] = ()
+
+
+def read_one_or_more(opened: Input) -> Iterator[Item]:
+    """The records of a JSON file: a list, objects one after the other, or one that wraps its rows.
+
+    Raises UsageError for an object of which the rows cannot be told.
+    """
+    if not _is_lines(opened.stream.peek(CHUNK)):
+        yield from read_json(opened, _unwrapped)
+        return
+    items = read_jsonl(opened)
+    for item in items:
+        # The next line is waited for only where it matters: a pipe may be slow.
+        wraps = item.fields is not None and layout(item.fields) is not None
+        if wraps and (following := next(items, None)) is None:
+            yield from _unwrapped(opened, item.line, item.raw or "")
+        else:
+            yield from chain([item], [following] if wraps and following else [], items)
+
+
+def _is_lines(head: bytes) -> bool:
+    """Whether text that begins as an object has one on each line, rather than one over many."""
+    line = head.lstrip().partition(b"\n")[0].rstrip()
+    # Where a printer of JSON breaks a line; a line of JSON lines that is cut off seldom ends so.
+    return line.startswith(b"{") and not line.endswith((b"{", b"[", b","))
+
+
+def _unwrapped(opened: Input, line: int, text: str) -> Iterator[Item]:
+    """The rows of the only object of a file, which begins on this line; itself if it wraps none."""
+    item = json_item(opened, line, text.encode("utf-8", "surrogateescape"), "character")
+    found = None if item.fields is None else layout(item.fields)
+    if found is None:
+        yield item
+        return
+    if found.form == "unsure":
+        raise UsageError(_unsure(opened.name, found.candidates))
+    if found.form == "table":
+        yield from (Item(opened.name, line, row) for row in found.table)
+        return
+    start, end = dict(spans(text))[found.key] if found.key else (0, len(text))
+    line += text.count("\n", 0, start)
+    inner = text[start:end]
+    if found.form == "list":
+        stream: Any = io.BufferedReader(io.BytesIO(inner.encode("utf-8", "surrogateescape")))
+        yield from read_json(Input(opened.name, stream, opened.max_line, line - 1))
+        return
+    for id, (start, end) in spans(inner):
+        row = inner[start:end]
+        if row.startswith("{") and "id" not in normalised(json.loads(row)):
+            comma = "" if row[1:].lstrip() == "}" else ", "
+            row = f'{{"id": {json.dumps(id)}{comma}{row[1:].lstrip()}'
+        place = line + inner.count("\n", 0, start)
+        yield json_item(opened, place, row.encode("utf-8", "surrogateescape"), "character")
+
+
+def _unsure(name: str, candidates: tuple[str, ...]) -> str:
+    if not candidates:
+        how = "write one object a row (pandas: orient='records', lines=True)"
+        return f"{name} is one object that may hold columns: {how}"
+    rows = " or ".join(f"jq -c '.[{json.dumps(key)}][]' {name}" for key in candidates[:3])
+    return (
+        f"{name} is one object, a record or what wraps rows: name the rows, {rows} > rows.jsonl, "
+        f"or make it one record, jq -c . {name} > record.jsonl"
+    )
+
+
+def layout(fields: Mapping[str, Any]) -> Layout | None:
+    """How this only object of a file wraps rows; None where it is a record itself."""
+    if not fields or recognise(fields):
+        return None
+    if (table := _split(fields)) or (table := _columns(fields)):
+        return table
+    if all(isinstance(content, dict) for content in fields.values()):
+        return _by_ids(fields)
+    candidates = [key for key, content in fields.items() if _may_hold_rows(key, content)]
+    others = normalised(key for key in fields if key not in candidates) - _ABOUT_A_FILE
+    if not candidates:
+        return Layout("unsure") if _are_columns(fields) else None
+    if len(candidates) == 1 and not others:
+        (key,) = candidates
+        return Layout("list" if isinstance(fields[key], list) else "ids", key)
+    if "id" in others and not normalised(candidates) & _ROWS:
+        return None
+    return Layout("unsure", candidates=tuple(candidates))
+
+
+def _may_hold_rows(key: str, content: object) -> bool:
+    name = normalise(key)
+    if name in _OF_A_RECORD or name in _ABOUT_A_FILE:
+        return False
+    if isinstance(content, list):
+        first = content[0] if content else None
+        turn = isinstance(first, dict) and ("role" in first or {"from", "value"} <= first.keys())
+        return (isinstance(first, dict) and not turn) or (not content and name in _ROWS)
+    return (
+        isinstance(content, dict)
+        and bool(content)
+        and all(isinstance(one, dict) for one in content.values())
+    )
+
+
+def _by_ids(fields: Mapping[str, dict[str, Any]]) -> Layout | None:
+    """Of an object of objects."""
+    if normalised(fields) & _OF_A_RECORD:
+        return None
+    if len(fields) == 1:
+        ((key, inner),) = fields.items()
+        if _may_hold_rows(key, inner):
+            return (
+                Layout("ids", key)
+                if normalise(key) in _ROWS
+                else Layout("unsure", candidates=(key,))
+            )
+    return Layout("ids")
+
+
+def _split(fields: Mapping[str, Any]) -> Layout | None:
+    """pandas' orient split: names of columns, and rows as lists."""
+    names, rows = fields.get("columns"), fields.get("data")
+    if not isinstance(names, list) or not isinstance(rows, list):
+        return None
+    if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
+        return Layout("unsure", candidates=("data",))
+    index = fields.get("index")
+    if isinstance(index, list) and len(index) == len(rows) and index != [*range(len(rows))]:
+        names, rows = ["index", *names], [[at, *row] for at, row in zip(index, rows, strict=True)]
+    if len({*map(str, names)}) < len(names):
+        return Layout("unsure", candidates=("data",))
+    return Layout(
+        "table", table=tuple(dict(zip(map(str, names), row, strict=True)) for row in rows)
+    )
+
+
+def _columns(fields: Mapping[str, Any]) -> Layout | None:
+    """pandas' orient columns: columns by name, each an object of index to cell."""
+    columns = list(fields.values())
+    if not all(isinstance(one, dict) and one for one in columns):
+        return None
+    index = list(columns[0])
+    if any(list(one) != index for one in columns):
+        return None
+    numbered = all(map(str.isdigit, index))
+    if numbered and not all(map(str.isdigit, fields)):
+        return Layout(
+            "table", table=tuple({k: one[at] for k, one in fields.items()} for at in index)
+        )
+    alike = all(len({type(cell) for cell in one.values()}) == 1 for one in columns)
+    may_be_index = 1 < len(fields) < len(index) and alike and not all(map(str.isdigit, fields))
+    return Layout("unsure") if may_be_index else None
+
+
+def _are_columns(fields: Mapping[str, Any]) -> bool:
+    """Whether the fields may be columns: lists of one length."""
+    lists = [content for content in fields.values() if isinstance(content, list)]
+    return len(fields) == len(lists) > 1 and len({*map(len, lists)}) == 1 and len(lists[0]) > 1
