@@ -30,7 +30,7 @@ def files(name: str, what: str) -> Any:
 
 Inputs = Annotated[
     list[str] | None,
-    files("INPUT", "JSON lines, a JSON list, CSV, TSV or Parquet, also .gz and .zst;"),
+    files("INPUT", "JSON, CSV, TSV, Excel, Parquet or Arrow, also .gz and .zst;"),
 ]
 Format = Annotated[
     str | None,
