@@ -10,6 +10,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from judge.names import apart, plain_name
+
 FUZZY_BOUND = 90.0
 """Least rapidfuzz ratio (0 to 100) at which an inexact quote counts as standing in the text."""
 
@@ -137,6 +139,9 @@ def _word_edges(text: str, near: int) -> Iterator[int]:
             yield place
 
 
+MOST_NAMED = 30
+"""Characters whose names a model is told when it names another."""
+
 EVIDENCE_WORDS = 3
 """Least words of a quote that counts as evidence, unless it is the whole field."""
 
@@ -190,10 +195,11 @@ def _character_problem(name: str, record: About) -> str | None:
     if record.characters:
         if wanted.casefold() in (known.casefold() for known in record.characters):
             return None
-        return f"no character is called {name!r}; the characters are {', '.join(record.characters)}"
+        names = ", ".join(apart(record.characters[:MOST_NAMED]))
+        return f"no character is called {plain_name(name)}; the characters are {names}"
     if wanted and _stands(wanted, record.texts.get("story", "")):
         return None
-    return f"the name {name!r} does not stand in the story"
+    return f"the name {plain_name(name)} does not stand in the story"
 
 
 @lru_cache(maxsize=256)  # Every part of every reply about a story names its speaker.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from judge.backends.base import Message, Prompt
+from judge.names import plain_name
 from judge.rubric import Rubric, system_text
 from judge.subject import Subject
 from judge.templates import template
@@ -34,6 +35,18 @@ def without_controls(text: str) -> str:
 def fence(name: str, text: str, mark: str) -> str:
     """Record text between two marked lines that the text itself cannot hold."""
     return f"[{name.replace('_', ' ')} {mark}]\n{without_controls(text)}\n[end {mark}]"
+
+
+LACKS = "the record has no "
+"""What the reasons of checks begin with that are not asked because there is nothing to show."""
+
+
+def lack(rubric: Rubric, subject: Subject) -> str | None:
+    """Why the rubric cannot be put to a judge: the fields that have nothing to show; None if it
+    can."""
+    if lacking := subject.lacks(rubric.required):
+        return LACKS + ", ".join(lacking)
+    return None if rubric.fields or subject.texts else f"{LACKS}text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +141,12 @@ def _variables(
 
     values = "\n".join(f"{n}. {subject.value(n)}" for n in numbers)
     known = {
+        **{n: shown(n, subject.texts[n]) for n in rubric.needs if n in subject.texts},
         "values": shown("values", values),
-        "label": subject.label or "",
+        "label": plain_name(subject.label) if subject.label else "",
         "passages": listed("passages", passages),
         "findings": listed("findings", findings),
         "number": str(numbers[0]) if numbers else "",
-        **{n: shown(n, subject.texts[n]) for n in rubric.needs if n in subject.texts},
     }
     if len(numbers) == 1:
         known["value"] = shown("value", subject.value(numbers[0]))

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from judge.errors import UsageError, read_text
+from judge.names import apart
 from judge.questions import (
     MOST_ANSWERS,
     Bound,
@@ -252,18 +253,21 @@ class Rubric(Section):
     def shown(self, texts: Collection[str], *, swapped: bool = False) -> dict[str, str]:
         """The fields to show of a record with these texts, by title, in the order to show them.
 
-        Of two fields that are compared, `answer 1` and `answer 2` are the titles, because the judge
-        might know the names.
+        Titles are plain names, each once. Of two fields that are compared, `answer 1` and `answer
+        2` are the titles, because the judge might know the names.
         """
         named = self.fields or tuple(texts)
         known = tuple(name for name in TEXT_FIELDS if name in named)
         first, second = self.order or ("", "")
         other = {first: second, second: first} if swapped else {}
         titles = {first: "answer 1", second: "answer 2"} if self.comparing else {}
-        return {
-            titles.get(name, name): other.get(name, name)
-            for name in (*known, *(name for name in named if name not in TEXT_FIELDS))
-        }
+        order = (*known, *(name for name in named if name not in TEXT_FIELDS))
+        # First those of a comparison, so that no field of the record takes their titles.
+        first_titles = dict(zip(titles, apart(titles.values()), strict=True))
+        others = [name for name in order if name not in titles]
+        later = list(apart((*titles.values(), *others)))[len(titles) :]
+        title_of = first_titles | dict(zip(others, later, strict=True))
+        return {title_of[name]: other.get(name, name) for name in order}
 
     @property
     def required(self) -> tuple[str, ...]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from judge.digest import digest
+from judge.records.base import RESERVED, at, hashed_json
+from judge.records.text import Shown, shown
 
 if TYPE_CHECKING:
     from judge.backends.base import Prompt
@@ -17,20 +20,60 @@ Kind = Literal["story", "norm", "extraction", "record", "pair", "exchange", "com
 """What a record is; workflows take the first four, calibration the others too."""
 
 
+class Texts(Mapping[str, str]):
+    """The texts of a record by field; what has no text is not there.
+
+    Those of `contents` are shown where a rubric names no field. Any other field of `record`, or a
+    path into one (`at`), has its text, too.
+    """
+
+    def __init__(self, contents: Mapping[str, Any], record: Mapping[str, Any] | None = None):
+        self._contents, self._record = contents, record or {}
+        self._shown: dict[str, Shown] = {}
+
+    def shown(self, name: str) -> Shown:
+        """A field as it is shown; KeyError where there is none."""
+        if name not in self._shown:
+            known = self._contents
+            self._shown[name] = shown(known[name] if name in known else at(self._record, name))
+        return self._shown[name]
+
+    def refuse_ambiguous(self, names: Iterable[str]) -> None:
+        """Raise LabelError where a name, or a path, leads to two fields."""
+        for name in names:
+            with suppress(KeyError):
+                at(self._record, name)
+
+    def __getitem__(self, name: str) -> str:
+        if text := self.shown(name).text:
+            return text
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._contents if self.shown(name).text)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __or__(self, other: Mapping[str, str]) -> Texts:
+        """The same with these texts in the place of their fields'."""
+        return Texts({**self._contents, **other}, self._record)
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A record in the middle of its workflow.
 
     `texts` holds the fields that have a text, by typed name, and the record's further fields by
-    their own names. `values` are numbered from 1 in the order of the record, through all edits.
-    `mark` fences the text in prompts and outlives edits too, so that a prompt's prefix stays the
-    same up to the first edited word. `predicted` values stand numbered from 1 among the texts.
-    `prompts` and `screened` keep what was made of this text.
+    their own names; a plain mapping becomes one. `values` are numbered from 1 in the order of the
+    record, through all edits. `mark` fences the text in prompts and outlives edits too, so that a
+    prompt's prefix stays the same up to the first edited word. `predicted` values stand numbered
+    from 1 among the texts. `prompts` and `screened` keep what was made of this text.
     """
 
     id: str
     kind: Kind
-    texts: Mapping[str, str]
+    texts: Texts
     mark: str
     values: tuple[Value, ...] = ()
     characters: tuple[str, ...] = ()
@@ -41,33 +84,41 @@ class Subject:
         default_factory=dict, compare=False, repr=False
     )
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.texts, Texts):
+            object.__setattr__(self, "texts", Texts(self.texts))
+
     @classmethod
     def of(cls, record: Record) -> Subject:
-        typed = record.typed
-        skipped = {"id", "label"}
-        texts = {n: text for n, text in typed.items() if isinstance(text, str) and n not in skipped}
+        typed, contents = record.typed, record.contents()
         values: tuple[Value, ...] = tuple(typed.get("values", ()))
         predicted: tuple[str, ...] = tuple(typed.get("predicted", ()))
         if predicted:
-            texts["predicted"] = _numbered(predicted)
-        texts = record.other_texts() | texts
-        own = texts.get("label", "").strip().lower() if record.kind == "record" else ""
+            contents["predicted"] = _numbered(predicted)
+        fields = {key: one for key, one in record.item.shown.items() if key != RESERVED}
+        label = typed.get("label")
+        if label is None and record.kind == "record":
+            label = shown(fields.get("label")).text.strip().lower()
+        plain, seed = hashed_json(record.fields)
         return cls(
             id=record.id,
             kind=record.kind,
-            texts=texts,
-            mark=fence_mark(record.content_hash(), [*texts.values(), *(v.text for v in values)]),
+            texts=Texts(contents, fields),
+            mark=fence_mark(seed, [plain]),
             values=values,
             characters=tuple(typed.get("characters", ())),
-            label=typed.get("label") or own or None,
+            label=label or None,
             predicted=predicted,
         )
 
     @classmethod
-    def of_texts(cls, id: str, kind: Kind, texts: Mapping[str, str], label: str | None) -> Subject:
+    def of_texts(
+        cls, id: str, kind: Kind, texts: Mapping[str, str], label: str | None = None
+    ) -> Subject:
         """A subject out of texts alone, such as a pair of sentences; blank ones are left out."""
         filled = {name: text for name, text in texts.items() if text.strip()}
-        return cls(id, kind, filled, fence_mark(digest(filled), list(filled.values())), label=label)
+        mark = fence_mark(digest(filled), list(filled.values()))
+        return cls(id, kind, Texts(filled), mark, label=label)
 
     @property
     def story(self) -> str:
@@ -95,20 +146,40 @@ class Subject:
         return tuple(n for n, one in enumerate(self.values, 1) if one.text in values)
 
     def with_text(self, field: str, text: str) -> Subject:
-        return replace(self, texts={**self.texts, field: text}, prompts={})
+        return replace(self, texts=self.texts | {field: text}, prompts={})
 
     def with_first_predicted(self, count: int) -> Subject:
         """The same with the first `count` predicted values (at least one) alone."""
         if len(self.predicted) <= count:
             return self
         kept = self.predicted[:count]
-        texts = {**self.texts, "predicted": _numbered(kept)}
+        texts = self.texts | {"predicted": _numbered(kept)}
         return replace(self, texts=texts, predicted=kept, prompts={})
 
-    def lacks(self, fields: Sequence[str]) -> tuple[str, ...]:
-        """Which of these fields the record does not have."""
-        there = {*self.texts, "values" if self.values else "", "label" if self.label else ""}
-        return tuple(name for name in fields if name not in there)
+    def lacks(self, fields: Iterable[str]) -> tuple[str, ...]:
+        """Which of these fields have nothing to show, as messages have it: `email` where there is
+        no such field, `text in email` where it is empty, `text in photo (image not shown)`."""
+        lacking = (self._lack(name) for name in fields)
+        return tuple(name for name in lacking if name is not None)
+
+    def _lack(self, name: str) -> str | None:
+        if name in self.texts or self._typed(name):
+            return None
+        if not self.has(name):
+            return name
+        omitted = ", ".join(self.texts.shown(name).omitted)
+        return f"text in {name}" + (f" ({omitted} not shown)" if omitted else "")
+
+    def has(self, name: str) -> bool:
+        """Whether the record has this field, also where it is empty."""
+        try:
+            self.texts.shown(name)
+        except KeyError:
+            return self._typed(name)
+        return True
+
+    def _typed(self, name: str) -> bool:
+        return bool(self.values if name == "values" else self.label if name == "label" else ())
 
     def as_mapping(self) -> dict[str, Any]:
         """The record as plain data, for scripted judges."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 from judge.errors import BackendError
 from judge.judging.panel import Panel, take_votes
 from judge.judging.rewriter import Rewriter
+from judge.prompts import lack
 from judge.reasons import reason_of
 from judge.replies import Reply
-from judge.rubric import Rubric
 from judge.stepping import Stepper
 from judge.subject import Subject
 from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, gravest
@@ -91,7 +91,8 @@ class Work:
     async def check(self, name: str, *, by: By = "loop") -> Check | None:
         """Make a check by its rubric's name, and keep it; None if it is not wanted.
 
-        It is `skipped`, with the reason, where the record lacks a field.
+        It is `skipped`, with the reason, where the record lacks a field. A check of the user's own
+        abstains where the field has nothing to show, or where no other check is wanted.
 
         Raises:
             BackendError: the model cannot be reached, refuses the key, or the budget is used up.
@@ -101,6 +102,13 @@ class Work:
         if (made := self._made(name, by)) is not None:
             self.latest = made
             return made
+        rubric = self.context.loop_panels[name].rubric
+        if reason := lack(rubric, self.subject):
+            others = len(self.context.wanted) > 1
+            fits = all(map(self.subject.has, rubric.required)) or not others
+            if not (fits and name in self.context.additional):
+                return self.skip(name, reason, by)
+            return self.keep(Check(name=name, verdict=Verdict.ABSTAIN, by=by, reason=reason))
         if reason := _skip_reason(name, self.subject, self.context):
             return self.skip(name, reason, by)
         panel = self.context.panel(name, by)
@@ -158,7 +166,7 @@ class Work:
             BackendError: the model gave no reply at all.
         """
         rewriter = self.context.rewriters[rubric]
-        if missing := _missing(self.subject, rewriter.rubric):
+        if missing := lack(rewriter.rubric, self.subject):
             self.give_up(rubric, missing)
             return None
         given: dict[str, Any] = {"numbers": numbers, "passages": passages, "findings": findings}
@@ -284,16 +292,9 @@ def last_of_each(checks: Iterable[Check]) -> list[Check]:
     return list({check.name: check for check in checks}.values())
 
 
-def _missing(subject: Subject, rubric: Rubric) -> str | None:
-    names = ", ".join(name.replace("_", " ") for name in subject.lacks(rubric.required))
-    return f"the record has no {names}" if names else None
-
-
 def _skip_reason(name: str, subject: Subject, context: Context) -> str | None:
     """Why this check cannot be made on this subject; None if it can."""
     rubric = context.loop_panels[name].rubric
-    if missing := _missing(subject, rubric):
-        return missing
     if subject.kind not in (*rubric.kinds, "record"):
         return f"the rubric is for {', '.join(rubric.kinds)} records"
     if subject.label in rubric.not_for_labels:

@@ -28,7 +28,8 @@ LAYERS = (
     "questions",
     "subject replies reasons cache settings records weights stats",
     "verdict",
-    "errors redact digest evidence locking plugins proxies stepping templates tracing yamlfile",
+    "errors redact digest evidence locking names plugins proxies stepping templates tracing "
+    "yamlfile",
 )
 """Rooms, and files beside them, from the top: each imports only from layers below its own. Those of
 the last layer, which all rooms use, may import one another."""

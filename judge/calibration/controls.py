@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from judge.calibration.labels import drawn, subject_of
 from judge.calibration.observations import Judged
+from judge.records.kinds import put
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.stats.bootstrap import Resamples, share_estimate
@@ -143,7 +144,9 @@ def _text(item: LabelledItem, subject: Subject, field: str) -> str:
 def _with(item: LabelledItem, subject: Subject, field: str, text: str) -> LabelledItem:
     """The item with this text in the field: in its value, where it is about one."""
     if not item.number:
-        return replace(item, fields={**item.fields, field: text}, mark=subject.mark)
+        fields = dict(item.fields)
+        put(fields, field, text)
+        return replace(item, fields=fields, mark=subject.mark)
     values = [value.text for value in subject.values]
     name = subject.values[item.number - 1].character
     values[item.number - 1] = f"{name}:{text}" if name else text

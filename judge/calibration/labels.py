@@ -10,9 +10,10 @@ from types import MappingProxyType
 
 from judge.calibration.agreement import OWN_ANSWERS
 from judge.errors import UsageError
+from judge.prompts import lack
 from judge.records import Item, Kind, Problem, build
 from judge.records.answers import SEVERAL
-from judge.records.base import clip
+from judge.records.base import LabelError, clip
 from judge.records.labels import LabelledItem, read_labels
 from judge.rubric import TEXT_FIELDS, Rubric
 from judge.subject import Subject
@@ -250,8 +251,12 @@ def subject_of(item: LabelledItem, rubric: Rubric) -> Subject | str:
     if rubric.verdict is not None and rubric.verdict.pass_equals and made.label is None:
         known = item.reference in rubric.answers
         made = replace(made, label=item.reference if known else rubric.answers[0])
-    if missing := made.lacks(rubric.required):
-        return f"the record has no {', '.join(missing)}"
+    try:
+        made.texts.refuse_ambiguous(rubric.fields)
+    except LabelError as error:
+        return str(error)
+    if reason := lack(rubric, made):
+        return reason
     if item.number > len(made.values):
         return f"the record has no value {item.number}"
     if rubric.about == "values" and not item.number:
@@ -268,13 +273,11 @@ def _subject(item: LabelledItem, rubric: Rubric) -> Subject | str:
             return made.message if isinstance(made, Problem) else Subject.of(made)
     label = item.fields.get("label")
     texts = {name: text for name in TEXT_FIELDS if isinstance(text := item.fields.get(name), str)}
-    if not set(rubric.fields) <= texts.keys() or not rubric.fields:
-        texts = _own_texts(item) | texts
     known = label if isinstance(label, str) else None
-    return Subject.of_texts(item.record, rubric.kinds[0], texts, known)
-
-
-def _own_texts(item: LabelledItem) -> dict[str, str]:
-    """Every text of a record that is of no known kind, for a rubric on fields of its own."""
+    if rubric.fields and set(rubric.fields) <= texts.keys():
+        return Subject.of_texts(item.record, rubric.kinds[0], texts, known)
+    # A rubric on fields of its own sees the whole record.
     made = build(Item(item.source, item.line, {"id": item.record, **item.fields}), "record")
-    return {} if isinstance(made, Problem) else made.other_texts()
+    if isinstance(made, Problem):
+        return made.message
+    return replace(Subject.of(made), id=item.record, kind=rubric.kinds[0], label=known)

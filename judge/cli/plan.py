@@ -52,8 +52,12 @@ def show_plan(made: Plan, by: str, what: str) -> None:
     from judge.cli.summary import troubles
     from judge.run.plan import CHARACTERS_PER_TOKEN, DEAREST
 
+    if made.shown:
+        tell(made.shown)
     for line in troubles(made.bad):
         tell(line)
+    for (name, reason), count in made.unasked.items():
+        tell(f"{name}: {count} of {made.records} not asked, {reason}")
     bad = f", {made.bad.records} that cannot be asked about" if made.bad.records else ""
     if not made.records:
         say(f"0 {what}{bad}")

@@ -118,8 +118,10 @@ class _Watching(Watcher):
     record is done.
     """
 
-    def __init__(self, told: Told, total: int | None, calls: Future[int] | None) -> None:
-        self._told, self._total, self._calls = told, total, calls
+    def __init__(
+        self, told: Told, total: int | None, calls: Future[int] | None, quiet: bool
+    ) -> None:
+        self._told, self._total, self._calls, self._quiet = told, total, calls, quiet
 
     def wrote(self, summary: Summary, setup: Setup) -> None:
         begun, calls = 0.0, self._calls
@@ -137,6 +139,10 @@ class _Watching(Watcher):
 
     def say(self, message: str) -> None:
         tell(message, apart=True)
+
+    def note(self, message: str) -> None:
+        if not self._quiet:
+            self.say(message)
 
 
 @contextmanager
@@ -158,7 +164,7 @@ def watcher(
         calls = None
         if settings and total and bar and Path(job.inputs[0]).is_file():
             calls = aside.submit(_calls_of_first, job, settings)
-        yield _Watching(told, total, calls)
+        yield _Watching(told, total, calls, quiet)
 
 
 def _calls_of_first(job: Job, settings: Settings) -> int:

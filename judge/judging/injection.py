@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
 
+from judge.names import plain_name
 from judge.prompts import CONTROL
 from judge.rubric import Rubric
 from judge.subject import Subject
@@ -56,13 +57,18 @@ class Injection:
 
 
 def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
-    """The first passage of each form in each text that this rubric would show its judges."""
+    """The first passage of each form in each text that this rubric would show its judges, in the
+    names of these, and in the characters' names, which a re-ask may hold."""
     names = dict.fromkeys((*rubric.shown(subject.texts).values(), *rubric.needs))
-    shown = {name: subject.texts[name] for name in names if name in subject.texts}
+    shown = {n: subject.texts.shown(n).strings for n in names if n in subject.texts}
     if rubric.about == "values" or "values" in rubric.needs:
         shown["values"] = "\n".join(value.text for value in subject.values)
+    if strange := [name for name in shown if plain_name(name) != name]:
+        shown["the name of a field"] = "\n".join(strange)
+    if subject.characters:
+        shown["characters"] = "\n".join(subject.characters)
     return tuple(
-        Injection(name, form, passage[:SHOWN])
+        Injection(plain_name(name), form, passage[:SHOWN])
         for name, text in shown.items()
         for form, passage in _passages(text, rubric, subject)
     )

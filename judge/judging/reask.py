@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import instructor
 from instructor.core.exceptions import (
@@ -62,8 +62,10 @@ async def reasked(
     """
 
     async def create(**arguments: Any) -> ChatCompletion:
-        asked = arguments["messages"]
-        completion = await attempt(list(asked)) if len(asked) > len(messages) else first
+        # What was wrong quotes the reply, which may quote the record.
+        asked, given = list(arguments["messages"]), len(messages)
+        asked[given:] = map(_plain, asked[given:])
+        completion = await attempt(asked) if len(asked) > given else first
         if completion.finish_reason != "stop":
             raise Withheld
         return _chat_completion(completion)
@@ -82,11 +84,14 @@ async def reasked(
     return reply
 
 
+def _plain(message: Mapping[str, Any]) -> Message:
+    """A message of instructor's without control tokens."""
+    return cast(Message, {**message, "content": without_controls(str(message["content"]))})
+
+
 def _chat_completion(completion: Completion) -> ChatCompletion:
-    """A completion as instructor parses it, and shows it to the model again: without the control
-    tokens that an invalid reply may repeat from the record."""
-    text = without_controls(completion.text)
-    message = ChatCompletionMessage.model_construct(role="assistant", content=text)
+    """A completion as instructor parses it, and shows it to the model again."""
+    message = ChatCompletionMessage.model_construct(role="assistant", content=completion.text)
     choice = Choice.model_construct(finish_reason="stop", index=0, message=message)
     return ChatCompletion.model_construct(
         id="", choices=[choice], created=0, model="", object="chat.completion"

@@ -7,7 +7,9 @@ import json
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from judge.errors import unwritable
@@ -17,6 +19,7 @@ RESERVED = "judge"
 
 _TYPES = {str: "a text", bool: "a truth value", int: "a number", float: "a number"}
 _TYPES |= {list: "a list", dict: "an object", type(None): "null"}
+_IGNORED = str.maketrans("", "", " \t\n\r-_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +93,58 @@ def content_hash(fields: Mapping[str, Any]) -> str:
 
     An earlier verdict (key `judge`) is no part of it.
     """
+    return hashed_json(fields)[1]
+
+
+def hashed_json(fields: Mapping[str, Any]) -> tuple[str, str]:
+    """A record's own fields as JSON in ASCII, and their `content_hash`."""
     own = {key: content for key, content in fields.items() if key != RESERVED}
     # Escaped to ASCII, because a lone surrogate has no UTF-8 form.
     text = json.dumps(own, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+    return text, hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 
 
-def at(fields: Mapping[str, Any], path: str) -> Any:
-    """The content of a field, or at a path: `a.b` is the field b of the object a. KeyError."""
-    if path in fields:
-        return fields[path]
+@lru_cache(maxsize=1024)
+def normalise(key: str) -> str:
+    """`key` without case, spaces, hyphens and underscores."""
+    return key.translate(_IGNORED).casefold()
+
+
+def at(fields: Any, path: str) -> Any:
+    """The content of a field, or at a path: `a.b` is the field b of the object a, `a.0` the first
+    entry of the list a, `a.-1` the last.
+
+    Raises:
+        KeyError: there is nothing.
+        LabelError: two fields have that path, or names that differ in case, blanks, - and _ alone.
+    """
     head, _, rest = path.partition(".")
-    if not rest or not isinstance(fields.get(head), dict):
+    if isinstance(fields, list):
+        try:
+            entry = fields[int(head)]
+        except (ValueError, IndexError):
+            raise KeyError(path) from None
+        return at(entry, rest) if rest else entry
+    if not isinstance(fields, dict):
         raise KeyError(path)
-    return at(fields[head], rest)
+    nested = bool(rest) and isinstance(fields.get(head), dict | list)
+    key = path if path in fields or not nested else head
+    if key not in fields:
+        raise KeyError(path)
+    if (other := next((k for k in fields if k != key and _alike(k, key)), None)) is not None:
+        raise LabelError(f"fields {key!r} and {other!r} have one name: rename one", path)
+    if key != path:
+        return at(fields[head], rest)
+    if nested:
+        with suppress(KeyError):
+            at(fields[head], rest)
+            told = f"field {path!r}, and field {rest!r} of {head!r}, have one path: rename one"
+            raise LabelError(told, path)
+    return fields[path]
+
+
+def _alike(one: str, other: str) -> bool:
+    return normalise(one) == normalise(other)
 
 
 def mapped(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:
@@ -130,6 +171,8 @@ def _misfit(fields: Mapping[str, object], columns: Mapping[str, str]) -> Problem
         told = f"--map {name}={column}: the record"
         try:
             at(fields, column)
+        except LabelError as error:
+            return replace(error.problem, message=f"--map {name}={column}: {error}")
         except KeyError:
             there = clip([key for key in fields if key != RESERVED], 300)
             return Problem(f"{told} has no field {column!r}, its fields are {there}", column)

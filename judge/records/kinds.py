@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 from judge.records.answers import spelling
@@ -19,6 +18,7 @@ from judge.records.base import (
     content_hash,
     kind_of,
 )
+from judge.records.base import normalise as normalise
 from judge.records.values import Value, parse_values, value_texts
 
 LONGEST_TEXT = 4_000_000
@@ -28,7 +28,6 @@ Kind = Literal["story", "norm", "extraction", "record"]
 """The known kinds of records; `record` is any other one."""
 
 _NAME_BREAK = re.compile(r"[,;\n]")
-_IGNORED = str.maketrans("", "", " \t\n\r-_")
 
 Parser = Callable[[Any, Mapping[str, Any]], Any]
 """From a field's content, and the typed fields before it, to what is kept, or to a ValueError."""
@@ -104,6 +103,13 @@ _FIELDS: Mapping[Kind, Mapping[str, Parser]] = {
     },
     "record": {"id": _id},
 }
+_TEXTS: Mapping[Kind, frozenset[str]] = {
+    kind: frozenset(name for name, parse in fields.items() if parse is _text or name == "predicted")
+    for kind, fields in _FIELDS.items()
+}
+"""The fields of a kind that a judge reads as they stand."""
+_LABELS = re.compile(r"(gold|human)?labels?|gold|winner|annotat(or|ion)s?\d*")
+"""Normalised names of fields that hold people's answers."""
 _NEEDED: Mapping[Kind, tuple[str, ...]] = {
     "story": ("story", "values"),
     "norm": ("story", "rule_of_thumb"),
@@ -116,12 +122,6 @@ _OTHER_NAMES = {
     "goldlabel": "label",
     "predictedvalues": "predicted",
 }
-
-
-@lru_cache(maxsize=1024)
-def normalise(key: str) -> str:
-    """`key` without case, spaces, hyphens and underscores."""
-    return key.translate(_IGNORED).casefold()
 
 
 def normalised(keys: Iterable[str]) -> set[str]:
@@ -172,15 +172,21 @@ class Record:
         """The record's own fields, as they were read."""
         return self.item.fields or {}
 
-    def other_texts(self) -> dict[str, str]:
-        """The texts of the fields that the kind does not know, by their own names.
+    def contents(self) -> dict[str, Any]:
+        """What judges are shown where a rubric names no field, as it was read: first the fields
+        that the kind does not know, by their own names, then its texts, by typed names."""
+        kept, own = {*self.names.values(), *self.hidden()}, self.item.shown
+        typed = {name: own[key] for name, key in self.names.items() if name in _TEXTS[self.kind]}
+        return {key: content for key, content in own.items() if key not in kept} | typed
 
-        `a.b` is the field b of the object a. Numbers are written out, truth values as yes and no, a
-        list of such has an entry a line; what is blank or holds anything else is left out.
-        """
-        known = {RESERVED, *self.names.values()}
-        shown = self.item.shown.items()
-        return dict(_texts({key: content for key, content in shown if key not in known}))
+    def hidden(self) -> dict[str, str]:
+        """The fields that are shown only where a rubric names them, and why."""
+        why = {RESERVED: "a verdict"} if RESERVED in self.item.shown else {}
+        why |= {key: "labels" for key in self.item.shown if _LABELS.fullmatch(normalise(key))}
+        for name, key in self.names.items():
+            if name not in _TEXTS[self.kind]:
+                why[key] = {"id": "the id", "label": "labels"}.get(name, "a list of the workflow")
+        return why
 
     def content_hash(self) -> str:
         """The hash of the record's own fields, the same in whatever order they stand."""
@@ -204,7 +210,7 @@ class Record:
             if name == "values" and key in self.names.values():
                 new = [one if isinstance(one, str) else one.text for one in new]
                 new = new if isinstance(self.item.shown[key], list) else "\n".join(new)
-            _put(fields, self._path(key), new)
+            put(fields, self._path(key), new)
         return fields
 
     def _path(self, key: str) -> str:
@@ -212,28 +218,31 @@ class Record:
         return self.item.columns.get(key, key)
 
 
-def _put(fields: dict[str, Any], path: str, content: object) -> None:
-    """Set what `at` finds there; objects on the way are copied."""
+def put(fields: dict[str, Any] | list[Any], path: str, content: object) -> None:
+    """Set what `at` finds there; objects and lists on the way are copied."""
     head, _, rest = path.partition(".")
-    if path in fields or not rest:
-        fields[path] = content
+    whole: Any = isinstance(fields, dict) and (path in fields or not rest)
+    place: Any = path if whole else head if isinstance(fields, dict) else int(head)
+    found: Any = fields
+    if whole or not rest:
+        found[place] = content
     else:
-        fields[head] = dict(fields[head])
-        _put(fields[head], rest, content)
+        found[place] = found[place].copy()
+        put(found[place], rest, content)
 
 
-def _texts(fields: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
-    for key, content in fields.items():
-        if isinstance(content, dict):
-            yield from _texts(content, f"{within}{key}.")
-            continue
-        entries = content if isinstance(content, list) else [content]
-        if all(isinstance(one, str | int | float) for one in entries):
-            text = "\n".join(
-                ("yes" if one else "no") if isinstance(one, bool) else str(one) for one in entries
-            )
-            if text.strip():
-                yield f"{within}{key}", text
+def _size(content: object) -> int:
+    """The characters of all texts and names in a JSON value."""
+    size, left = 0, [content]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            size += len(one)
+        elif isinstance(one, dict):
+            left += [*one, *one.values()]
+        elif isinstance(one, list):
+            left += one
+    return size
 
 
 def recognise(fields: Mapping[str, Any]) -> Kind | None:
@@ -284,9 +293,9 @@ def built(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> R
     names = find_names(kind, fields)
     typed = _typed(kind, fields, names)
     shown = fields if kind == "record" else {key: fields[key] for key in names.values()}
-    for key, text in _texts(shown):
-        if len(text) > LONGEST_TEXT:
-            told = f"has {len(text)} characters, the limit is {LONGEST_TEXT}"
+    for key, content in shown.items():
+        if (size := _size(content)) > LONGEST_TEXT:
+            told = f"has {size} characters, the limit is {LONGEST_TEXT}"
             raise LabelError(f"field {key!r} {told}", key)
     if ids is not None and "id" in typed and (first := ids.already(typed["id"], item)):
         message = f"id {clip(typed['id'])} was already on {first}"

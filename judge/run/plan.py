@@ -29,6 +29,7 @@ from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.logprobs import Decision, Reader
 from judge.judging.panel import Panel
+from judge.prompts import LACKS
 from judge.records import Record
 from judge.replies import Answer, Insertion, JudgingReply, Reply, Rewrite
 from judge.rubric import Rubric
@@ -60,13 +61,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Plan:
-    """Estimates in total and, as numbers of calls, by check; `bad` sums up unreadable records."""
+    """Estimates in total and, as numbers of calls, by check; `bad` sums up unreadable records.
+
+    `shown` says which fields are shown where a rubric names none; `unasked` counts the records that
+    a check abstains on because there is nothing to show, by check and reason.
+    """
 
     records: int = 0
     bad: Summary = field(default_factory=Summary)
     least: Usage = field(default_factory=Usage)
     most: Usage = field(default_factory=Usage)
     by_check: dict[str, Counter[str]] = field(default_factory=dict)
+    shown: str | None = None
+    unasked: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, passing: Mapping[str, Usage], failing: Mapping[str, Usage]) -> None:
         """Add what one record asks, by check: where all questions pass, and where all fail."""
@@ -108,10 +115,17 @@ def plan(job: Job, settings: Settings) -> Plan:
 
     async def ask(record: Record) -> None:
         subject, bound = Subject.of(record), setup.bound(record.kind)
-        await bound.workflow.run(subject, rehearsal.context(bound.context, subject.label))
+        context = rehearsal.context(bound.context, subject.label)
+        for check in (await bound.workflow.run(subject, context)).judgement.checks:
+            if not rehearsal.failing and (check.reason or "").startswith(LACKS):
+                unasked[check.name, check.reason or ""] += 1
 
+    unasked: Counter[tuple[str, str]] = Counter()
     task = Validation(setup, select(job))
-    return rehearsal.plan(map(task.read, task.items()), ask)
+    task.look_ahead()
+    made = rehearsal.plan(map(task.read, task.items()), ask)
+    made.shown, made.unasked = task.shown, unasked
+    return made
 
 
 def planned(settings: Settings) -> Settings:

@@ -78,6 +78,7 @@ class RayValidation(Validation):
 
     async def prepare(self) -> None:
         """Join or start Ray; raises UsageError where there is none, or no room in it."""
+        await self.look()
         self.stream = await asyncio.to_thread(Stream, self._given, self.setup, self._count)
 
     async def aclose(self) -> None:

@@ -175,6 +175,30 @@ async def _read(items: Iterable[Source], stop: Stop) -> AsyncIterator[Source]:
     room.release()
 
 
+async def aside(work: Callable[[], None]) -> None:
+    """Do this on a thread of its own, which nothing waits for where the run is stopped: it may
+    wait for input. Raises what `work` raises."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[BaseException | None] = loop.create_future()
+
+    def end(error: BaseException | None) -> None:
+        if not done.done():
+            done.set_result(error)
+
+    def go() -> None:
+        error: BaseException | None = None
+        try:
+            work()
+        except BaseException as raised:  # noqa: BLE001 - it is raised again where it can be handled
+            error = raised
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(end, error)
+
+    threading.Thread(target=go, name="judge-look", daemon=True).start()
+    if (error := await done) is not None:
+        raise error
+
+
 @contextmanager
 def interrupts(interrupt: Callable[[bool], None]) -> Iterator[None]:
     """Meanwhile, call `interrupt(again)` for the first (False) and the second signal (True).

@@ -10,6 +10,7 @@ from typing import Any
 
 from judge.errors import Exit, JudgeError, RateLimited, ServerFault
 from judge.judging.judge import FAR
+from judge.prompts import LACKS
 from judge.records.base import at
 from judge.run.calibrated import Corrections
 from judge.stats.intervals import Estimate, mean_of_sums, plain
@@ -33,7 +34,7 @@ _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 class Summary:
     """Counts over output lines. `came` has the verdicts on records as they came in, `slices` these
     for each value of the field `by`; `scales` the lowest and highest score, and `far` how many
-    records a probe has seen no like of, by check."""
+    records a probe has seen no like of, by check; `unshown` records had nothing to show."""
 
     by: str | None = None
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class Summary:
     usage: Counter[str] = field(default_factory=Counter)
     far: Counter[str] = field(default_factory=Counter)
     unasked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unshown: int = 0
     kept: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
 
@@ -90,6 +92,8 @@ class Summary:
                 self.far[name] += 1
             if not check.get("votes") and check["verdict"] == Verdict.ABSTAIN:
                 self.unasked[name, check.get("reason") or ""] += 1
+        unshown = [(c.get("reason") or "").startswith(LACKS) for c in last.values()]
+        self.unshown += verdict == Verdict.ABSTAIN and bool(unshown) and all(unshown)
         usage = judgement.get("usage") or {}
         for name in ("replies", "input_tokens", "output_tokens"):
             self.usage[name] += usage.get(name, 0)
@@ -120,6 +124,9 @@ class Summary:
 
     @property
     def incomplete(self) -> int:
+        """Records without a verdict; all of them, too, where none had anything to show."""
+        if self.unshown == self.records:
+            return self.records
         return self.verdicts[Verdict.ERROR] + self.verdicts[Verdict.UNREADABLE]
 
     @property

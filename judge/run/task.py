@@ -57,11 +57,15 @@ class Watcher:
     def say(self, message: str) -> None:
         """Something that the user is to know."""
 
+    def note(self, message: str) -> None:
+        """Something that the user may want to know."""
+
 
 class Task(ABC):
     """What a run does with its items."""
 
     setup: Setup
+    watcher = Watcher()
 
     @abstractmethod
     def items(self) -> Iterator[Item]:
@@ -174,6 +178,7 @@ class _Run:
 
     def __init__(self, job: Job, task: Task, watcher: Watcher) -> None:
         self.job, self.task, self.watcher = job, task, watcher
+        task.watcher = watcher
         self.setup = task.setup
         self.report = Report(Summary(job.by, task.setup.checks.scales))
         self.stop = Stop()

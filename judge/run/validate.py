@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
+from itertools import chain, islice
 from typing import Self
 
 from judge.errors import UsageError
+from judge.names import plain_name
 from judge.records import Item, Kind, Problem, Record, SeenIds, build, clip, mapped, recognise
+from judge.records.base import LabelError
+from judge.records.text import form
 from judge.run import lines
 from judge.run.checks import load_workflow
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line, Mark
+from judge.run.runner import aside
 from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher, run
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.verdict import Unfinished
+
+LOOK = 10_000
+"""Records that are read ahead, at most, to see whether one has a field of --on."""
+
+MOST_NAMED = 20
+"""Fields that are listed."""
 
 
 def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
@@ -40,6 +52,40 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     return report
 
 
+def no_such_field(told: str, name: str, first: Subject) -> str:
+    """That no record has this field, and the nearest of the `first` one's."""
+    there = [*first.texts]
+    near = get_close_matches(name, there, 1)
+    known = f"did you mean {near[0]}?" if near else f"the first has {clip(there, 300)}"
+    return f"{told}: no record has such a field; {known}"
+
+
+def _has(subject: Subject, name: str) -> bool:
+    with suppress(LabelError):
+        return subject.has(name)
+    return True
+
+
+def fields_shown(record: Record, subject: Subject) -> str:
+    """Which fields are shown where a rubric names none, and which are not, and why."""
+    contents, left_out = record.contents(), record.hidden()
+    there = {n: form(one) for n, one in contents.items() if n in subject.texts}
+    for name in contents.keys() - there.keys():
+        left_out[name] = ", ".join(subject.texts.shown(name).omitted) or "empty"
+    order = {name: left_out[name] for name in (*record.item.shown, *left_out) if name in left_out}
+    told = f"fields shown: {_listed(there) or 'none'}"
+    return f"{told}; not shown: {_listed(order)}" if order else told
+
+
+def _listed(names: Mapping[str, str]) -> str:
+    told = [
+        f"{plain_name(name)} ({why})" if why else plain_name(name)
+        for name, why in islice(names.items(), MOST_NAMED)
+    ]
+    more = len(names) - len(told)
+    return ", ".join([*told, f"and {more} more"] if more else told)
+
+
 class Validation(Task):
     """The task of validation."""
 
@@ -53,12 +99,16 @@ class Validation(Task):
         checks = setup.checks
         self._misfit = cache(checks.misfit)
         self._any_record = bool(checks.own)
+        own = [checks.rubrics[name] for name in checks.own]
+        self._whole = any(not rubric.fields for rubric in own)
         self._unseen = {
-            field: f"--on {field}" if field in setup.settings.on else f"rubric {name}: {field}"
-            for name in reversed(checks.own)
-            for field in checks.rubrics[name].fields
+            field: f"--on {field}" if field in setup.settings.on else f"rubric {one.name}: {field}"
+            for one in reversed(own)
+            for field in one.fields
         }
+        self._named = (*self._unseen,)
         self._first: Subject | None = None
+        self.shown: str | None = None
 
     @classmethod
     def of(cls, settings: Settings, items: Iterator[Item]) -> Self:
@@ -71,6 +121,41 @@ class Validation(Task):
 
     def items(self) -> Iterator[Item]:
         return self._items
+
+    async def prepare(self) -> None:
+        await self.look()
+        await super().prepare()
+
+    async def look(self) -> None:
+        """`look_ahead`, and tell what is shown."""
+        await aside(self.look_ahead)
+        if self.shown:
+            self.watcher.note(self.shown)
+
+    def look_ahead(self) -> None:
+        """Read on until a record has each field of --on, and see what is shown of the first record
+        where a rubric names no field.
+
+        Raises:
+            UsageError: no record has such a field (of the first `LOOK` records at most).
+        """
+        unseen = {*self.setup.settings.on}
+        held: list[Item] = []
+        first: Subject | None = None
+        while (unseen or (self._whole and first is None)) and len(held) < LOOK:
+            if (item := next(self._items, None)) is None:
+                break
+            held.append(item)
+            record = build(item, self.kind_of(item))
+            if isinstance(record, Record):
+                subject = Subject.of(record)
+                if first is None and self._whole:
+                    self.shown = fields_shown(record, subject)
+                first = first or subject
+                unseen = {name for name in unseen if not _has(subject, name)}
+        if first is not None and unseen and len(held) < LOOK:
+            raise UsageError(no_such_field(f"--on {min(unseen)}", min(unseen), first))
+        self._items = chain(held, self._items)
 
     def mark(self, name: str) -> Mark:
         return self.setup.bound(name)
@@ -90,21 +175,21 @@ class Validation(Task):
                 raise UsageError(f"line {item.line} of {item.source}: {misfit}")
             return lines.bad_input(item, Problem(misfit))
         self._suited = True
-        if self._unseen:
+        if self._named:
             subject = Subject.of(record)
-            self._unseen = {name: self._unseen[name] for name in subject.lacks([*self._unseen])}
+            try:
+                subject.texts.refuse_ambiguous(self._named)
+            except LabelError as error:
+                return lines.bad_input(item, error.problem)
+            self._unseen = {n: told for n, told in self._unseen.items() if not subject.has(n)}
             self._first = self._first or subject
         return record
 
     def missing(self) -> Iterator[str]:
         """Fields of `--on` and of additional rubrics that no record had, with the nearest known."""
-        if self._first is None:
-            return
-        there = [*self._first.texts]
         for name, told in self._unseen.items():
-            near = get_close_matches(name, there, 1)
-            known = f"did you mean {near[0]}?" if near else f"the first has {clip(there, 300)}"
-            yield f"{told}: no record has such a field; {known}"
+            if self._first is not None:
+                yield no_such_field(told, name, self._first)
 
     def kind_of(self, item: Item) -> Kind | None:
         """The workflow's kind, or that of any record where only the user's questions suit it."""

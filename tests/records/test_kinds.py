@@ -19,7 +19,9 @@ from judge.records import (
     mapped,
     recognise,
 )
+from judge.records.base import LabelError, at
 from judge.records.labels import Annotation, LabelledItem, read_labels
+from judge.subject import Subject
 
 from .conftest import Written
 from .test_write import FIELDS
@@ -122,18 +124,40 @@ def test_a_kind_that_is_asked_for_says_what_is_missing() -> None:
     assert built({**STORY, **NORM}, "norm").kind == "norm"
 
 
-def test_any_record_shows_its_texts_by_their_paths() -> None:
-    mail = {"ID": 7, "mail": {"body": "Dear Ann", "lines": 3}, "sent": True, "to": ["A", "B"]}
+def test_any_record_shows_its_fields_but_the_id_and_labels() -> None:
+    mail = {"ID": 7, "mail": {"body": "Dear Ann", "lines": 3}, "sent": True, "to": ["A", None, "B"]}
     empty = {"blank": " ", "none": None, "mixed": [{}], "judge": {"verdict": "pass"}}
-    record = built({**mail, **empty}, "record")
+    people = {"Gold Label": "yes", "annotator1": "no", "winner": "a"}
+    record = built({**mail, **empty, **people}, "record")
+    texts = Subject.of(record).texts
     assert record.id == "7"
-    assert record.other_texts() == {
-        "mail.body": "Dear Ann",
-        "mail.lines": "3",
+    assert dict(texts) == {
+        "mail": "body: Dear Ann\nlines: 3",
         "sent": "yes",
-        "to": "A\nB",
+        "to": "1. A\n2. B",
     }
-    assert built({**NORM, "mood": "calm"}).other_texts() == {"mood": "calm"}
+    # What a rubric names is shown all the same.
+    assert (texts["mail.lines"], texts["to.-1"], texts["annotator1"]) == ("3", "B", "no")
+    assert [name for name in ("blank", "to.7", "judge", "nothing") if name in texts] == []
+    of_norm = Subject.of(built({**NORM, "mood": "calm", "label": "yes"})).texts
+    assert dict(of_norm) == {**NORM, "mood": "calm"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "says"),
+    [
+        ({"a.b": "1", "a": {"b": "2"}}, "a.b", "field 'a.b', and field 'b' of 'a', have one path"),
+        ({"a": {"Body": "1", "body": ""}}, "a.body", "fields 'body' and 'Body' have one name"),
+        ({"To": {"x": 1}, "to": {"x": 2}}, "to.x", "fields 'to' and 'To' have one name"),
+    ],
+)
+def test_two_fields_of_one_path_are_told_and_none_is_chosen(
+    fields: dict[str, Any], path: str, says: str
+) -> None:
+    with pytest.raises(LabelError, match=says):
+        at(fields, path)
+    (read,) = mapped([item(fields)], {"mail": path})
+    assert read.problem is not None and says in read.problem.message
 
 
 def test_a_record_of_no_kind_is_told_its_fields() -> None:
@@ -196,8 +220,8 @@ def test_changes_take_the_place_of_the_own_fields() -> None:
 def test_a_text_over_the_limit_is_named_wherever_it_stands() -> None:
     long = "word " * 800_001
     told = "has 4000005 characters, the limit is 4000000"
-    mail = {"mail": {"body": long}, "to": ["Ann"]}
-    assert problem(mail, "record").message == f"field 'mail.body' {told}"
+    mail = {"mail": {"": long}, "to": ["Ann"]}
+    assert problem(mail, "record").message == f"field 'mail' {told}"
     assert problem({"parts": [long, "end"]}, "record").field == "parts"
     # What a known kind does not show is no hindrance.
     assert built({**NORM, "attachment": long}).kind == "norm"
@@ -213,7 +237,7 @@ def test_a_mapped_column_is_judged_under_its_name_and_changed_where_it_stands() 
     assert isinstance(record, Record) and record.kind == "norm"
     assert record.fields is own
     assert record.typed["story"] == "Ann waited." and record.typed["rule_of_thumb"] == "One waits."
-    assert record.other_texts()["note"] == "no"
+    assert record.contents()["note"] == "no"
     changed = record.with_changes({"story": "Ann left.", "rule_of_thumb": "One goes."})
     assert list(changed.items()) == [
         ("id", 1),

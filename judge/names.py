@@ -1,0 +1,41 @@
+"""Names that a record brings along, in a form that no prompt can take for anything else."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+LONGEST_NAME = 60
+"""Characters of a name that are shown."""
+
+_SIGNS = frozenset(" ._-")
+_KINDS = frozenset("LMN")
+"""Letters, their marks and digits, of any script (the first letter of Unicode's categories)."""
+
+
+def plain_name(name: str) -> str:
+    """`name` on one line, of letters and digits of any script, blanks and `._-`, cut at
+    `LONGEST_NAME` characters; `unnamed` where nothing is left.
+
+    Signs that chat templates and fences are made of become blanks.
+    """
+    if name.isascii() and name.isidentifier() and len(name) <= LONGEST_NAME:
+        return name
+    signs = (
+        char if char in _SIGNS or unicodedata.category(char)[0] in _KINDS else " "
+        for char in name[: 10 * LONGEST_NAME]
+    )
+    return " ".join("".join(signs).split())[:LONGEST_NAME].rstrip() or "unnamed"
+
+
+def apart(names: Iterable[str]) -> Iterator[str]:
+    """The plain form of each name; later ones that look like an earlier one get a number."""
+    taken = {"end"}  # What closes a fence.
+    for name in names:
+        plain = title = plain_name(name)
+        count = 1
+        while (form := title.replace("_", " ").casefold()) in taken:
+            count += 1
+            title = f"{plain} ({count})"
+        taken.add(form)
+        yield title

@@ -1,0 +1,273 @@
+"""Any JSON value as text that a judge can read: texts, lists, objects, chats with their tools.
+
+What stands inside is indented, so that no text of the record can look like a further entry, turn or
+key. Images, audio and files are named, and not shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from judge.names import plain_name
+
+DEEPEST = 40
+"""Levels of lists and objects that are shown."""
+
+_INDENTED = 8
+"""Levels after which lines are indented no further: what is shown stays in proportion."""
+
+_WHO = ("role", "from", "speaker", "author")
+_SAID = ("content", "value", "text", "parts")
+_CALLS = ("tool_calls", "function_call", "refusal")
+_ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
+_ITEMS = {"function_call": "assistant", "function_call_output": "tool", "reasoning": "reasoning"}
+"""Items of OpenAI's Responses that name no role, and whose they are."""
+
+_MEDIA = {
+    **dict.fromkeys(("image", "image_url", "input_image"), "image"),
+    **dict.fromkeys(("audio", "audio_url", "input_audio"), "audio"),
+    **dict.fromkeys(("video", "video_url", "input_video"), "video"),
+    **dict.fromkeys(("file", "input_file"), "file"),
+}
+"""Types of content parts that hold no text."""
+
+_PAYLOAD = {"type", "url", "source", "data", "bytes", "path", "detail", "format", "media_type"}
+_PAYLOAD |= {"file_id", "file_data", "array", "sampling_rate", "expires_at", *_MEDIA}
+_DATA = re.compile(r"data:(image|audio|video|application)/[\w.+-]+[;,]")
+
+Part = tuple[str, Any]
+"""A lead (`2.`, `question:`, `1. user:` or none) and the content behind it."""
+
+Name = Callable[[object], str]
+"""Makes a name of the record fit for a lead."""
+
+
+class Shown(NamedTuple):
+    """A value as text ("" where there is nothing to read), the strings that it is made of, and what
+    of it is not shown (`image`, ...)."""
+
+    text: str
+    strings: str
+    omitted: tuple[str, ...] = ()
+
+
+def shown(content: object) -> Shown:
+    """A JSON value as text. A text stays as it is; the work is in proportion to the value."""
+    if isinstance(content, str) and not content.startswith("data:"):
+        return Shown(content, content) if content.strip() else Shown("", "")
+    writer = _Writer()
+    writer.write("", content, 0)
+    omitted = tuple(writer.omitted)
+    if not writer.readable:
+        return Shown("", "", omitted)
+    return Shown("\n".join(writer.lines), "\n".join(writer.strings), omitted)
+
+
+def form(content: object) -> str:
+    """What a value is, in a word for people; "" for a text, a number or a truth value."""
+    if isinstance(content, list):
+        return "list" if _turns(content) is None else "chat"
+    return "object" if isinstance(content, dict) else ""
+
+
+class _Group(list[Part]):
+    """Parts that stand below one lead."""
+
+
+class _Note(str):
+    """Words of ours, in the place of a turn or a result without any."""
+
+    __slots__ = ()
+
+
+class _Writer:
+    """The lines of a value. A lead is written with the first line behind it, if one comes."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.strings: list[str] = []
+        self.omitted: dict[str, None] = {}
+        self.readable = False
+        self._leads: list[tuple[int, str]] = []
+
+    def write(self, lead: str, content: object, depth: int) -> None:
+        if isinstance(content, dict | list):
+            if isinstance(content, dict) and (medium := _medium(content)):
+                self._omit(lead, medium, depth)
+                content = {key: one for key, one in content.items() if key not in _PAYLOAD}
+                lead, depth = "", depth + bool(lead)
+            if depth >= DEEPEST:
+                self._omit(lead, f"what is nested deeper than {DEEPEST} levels", depth)
+                return
+            if lead:
+                self._leads.append((depth, lead))
+            leads = len(self._leads)
+            for inner, one in _parts(content, self._name):
+                self.write(inner, one, depth + bool(lead))
+            if lead and len(self._leads) == leads:  # Nothing came.
+                self._leads.pop()
+            return
+        text = _scalar(content)
+        if data := _DATA.match(text):
+            self._omit(lead, data[1].replace("application", "file"), depth)
+        elif text.strip():
+            if not isinstance(content, _Note):
+                self.readable = True
+                self.strings.append(text)
+            first, *rest = text.splitlines()
+            if rest and lead.endswith(":"):
+                first, rest = "", [first, *rest]
+            self._line(depth, f"{lead} {first}".strip() if lead else first)
+            for line in rest:
+                self._line(depth + bool(lead), line)
+
+    def _omit(self, lead: str, what: str, depth: int) -> None:
+        self.omitted[what] = None
+        self._line(depth, f"{lead} [{what} not shown]".lstrip())
+
+    def _line(self, depth: int, text: str) -> None:
+        """Write the leads that wait, then the line; a number stands in the line that follows it."""
+        before, start = "", depth
+        for place, lead in self._leads:
+            start = start if before else place
+            before += f"{lead} "
+            if lead.endswith(":"):
+                self.lines.append(_indent(start) + before.rstrip())
+                before, start = "", depth
+        self._leads.clear()
+        self.lines.append(_indent(start) + before + text if before or text else "")
+
+    def _name(self, name: object) -> str:
+        """A name of the record on one line; one that is not plain is among the strings."""
+        if plain_name(text := str(name)) != text:
+            self.strings.append(text)
+        return " ".join(text.split())
+
+
+def _indent(depth: int) -> str:
+    return "   " * min(depth, _INDENTED)
+
+
+def _scalar(content: object) -> str:
+    if content is None or content != content:  # NaN
+        return ""
+    return ("yes" if content else "no") if isinstance(content, bool) else str(content)
+
+
+def _parts(content: dict[str, Any] | list[Any], name: Name) -> Iterable[Part]:
+    """What a list or an object is made of."""
+    if isinstance(content, _Group):
+        return content
+    if isinstance(content, dict):
+        role = content.get("role")
+        if isinstance(role, str) and role in _ROLES and (turn := _turn(content, name)):
+            return [turn]
+        return _pairs(content, name)
+    turns = _turns(content, name)
+    parts = [("", one) for one in content] if turns is None else turns
+    # An empty entry takes no number.
+    there = (part for part in parts if _there(part[1]))
+    return ((f"{n}. {lead}".rstrip(), one) for n, (lead, one) in enumerate(there, 1))
+
+
+# ---------------------------------------------------------------- chats
+
+
+def _turns(content: list[Any], name: Name = str) -> list[Part] | None:
+    """The turns of a list of messages; None for any other list."""
+    turns = [_turn(one, name) for one in content if one is not None]
+    return [turn for turn in turns if turn] if turns and all(turns) else None
+
+
+def _turn(one: object, name: Name) -> Part | None:
+    """A message of OpenAI's, Anthropic's or ShareGPT's form, or a speaker's words: who, and what;
+    None for anything else."""
+    if not isinstance(one, dict):
+        return None
+    kind = one.get("type")
+    key = next((key for key in _WHO if isinstance(one.get(key), str) and one[key].strip()), None)
+    if key is not None and any(said in one for said in (*_SAID, *_CALLS)):
+        who, usual = name(one[key]), kind == "message"
+    elif isinstance(kind, str) and kind in _ITEMS:
+        who, usual = _ITEMS[kind], True
+    else:
+        return None
+    rest = {k: one[k] for k in one if k != key and not (usual and k == "type")}
+    if key is None:
+        if "arguments" in rest:
+            rest = {"tool_calls": rest}
+        rest["tool_call_id"], rest["content"] = rest.pop("call_id", None), rest.pop("output", None)
+    if isinstance(rest.get("name"), str):
+        who += f" {name(rest.pop('name'))}"
+    if isinstance(rest.get("tool_call_id"), str):
+        who += f", result of {name(rest.pop('tool_call_id'))}"
+    said = next((key for key in _SAID if key in rest), "")
+    parts = _Group(_said(rest.pop(said, None), name))
+    for calls in ("tool_calls", "function_call"):
+        given = rest.pop(calls, None) or []
+        parts += [_call(call, name) for call in (given if isinstance(given, list) else [given])]
+    parts += _pairs(rest, name)
+    if len(parts) == 1 and not parts[0][0]:
+        return f"{who}:", parts[0][1]
+    return f"{who}:", parts or _Note("[empty]")
+
+
+def _said(content: object, name: Name) -> Iterator[Part]:
+    """The parts of what was said: texts, what is no text, and Anthropic's calls and results."""
+    for part in content if isinstance(content, list) else [content]:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if not isinstance(part, dict):
+            yield from [("", part)] if _there(part) else []
+        elif kind == "tool_use":
+            yield _call(part, name)
+        elif kind == "tool_result":
+            result = _Group(_said(part.get("content"), name)) or _Note("[empty]")
+            yield f"result of {name(part.get('tool_use_id'))}:", result
+        elif isinstance(part.get("text"), str):
+            yield "", part["text"]
+            yield from _pairs({k: v for k, v in part.items() if k not in ("type", "text")}, name)
+        else:
+            yield "", part
+
+
+def _call(call: object, name: Name) -> Part:
+    """A call of a tool: its name, its id, and the arguments."""
+    if not isinstance(call, dict):
+        return "tool call:", call
+    rest = {key: one for key, one in call.items() if key != "function"}
+    rest |= call["function"] if isinstance(call.get("function"), dict) else {}
+    if rest.get("type") in ("function", "function_call", "tool_use", "tool_call"):
+        rest.pop("type")
+    lead = f"tool call {name(rest.pop('name', 'without a name'))}"
+    ids = [one for key in ("call_id", "id") if _there(one := rest.pop(key, None))]
+    lead += f" ({name(ids[0])}):" if ids else ":"
+    key = next((key for key in ("arguments", "args", "input") if key in rest), "")
+    given = rest.pop(key, None)
+    given = given if _there(given) and given != "{}" else "no arguments"
+    more = _pairs(rest, name)
+    return lead, _Group([("arguments:", given), *more]) if more else given
+
+
+def _pairs(content: Mapping[str, Any], name: Name) -> list[Part]:
+    return [(f"{name(key)}:", one) for key, one in content.items() if _there(one)]
+
+
+def _there(content: object) -> bool:
+    return content not in (None, "", [], {})
+
+
+def _medium(content: Mapping[str, Any]) -> str | None:
+    """What an object holds that is no text: `image`, `audio`, `video` or `file`."""
+    kind = content.get("type")
+    if isinstance(kind, str) and kind in _MEDIA:
+        return _MEDIA[kind] if len(content) == 1 or len(_PAYLOAD & content.keys()) > 1 else None
+    if "array" in content and "sampling_rate" in content:
+        return "audio"
+    if isinstance(content.get("data"), str) and "transcript" in content:
+        return "audio"
+    if isinstance(content.get("data"), str) and "media_type" in content:
+        medium = str(content["media_type"]).partition("/")[0]
+        return medium if medium in _MEDIA else "file"
+    return "file" if content.get("bytes") and content.keys() <= {"bytes", "path"} else None
