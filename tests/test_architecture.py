@@ -26,7 +26,8 @@ LAYERS = (
     "rubric backends",
     "shorthand configuration",
     "questions",
-    "subject replies reasons cache settings records weights stats",
+    "subject",
+    "replies reasons cache settings records weights stats",
     "verdict",
     "errors redact digest evidence locking names plugins proxies stepping templates tracing "
     "yamlfile",
