@@ -100,7 +100,7 @@ async def observe(
                 raise
             return Judged(item, "error", evidence=f"{error.kind}: {error}", subject=subject)
 
-    def keep(seen: Mapping[int, Judged]) -> None:
+    async def keep(seen: Mapping[int, Judged]) -> None:
         found.update(seen)
         told(len(found))
 

@@ -149,6 +149,9 @@ def _ended(step: Callable[[], object]) -> int | str | None:
             drop_stdout()
             tell(unwritable("standard output cannot be written", error))
             return int(Exit.UNAVAILABLE)
+        if (scarce := _scarce(error)) is not None:
+            tell(f"the system gives this process no more {scarce}; --resume continues")
+            return int(Exit.UNAVAILABLE)
         if os.environ.get("JUDGE_DEBUG", "") not in ("", "0"):
             say(redacted("".join(traceback.format_exception(error))), err=True)
         told = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
@@ -158,3 +161,16 @@ def _ended(step: Callable[[], object]) -> int | str | None:
         )
         return int(Exit.INTERNAL)
     return int(Exit.OK)
+
+
+_SCARCE = {errno.EMFILE: "open files (ulimit -n)", errno.ENFILE: "open files"}
+_SCARCE |= {errno.ENOMEM: "memory", errno.EAGAIN: "processes (ulimit -u)"}
+
+
+def _scarce(error: Exception) -> str | None:
+    """What the system has run out of, if that is why `error` came."""
+    if isinstance(error, MemoryError):
+        return _SCARCE[errno.ENOMEM]
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        return "threads (ulimit -u)"
+    return _SCARCE.get(error.errno or 0) if isinstance(error, OSError) else None

@@ -21,6 +21,7 @@ from jinja2 import Environment
 
 from judge.errors import missing_extra
 from judge.records import RESERVED, Item
+from judge.redact import printable
 from judge.report.files import own_id
 from judge.run.summary import Summary
 from judge.verdict import Judgement, Verdict
@@ -109,11 +110,13 @@ def write_csv(lines: Judged, file: IO[bytes]) -> None:
     text.detach()
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA = re.compile(r"(\A|[;\t\n] *)([=+\-@＝＋－＠])")
+"""Where a spreadsheet may see a formula begin: also behind the separators of other locales, and
+with the full-width signs of East Asian ones."""
 
 
 def _inert(cell: str | float | None) -> str | float | None:
-    """The cell; a text that a spreadsheet would take for a formula gets an apostrophe in front.
+    """The cell; what a spreadsheet would take for a formula gets an apostrophe in front.
 
     A carriage return becomes a newline: the csv module does not quote it, and readers would take it
     for the end of the row.
@@ -121,7 +124,8 @@ def _inert(cell: str | float | None) -> str | float | None:
     if not isinstance(cell, str):
         return cell
     text = cell.replace("\r\n", "\n").replace("\r", "\n")
-    return f"'{text}" if cell.startswith(_FORMULA) else text
+    inert = _FORMULA.sub(r"\1'\2", text)
+    return f"'{inert}" if inert[:1] in ("\t", "\n") else inert
 
 
 def write_parquet(lines: Judged, file: IO[bytes]) -> None:
@@ -195,7 +199,7 @@ def _markdown(text: str | None, most: int = 300) -> str:
     line = " ".join((text or "").split())
     line = line if len(line) <= most else f"{line[:most]}…"
     escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _MARKS.sub(r"\\\1", escaped)
+    return printable(_MARKS.sub(r"\\\1", escaped))
 
 
 FORMS: Mapping[str, Callable[[Judged, IO[bytes]], None]] = {

@@ -129,9 +129,11 @@ def _allow_open_files(needed: int) -> None:
     except (ValueError, OSError) as error:
         # macOS says that there is no hard limit, and has one all the same.
         most = soft if hard == resource.RLIM_INFINITY else hard
+        fewer = f", or --concurrency {most - RESERVE}" if most > RESERVE else ""
         raise UsageError(
-            f"{needed - RESERVE} calls at once need {needed} open files, and this system allows "
-            f"{most}: raise the limit (ulimit -n), or ask for fewer with --concurrency"
+            f"the run needs {needed} open files, {needed - RESERVE} for calls at once and "
+            f"{RESERVE} for the rest, and this system allows {most}: raise the limit "
+            f"(ulimit -n){fewer}"
         ) from error
 
 

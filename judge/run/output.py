@@ -7,6 +7,7 @@ or changing it under the run is noticed within a second or two, and ends the run
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
@@ -128,6 +129,13 @@ class Sink:
             raise unwritable(what, error) from error
         self.size += len(line)
 
+    async def put(self, line: bytes) -> None:
+        """As `write`; a reader that is slow to take the line does not hold up calls under way."""
+        if self.regular:
+            self.write(line)
+        else:
+            await asyncio.to_thread(self.write, line)
+
     def fault(self) -> Unavailable | None:
         """The error that ends the run, if another program changed, replaced or deleted the file."""
         if not self.regular:
@@ -188,7 +196,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         with path.open("wb") as file:
             yield file
         return
-    path = path.resolve()
+    path = real(path)
     new = path.with_name(f".judge-{token_hex(8)}.tmp")
     descriptor = os.open(new, _NEW | _BINARY, 0o666)
     try:
@@ -325,6 +333,8 @@ def refuse_nameless(flag: str, path: Path, what: str = "") -> None:
     if str(path) == "-":
         instead = f"; without {flag}, {what} go to standard output" if what else ""
         raise UsageError(f"{flag} -: is no name for a file{instead}")
+    if real(path).is_symlink():
+        raise UsageError(f"{flag} {path}: the links lead in a circle; name a file")
 
 
 def refuse_same(flag: str, path: Path, other: Path, what: str) -> None:
@@ -335,7 +345,7 @@ def refuse_same(flag: str, path: Path, other: Path, what: str) -> None:
     try:
         same = path.samefile(other) and path.is_file()
     except OSError:
-        same = path.resolve() == other.resolve()
+        same = real(path) == real(other)
     if same:
         raise UsageError(f"{flag} {path} is {what}: name another file")
 
@@ -357,6 +367,11 @@ def refuse_foreign_description(out: Path) -> None:
             f"{path} was not written by judge, which describes the lines of {out} in a file of "
             "that name: rename it, or name another file with -o"
         )
+
+
+def real(path: Path) -> Path:
+    """The path without links; where they lead in a circle, a path that cannot be opened."""
+    return Path(os.path.realpath(path))
 
 
 def input_path(source: str) -> Path:

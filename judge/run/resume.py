@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from judge.errors import UsageError, unwritable
 from judge.run.lines import Line, Mark, earlier, flat, parsed
-from judge.run.output import described, read_description, reorder
+from judge.run.output import described, read_description, real, reorder
 
 REDONE = frozenset(("error", "unreadable"))
 """Verdicts whose records `--resume` always judges again."""
@@ -52,7 +52,7 @@ class Resumption:
         self, out: Path, mark_of: Callable[[str], Mark], redo: Collection[str] = ()
     ) -> None:
         # A link stays one: the file behind it is written anew.
-        self.out = out.resolve()
+        self.out = real(out)
         self.end = self._count = 0
         if self.out.exists() and not self.out.is_file():
             raise UsageError(f"{self.out} is no file, so --resume cannot continue it")

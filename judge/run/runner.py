@@ -63,7 +63,7 @@ class Stop:
 async def run(
     items: Iterable[Source],
     step: Callable[[Source], Awaitable[Result]],
-    sink: Callable[[Result], None],
+    sink: Callable[[Result], Awaitable[None]],
     *,
     room: Callable[[], int],
     stop: Stop | None = None,
@@ -128,7 +128,7 @@ async def run(
         await asyncio.wait((task,))
         if not (broken or task.cancelled() or task.exception()):
             try:
-                sink(task.result())
+                await sink(task.result())
             except Exception as error:  # noqa: BLE001 - raised when all have stopped
                 failures.append(error)
                 broken = True

@@ -26,6 +26,7 @@ from judge.run.output import (
     Sink,
     described,
     read_description,
+    real,
     sort_review,
     write_description,
 )
@@ -305,7 +306,7 @@ class _Run:
                 return place, kept
         return place, subject if unasked else await line_of(self.task, subject)
 
-    def _emit(self, result: tuple[int, Line]) -> None:
+    async def _emit(self, result: tuple[int, Line]) -> None:
         place, line = result
         if not line.kept:
             # First, so that OUT stays as it was where the run cannot be described.
@@ -314,7 +315,7 @@ class _Run:
             if self.sink is not None:
                 if self.resumption is not None:
                     self.resumption.wrote(place, self.sink.size)
-                self.sink.write(line.text)
+                await self.sink.put(line.text)
         self._count(line)
         self.watcher.wrote(self.report.summary, self.setup)
 
@@ -347,7 +348,7 @@ class _Run:
         """
         job, cache = self.job, self.setup.cache
         for flag, path in job.outputs:
-            if cache is not None and cache.folder.resolve() in path.resolve().parents:
+            if cache is not None and real(cache.folder) in real(path).parents:
                 raise UsageError(f"{flag} {path} is in the cache folder in use: name another file")
         fresh = not (job.resume or job.overwrite)
         if job.out is not None or not job.silent:

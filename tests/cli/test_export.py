@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -47,6 +48,23 @@ def export(judge: Typed, name: str, source: str = "out.jsonl") -> bytes:
     code, out, told = judge.text("export", source, "-o", name)
     assert (code, out) == (0, ""), told
     return judge.read(name)
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "＝1+1", "\t=1", "a;=1+1", "a; ＠SUM(A1)", "a\n-1+2", "+1"]
+)
+def test_no_cell_is_a_formula_by_any_separator_or_script(judge: Typed, text: str) -> None:
+    """A spreadsheet cuts at the separator of its own locale, and knows full-width signs."""
+    judge.write("f.jsonl", [{"id": text, "judge": judged("pass", reason=text)}])
+    (row,) = csv.DictReader(io.StringIO(export(judge, "f.csv", "f.jsonl").decode(), newline=""))
+    cells = [part.strip(" ") for part in re.split("[;\t\n]", row["id"])]
+    assert not any(cell[:1] in tuple("=+-@＝＋－＠") for cell in cells if cell)
+    assert row["id"].replace("'", "") == text
+
+
+def test_markdown_has_no_control_characters(judge: Typed) -> None:
+    text = export(judge, "o.md").decode()
+    assert "\\u0007" in text and not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
 
 
 def test_csv_has_a_row_a_record_and_runs_in_no_spreadsheet(judge: Typed) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
+from loopback import Answer, Asked, Loopback, says
 
-from .conftest import COMMAND, Shell, norm
+from .conftest import COMMAND, Shell, lines, norm
 
 PRINTING = (("--version",), ("validate", "--help"), ("rubrics", "list"))
 """Through typer's echo, its help, and a table."""
@@ -31,6 +34,28 @@ def test_a_reader_that_has_gone_is_no_error(judge: Shell) -> None:
     os.close(write)
     _, told = process.communicate(timeout=60)
     assert (process.returncode, told) == (141, b"")
+
+
+def test_a_reader_that_waits_costs_no_call_twice(judge: Shell) -> None:
+    """The pipe is full while calls are under way, for longer than they may take."""
+    read_again = threading.Event()
+
+    def reply(asked: Asked) -> Answer:
+        if asked.number > 12:
+            read_again.set()
+        return says({"quote": "and greets Bo", "reason": "r", "answer": "yes"}, delay=0.2)
+
+    with Loopback(reply) as server:
+        judge.env |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k"}
+        judge.write("n.jsonl", [{**norm(n), "more": "x" * 100_000} for n in range(30)])
+        run = ("validate", "n.jsonl", "-m", "openai:m", "--check", "relevance", "-q", "--no-cache")
+        process = judge.start(*run, "--timeout", "1", "--concurrency", "8")
+        assert read_again.wait(60)
+        time.sleep(2)
+        out, told = process.communicate(timeout=60)
+    assert process.returncode == 0, told
+    assert [line["id"] for line in lines(out)] == [f"n{n}" for n in range(30)]
+    assert len(server.asked) == 30
 
 
 def test_judging_into_a_file_needs_no_standard_output(judge: Shell) -> None:

@@ -119,6 +119,8 @@ def test_rounds_in_a_file_wait_for_a_repair(typed: Typed) -> None:
         (("-o", ".", "--overwrite"), "-o .: is a folder: name a file"),
         (("-o", "-"), "-o -: is no name for a file; without -o, lines go to standard output"),
         (("-o", "x", "--review", "-"), "--review -: is no name for a file"),
+        (("-o", "circle"), "-o circle: the links lead in a circle"),
+        (("-o", "x", "--summary", "circle"), "--summary circle: the links lead in a circle"),
         (("-o", "x", "--review", "out.jsonl"), "out.jsonl exists. Go on with it (--resume)"),
         (("-o", "x", "--review", "n.jsonl", "--overwrite"), "--review n.jsonl is the input"),
         (("-o", "x.gz"), "-o x.gz: plain JSON lines are written, not .gz"),
@@ -136,6 +138,7 @@ def test_rounds_in_a_file_wait_for_a_repair(typed: Typed) -> None:
 def test_no_file_is_lost_by_mistake(typed: Typed, words: tuple[str, ...], message: str) -> None:
     ReplyCache(typed.folder / "cache").close()
     typed.write("out.jsonl", [], "mine\n")
+    (typed.folder / "circle").symlink_to("circle")
     before = typed.read("n.jsonl")
     code, _, told = typed.text(*RUN, *words)
     assert code == 2 and message in told, told
@@ -182,6 +185,7 @@ def test_labels_in_a_review_are_never_written_over(typed: Typed, how: str) -> No
 
 def test_out_is_replaced_and_described_where_that_is_asked(typed: Typed) -> None:
     typed.write("out.jsonl", [], "mine\n")
+    (typed.folder / "circle").symlink_to("circle")
     run = (*RUN, "-o", "out.jsonl", "--overwrite")
     assert typed(*run, "--summary", "s.json").returncode == 0
     known = json.loads(typed.read("out.jsonl.run.json"))

@@ -41,7 +41,7 @@ class Watch:
             raise ValueError(number)
         return number
 
-    def sink(self, number: int) -> None:
+    async def sink(self, number: int) -> None:
         if number in self.sink_fails:
             raise BrokenPipeError(number)
         self.out.append(number)
@@ -138,8 +138,11 @@ async def test_the_errors_of_reading_come_last() -> None:
             await asyncio.to_thread(freed.wait, 0.05)
         return number
 
+    async def sink(number: int) -> None:
+        out.append(number)
+
     with pytest.raises(OSError, match="the disk is gone"):
-        await run(items(), step, out.append, room=lambda: 2, waiting=100)
+        await run(items(), step, sink, room=lambda: 2, waiting=100)
     assert out == list(range(50))
 
 
