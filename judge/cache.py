@@ -132,6 +132,11 @@ class ReplyCache:
         self._cache = self._insist(self._opened)
 
     def _opened(self) -> Any:
+        for name in ("cache.db", "cache.db-wal", "cache.db-shm"):
+            # Whoever may write to the folder could have us write into another file of the user's.
+            if (self.folder / name).is_symlink():
+                told = f"{self.folder / name} is a link; name another folder with --cache-dir"
+                raise CacheError(told)
         _clear_settings(self.folder / "cache.db")
         return diskcache.Cache(str(self.folder), disk=TextDisk, timeout=_STEP, **_SETTINGS)
 

@@ -230,8 +230,8 @@ class Settings(BaseModel):
     address: str | None = _engine(
         "Address of the Ray cluster: auto or HOST:PORT.", unset="a Ray on this machine"
     )
-    workers: int | None = _engine("Ray workers.", unset="one a free core", harmless=True, ge=1)
-    worker_gpus: int = _engine("GPUs of each Ray worker.", default=1, harmless=True, ge=0)
+    workers: int | None = _engine("Ray workers.", unset="one a free core", ge=1)
+    worker_gpus: int = _engine("GPUs of each Ray worker.", default=1, ge=0)
     concurrency: int = _limit(
         "Calls and records in flight, at most.",
         default=16,

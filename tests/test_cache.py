@@ -222,6 +222,17 @@ async def test_a_lock_that_goes_away_is_waited_for_and_one_that_stays_is_told(
 # ---------------------------------------------------------------- folders
 
 
+@pytest.mark.parametrize("name", ["cache.db", "cache.db-wal"])
+def test_no_link_is_followed_out_of_the_folder(tmp_path: Path, name: str) -> None:
+    ReplyCache(tmp_path / "c").close()
+    (tmp_path / "c" / name).unlink(missing_ok=True)
+    (tmp_path / "precious").write_bytes(b"")
+    (tmp_path / "c" / name).symlink_to(tmp_path / "precious")
+    with pytest.raises(CacheError, match=f"{name} is a link"):
+        ReplyCache(tmp_path / "c")
+    assert (tmp_path / "precious").read_bytes() == b""
+
+
 def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=r"file.*--cache-dir"):

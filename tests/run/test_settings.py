@@ -54,7 +54,7 @@ def test_an_untrusted_file_sets_only_what_is_harmless(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harmless = {name for name in Settings.model_fields if option(name).harmless}
-    assert harmless == {"workers", "worker_gpus", "concurrency", "timeout"}
+    assert harmless == {"concurrency", "timeout"}
     (folder / "judge.toml").write_text("concurrency = 2\n")
     assert resolve({}).from_files == {"judge.toml": ("concurrency",)}
     (folder / "judge.toml").write_text('model = ["a:1"]\nconcurrency = 2\n')

@@ -47,11 +47,11 @@ def test_a_folder_brings_neither_code_nor_verdicts_unasked(
 
 
 def test_settings_from_a_file_are_named(typed: Typed, tmp_path: Path) -> None:
-    (tmp_path / "judge.toml").write_text("timeout = 5\nworker_gpus = 3\n")
+    (tmp_path / "judge.toml").write_text("timeout = 5\nconcurrency = 3\n")
     done = typed(*RUN, "-m", "scripted:yes.yaml", "--summary", "s.json")
-    assert (done.returncode, done.stderr) == (0, b"judge: from judge.toml: timeout, worker_gpus\n")
+    assert (done.returncode, done.stderr) == (0, b"judge: from judge.toml: concurrency, timeout\n")
     told = json.loads((tmp_path / "s.json").read_text())
-    assert told["settings_from"] == {"judge.toml": ["timeout", "worker_gpus"]}
+    assert told["settings_from"] == {"judge.toml": ["concurrency", "timeout"]}
 
 
 RUBRIC = """\
