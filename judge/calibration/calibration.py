@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from judge import __version__
 from judge.backends.local import LocalBackend
 from judge.calibration.cascade import decided, policy_of, refusal
+from judge.calibration.clusters import clustered
 from judge.calibration.controls import Controls, controls_of
 from judge.calibration.curve import Curve, curve
 from judge.calibration.labels import Job, gather, grouped
@@ -75,10 +76,12 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
         job = replace(job, checks=own)
     found, problems = gather(job, rubric_of, setup.settings.columns)
     further = _further(job, rubric_of, found, setup)
-    given = sum(map(len, found.values()))
-    for sets in (found, *further.values()):
-        for check, items in sets.items():
-            sets[check] = _untaught(items, judges_of[check])
+    given, joined = sum(map(len, found.values())), dict[str, int]()
+    for check in found:
+        places = (found, *further.values())
+        sets, joined[check] = clustered([at[check] for at in places], judges_of[check][0].rubric)
+        for at, items in zip(places, _untaught(sets, judges_of[check]), strict=True):
+            at[check] = items
     for check, items in found.items():
         _refuse_unusable(job, judges_of[check], items)
     checks, cascades, refused = [], {}, []
@@ -91,7 +94,7 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
             whole_job = replace(job, held_out=1.0, folds=None)
             parts = Parts.of(job if fits else whole_job, items, len(judges))
             study = Study(job, setup, told, items, parts, others)
-            report, whole = await _check(study, judges)
+            report, whole = await _check(study, judges, joined[check])
             checks.append(report)
             if whole is not None:
                 cascades[check] = whole
@@ -116,14 +119,20 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
     return Calibration(tuple(job.sources), checks, profile, problems, why, left_out, no_label)
 
 
-def _untaught(items: list[LabelledItem], judges: Sequence[Judge]) -> list[LabelledItem]:
-    """The items that no judge's adapter was taught by: what was fitted never reports."""
+def _untaught(
+    sets: Sequence[list[LabelledItem]], judges: Sequence[Judge]
+) -> Sequence[list[LabelledItem]]:
+    """The items of clusters that no judge's adapter was taught by: what was fitted never
+    reports."""
     backends = [judge.client.backend for judge in judges]
     adapters = [one.adapter for one in backends if isinstance(one, LocalBackend) and one.adapter]
     taught = frozenset(key for adapter in adapters for key in taught_by(adapter))
+    if not taught:
+        return sets
     rubric = judges[0].rubric
-    left = [item for item in items if key_of(item, rubric) not in taught] if taught else items
-    if items and not left:
+    known = {item.cluster for part in sets for item in part if key_of(item, rubric) in taught}
+    left = [[item for item in part if item.cluster not in known] for part in sets]
+    if any(items and not kept for items, kept in zip(sets, left, strict=True)):
         raise UsageError(f"{rubric.name}: the model was taught by all of these labels: give others")
     return left
 
@@ -166,7 +175,9 @@ def _further(
     return sets
 
 
-async def _check(study: Study, judges: Sequence[Judge]) -> tuple[CheckReport, Rates | None]:
+async def _check(
+    study: Study, judges: Sequence[Judge], joined: int
+) -> tuple[CheckReport, Rates | None]:
     """The report of one check, and the rates of its cascade, if it is to have one."""
     job, items, rubric = study.job, study.items, judges[0].rubric
     seen = [await study.tried(judge) for judge in judges]
@@ -191,13 +202,15 @@ async def _check(study: Study, judges: Sequence[Judge]) -> tuple[CheckReport, Ra
         classes=rubric.answers,
         items=len(items),
         records=len({item.record for item in items}),
+        clusters=len({item.cluster for item in items}),
+        joined=joined,
         with_reference=len(referenced),
         fitted_on=len(parts.fitted),
         held_out=len(parts.kept),
         folds=len(parts.folds),
         judges=[await _judge(study, *pair) for pair in zip(seen, stages, strict=True)],
         policy=policy,
-        refused=refusal(policy, len({item.record for item in referenced})) if policy else None,
+        refused=refusal(policy, len({item.cluster for item in referenced})) if policy else None,
     )
     return report, whole
 
@@ -244,12 +257,11 @@ async def _judge(study: Study, seen: Trial, stage: Guarantee | None) -> JudgeRep
 
 
 async def _apart(study: Study, seen: Trial, source: str) -> list[Judged]:
-    """The judge's answers to a further set, without what shares a group or record with the items
-    that were fitted to; of the contrast set, to the reported records turned round, where it has
-    them."""
+    """The judge's answers to a further set, without what is in one cluster with the items that were
+    fitted to; of the contrast set, to the reported records turned round, where it has them."""
     items, parts = study.items, study.parts
-    fitted = {name for n in parts.fitted for name in (items[n].cluster, items[n].record)}
-    new = [one for one in study.further[source] if fitted.isdisjoint((one.cluster, one.record))]
+    fitted = {items[n].cluster for n in parts.fitted}
+    new = [one for one in study.further[source] if one.cluster not in fitted]
     if source == study.job.contrast:
         kept = {items[place].record for place in parts.kept}
         new = [item for item in new if item.record in kept] or new

@@ -52,8 +52,9 @@ def policy_of(
     so does the cascade, whose agreement is their weighted mean. Had one part served two stages, the
     first threshold would have chosen the second test's items by looking at them.
 
-    Of each record one item counts, drawn at random, because the guarantee takes items as
-    independent. The first one would not do: where the first value of a story is the easiest, a
+    Of each cluster (a record, a group, a text under several ids) one item counts, drawn at random,
+    because the guarantee takes items as independent; so it speaks of clusters, each as heavy as
+    another. The first item would not do: where the first value of a story is the easiest, a
     guarantee of 90 % was given out at a true agreement of 83 %.
 
     Args:
@@ -69,11 +70,11 @@ def policy_of(
     shares: list[float] = []
     left = 1.0
     for number, answers in enumerate(stages):
-        rows = zip(*(_one_a_record(part, seed) for part in answers), strict=True)
+        rows = zip(*(_one_a_cluster(part, seed) for part in answers), strict=True)
         thresholds = [stage.threshold for stage in found]
         own = [row[-1] for row in rows if not _decides(row[:-1], thresholds)]
-        drawn = {one.item.record for one in answers[number] if one.item.reference is not None}
-        sure = [sureness(one) for one in _one_a_record(apart[number], seed) if one.answer]
+        drawn = {one.item.cluster for one in answers[number] if one.item.reference is not None}
+        sure = [sureness(one) for one in _one_a_cluster(apart[number], seed) if one.answer]
         size = max(1, len(drawn))
         grid = grid_from(sure, size, agreement=agreement, level=each) if sure else [1.0]
         stage = threshold_with_guarantee(
@@ -89,10 +90,10 @@ def policy_of(
     return CascadePolicy(tuple(found), tuple(shares), left)
 
 
-def refusal(policy: CascadePolicy, records: int) -> str | None:
+def refusal(policy: CascadePolicy, clusters: int) -> str | None:
     """Why there is no guarantee, for the first judge without one; None if all have one.
 
-    Of the labelled `records` only a part goes into each test; what is missing is told of all.
+    Of the labelled `clusters` only a part goes into each test; what is missing is told of all.
     """
     number = next((n for n, one in enumerate(policy.stages) if one.threshold is None), None)
     if number is None:
@@ -102,10 +103,10 @@ def refusal(policy: CascadePolicy, records: int) -> str | None:
         return "the first judge alone can be guaranteed on all: leave out the one behind it"
     if stage.missing is None or not stage.coverage.of:
         return stage.reason
-    wanted = ceil(stage.missing * records / stage.coverage.of)
+    wanted = ceil(stage.missing * clusters / stage.coverage.of)
     return (
-        f"{stage.reason}. Of {records} labelled records {stage.coverage.of} went into this test, "
-        f"so about {wanted} more records are to be labelled"
+        f"{stage.reason}. Of {clusters} independent labelled records {stage.coverage.of} went into "
+        f"this test, so about {wanted} more records are to be labelled"
     )
 
 
@@ -129,10 +130,10 @@ def _decides(answers: Sequence[Judged], thresholds: Sequence[float | None]) -> J
     return None
 
 
-def _one_a_record(part: Part, seed: int) -> list[Judged]:
-    """One item of each record, among those with a reference; of every judge's answers the same."""
+def _one_a_cluster(part: Part, seed: int) -> list[Judged]:
+    """One item of each cluster, among those with a reference; of every judge's answers the same."""
     items: dict[str, list[Judged]] = defaultdict(list)
     for one in part:
         if one.item.reference is not None:
-            items[one.item.record].append(one)
+            items[one.item.cluster].append(one)
     return [random.Random(f"{seed}\n{name}").choice(of) for name, of in items.items()]

@@ -266,6 +266,16 @@ def subject_of(item: LabelledItem, rubric: Rubric) -> Subject | str:
     return made
 
 
+def texts_of(item: LabelledItem, rubric: Rubric) -> dict[str, str]:
+    """The texts of the record that the rubric's judges see, by field; none where it cannot be put
+    to them."""
+    subject = subject_of(item, rubric)
+    if isinstance(subject, str):
+        return {}
+    shown = rubric.shown(subject.texts).values()
+    return {name: subject.texts[name] for name in shown if name in subject.texts}
+
+
 def _subject(item: LabelledItem, rubric: Rubric) -> Subject | str:
     for kind, mark in _MARKS.items():
         if kind in rubric.kinds and item.fields.get(mark):

@@ -199,11 +199,11 @@ def against_people(
 ) -> AgainstPeople:
     """The judge's answers on one check beside the people who annotated the same items.
 
-    Gold answers play no part; the bootstrap draws whole records. `epsilon` as in
+    Gold answers play no part; the bootstrap draws whole clusters. `epsilon` as in
     `alternative_annotator`.
     """
     used = [one for one in judged if one.answer is not None and len(one.item.annotations) > 1]
-    resamples = Resamples([one.item.record for one in used], seed=seed, draws=draws)
+    resamples = Resamples([one.item.cluster for one in used], seed=seed, draws=draws)
     people: dict[str, dict[int, str]] = defaultdict(dict)
     for number, one in enumerate(used):
         for vote in one.item.annotations:

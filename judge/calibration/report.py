@@ -130,13 +130,19 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """One check: its labels, its judges, the policy of their cascade, why it is refused. With
-    `folds` each part of the labels was answered by what was fitted to the others."""
+    """One check: its labels, its judges, the policy of their cascade, why it is refused.
+
+    With `folds` each part of the labels was answered by what was fitted to the others. `clusters`
+    are independent of one another; `joined` records or groups are in one with others because of
+    their texts (judge/calibration/clusters.py).
+    """
 
     check: str
     classes: tuple[str, ...]
     items: int
     records: int
+    clusters: int
+    joined: int
     with_reference: int
     fitted_on: int
     held_out: int

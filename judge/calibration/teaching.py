@@ -9,6 +9,7 @@ from pathlib import Path
 
 from judge.backends.local import LocalBackend
 from judge.calibration.adapter import Example, Trainer
+from judge.calibration.clusters import clustered
 from judge.calibration.labels import Job, gather, split, subject_of
 from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
@@ -123,7 +124,9 @@ def _labelled(job: Job, setup: Setup) -> tuple[Judge, list[LabelledItem], list[I
     if len(found) > 1:
         raise UsageError(f"one check is taught at a time: --check {' or '.join(sorted(found))}")
     ((check, items),) = found.items()
-    return setup.judge(check, setup.judges[0]), items, problems
+    judge = setup.judge(check, setup.judges[0])
+    ((items,), _) = clustered([items], judge.rubric)
+    return judge, items, problems
 
 
 def taught_by(adapter: Path) -> frozenset[str]:

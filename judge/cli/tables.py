@@ -109,6 +109,11 @@ def _labels(check: CheckReport) -> Iterator[str]:
         f"{check.items} items about {check.records} records, {check.with_reference} with a "
         f"reference; {parts}"
     )
+    if check.joined:
+        yield (
+            f"{check.joined} records have (nearly) the text of others and count as one with them: "
+            f"{check.clusters} are independent"
+        )
     for judge in check.judges:
         asked = f", {counted(len(judge.questions), 'question')}" if judge.questions else ""
         told = f"  {judge.model}: {judge.method}{asked}, {judge.fit.how}"

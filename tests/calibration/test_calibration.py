@@ -245,17 +245,16 @@ def test_a_group_is_fitted_to_tested_on_or_reported_on_and_never_two_of_these(
 
 
 def test_a_further_set_is_reported_on_without_what_was_fitted_to(labels: Written) -> None:
-    """Of 20 countries half are fitted to, and 15 records of a new one are in the set, too."""
+    """Half is fitted to, by record or country. The set has all, all under other ids, 15 others."""
     rows, chances = biased(200)
     rows = [{**row, "country": f"c{n % 20}"} for n, row in enumerate(rows)]
-    more, seen = biased(15, seed=1)
-    new = [{**row, "id": f"n{row['id']}"} for row in more]
+    new = [norm(f"n{n}", "yes") for n in range(15)]
     same = [{**row, "id": f"s{row['id']}"} for row in rows]
-    chances |= {f"n{name}": chance for name, chance in seen.items()}
+    chances |= {f"n{n}": 0.9 for n in range(15)}
     chances |= {f"s{name}": chance for name, chance in chances.items()}
     also = labels([*rows, *same, *new], "also.jsonl")
     (check,) = run(Job([labels(rows)], also=[also], draws=10), reads(chances)).checks
-    assert check.judges[0].also[also].items == 100 + 200 + 15
+    assert check.judges[0].also[also].items == 100 + 100 + 15
     job = Job([labels(rows)], also=[also], group="country", draws=10)
     (check,) = run(job, reads(chances)).checks
     assert check.judges[0].also[also].items == 100 + 100 + 15
@@ -334,8 +333,8 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
     assert found.profile is None
     assert found.refused == (
         "plain: agreement of 90% with 95% confidence cannot be shown with 28 labels: it takes "
-        "about 1 more, if the judge goes on agreeing as it did. Of 42 labelled records 28 went "
-        "into this test, so about 2 more records are to be labelled"
+        "about 1 more, if the judge goes on agreeing as it did. Of 42 independent labelled "
+        "records 28 went into this test, so about 2 more records are to be labelled"
     )
     assert found.as_json()["refused"] == found.refused
     rows = [norm(f"r{n}", "yes") for n in range(60 + 56)]

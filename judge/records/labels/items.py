@@ -49,10 +49,9 @@ class LabelledItem:
     `fields` is what a judge may be shown, under typed names; `number` is the value that the check
     asks about (from 1), or 0 for the record as a whole; `gold` the data set's own reference answer;
     `slices` the fields to group results by. Items with the same `record` are about one record;
-    `group` names those that must not be told apart, on which one is fitted and another reports
-    ("": those about one record). `mark` is the fence of the record that this one was made from by
-    changing a field ("": its own), so that an engine evaluates what they share once. `left_out`
-    answers stood for no label.
+    `group` names those that are not independent of one another ("": those about one record). `mark`
+    is the fence of the record that this one was made from by changing a field ("": its own), so
+    that an engine evaluates what they share once. `left_out` answers stood for no label.
     """
 
     record: str
@@ -70,7 +69,8 @@ class LabelledItem:
 
     @property
     def cluster(self) -> str:
-        """Its group, else its record."""
+        """The name of the items that are never apart, between fitting and reporting: its group,
+        else its record (`judge.calibration.clusters` gives every item its group)."""
         return self.group or self.record
 
     def answered(self, answers: Collection[str] = ()) -> LabelledItem:

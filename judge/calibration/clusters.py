@@ -1,0 +1,126 @@
+"""Clusters of labelled items: those that are about one record, of one group, or of nearly one text.
+
+Items of a cluster are not independent of one another. They are never on both sides of fitting and
+reporting, are drawn together in the bootstrap, and count once in a guarantee.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import xor
+
+import numpy as np
+
+from judge.calibration.labels import texts_of
+from judge.records.labels import LabelledItem
+from judge.rubric import Rubric
+
+Bag = frozenset[tuple[str, int]]
+"""The words of a text, a repeated one by its repetitions' numbers as well."""
+
+LEAST_WORDS = 3
+"""A field with fewer is an id, a date, a name or a class: beside a text it makes no other item."""
+
+_TENTHS = 9
+"""Of the words of two texts that are nearly the same, so many tenths are in both (Jaccard)."""
+
+# Scripts without blanks between words count by their signs.
+_WORD = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
+    "|[^\\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+"
+)
+
+
+def clustered(
+    sets: Sequence[Sequence[LabelledItem]], rubric: Rubric
+) -> tuple[list[list[LabelledItem]], int]:
+    """The items of each set with their cluster's name as group, the same in all sets; and how many
+    records or groups of the first set were joined to others of it because of their texts.
+
+    Two items have nearly the same text where each text that a judge is shown has nine tenths of its
+    words in both. A cluster has the first of its members' names in the order of the alphabet.
+    """
+    items = [item for part in sets for item in part]
+    joined = _Joined(len(items))
+    for key in ("record", "group"):
+        joined.join_equal([getattr(item, key) or None for item in items])
+    first = len(sets[0]) if sets else 0
+    before = joined.count(first)
+    bags = [_bags(texts_of(item, rubric)) for item in items]
+    joined.join_equal([frozenset(fields.items()) or None for fields in bags])
+    _join_near(bags, joined)
+    names: dict[int, str] = {}
+    for n, item in zip(joined.numbers.tolist(), items, strict=True):
+        names[n] = min(names.get(n, item.cluster), item.cluster)
+    named = iter(
+        replace(item, group=names[n])
+        for n, item in zip(joined.numbers.tolist(), items, strict=True)
+    )
+    return [[next(named) for _ in part] for part in sets], before - joined.count(first)
+
+
+class _Joined:
+    """A partition of places, by the number of each place's part; it only grows coarser."""
+
+    def __init__(self, size: int) -> None:
+        self.numbers = np.arange(size)
+
+    def count(self, first: int) -> int:
+        """How many parts the first places are in."""
+        return len(np.unique(self.numbers[:first]))
+
+    def join(self, one: int, other: int) -> None:
+        self.numbers[self.numbers == self.numbers[one]] = self.numbers[other]
+
+    def join_equal(self, keys: Sequence[Hashable | None]) -> None:
+        """Join the places of equal keys, those of None with no other."""
+        place: dict[Hashable, int] = {}
+        for n, key in enumerate(keys):
+            if key is not None and self.numbers[place.setdefault(key, n)] != self.numbers[n]:
+                self.join(n, place[key])
+
+
+def _bags(texts: Mapping[str, str]) -> dict[str, Bag]:
+    """The words of each field that is a text; of all fields where none is."""
+    bags = {name: _bag(text) for name, text in texts.items()}
+    return {name: bag for name, bag in bags.items() if len(bag) >= LEAST_WORDS} or bags
+
+
+def _bag(text: str) -> Bag:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    counts = Counter(_WORD.findall(folded) or [folded.strip()])
+    return frozenset((word, n) for word, count in counts.items() for n in range(count))
+
+
+def _join_near(bags: Sequence[Mapping[str, Bag]], joined: _Joined) -> None:
+    """Join the items whose texts are nearly the same.
+
+    The search is exact: two items are compared unless their sketches rule it out. A sketch has 64
+    bits, each turned by every word that falls on it; two of them differ in at most as many bits as
+    the texts do in words, which for near ones is a nineteenth of the words of both.
+    """
+    words = [[(name, *word) for name, bag in fields.items() for word in bag] for fields in bags]
+    order = sorted((n for n, found in enumerate(words) if found), key=lambda n: len(words[n]))
+    places, sizes = np.array(order, dtype=np.intp), np.array([len(words[n]) for n in order])
+    sketches = np.array(
+        [reduce(xor, (1 << (hash(word) & 63) for word in words[n])) for n in order], dtype=np.uint64
+    )
+    for n, place in enumerate(order):
+        start = int(np.searchsorted(sizes, _TENTHS * sizes[n] / 10 - 1))
+        differ = np.bitwise_count(sketches[start:n] ^ sketches[n]).astype(np.intp)
+        near = places[start:n][19 * differ <= sizes[start:n] + sizes[n]]
+        while len(near := near[joined.numbers[near] != joined.numbers[place]]):
+            if _alike(bags[place], bags[near[0]]):
+                joined.join(place, near[0])
+            near = near[1:]
+
+
+def _alike(one: Mapping[str, Bag], other: Mapping[str, Bag]) -> bool:
+    return one.keys() == other.keys() and all(
+        10 * len(bag & other[name]) >= _TENTHS * len(bag | other[name]) for name, bag in one.items()
+    )
