@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from annotated_types import Len
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
+from judge.answers import spelt_as
 from judge.evidence import (
     About,
     new_text_problems,
@@ -53,6 +54,14 @@ class Answer:
     passages: tuple[tuple[str | None, str], ...] = ()
     reason: str | None = None
     predicted: tuple[int, ...] = ()
+
+
+def spelt_literal(answers: tuple[str, ...]) -> Any:
+    """The type of a field that holds one of `answers`, whatever its spelling in the reply."""
+    return Annotated[
+        Literal[answers],
+        BeforeValidator(lambda content: spelt_as(content, answers) or content),
+    ]
 
 
 class Part(BaseModel):
@@ -265,15 +274,11 @@ def one_answer(
     name: str = OWN_ANSWER,
     told: str = "One question about the record, and what decides it.",
 ) -> type[JudgingReply]:
-    """The reply to one question with these answers; a number may come as one."""
-    kind = Annotated[Literal[answers], BeforeValidator(_as_text)]  # type: ignore[valid-type]
+    """The reply to one question with these answers, in whatever spelling."""
+    kind = spelt_literal(answers)
     made = create_model(name, __base__=_OneAnswer, __doc__=told, answer=(kind, ...))
     made.choices = answers
     return made
-
-
-def _as_text(answer: object) -> object:
-    return f"{answer:g}" if isinstance(answer, int | float) else answer
 
 
 YesNo = one_answer(

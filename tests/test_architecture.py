@@ -28,7 +28,7 @@ LAYERS = (
     "questions",
     "subject",
     "replies reasons cache settings records weights stats",
-    "verdict",
+    "verdict answers",
     "errors redact digest evidence locking names plugins proxies stepping templates tracing "
     "yamlfile",
 )

@@ -18,6 +18,7 @@ from judge.replies import (
     ValuesReflected,
     YesNo,
     about,
+    one_answer,
 )
 
 STORY = 'Ina pushed the tray away. "I would rather paint boats," she said. Odd nodded.'
@@ -195,3 +196,32 @@ def test_sized_replies_have_exactly_so_many_parts(model: type[Reply]) -> None:
     with pytest.raises(ValidationError) as caught:
         sized.model_validate({model.per_value: []})
     assert caught.value.errors()[0]["type"] == "too_short"
+
+
+@pytest.mark.parametrize(
+    ("answers", "given", "read"),
+    [
+        (("yes", "no"), " Yes. ", "yes"),
+        (("yes", "no"), False, "no"),
+        (("1", "2", "3"), 2.0, "2"),
+        (("1", "2", "3"), "\uff13\u3002", "3"),
+        (("0.5", "1"), 0.5, "0.5"),
+        (("Warm", "Cold"), "warm", "Warm"),
+        # Other answers stay other answers; true is no point of a scale.
+        (("1", "2", "3"), True, None),
+        (("yes", "no"), "yes, because", None),
+        (("yes", "no"), None, None),
+        (("yes", "no"), ["yes"], None),
+    ],
+)
+def test_a_reply_may_spell_an_answer_as_it_likes(
+    answers: tuple[str, ...], given: object, read: str | None
+) -> None:
+    form = one_answer(answers)
+    content = {"quote": None, "reason": "", "answer": given}
+    with about(RECORD):
+        if read is None:
+            with pytest.raises(ValidationError):
+                form.model_validate(content)
+        else:
+            assert form.model_validate(content).answers()[0].answer == read

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from judge.records.answers import SEVERAL, spelling
+from judge.answers import SEVERAL, spelling
 from judge.records.labels import LabelledItem
 from judge.stats.agreement import (
     MORE_THAN_HALF,

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from judge.answers import SEVERAL
 from judge.calibration.agreement import OWN_ANSWERS
 from judge.errors import UsageError
 from judge.prompts import lack
 from judge.records import Item, Kind, Problem, build
-from judge.records.answers import SEVERAL
 from judge.records.base import LabelError, clip
 from judge.records.labels import LabelledItem, read_labels
 from judge.rubric import TEXT_FIELDS, Rubric

@@ -41,7 +41,8 @@ Told = Callable[[str, int, int, str], None]
 @dataclass(frozen=True, slots=True)
 class Taught:
     """An adapter that was made: the model's name with it, items taught by and kept apart, lines
-    that could not be used, and the mean loss at the end in nats."""
+    that could not be used, the mean loss at the end in nats, and how many answers stood for no
+    label."""
 
     model: str
     check: str
@@ -49,6 +50,7 @@ class Taught:
     kept: int
     problems: Sequence[Item]
     loss: float
+    no_label: int
 
 
 def teach(
@@ -102,7 +104,8 @@ def teach(
     except OSError as error:
         raise unwritable(f"-o {out}: cannot be written", error) from error
     model = f"{judge.client.spec}+{out}"
-    return Taught(model, judge.rubric.name, len(taught), len(kept), problems, loss)
+    no_label = sum(item.left_out for item in items)
+    return Taught(model, judge.rubric.name, len(taught), len(kept), problems, loss, no_label)
 
 
 def unfinished(out: Path) -> Path:

@@ -10,7 +10,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.calibrate import Group, Labels, Sample
-from judge.cli.printing import counted, shortened, tell
+from judge.cli.printing import counted, no_label, shortened, tell
 from judge.errors import Exit, UsageError
 from judge.settings import Settings
 
@@ -85,6 +85,8 @@ def command(
         tell(f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}")
     if len(found.problems) > _TOLD:
         tell(f"and {len(found.problems) - _TOLD} more such lines")
+    if found.no_label:
+        tell(no_label(found.no_label))
     if not quiet:
         taught = f"taught {found.check} by {counted(found.items, 'item')}"
         tell(f"{taught}, loss {found.loss:.3f}; {found.kept} kept apart; the adapter is in {out}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, create_model
 
@@ -16,7 +16,7 @@ from judge.evidence import About
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.logprobs import TOP_TOKENS, word_chances
-from judge.replies import Reply
+from judge.replies import Reply, spelt_literal
 from judge.verdict import Usage
 
 MOST_ENTRIES = 20
@@ -176,12 +176,12 @@ class MeasuredModel:
 
 @lru_cache(maxsize=256)
 def _chosen_of(marks: tuple[str, ...]) -> type[Chosen]:
-    one: Any = Literal[marks]
+    one = spelt_literal(marks)
     return create_model("Chosen", __base__=Chosen, __module__=__name__, answer=(one, ...))
 
 
 @lru_cache(maxsize=256)
 def _selected_of(marks: tuple[str, ...], count: int) -> type[Selected]:
-    one: Any = Literal[marks]
+    one: Any = spelt_literal(marks)
     several: Any = Annotated[list[one], Field(min_length=count, max_length=count)]
     return create_model("Selected", __base__=Selected, __module__=__name__, answers=(several, ...))

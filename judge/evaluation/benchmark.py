@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from judge import plugins
+from judge.answers import spelt_as
 from judge.errors import UsageError
 from judge.evaluation.task import Task, replaced
 from judge.records import Item
-from judge.records.answers import spelling
 from judge.records.base import clip
-from judge.records.fields import scalar_text
 from judge.verdict import Usage
 
 if TYPE_CHECKING:
@@ -99,9 +98,8 @@ def exact(fields: Fields, answer: Any) -> float | None:
 
 
 def label_of(answer: Any, labels: Sequence[str]) -> str:
-    """The one of `labels` that an answer spells (`judge.records.answers`); ValueError for none."""
-    text = scalar_text(answer)
-    spelt = {spelling(label): label for label in labels}.get(spelling(text or ""))
+    """The one of `labels` that an answer spells (`judge.answers`); ValueError for none."""
+    spelt = spelt_as(answer, labels)
     if spelt is None:
         raise ValueError(f"{clip(answer)} is none of {', '.join(labels)}")
     return spelt

@@ -14,13 +14,13 @@ from itertools import chain
 from string import ascii_uppercase
 from typing import Any
 
+from judge.answers import scalar_text
 from judge.errors import UsageError
 from judge.evaluation.benchmark import Result, load_benchmark
 from judge.evaluation.results import rated, result_of
 from judge.evaluation.tables import Cell, Row, Table, tables_of
 from judge.records import RESERVED, content_hash, read
 from judge.records.base import clip
-from judge.records.fields import scalar_text
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
 from judge.stats.intervals import Estimate
 from judge.stats.significance import holm, mcnemar

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from judge.records.answers import spelling
+from judge.answers import scalar_text, spelling
 from judge.records.base import Item, Problem, clip, kind_of
 from judge.records.base import LabelError as LabelError
 from judge.records.jsonfiles import dump
@@ -41,15 +41,6 @@ def id_text(id: object, field: str) -> str | None:
     if isinstance(id, bool) or not isinstance(id, str | int | float):
         raise LabelError(f"field {field!r} must be a text or a number, not {kind_of(id)}", field)
     return str(id)
-
-
-def scalar_text(content: object) -> str | None:
-    """A text, number or truth value as text (`yes` and `no` for the last); None for all else."""
-    if isinstance(content, bool):
-        return "yes" if content else "no"
-    if isinstance(content, float):
-        return str(int(content)) if content.is_integer() else repr(content)
-    return str(content) if isinstance(content, str | int) else None
 
 
 def answer_of(content: object, field: str) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from judge.records.answers import spelling
+from judge.answers import spelling
 from judge.records.base import (
     RESERVED,
     Item,

@@ -203,3 +203,38 @@ def test_answers_that_cannot_be_are_refused(
     typed.write("mails.jsonl", MAILS)
     code, _, said = typed.text("validate", "mails.jsonl", *words, "-m", "scripted:x.yaml")
     assert code == 2 and told in said
+
+
+@pytest.mark.parametrize(
+    ("answers", "labels", "left_out"),
+    [
+        # What the rubric has is an answer, whatever it stands for elsewhere.
+        ("warm,None", ("Warm.", " NONE ", "NULL", "n/a"), 2),
+        ("1,2,3", ("1.0", "2.00", "nan", "None"), 2),
+        ("true,false", ("TRUE", "no.", "-", "<NA>"), 2),
+    ],
+)
+def test_calibrate_reads_labels_in_any_spelling(
+    typed: Typed, answers: str, labels: tuple[str, ...], left_out: int
+) -> None:
+    rows = "".join(f"{n},{label},mail {n}\n" for n, label in enumerate(labels))
+    Path("labels.csv").write_text(f"item,label,mail\n{rows}")
+    one, two = answers.split(",")[:2]
+    reply = {"quote": None, "reason": "So."}
+    model = typed.script(
+        "judge.yaml",
+        [
+            {"when": {"contains": f"mail {n}"}, "reply": {**reply, "answer": answer}}
+            for n, answer in enumerate((one, two.upper() + ".", one, one))
+        ],
+    )
+    words = ("--ask", "What is it?", "--answers", answers, "--pass", one, "--on", "mail")
+    if answers.startswith("1"):
+        words = (*words[:5], ">= 2", *words[6:])
+    done = typed("calibrate", "labels.csv", "-m", model, "--no-controls", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    (check,) = report["checks"]
+    assert (check["with_reference"], report["no_label"]) == (2, left_out)
+    assert check["judges"][0]["stands"]["accuracy"]["value"] == 1.0
+    assert b"left out as no label: 2 answers (NULL, NA, - and the like)" in done.stderr

@@ -8,7 +8,7 @@ In JSON lines a record stands as it is validated, or as validation wrote it, and
     "author"                                    who gave the labels, may be left out
 
 For a check about values, ANSWER is a list with one answer for each value. An answer of null means
-that there is no label. All spellings of an answer are one (`judge.records.answers`).
+that there is no label. All spellings of an answer are one (`judge.answers`).
 
 A table has a row for each answer of each annotator: columns `item`, `annotator`, `label`, in any
 case; further `group` (the annotator's), `check`, `gold` (the reference answer), and any others,
@@ -24,9 +24,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from judge.records.answers import NO_LABEL, SEVERAL, spelling, without_no_label
+from judge.answers import NO_LABEL, SEVERAL, scalar_text, spelling, without_no_label
 from judge.records.base import RESERVED, Item, LabelError, SeenIds, clip
-from judge.records.fields import answer_of, id_text, object_of, refused, scalar_text, slices_of
+from judge.records.fields import answer_of, id_text, object_of, refused, slices_of
 from judge.records.kinds import find_names, normalise, normalised, recognise
 
 _ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)

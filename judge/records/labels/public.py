@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from judge.answers import scalar_text
 from judge.errors import UsageError
 from judge.records.base import Item, LabelError
 from judge.records.fields import (
@@ -18,7 +19,6 @@ from judge.records.fields import (
     listed,
     object_of,
     one_of,
-    scalar_text,
     slices_of,
     text_of,
 )

@@ -1,14 +1,14 @@
 """The spelling of answers: one for each answer, whoever wrote it and in whatever file.
 
 `spelling` is the only place where answers are made alike. Readers of labels, `judge calibrate`,
-`judge agreement` and `judge score` all compare what it gives.
+`judge agreement`, `judge score` and the replies of models all go by it.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 SEVERAL = "|"
 """Stands between the answers of an annotator who gave several (AmbiEnt, CulturalBench 3.2)."""
@@ -58,6 +58,23 @@ def _shortest(sign: str, whole: str, part: str) -> str:
     before, after = whole.replace(",", "").lstrip("0") or "0", part.rstrip("0")
     number = f"{before}.{after}" if after else before
     return f"-{number}" if sign == "-" and number != "0" else number
+
+
+def spelt_as(content: object, answers: Iterable[str]) -> str | None:
+    """The one of `answers` that a text, number or truth value spells; None for none."""
+    text = scalar_text(content)
+    if text is None:
+        return None
+    return {spelling(answer): answer for answer in answers}.get(spelling(text))
+
+
+def scalar_text(content: object) -> str | None:
+    """A text, number or truth value as text (`yes` and `no` for the last); None for all else."""
+    if isinstance(content, bool):
+        return "yes" if content else "no"
+    if isinstance(content, float):
+        return str(int(content)) if content.is_integer() else repr(content)
+    return str(content) if isinstance(content, str | int) else None
 
 
 def without_no_label(answer: str, answers: Collection[str] = ()) -> str | None:
