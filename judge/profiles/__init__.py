@@ -262,7 +262,8 @@ class Profiles:
         if model in models:
             return model
         taught = (one for one in models if one.startswith(f"{model}+"))
-        return next(filter(store.is_default, taught), model)
+        ours = (one for one in taught if self.source is None or store.is_default(one))
+        return next(ours, model)
 
     @property
     def models(self) -> tuple[str, ...]:
