@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from array import array
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
+from unicodedata import category, combining, normalize
 
 from judge.names import apart, plain_name
-
-FUZZY_BOUND = 90.0
-"""Least rapidfuzz ratio (0 to 100) at which an inexact quote counts as standing in the text."""
-
-FUZZY_LENGTH = 20
-"""Quotes shorter than this many characters must stand in the text exactly."""
-
-FUZZY_WORK = 2_000_000_000
-"""Most steps that a fuzzy search may take: characters of the text, times those of the quote, times
-64-bit words that the quote fills. That is a few tenths of a second; beyond it a quote must stand
-in the text exactly."""
 
 SPEECH_MARKS = '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d\u300e\u300f'
 """The marks that open and close speech."""
@@ -29,114 +21,211 @@ SPEECH_MARKS = '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d\u300e\u3
 _CLOSING = rf"[{SPEECH_MARKS}'\u2019)]*"
 SENTENCE_END = re.compile(rf"[.!?\u2026]{_CLOSING}(?=\s|$)|[\u3002\uff01\uff1f]{_CLOSING}")
 
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""The letters of scripts without spaces, for a class of a regular expression."""
+
+# ------------------------------------------------------------ one spelling
+
 _FOLDS = {
-    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u0060\u00b4\u2039\u203a", "'"),
-    **dict.fromkeys(SPEECH_MARKS, '"'),
-    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
-    "\u2026": "...",
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bb\u02bc\u05f3`\u00b4\u2039\u203a", "'"),
+    **dict.fromkeys(f"{SPEECH_MARKS}\u05f4", '"'),
+    **dict.fromkeys("\u2014\u2015\u2e3a\u2e3b", " - "),
+    "\u2212": "-",
+    "\u2044": "/",
+    "\u2030": "\u2030",
+    "\u3002": ".",
+    "\u3001": ",",
 }
+_UNSEEN = re.compile(
+    "[\u034f\u0640\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+"""What is not seen although Unicode counts it as letters and marks."""
 
-_TABLE = str.maketrans(_FOLDS)
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 
-_AROUND = "".join(fold for fold, plain in _FOLDS.items() if plain in "\"'") + "' \t\r\n"
+_AROUND = "".join(sign for sign, plain in _FOLDS.items() if plain in "\"'") + "' \t\r\n"
 """Quotation marks and white space that may stand around a quote."""
 
 
-_SLACK = 20
-"""How far, in characters, a fuzzy match's ends may be moved to where words begin and end."""
+def fold(text: str) -> str:
+    """Text in one spelling: compatible letters decomposed (NFKD), quotes and dashes made alike,
+    nothing that is not seen, and one blank for each stretch of white space."""
+    return " ".join(_folded(text)[0].split())
+
+
+def _folded(text: str) -> tuple[str, Sequence[int]]:
+    """The text in one spelling, its lines kept, and the place in `text` of each character."""
+    if text.isascii() and not _CONTROL.search(text):
+        return text.replace("`", "'"), range(len(text))
+    signs: list[str] = []
+    places = array("Q")
+    for place, char in enumerate(text):
+        plain = _plain(char)
+        if plain == char:
+            signs.append(char)
+            places.append(place)
+            continue
+        if plain[:1].isdecimal() and signs and signs[-1].isdecimal():
+            plain = f" {plain}"  # 10\u00b2 is no 102, and 2\u00bd no 21/2.
+        signs += plain
+        places.extend([place] * len(plain))
+    if not text.isascii():
+        _put_in_order(signs)
+    return "".join(signs), places
+
+
+@lru_cache(maxsize=4096)
+def _plain(char: str) -> str:
+    """One character as it is compared."""
+    if (folded := _FOLDS.get(char)) is not None:
+        return folded
+    if char.isspace():
+        return "\n" if len(f"a{char}a".splitlines()) > 1 else " "
+    kind = category(char)
+    if kind in ("Cc", "Cf") or _UNSEEN.match(char):
+        return ""
+    if (plain := normalize("NFKD", char)) != char:
+        return "".join(map(_plain, plain))
+    if char.isascii():
+        return char
+    if kind == "Pd":
+        return "-"
+    if kind in ("So", "Sm"):
+        return f" {char} "
+    return " " if kind[0] == "P" or kind == "Sk" else char
+
+
+def _put_in_order(signs: list[str]) -> None:
+    """Sort the marks on each letter as Unicode does. (Its own sort is quadratic in the marks.)"""
+    begun = None
+    for place, sign in enumerate([*signs, ""]):
+        if sign and combining(sign):
+            begun = place if begun is None else begun
+        elif begun is not None:
+            if place - begun > 1:
+                signs[begun:place] = sorted(signs[begun:place], key=combining)
+            begun = None
+
+
+# ------------------------------------------------------------ words
+
+_MONEY = "$\u00a2-\u00a5\u20a0-\u20cf"
+_LETTER = rf"[^\s!-/:-@\[-`{{-~{_MONEY}\u2030{UNSPACED}]"
+_VOWELS = "".join(
+    sign
+    for sign in re.findall(f"[{UNSPACED}]", "".join(map(chr, range(0x0E00, 0x3100))))
+    if category(sign)[0] == "M"
+)
+_WORD = re.compile(
+    rf"[{UNSPACED}][{_VOWELS}]*"
+    rf"|(?:(?<![-\w])[-+](?=[{_MONEY}]?\s?\.?\d))?(?:[{_MONEY}]\s?(?=\.?\d))?(?:(?<![.\w])\.(?=\d))?"
+    rf"{_LETTER}+(?:(?:'|(?<=\d)[.,:/](?=\d)){_LETTER}+)*"
+    rf"(?:(?<=\d)\s?(?:[%\u2030]|[{_MONEY}](?!\s?\.?\d)))?"
+    rf"|!=|[+<=]|(?!^)>|[%\u2030{_MONEY}]",
+    re.MULTILINE,
+)
+"""What quotes are compared by: words with the apostrophes and numbers with the points, signs and
+currency that belong to them; signs such as = and emoji; of scripts without spaces, every letter."""
+
+_HYPHENS = ({"-": "-", "-\n": "-"}, {"-": "-", "-\n": ""}, {"-": " ", "-\n": " "})
+"""What a hyphen between two words counts as, and one at the end of a line: a hyphen; nothing there,
+because the line breaks a word; a blank, as every dash does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a quote stands: half-open character offsets, and how alike it is (0 to 100)."""
+    """Where a quote stands: half-open character offsets."""
 
     start: int
     end: int
-    score: float
 
 
-def fold(text: str) -> str:
-    """Text with quotes and dashes made alike, and one blank for each stretch of white space."""
-    return " ".join(text.translate(_TABLE).split())
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of a text, what joins each to the one before it, and where they stand."""
+
+    words: list[str]
+    joints: list[str]
+    starts: array[int]
+    ends: array[int]
+
+    def joined(self, hyphens: Mapping[str, str]) -> str:
+        """The words in a row, a blank before and behind each where nothing else joins them."""
+        pairs = zip(self.joints, self.words, strict=True)
+        return "".join([part for j, word in pairs for part in (hyphens.get(j, j), word)]) + " "
+
+    def stretch(self, start: int, end: int, hyphens: Mapping[str, str]) -> tuple[int, int] | None:
+        """The first and the last word of a stretch of the row; None inside a compound."""
+        pairs = zip(self.joints, self.words, strict=True)
+        ends = list(accumulate(len(hyphens.get(j, j)) + len(word) for j, word in pairs))
+        first, last = bisect_left(ends, start + 1), bisect_left(ends, end - 1)
+        inside = self.joints[first] != " " or self.joints[last + 1 : last + 2] not in ([], [" "])
+        return None if inside else (first, last)
 
 
-def _places(text: str) -> Iterator[int]:
-    """The place in `text` of each character of `fold(text)`."""
-    begun = spaced = False
-    for place, char in enumerate(text):
-        if char.isspace():
-            spaced = True
-            continue
-        if spaced and begun:
-            yield place - 1
-        begun, spaced = True, False
-        yield place
-        yield from (place for _ in range(len(_FOLDS.get(char, char)) - 1))
+def _split(text: str) -> _Words:
+    plain, places = _folded(text)
+    found = _Words([], [], array("Q"), array("Q"))
+    end = 0
+    for match in _WORD.finditer(plain):
+        word, gap = "".join(match.group().split()), plain[end : match.start()]
+        joint = "-" if gap == "-" and found.words else " "
+        if gap[:1] == "-" and "\n" in gap and gap.rstrip() == "-" and found.words:
+            joint = "-\n" if (found.words[-1][-1] + word[0]).isalpha() else "-"
+        found.words.append(word)
+        found.joints.append(joint)
+        found.starts.append(places[match.start()])
+        found.ends.append(places[match.end() - 1] + 1)
+        end = match.end()
+    return found
 
 
 # One reply quotes the same story several times, and every vote and check quotes it again.
-_folded = lru_cache(maxsize=64)(fold)
+_split_once = lru_cache(maxsize=16)(_split)
 
 
 def locate(quote: str, text: str) -> Span | None:
-    """The first place where `quote` stands in `text`, or None.
+    """The first place where `quote` stands in `text`, word by word, or None.
 
-    Letter for letter, without quotation marks around it; else exact after folding white space,
-    quotes and dashes; else the best fuzzy match, if the quote has at least `FUZZY_LENGTH`
-    characters and the match scores at least `FUZZY_BOUND`. A fuzzy match begins and ends with whole
-    words.
+    Whole words, numbers and signs are compared, in every form that Unicode has for them; the marks
+    and blanks between them and hyphenation may differ. The place has the
+    marks around it that the quote has, without quotation marks. A quote without a word must stand
+    in the text as it is. Takes time in proportion to quote and text.
     """
-    bare = quote.strip(_AROUND)
-    if bare and (at := text.find(bare)) >= 0:
-        return Span(at, at + len(bare), 100.0)
-    wanted = fold(quote).strip("\"' ")
-    if not wanted:
-        return None
-    folded = _folded(text)
-    at = folded.find(wanted)
-    if at >= 0:
-        return _unfolded(text, at, at + len(wanted), 100.0)
-    work = len(wanted) * len(folded) * (len(wanted) // 64 + 1)
-    if len(wanted) < FUZZY_LENGTH or not folded or work > FUZZY_WORK:
-        return None
-    found = _alike(wanted, folded)
-    return None if found is None else _unfolded(text, *found)
+    wanted = _split(quote)
+    if not wanted.words:
+        bare = quote.strip(_AROUND)
+        at = text.find(bare) if bare else -1
+        return None if at < 0 else Span(at, at + len(bare))
+    there = _split_once(text)
+    compounds = {*wanted.joints, *there.joints} > {" "}
+    for hyphens in _HYPHENS if compounds else _HYPHENS[:1]:
+        sought, row = wanted.joined(hyphens), there.joined(hyphens)
+        at = row.find(sought)
+        if at >= 0 and (found := there.stretch(at, at + len(sought), hyphens)) is not None:
+            first, last = found
+            return _with_marks(quote, wanted, text, there.starts[first], there.ends[last])
+    return None
 
 
-def _unfolded(text: str, start: int, end: int, score: float) -> Span:
-    """The span of `text` that became `start` to `end` of its folded form."""
-    places = islice(_places(text), start, end)
-    first = next(places)
-    last = deque(places, maxlen=1) or [first]
-    return Span(first, last[0] + 1, score)
+def _with_marks(quote: str, wanted: _Words, text: str, start: int, end: int) -> Span:
+    """The words from `start` to `end` with the marks around them that the quote has, too."""
+    before = fold(quote[: wanted.starts[0]]).lstrip("\"' ")[::-1]
+    behind = fold(quote[wanted.ends[-1] :]).rstrip("\"' ")
+    start -= _alike(before, text[max(0, start - len(before)) : start][::-1])
+    return Span(start, end + _alike(behind, text[end : end + len(behind)]))
 
 
-def _alike(wanted: str, folded: str) -> tuple[int, int, float] | None:
-    """(start, end, score) of the stretch of `folded` that is most like `wanted`."""
-    from rapidfuzz import fuzz
-
-    if len(wanted) > len(folded):
-        # The partial ratio would look for the text in the quote, and find all of a short one there.
-        score = fuzz.ratio(wanted, folded, score_cutoff=FUZZY_BOUND)
-        return (0, len(folded), score) if score else None
-    found = fuzz.partial_ratio_alignment(wanted, folded, score_cutoff=FUZZY_BOUND)
-    if found is None:
-        return None
-    # The match is as long as the quote, so where words were added or left out its ends lie inside
-    # words; a rewrite of it would leave torn words behind.
-    start, end = found.dest_start, found.dest_end
-    starts = [place for place in _word_edges(folded, start) if place < end]
-    start = max(starts or [start], key=lambda place: fuzz.ratio(wanted, folded[place:end]))
-    ends = [place for place in _word_edges(folded, end) if place > start]
-    end = max(ends or [end], key=lambda place: fuzz.ratio(wanted, folded[start:place]))
-    return start, end, found.score
-
-
-def _word_edges(text: str, near: int) -> Iterator[int]:
-    """Places near `near` that do not lie inside a word."""
-    for place in range(max(0, near - _SLACK), min(len(text), near + _SLACK) + 1):
-        if not (text[place - 1 : place].isalnum() and text[place : place + 1].isalnum()):
-            yield place
+def _alike(marks: str, text: str) -> int:
+    """How many characters at the beginning of the text are these marks, in their order."""
+    count = 0
+    for char in text:
+        sign = fold(char)
+        if not sign or not marks.startswith(sign):
+            break
+        marks, count = marks[len(sign) :].lstrip(), count + 1
+    return count
 
 
 MOST_NAMED = 30
@@ -145,10 +234,7 @@ MOST_NAMED = 30
 EVIDENCE_WORDS = 3
 """Least words of a quote that counts as evidence, unless it is the whole field."""
 
-
-_MARKS = "\"' .,;:!?"
-UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+_COUNTED = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +269,9 @@ def quote_problem(
     text, place = texts.get(where, ""), where.replace("_", " ")
     if (found := locate(quote, text)) is None:
         return f"the quote {quote[:120]!r} does not stand in the {place}; copy the words exactly"
-    if sum(1 for _ in islice(_WORD.finditer(quote), least)) == least:
+    if sum(1 for _ in islice(_COUNTED.finditer(quote), least)) == least:
         return None
-    if fold(text[found.start : found.end]).strip(_MARKS) == fold(text).strip(_MARKS):
+    if _split(text[found.start : found.end]).words == _split_once(text).words:
         return None
     return f"the quote {quote!r} is too short; quote at least {least} words of the {place}"
 

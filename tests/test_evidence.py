@@ -1,13 +1,17 @@
+"""Quotes: what stands in a text in any spelling, what does not, and what is printed of it."""
+
 from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
+from unicodedata import normalize
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from judge.evidence import FUZZY_BOUND, FUZZY_LENGTH, fold, locate
+from judge.evidence import locate
 
 STORY = (
     "He sat down. \u201cI never once\npaid for the tram \u2013 not in my whole life,\u201d "
@@ -16,7 +20,8 @@ STORY = (
 )
 
 
-def found(quote: str, text: str = STORY) -> str | None:
+def words(quote: str, text: str = STORY) -> str | None:
+    """The text's own words for a quote."""
     span = locate(quote, text)
     return None if span is None else text[span.start : span.end]
 
@@ -30,102 +35,160 @@ def found(quote: str, text: str = STORY) -> str | None:
         ("\u300cI never once paid\u300d", "I never once\npaid"),
         ("'It's late'", "It\u2019s late"),
         ("the tram - not in", "the tram \u2013 not in"),
+        ("the tram\u2014not in", "the tram \u2013 not in"),
         ("the  tram\t\u2014 not in", "the tram \u2013 not in"),
+        ("the tram, not in", "the tram \u2013 not in"),
         ("late... and she left", "late\u2026 and she\u00a0left"),
         ("late\u2026 and she left", "late\u2026 and she\u00a0left"),
         ("said Bo. It's late", "said Bo.\n\nIt\u2019s late"),
+        ("left", "left"),
     ],
 )
-def test_a_quote_stands_whatever_its_marks_dashes_and_spaces(quote: str, stands: str) -> None:
-    assert found(quote) == stands
-    span = locate(quote, STORY)
-    assert span is not None and span.score == 100
-
-
-def test_a_short_quote_must_stand_exactly() -> None:
-    quote = "He sat dowm."
-    assert len(quote) < FUZZY_LENGTH
-    assert locate(quote, STORY) is None
-
-
-def test_a_long_quote_may_differ_within_the_bound() -> None:
-    span = locate("I never once payed for the tram - not in my whole life", STORY)
-    assert span is not None
-    assert FUZZY_BOUND <= span.score < 100
-    assert STORY[span.start : span.end] == (
-        "I never once\npaid for the tram \u2013 not in my whole life"
-    )
+def test_marks_dashes_and_blanks_may_differ(quote: str, stands: str) -> None:
+    assert words(quote) == stands
 
 
 @pytest.mark.parametrize(
-    "quote",
+    ("quote", "text"),
     [
-        "I have never once paid for the tram - not in my whole life",
-        "I once paid for the tram - not in my whole life",
-        "I never once paid for a tram - not in my whole life, said Bo",
+        ("Ti\u1ebfng Vi\u1ec7t", normalize("NFD", "Ti\u1ebfng Vi\u1ec7t r\u1ea5t \u0111\u1eb9p.")),
+        (
+            normalize("NFD", "r\u1ea5t \u0111\u1eb9p"),
+            "Ti\u1ebfng Vi\u1ec7t r\u1ea5t \u0111\u1eb9p.",
+        ),
+        ("Vi\u1ec7t", "Vi\u00ea\u0323t"),  # the dot below behind the hat
+        ("The officer", "The o\ufb03cer was rude."),
+        ("administrator", "The ad\u00admin\u00adis\u00adtra\u00adtor left."),
+        ("administrator left", "The adminis-\ntrator left."),
+        ("well-known", "a well-\nknown man"),
+        ("well\u2011known", "a well-known man"),
+        ("was rude to", "He was\u200b rude\u2060 to us."),
+        ("He was", "\uff28\uff45 \uff57\uff41\uff53 rude."),
+        ("5 km", "It is 5\u202fkm away."),
+        ("costs $500", "It costs $\u00a0500."),
+        ("5 %", "by 5%"),
+        ("1/2 cup", "\u00bd cup"),
+        ("m2", "80 m\u00b2"),
+        ("\u30ac\u30b9", "\uff76\uff9e\uff7d\u3067\u3059"),
+        ("\u5979\u54ed", "\u5979\n\u54ed\u4e86\u3002"),
+        ("so, he left", "so*\x07* he _left_"),
+        ("\u2764 you", "I \u2764\ufe0f you"),
     ],
 )
-def test_a_fuzzy_match_begins_and_ends_with_whole_words(quote: str) -> None:
-    span = locate(quote, STORY)
-    assert span is not None
-    for place in (span.start, span.end):
-        around = STORY[place - 1 : place + 1]
-        assert not (len(around) == 2 and around.isalnum()), STORY[span.start : span.end]
+def test_a_quote_stands_in_every_form_that_unicode_has(quote: str, text: str) -> None:
+    stands = words(quote, text)
+    assert stands is not None
+    assert letters(stands) == letters(quote)
 
 
 @pytest.mark.parametrize(
-    "quote",
+    ("quote", "text"),
     [
-        "I always paid for the train, every week of my life",
-        "She told everybody that trams are a waste of money",
+        ("He sat dowm.", STORY),
+        ("I never once payed for the tram - not in my whole life", STORY),
+        ("I once paid for the tram - not in my whole life", STORY),
+        ("I never paid for the tram - not in my whole life", STORY),
+        ("for a tram - not in my whole life", STORY),
+        ("happy about it", "He was unhappy about it."),
+        ("happy about it", "He was un-happy about it."),
+        ("toxic waste", "The non\u2011toxic waste"),
+        ("she did", "she didn\u2019t"),
+        ("she can", "she cannot"),
+        ("he is notable", "he is not able"),
+        ("we're here", "were here"),
+        ("15 degrees", "5 degrees"),
+        ("5 degrees", "15 degrees"),
+        ("5 degrees", "-5 degrees"),
+        ("5 degrees", "\u22125 degrees"),
+        ("35 people", "3.5 people"),
+        ("1,000", "1.000"),
+        ("102", "10\u00b2"),
+        ("21/2 cups", "2\u00bd cups"),
+        ("\u20ac500 a month", "$500 a month"),
+        ("500 a month", "$500 a month"),
+        ("rose by 5", "rose by 5 %"),
+        ("p < 0.05", "p > 0.05"),
+        ("x = y", "x \u2260 y"),
+        ("he is \U0001f44d", "he is \U0001f44e"),
+        ("resume it", "r\u00e9sum\u00e9 it"),
+        ("us all", "US all"),
+        ("\u304b", "\u304c"),
+        ("Take off your shoes before you go in", "Take off your shoes before"),
     ],
 )
-def test_a_quote_below_the_bound_does_not_stand(quote: str) -> None:
-    assert locate(quote, STORY) is None
+def test_another_word_number_negation_or_sign_does_not_stand(quote: str, text: str) -> None:
+    assert locate(quote, text) is None
 
 
-def test_a_long_quote_does_not_stand_in_a_short_text_that_it_holds() -> None:
-    text = "Take off your shoes before"
-    assert locate("Take off your shoes before you go in, and wash your hands too", text) is None
-    assert locate("Take off your shoes, before", text) is not None
+def test_of_two_places_the_one_that_has_the_words_whole() -> None:
+    text = "The unhappy, un-happy man was happy."
+    span = locate("happy", text)
+    assert span is not None and text[span.start :] == "happy."
+
+
+def letters(text: str) -> str:
+    """What a quote may never differ by, however it is written."""
+    return "".join(filter(str.isalnum, normalize("NFKC", text)))
 
 
 VARIANTS = {
-    " ": [" ", "\n", "\u00a0", "  ", "\t\n"],
+    " ": [" ", "\n", "\u00a0", "  ", "\t\n", "\u3000", " \u2014 ", ", ", "\u2026 ", " \u200b"],
     '"': ['"', "\u201c", "\u201d", "\u00ab", "\u300d"],
-    "'": ["'", "\u2019", "\u2018", "`"],
-    "-": ["-", "\u2013", "\u2014", "\u2212"],
+    "'": ["'", "\u2019", "\u2018", "\uff07"],
+    "-": ["-", "\u2013", "\u2010", "\uff0d"],
 }
-TEXTS = st.text(
-    alphabet="abcXYZ\u00e9\u4e2d.,! \n\u00a0\"\u201c\u201d'\u2019-\u2014\u2026",
-    min_size=1,
-    max_size=80,
-)
+WORDS = st.text(alphabet="abcXYZ019\u00e9\u1ec7\ufb01\uff28\u4e2d\u304c\u0e01\u0e31'-", min_size=1)
+TEXTS = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
+
+
+@st.composite
+def respelt(draw: st.DrawFn, text: str) -> str:
+    """The text in another Unicode form, with other marks, blanks and signs that are not seen."""
+    form = draw(st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
+    signs = ((c, draw(st.sampled_from(VARIANTS.get(c, [c, c, f"{c}\u00ad"])))) for c in text)
+    return normalize(form, "".join(sign if c != sign else c for c, sign in signs))
 
 
 @given(text=TEXTS, data=st.data())
-def test_any_stretch_of_a_text_is_found_in_any_spelling(text: str, data: st.DataObject) -> None:
-    start = data.draw(st.integers(0, len(text) - 1))
-    end = data.draw(st.integers(start + 1, len(text)))
-    stretch = text[start:end]
-    wanted = fold(stretch).strip("\"' ")
-    assume(wanted)
-    spelt = "".join(
-        data.draw(st.sampled_from(VARIANTS[char])) if char in VARIANTS else char
-        for char in fold(stretch)
-    )
-    span = locate(spelt, text)
-    assert span is not None and span.score == 100
-    assert 0 <= span.start < span.end <= len(text)
-    # An ellipsis folds to three points, of which a stretch may need only the first or the last.
-    assert wanted in fold(text[span.start : span.end])
-    assert len(fold(text[span.start : span.end])) <= len(wanted) + 4
+def test_whole_words_are_found_in_any_spelling(text: str, data: st.DataObject) -> None:
+    parts = text.split(" ")
+    start = data.draw(st.integers(0, len(parts) - 1))
+    quote = " ".join(parts[start : data.draw(st.integers(start + 1, len(parts)))])
+    assume(letters(quote))
+    found = words(data.draw(respelt(quote)), data.draw(respelt(text)))
+    assert found is not None and letters(found) == letters(quote)
 
 
-def test_a_long_quote_that_stands_nowhere_takes_no_quadratic_time() -> None:
-    chosen = random.Random(1)
-    text = "".join(chosen.choices("abcdefgh ij", k=100_000))
-    quote = "".join(chosen.choices("abcdefgh ij", k=20_000))
-    began = time.monotonic()
-    assert locate(quote, text) is None
-    assert time.monotonic() - began < 60
+@given(text=TEXTS, data=st.data())
+def test_a_quote_with_another_letter_or_digit_is_refused(text: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(text) - 1))
+    assume(text[place].isalnum())
+    quote = text[:place] + data.draw(st.sampled_from("qQ7\u00f1\u6587")) + text[place + 1 :]
+    assert locate(data.draw(respelt(quote)), text) is None
+
+
+@given(quote=TEXTS, text=TEXTS)
+def test_what_is_found_has_the_letters_of_the_quote(quote: str, text: str) -> None:
+    found = words(quote, text)
+    assert found is None or letters(found) == letters(quote)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        lambda n: " " * n,
+        lambda n: "a-" * (n // 2),
+        lambda n: "\u0301\u0323" * (n // 2),
+        lambda n: "$ 5.5,5 % " * (n // 10),
+        lambda n: "".join(random.Random(1).choices("abcdefgh ij", k=n)),
+    ],
+)
+def test_time_grows_with_the_text_and_no_faster(hostile: Callable[[int], str]) -> None:
+    def seconds(size: int) -> float:
+        text = hostile(size)
+        quote = f"{text[: size // 2]} q"
+        began = time.process_time()
+        assert locate(quote, text) is None
+        return time.process_time() - began
+
+    assert seconds(200_000) < 30 * max(seconds(20_000), 0.01)

@@ -190,8 +190,7 @@ class Judge:
                 n: replace(one, answer=said.get(one.answer, one.answer))
                 for n, one in answers.items()
             }
-        if evidence is None and not numbers:  # Quotes about a value are held against the story.
-            answers = {n: _quoted(answer, record) for n, answer in answers.items()}
+        answers = {n: _quoted(answer, record) for n, answer in answers.items()}
         found = [_findings(subject.about(n), answers[n], passing) for n in asked]
         score = float(answers[0].answer) if rubric.scale else None
         evidence_found = tuple(one for findings in found for one in findings)
@@ -360,10 +359,14 @@ def _verdict(passes: bool) -> Verdict:
 
 
 def _quoted(answer: Answer, record: About) -> Answer:
-    """The answer without quotes that do not stand in the texts shown."""
-    texts = record.texts.values()
-    standing = (one for one in answer.passages if any(locate(one[1], text) for text in texts))
-    return replace(answer, passages=tuple(standing))
+    """The answer with its quotes in the words of the texts shown, without those that are in none of
+    them."""
+    passages = []
+    for character, quote in answer.passages:
+        spans = ((text, locate(quote, text)) for text in record.texts.values())
+        words = next((text[span.start : span.end] for text, span in spans if span), None)
+        passages += [] if words is None else [(character, words)]
+    return replace(answer, passages=tuple(passages))
 
 
 def _findings(value: str | None, answer: Answer, passing: Sequence[str]) -> list[Finding]:

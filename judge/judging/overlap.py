@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from judge.evidence import SENTENCE_END, SPEECH_MARKS, UNSPACED
 
@@ -24,14 +25,19 @@ def overlap(statement: str, text: str) -> tuple[float, str]:
     """
     wanted = _words(statement)
     shared, found = 0, ""
-    for sentence in _sentences(text):
-        if (count := len(wanted & _words(sentence))) > shared:
+    for sentence, words in _cut(text):
+        if (count := len(wanted & words)) > shared:
             shared, found = count, sentence
     return (shared + 0.5) / (len(wanted) + 1), found
 
 
 def _words(text: str) -> set[str]:
     return {word[:_PREFIX] for word in _WORD.findall(text.casefold())}
+
+
+@lru_cache(maxsize=16)  # Every value of a record is held against the same text.
+def _cut(text: str) -> tuple[tuple[str, set[str]], ...]:
+    return tuple((sentence, _words(sentence)) for sentence in _sentences(text))
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from judge.evidence import SENTENCE_END, UNSPACED
 
@@ -13,37 +14,39 @@ LEAST_WORDS = 25
 MOST_WORDS = 90
 """A paragraph of more words is cut at the ends of its sentences."""
 
-_LINE = re.compile(r"[^\n]*\S[^\n]*")
+_LINE = re.compile(r"[^\n]+")
 _WORD = re.compile(rf"[^\w\s]*(?!\W)[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+|[^\w\s]+")
 """Of scripts without spaces, every letter with the marks and signs beside it."""
 
 
+@lru_cache(maxsize=16)  # Every value, question and vote about a story cuts the same text.
 def passages(text: str) -> tuple[str, ...]:
     """The text's paragraphs, as they stand in it; short ones joined, long ones cut; none if it is
     blank."""
-    made: list[tuple[int, int]] = []
-    for start, end in _pieces(text):
-        joined = (
-            made and min(word_count(text, *made[-1]), word_count(text, start, end)) < LEAST_WORDS
-        )
-        if joined and word_count(text, made[-1][0], end) <= MOST_WORDS:
-            made[-1] = (made[-1][0], end)
+    made: list[tuple[int, int, int]] = []
+    for start, end, words in _pieces(text):
+        begun, _, before = made[-1] if made else (start, 0, MOST_WORDS)
+        if min(before, words) < LEAST_WORDS and before + words <= MOST_WORDS:
+            made[-1] = (begun, end, before + words)
         else:
-            made.append((start, end))
-    return tuple(text[start:end].strip() for start, end in made)
+            made.append((start, end, words))
+    return tuple(text[start:end].strip() for start, end, _ in made)
 
 
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Where each line begins and ends, a long one in parts of whole sentences."""
+def _pieces(text: str) -> Iterator[tuple[int, int, int]]:
+    """Where each line begins and ends, a long one in parts of whole sentences, and its words."""
     for line in _LINE.finditer(text):
-        begun = line.start()
-        if word_count(text, *line.span()) > MOST_WORDS:
+        begun, words, left = line.start(), 0, word_count(text, *line.span())
+        if left > MOST_WORDS:
+            counted = begun
             for sentence in SENTENCE_END.finditer(text, *line.span()):
-                if word_count(text, begun, sentence.end()) > MOST_WORDS // 2:
-                    yield begun, sentence.end()
-                    begun = sentence.end()
+                words += word_count(text, counted, sentence.end())
+                counted = sentence.end()
+                if words > MOST_WORDS // 2:
+                    yield begun, counted, words
+                    begun, left, words = counted, left - words, 0
         if text[begun : line.end()].strip():
-            yield begun, line.end()
+            yield begun, line.end(), left
 
 
 def word_count(text: str, start: int = 0, end: int | None = None) -> int:

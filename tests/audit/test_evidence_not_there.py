@@ -60,7 +60,7 @@ def honest(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dict[s
     twin = next(c for c in ALL if when["id"] in (c.id, c.carrier) and c.check == rubric.name)
     where = rubric.evidence.field if rubric.evidence else "story"
     text = str(twin.twin.get(where, ""))
-    made = reply(rubric, answer, text[:30] or None)
+    made = reply(rubric, answer, " ".join(text.split()[:6]) or None)
     if rubric.reply == "SpeechesFound" and answer == "yes":
         made["values"][0]["speeches"][0]["character"] = twin.twin["characters"][0]
     if rubric.reply == "ValuesExtracted" and answer != "absent":

@@ -101,6 +101,28 @@ def test_a_quote_that_stands_nowhere_in_the_record_is_not_shown(typed: Typed, ma
     assert [one.get("quote") for one in evidence] == [None, RUDE["quote"], None]
 
 
+def test_what_is_printed_of_a_quote_is_the_texts_own_words(typed: Typed) -> None:
+    """With a rubric that must quote, and with one that need not."""
+    texts = ("I\u00a0am\u200b tired\nof wai\u00adting, Bo", "I am not tired of waiting")
+    typed.write("in.jsonl", [{"id": n, "story": text} for n, text in enumerate(texts)])
+    script = {"replies": [{"reply": {**RUDE, "quote": "I am tired, of waiting."}}]}
+    Path("judge.yaml").write_text(json.dumps(script))
+    Path("polite.yaml").write_text(
+        "name: polite\ntitle: Polite?\nsource: own\nfields: [story]\nreply: YesNo\n"
+        'verdict: {pass: "yes"}\nevidence: {field: story, answers: ["no"]}\n'
+        "methods: {structured: {question: Polite?}}\n"
+    )
+    for words in (("--ask", "Polite?", "--on", "story"), ("--rubric", "polite.yaml")):
+        done = typed(
+            "validate", "in.jsonl", "--workflow=record", *words, "-m", "scripted:judge.yaml"
+        )
+        votes = [line["judge"]["checks"][0]["votes"][0] for line in lines(done.stdout)]
+        quotes = [vote["evidence"][0].get("quote") for vote in votes]
+        assert quotes == [texts[0].removesuffix(", Bo"), None]
+        assert votes[0]["verdict"] == "fail"
+        assert votes[1]["verdict"] == ("fail" if words[0] == "--ask" else "unreadable")
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from judge.judging.combinations import Logistic
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.logprobs import Reader
+from judge.judging.overlap import overlap
 from judge.judging.passages import MOST_WORDS, passages, word_count
 from judge.prompts import messages
 from judge.records.values import Value
@@ -218,3 +221,22 @@ def test_passages_are_words_of_a_question_about_one_text() -> None:
 )
 def test_letters_of_scripts_without_spaces_are_counted_as_words(text: str, count: int) -> None:
     assert word_count(text) == count
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        lambda n: "Ana came.\n" + " " * n + "\nShe left.",
+        lambda n: "word " * 100 + "\u3002" * n,
+        lambda n: ("Ana.\n" + "\n" * (n // 80)) * 80,
+    ],
+)
+def test_time_grows_with_the_text_and_no_faster(hostile: Callable[[int], str]) -> None:
+    def seconds(size: int) -> float:
+        text = hostile(size)
+        began = time.process_time()
+        passages(text)
+        overlap("Shops should open on Sundays", text)
+        return time.process_time() - began
+
+    assert seconds(100_000) < 30 * max(seconds(10_000), 0.01)
