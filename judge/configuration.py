@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,7 +18,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from judge.errors import UsageError, read_text
-from judge.settings import PREFIX, TOML, Settings, flag, has_flag, key, option, variable
+from judge.settings import (
+    PREFIX,
+    SECRET_NAME,
+    TOML,
+    Settings,
+    flag,
+    has_flag,
+    key,
+    option,
+    variable,
+)
 from judge.yamlfile import worded
 
 MACHINE = {
@@ -35,8 +44,6 @@ MACHINE = {
     "JUDGE_TRACING": "1: leave LangSmith's tracing, which uploads record texts, as it is set",
 }
 """Variables that describe a machine, not a run; read where they are used."""
-
-_SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
 
 
 def resolve(flags: Mapping[str, Any], called: Callable[[str], str] = flag) -> Settings:
@@ -116,7 +123,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 def _why(error: Any) -> str:
     if error["type"] != "extra_forbidden":
         return worded(error)
-    if _SECRET.search(str(error["loc"][-1])):
+    if SECRET_NAME.search(str(error["loc"][-1])):
         return (
             "keys and passwords are read from the environment alone (OPENAI_API_KEY, "
             "VLLM_API_KEY, ...), never from a file: take it out, and if others may have seen "

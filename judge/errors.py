@@ -185,6 +185,10 @@ class BadRequest(BackendError):
     kind = "bad-request"
 
 
+class Adapted(BadRequest):
+    """The server refuses a part of the call that is sent otherwise from now on: ask again."""
+
+
 class ContextExceeded(BadRequest):
     """The prompt is longer than the model's context window."""
 

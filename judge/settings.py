@@ -6,11 +6,12 @@ in the fingerprint are made from `Settings`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -29,6 +30,13 @@ LIMITS, CACHE, TRUST = "Speed and money", "Cache", "Trust"
 """Groups of settings: a command asks for some of them, and its help shows each under its name."""
 
 
+SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
+"""Names under which a file must hold no value."""
+
+_HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+_HeaderText = Annotated[str, Field(pattern=r"^[\x20-\x7e]*$")]
+
+
 class Price(BaseModel):
     """US dollars for a million tokens."""
 
@@ -41,10 +49,12 @@ class Price(BaseModel):
 
 
 class Server(BaseModel):
-    """A server with OpenAI's protocol: its address, and the variable that holds its key.
+    """A server with OpenAI's protocol: its address, the variable that holds its key, its ways.
 
     The variable's name ends in KEY, TOKEN, SECRET or PASSWORD, because the values of such variables
-    are redacted in all that is written. Without `key_env` no key is sent.
+    are redacted in all that is written. Without `key_env` no key is sent. `key_header` is the
+    header for the key; `headers` and `query` go with every request, `omit` names what does not, and
+    `mode` is the only way to ask for JSON.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -52,6 +62,22 @@ class Server(BaseModel):
     key_env: str | None = Field(
         default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)$"
     )
+    key_header: _HeaderName | None = None
+    headers: Mapping[_HeaderName, _HeaderText] = {}
+    query: Mapping[str, str] = {}
+    omit: tuple[Literal["temperature", "seed", "max_tokens", "strict", "system"], ...] = ()
+    mode: Literal["json_schema", "tools", "json", "words"] | None = None
+
+    @field_validator("headers", "query")
+    @classmethod
+    def _without_keys(cls, given: Mapping[str, str]) -> Mapping[str, str]:
+        for name in given:
+            if SECRET_NAME.search(name):
+                raise ValueError(
+                    f"{name}: keys are read from the environment alone: name its variable in "
+                    "key_env, and the header in key_header"
+                )
+        return given
 
 
 class StepModel(BaseModel):
@@ -135,7 +161,9 @@ class Settings(BaseModel):
         "Model of each check or rewriter, or a table of model and temperature.", default={}
     )
     servers: Mapping[str, Server] = _models(
-        "Servers by provider name: url, and key_env, the variable that holds the key.", default={}
+        "Servers by provider name: url; key_env, the variable that holds the key; key_header; "
+        "headers; query; omit; mode.",
+        default={},
     )
     cheap_model: str | None = _models(
         "Ask this model first (P(yes)), and the judge only where it is not sure."
@@ -206,6 +234,14 @@ class Settings(BaseModel):
     temperature: float = _judging("Temperature of a single vote.", default=0.0, ge=0, le=2)
     vote_temperature: float = _judging("Temperature of several votes.", default=0.7, ge=0, le=2)
     rewrite_temperature: float = _judging("Temperature of rewrites.", default=0.7, ge=0, le=2)
+    max_tokens: int | None = _judging(
+        "Most tokens of a reply, thoughts and all.",
+        unset="the rubric's, and room for the thoughts of a model that thinks",
+        ge=1,
+    )
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = (
+        _judging("How long a model that thinks may think.", unset="the server's")
+    )
     seed: int = _judging("Seed of votes and samples.", default=0, ge=0)
     margin: float = _judging(
         "Abstain this close to a probability threshold.", default=0.0, ge=0, lt=0.5

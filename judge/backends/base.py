@@ -45,6 +45,8 @@ class Mode(StrEnum):
     JSON_SCHEMA = "json_schema"
     TOOLS = "tools"
     JSON = "json"
+    WORDS = "words"
+    """In words alone, where `JSON` asks the server for a JSON object, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,20 @@ class HiddenStates(Protocol):
         `layer` is 0 for the embeddings, -1 for the last layer, which some backends alone give. A
         server may normalise the numbers. Raises as `complete`.
         """
+        ...
+
+
+@runtime_checkable
+class Adapting(Protocol):
+    """A backend that sends otherwise what its server refuses (`errors.Adapted`: ask again).
+
+    `adaptations`: what differs from the usual request, by what it concerns.
+    """
+
+    adaptations: Mapping[str, str | int]
+
+    def limit(self, call: Call) -> int:
+        """Most tokens of the reply, as the server is told."""
         ...
 
 

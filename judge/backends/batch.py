@@ -23,9 +23,10 @@ from typing import Any, TypeVar
 import orjson
 
 from judge import errors
+from judge.backends.adaptations import known
 from judge.backends.base import Call, Mode
 from judge.backends.faults import scrubbed
-from judge.backends.openai import OWN_URL, OpenAIBackend, unsuccessful
+from judge.backends.openai import OWN_URL, OpenAIBackend, Request, unsuccessful
 from judge.backends.wire import Answered, Wire
 from judge.cache import ReplyCache
 from judge.digest import digest
@@ -84,10 +85,13 @@ class BatchBackend(OpenAIBackend):
     # Trying out another mode could take a day.
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
 
-    def __init__(self, name: str, *, cache: ReplyCache | None) -> None:
-        super().__init__(name)
-        # Every model of OpenAI's takes the newer name; finding out could take a day.
-        self._counts_completion = self._wire.server == OWN_URL
+    def __init__(
+        self, name: str, *, cache: ReplyCache | None, request: Request | None = None
+    ) -> None:
+        super().__init__(name, request=request)
+        # What OpenAI's models do not take is known; finding out could take a day.
+        if self._wire.server == OWN_URL:
+            self.adaptations = {**self.adaptations, **known(name)}
         self._api = BatchAPI(self._wire, name)
         self._cache = cache
         self._quiet, self._poll = _positive("QUIET", 5.0), _positive("POLL", 30.0)

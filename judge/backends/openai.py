@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import orjson
 
 from judge import errors
+from judge.backends.adaptations import (
+    LEFT_OUT,
+    THINKING_ROOM,
+    Adaptations,
+    State,
+    complaint_text,
+    thinks,
+)
 from judge.backends.base import (
     LAST_LAYER,
     Call,
@@ -32,61 +42,127 @@ _log = logging.getLogger(__name__)
 OWN_URL = "https://api.openai.com/v1"
 """Where models are asked if $OPENAI_BASE_URL names no other server."""
 
+_AZURE = re.compile(r"^https?://[^/?#]*\.azure(-api)?\.(com|net|us|cn)\b|/openai/deployments/")
+
 _MOST_SHOWN = 120
 """Characters shown of an answer that is not a completion."""
 
 _MOST_TOKENS = 2**40
 """No server counts more tokens than this."""
 
+_VERSIONED = re.compile(r"/v\d|/openai/deployments/")
+_NO_SUCH_WAY = re.compile(r"endpoints|provider|support|tool|parameter|response_format|schema")
+"""How proxies that look for a provider say (HTTP 404) that none takes such a request."""
+
+_ADAPTABLE = frozenset((400, 404, 405, 415, 422, 500, 501))
+"""Statuses by which servers refuse a part of a request; llama.cpp's templates raise 500."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user wants in every request to one server.
+
+    Args:
+        omit: parameters that are not sent; `system` puts the system's text into the user's message.
+        mode: the only way to ask for JSON (None: the best that works).
+        effort: `reasoning_effort` (None: not sent).
+        exact: a reply gets the tokens that a call allows, and no room for thoughts besides.
+        identity: what else of a request replies depend on, such as headers.
+    """
+
+    omit: tuple[str, ...] = ()
+    mode: Mode | None = None
+    effort: str | None = None
+    exact: bool = False
+    identity: str = ""
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What replies depend on, for the backend's identity."""
+        parts = {
+            "omit": ",".join(self.omit),
+            "mode": self.mode or "",
+            "reasoning_effort": self.effort or "",
+            "request": self.identity,
+        }
+        return {name: part for name, part in parts.items() if part}
+
 
 class OpenAIBackend:
     """One model behind an OpenAI-compatible server.
 
-    `wire` is another way to the server than OPENAI_BASE_URL with OPENAI_API_KEY.
+    What the server refuses of a request is sent otherwise from then on (`Adaptations`). `wire` is
+    another way to the server than OPENAI_BASE_URL with OPENAI_API_KEY.
 
     Raises:
         UsageError: OPENAI_API_KEY or OPENAI_BASE_URL is missing or cannot be used.
     """
 
-    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA, Mode.TOOLS, Mode.JSON)
+    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA, Mode.TOOLS, Mode.JSON, Mode.WORDS)
     slots: int | None = None
     seeded: bool = True
     method: Method = "structured"
     states_beside_replies = False
 
-    def __init__(self, name: str, *, wire: Wire | None = None) -> None:
+    def __init__(
+        self, name: str, *, wire: Wire | None = None, request: Request | None = None
+    ) -> None:
         self._name = name
-        # OpenAI's reasoning models refuse the older name of the limit, other servers the newer.
-        self._counts_completion = False
-        self._gave_first_token = False
+        self._request = request or Request()
+        if self._request.mode is not None:
+            self.modes = (self._request.mode,)
         self._wire = wire or _own_wire(name)
+        room = 0 if self._request.exact else THINKING_ROOM
+        self._adaptations = Adaptations(self._usual(), room)
+        self._gave_first_token = False
         self._redact = reply_redactor(self._wire.secrets)
 
+    def _usual(self) -> dict[str, str | int]:
+        """What is sent otherwise from the start."""
+        usual: dict[str, str | int] = dict.fromkeys(self._request.omit, LEFT_OUT)
+        if thinks(self._name) and not self._request.exact:
+            usual["thinking_tokens"] = THINKING_ROOM
+        return usual
+
     def identity(self) -> Mapping[str, str]:
-        return {"provider": "openai", "model": self._name, "server": self._wire.server}
+        told = {"provider": "openai", "model": self._name, "server": self._wire.server}
+        return told | self._request.told
+
+    @property
+    def adaptations(self) -> State:
+        """What the server does not take as it is usually sent, and what is sent instead."""
+        return self._adaptations.state
+
+    @adaptations.setter
+    def adaptations(self, state: State) -> None:
+        self._adaptations.state = dict(state)
+
+    def limit(self, call: Call) -> int:
+        """Most tokens of the reply, as the server is told."""
+        return self._adaptations.limit(call.max_tokens)
 
     def arguments(self, call: Call, mode: Mode) -> dict[str, Any]:
         """The request, without the model's name."""
         return openai_arguments(call, mode)
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        arguments = {"model": self._name, **self.arguments(call, mode)}
-        if self._counts_completion:
-            arguments["max_completion_tokens"] = arguments.pop("max_tokens")
         refuse_half_pairs(call)
+        sent = self._adaptations.state
+        arguments = {"model": self._name, **self.arguments(call, mode)}
+        if self._request.effort is not None:
+            arguments["reasoning_effort"] = self._request.effort
+        arguments = self._adaptations.applied(arguments)
         answered = await self._answered(orjson.dumps(arguments), call)
         if answered.status >= 300:
-            wanted = "max_completion_tokens" in complaint(answered.body)[0]
-            if wanted and not self._counts_completion:
-                self._counts_completion = True
-                return await self.complete(call, mode)
-            raise unsuccessful(answered, f"{self._name} at {self._wire.server}")
+            error = unsuccessful(answered, f"{self._name} at {self._wire.server}")
+            raise self._refused(error, answered.status, answered.body, sent, arguments)
         what = f"the answer of {self._wire.server}"
         wanted_tool = (call.schema_name or "reply") if mode is Mode.TOOLS else None
         try:
             answer = orjson.loads(answered.body)
-            if error := error_within(answer, f"{self._name} at {self._wire.server}"):
-                raise error
+            if within := error_within(answer, f"{self._name} at {self._wire.server}"):
+                status = 400 if isinstance(within, errors.BadRequest) else answered.status
+                raise self._refused(within, status, answered.body, sent, arguments)
             read = completion(answer, self._redact, wanted_tool)
         except (LookupError, TypeError, AttributeError):
             told = scrubbed(complaint(answered.body)[0])[:_MOST_SHOWN]
@@ -94,12 +170,33 @@ class OpenAIBackend:
             raise errors.ServerFault(f"{what} is no chat completion: {told}") from None
         except (ValueError, RecursionError) as error:
             raise errors.ServerFault(f"{what} is no chat completion: {scrubbed(error)}") from None
+        if read.finish_reason == "length" and call.logprobs is None and _thought(answer):
+            self._adaptations.give_room()
         if call.logprobs and read.first_token is None and read.finish_reason != "refusal":
             if self._gave_first_token:
                 raise errors.ServerFault(f"{what} lacks the log-probabilities of earlier ones")
         elif call.logprobs:
             self._gave_first_token = True
+        self._adaptations.answered(sent)
         return read
+
+    def _refused(
+        self, error: errors.BackendError, status: int, body: bytes, sent: State, request: Any
+    ) -> errors.BackendError:
+        """The error for a request that was refused, `Adapted` where it is to be made again."""
+        if status == 404 and not _VERSIONED.search(self._wire.server):
+            error = errors.Denied(f"{error}; most addresses end in /v1: {self._wire.server}/v1")
+        if status not in _ADAPTABLE or isinstance(error, (errors.Refused, errors.Forbidden)):
+            return error
+        said = complaint_text(body)
+        if "reasoning_effort" in request and re.search(r"reasoning[_.]effort", said):
+            return errors.Denied(f"--reasoning-effort {self._request.effort}: {error}")
+        if self._adaptations.again(sent, request, said):
+            return errors.Adapted(str(error))
+        by_schema = "response_format" in request or "tools" in request
+        if status in (405, 501) or (status == 404 and by_schema and _NO_SUCH_WAY.search(said)):
+            return errors.BadRequest(str(error))
+        return error
 
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
@@ -130,16 +227,29 @@ class OpenAIBackend:
         await self._wire.aclose()
 
 
-def named_wire(url: str, key: str, url_from: str, key_from: str) -> Wire:
+def named_wire(
+    url: str,
+    key: str,
+    url_from: str,
+    key_from: str,
+    *,
+    key_header: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Wire:
     """The way to a server; `url_from` and `key_from` name the settings in messages.
+
+    `key_header` has the key; None is `api-key` for addresses of Azure's form, else the key is a
+    bearer's.
 
     Raises:
         UsageError: the address or the key cannot be used.
     """
     if not (key.isascii() and key.isprintable()):
         raise errors.UsageError(f"{key_from} holds characters that no key can hold")
+    name = key_header or ("api-key" if _AZURE.search(url) else "Authorization")
+    sent = f"Bearer {key or 'none'}" if name.lower() == "authorization" else key or "none"
     try:
-        made = Wire(url, {"Authorization": f"Bearer {key or 'none'}"})
+        made = Wire(url, {**(headers or {}), name: sent})
     except errors.UsageError as error:
         raise errors.UsageError(f"{url_from}: {error}") from None
     if made.open_to_all and (key or without_secrets(url) != url.rstrip("/")):
@@ -237,6 +347,20 @@ def _first_token(listed: Any, redact: Callable[[str], str]) -> tuple[tuple[str, 
     return tuple((redact(str(one["token"])), float(one["logprob"])) for one in alternatives)
 
 
+def _thought(answer: Mapping[str, Any]) -> bool:
+    """Whether a reply that was cut off holds thoughts, or nothing, as where they took it all."""
+    message = answer["choices"][0]["message"]
+    details = _mapping(_mapping(answer.get("usage")).get("completion_tokens_details"))
+    content = message.get("content")
+    return bool(
+        not content
+        or details.get("reasoning_tokens")
+        or message.get("reasoning_content")
+        or message.get("reasoning")
+        or "<think>" in str(content)
+    )
+
+
 # ---------------------------------------------------------------- how a schema is put to a server
 
 _JSON_REQUEST = (
@@ -287,5 +411,6 @@ def openai_arguments(call: Call, mode: Mode) -> dict[str, Any]:
         arguments |= {"tools": [tool(call)], "tool_choice": chosen}
     else:
         arguments["messages"] = with_schema_in_words(call)
-        arguments["response_format"] = {"type": "json_object"}
+        if mode is Mode.JSON:
+            arguments["response_format"] = {"type": "json_object"}
     return arguments

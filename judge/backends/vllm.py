@@ -29,7 +29,7 @@ from typing import Any
 import httpx
 
 from judge.backends.base import Call, Message, Method, Mode
-from judge.backends.openai import OpenAIBackend, named_wire, openai_arguments
+from judge.backends.openai import OpenAIBackend, Request, named_wire, openai_arguments
 from judge.backends.wire import Wire
 from judge.errors import Denied, UsageError
 
@@ -63,19 +63,21 @@ class VLLMBackend(OpenAIBackend):
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA, Mode.JSON)
     method: Method = "logprobs"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, request: Request | None = None) -> None:
         url = os.environ.get("VLLM_BASE_URL", "").strip()
         self._own = None if url else ModelServer(name)
         key = os.environ.get(KEY_VARIABLE, "").strip()
-        super().__init__(
-            name, wire=self._own or named_wire(url, key, "VLLM_BASE_URL", KEY_VARIABLE)
-        )
+        wire = self._own or named_wire(url, key, "VLLM_BASE_URL", KEY_VARIABLE)
+        super().__init__(name, wire=wire, request=request)
 
     def identity(self) -> Mapping[str, str]:
         """A server that judge starts has the identity of what runs on it: its address changes."""
         if self._own is not None:
-            return {"provider": "vllm", **self._own.identity()}
+            return {"provider": "vllm", **self._own.identity(), **self._request.told}
         return {**super().identity(), "provider": "vllm"}
+
+    def _usual(self) -> dict[str, str | int]:
+        return {}  # Thoughts are switched off.
 
     def arguments(self, call: Call, mode: Mode) -> dict[str, Any]:
         return openai_arguments(call, mode) | {

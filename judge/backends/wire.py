@@ -73,16 +73,17 @@ class Wire:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError("the address does not begin with http:// or https:// and a host")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        path = parts.path.rstrip("/")
-        self.server = without_secrets(url)
+        path = parts.path.rstrip("/").removesuffix(_PATH)
+        self.server = without_secrets(url).removesuffix(_PATH)
         self._base = (parts.scheme, host + port, path, parts.query)
         self._headers = {"Content-Type": "application/json", **headers}
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
         # The key of `Bearer KEY`, too.
-        sent = self._headers.get("Authorization", "").partition(" ")[2]
-        self.secrets = frozenset((*secrets_of_address(url), sent))
+        sent = (text.removeprefix("Bearer ").removeprefix("Basic ") for text in headers.values())
+        login = self._headers.get("Authorization", "").partition(" ")[2]
+        self.secrets = frozenset((*secrets_of_address(url), *sent, login))
         self._secure = parts.scheme == "https"
         self._proxy = proxy_for(parts.scheme, host)
         self.open_to_all = not self._secure and not is_loopback(parts.hostname)

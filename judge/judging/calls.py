@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting, packed
 from judge.backends.reading import answer_of
 from judge.errors import (
+    Adapted,
     BackendError,
     BadRequest,
     Forbidden,
@@ -35,7 +36,10 @@ CHARACTERS_A_TOKEN = 4
 """For the estimate of tokens where a server reports none."""
 
 CANARY = Call(
-    messages=[{"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'}],
+    messages=[
+        {"role": "system", "content": "You answer as you are asked."},
+        {"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'},
+    ],
     schema_name="Ready",
     schema={
         "type": "object",
@@ -43,10 +47,10 @@ CANARY = Call(
         "required": ["ready"],
         "additionalProperties": False,
     },
-    temperature=None,
+    seed=0,
     max_tokens=2000,
 )
-"""A small call that any model can answer."""
+"""A small call that any model can answer, with all the parts that a judge's call has."""
 
 _OWN_ENGINES = ("local:", "scripted:", "transformers:")
 
@@ -114,6 +118,8 @@ class Calls:
             tried += 1
             try:
                 return await self._tried(call, mode)
+            except Adapted:
+                tried -= 1  # No failure: the backend leaves out each part of a call once.
             except Refused as error:
                 return Completion(str(error), "refusal")
             except Forbidden as error:
@@ -160,7 +166,7 @@ class Calls:
         return completion
 
     async def _canary(self) -> None:
-        await self._tried(CANARY, self.backend.modes[0])
+        await self._tried(replace(CANARY, schema=None, schema_name=None), self.backend.modes[0])
 
     async def _in_time(self, call: Call, mode: Mode) -> Completion:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from judge.digest import digest
 from judge.errors import BadRequest, ContextExceeded, UsageError
 from judge.evidence import About
 from judge.judging.calls import CANARY, Calls
+from judge.judging.ways import Ways, conforms
 from judge.replies import Reply, about, schema_of
 from judge.verdict import Usage
 
@@ -53,6 +54,7 @@ class Client(Calls):
         spec, backend, options: as `Calls`.
         cache: None for no cache beyond this run.
         reasks: how often an invalid reply is asked for again.
+        max_tokens: most tokens of every reply (None: as the call says).
     """
 
     def __init__(
@@ -62,14 +64,14 @@ class Client(Calls):
         *,
         cache: ReplyCache | None,
         reasks: int = 2,
+        max_tokens: int | None = None,
         **options: Any,
     ) -> None:
         super().__init__(spec, backend, **options)
         self._cache = cache if cache is not None else MemoryCache()
-        self._reasks = reasks
-        self._mode = backend.modes[0] if len(backend.modes) == 1 else None
+        self._reasks, self._max_tokens = reasks, max_tokens
         self._preparing = asyncio.Lock()
-        self._tried_again = False
+        self._ways = Ways(spec, backend, self._cache, self.identity)
         self._key_parts = getattr(backend, "key_parts", None)
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -81,19 +83,48 @@ class Client(Calls):
         Raises:
             BackendError: the model gave no reply at all.
         """
-        mode = self._mode or await self.prepare()
-        schema, name = schema_of(reply_model), reply_model.__name__
-        call = replace(call, schema=schema, schema_name=name)
+        await self.prepare()
+        call = self._limited(call)
+        call = replace(call, schema=schema_of(reply_model), schema_name=reply_model.__name__)
         async with _Attempts() as made:
-            try:
-                first = await self._complete(call, mode, made)
-            except BadRequest as error:
-                mode = await self._other_mode(mode, error)
-                first = await self._complete(call, mode, made)
+            mode, first = await self._first(call, made)
             asked = await self._asked(call, mode, reply_model, record, first, made)
             if asked.reply is not None:
+                self._ways.settle(call, mode)
                 await self._store(made)
         return asked
+
+    async def _first(self, call: Call, made: _Attempts) -> tuple[Mode, Completion]:
+        """The first reply, and the mode that it came by.
+
+        The first call with a schema is the test of the mode, and goes alone: what the server
+        refuses, or accepts and does not heed, gives way to the next mode with this same call.
+
+        Raises:
+            BackendError: as `ask`.
+        """
+        if self._ways.proven(call):
+            return (mode := self._ways.mode(call)), await self._complete(call, mode, made)
+        async with self._preparing:
+            refused: BadRequest | None = None
+            unheeded: tuple[Mode, Completion] | None = None
+            for mode in self._ways.candidates(call):
+                try:
+                    completion = await self._complete(call, mode, made)
+                except ContextExceeded:
+                    raise
+                except BadRequest as error:
+                    refused = refused or error
+                    continue
+                if completion.finish_reason != "stop" or conforms(completion.text, call):
+                    self._ways.tested(call, mode, completion, paid=made.paid(completion))
+                    return mode, completion
+                unheeded = mode, completion
+            self._ways.failed()
+            if unheeded is not None:
+                return unheeded
+            assert refused is not None
+            raise refused
 
     async def _asked(
         self,
@@ -105,7 +136,7 @@ class Client(Calls):
         made: _Attempts,
     ) -> Asked:
         if first.finish_reason != "stop":
-            return _withheld(first, call, self._usage(first))
+            return self._withheld(first, call, self._usage(first))
         reply = _valid(first.text, reply_model, record)
         if reply is not None:
             return Asked(reply, self._usage(first))
@@ -122,13 +153,28 @@ class Client(Calls):
             with about(record):
                 reply = await reasked(first, attempt, call.messages, reply_model, self._reasks)
         except Withheld:
-            return _withheld(said[-1], call, sum(map(self._usage, said), Usage()))
+            return self._withheld(said[-1], call, sum(map(self._usage, said), Usage()))
         except Invalid as told:
             invalid = str(told)
         finally:
             self.counters.reasks += len(said) - 1
         usage = sum(map(self._usage, said), Usage())
         return Asked(reply, usage, "invalid" if invalid is not None else None, invalid)
+
+    def _withheld(self, completion: Completion, call: Call, usage: Usage) -> Asked:
+        """The outcome of a completion that was refused or cut off."""
+        if completion.finish_reason == "refusal":
+            said = completion.text[:200] or "no words were given"
+            return Asked(None, usage, "refused", said)
+        limit = self._ways.limit(call)
+        detail = f"the reply was cut off at {limit} tokens"
+        if not completion.text:
+            detail = f"the reply ended in its thoughts ({limit} tokens at most)"
+        return Asked(None, usage, "truncated", f"{detail}; --max-tokens N allows more")
+
+    def _limited(self, call: Call) -> Call:
+        """The call with the user's limit on its reply, if there is one."""
+        return call if self._max_tokens is None else replace(call, max_tokens=self._max_tokens)
 
     async def first_token(self, call: Call) -> tuple[dict[str, float], Usage]:
         """Log-probabilities of the first token's alternatives, by token text; none if refused.
@@ -164,6 +210,7 @@ class Client(Calls):
 
     async def write(self, call: Call) -> tuple[Completion, Usage]:
         """One completion in free text, even if truncated or refused; raises as `ask`."""
+        call = self._limited(call)
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
             if completion.finish_reason == "stop" and completion.text.strip():
@@ -192,47 +239,21 @@ class Client(Calls):
                 " name one that does, such as local:... or a server with logprobs, or leave it out"
             ) from error
 
-    async def prepare(self) -> Mode:
-        """The best way to ask this model for JSON; tried out once, and cached.
+    async def prepare(self) -> None:
+        """Find the best way to ask this model for JSON by one small question, unless remembered.
 
         Raises:
             BackendError: unreachable, or the key is refused.
             UsageError: no way of asking brought valid JSON.
         """
-        if self._mode is not None:
-            return self._mode
+        if self._ways.ready:
+            return
         async with self._preparing:
-            if self._mode is None:
-                self._mode = self._remembered_mode() or await self._found_mode()
-            return self._mode
+            if not self._ways.ready:
+                await self._try_modes()
 
-    async def _other_mode(self, mode: Mode, error: BadRequest) -> Mode:
-        """The mode to ask by after `error`: all are tried out anew, once in a run.
-
-        Raises:
-            BadRequest: `error`, where no other mode works.
-        """
-        if isinstance(error, ContextExceeded) or len(self.backend.modes) == 1:
-            raise error
-        async with self._preparing:
-            if self._mode == mode and not self._tried_again:
-                self._tried_again = True
-                # No mode at all may mean that the server refuses everything for a while.
-                with suppress(UsageError):
-                    self._mode = await self._found_mode()
-        if self._mode is None or self._mode == mode:
-            raise error
-        return self._mode
-
-    def _remembered_mode(self) -> Mode | None:
-        found = self._cache.get(self._mode_key())
-        return next((m for m in self.backend.modes if found and found.get("mode") == m), None)
-
-    def _mode_key(self) -> str:
-        return digest({"kind": "mode", "identity": self.identity})
-
-    async def _found_mode(self) -> Mode:
-        """The first mode in which the model gives the JSON that it was asked for."""
+    async def _try_modes(self) -> None:
+        """Take the first mode in which the model gives the JSON that it was asked for."""
         problems: list[str] = []
         for mode in self.backend.modes:
             try:
@@ -244,10 +265,19 @@ class Client(Calls):
                 continue
             with suppress(ValueError, RecursionError):
                 if json.loads(said) == {"ready": "yes"}:
-                    self._cache.set(self._mode_key(), {"mode": str(mode)})
-                    return mode
+                    self._ways.start(mode)
+                    return
             problems.append(f'{mode}: replied {said[:80]!r}, not {{"ready": "yes"}}')
         raise UsageError(f"{self.spec} gave no valid JSON in any mode. " + "; ".join(problems))
+
+    def sent(self, call: Call) -> Call:
+        """The call with the temperature and the seed that the model is sent, if any."""
+        return self._ways.sent(call)
+
+    @property
+    def adaptations(self) -> Mapping[str, str | int]:
+        """What the server does not take as it is usually sent, and what is sent instead."""
+        return self._ways.adaptations
 
     # ------------------------------------------------------------ one attempt
 
@@ -277,8 +307,13 @@ class Client(Calls):
         await made.enter_async_context(self._asking.setdefault(key, asyncio.Lock()))
         if (found := self._cached(key, call)) is not None:
             return found
-        made.by_key[key] = await self._paid(call, mode)
-        return made.by_key[key]
+        limit = self._ways.limit(call)
+        completion = await self._paid(call, mode)
+        if completion.finish_reason == "length" and self._ways.limit(call) > limit:
+            completion = await self._paid(call, mode)  # There is room for its thoughts now.
+        self._ways.learnt()
+        made.by_key[key] = completion
+        return completion
 
     def _cached(self, key: str, call: Call) -> Completion | None:
         found = self._cache.get(key)
@@ -301,20 +336,13 @@ class _Attempts(AsyncExitStack):
         super().__init__()
         self.by_key: dict[str, Completion] = {}
 
+    def paid(self, completion: Completion) -> bool:
+        """Whether a completion is of these, and not from the cache."""
+        return any(one is completion for one in self.by_key.values())
+
 
 def _valid(text: str, reply_model: type[Reply], record: About) -> Reply | None:
     """The reply, if it is valid against the record; as strict as instructor is."""
     with about(record), suppress(ValidationError):
         return reply_model.model_validate_json(text, strict=True)
     return None
-
-
-def _withheld(completion: Completion, call: Call, usage: Usage) -> Asked:
-    """The outcome of a completion that was refused or cut off."""
-    if completion.finish_reason == "refusal":
-        said = completion.text[:200] or "no words were given"
-        return Asked(None, usage, "refused", said)
-    detail = f"the reply was cut off at {call.max_tokens} tokens"
-    if not completion.text:
-        detail = f"the reply ended in its thoughts ({call.max_tokens} tokens at most)"
-    return Asked(None, usage, "truncated", detail)

@@ -100,10 +100,11 @@ class Judge:
         else:
             parts = await asyncio.gather(*coming)
         evidence = tuple(finding for part in parts for finding in part.evidence)
+        sent = self.client.sent(call)
         return Vote(
             model=self.client.spec,
-            seed=call.seed,
-            temperature=call.temperature,
+            seed=sent.seed,
+            temperature=sent.temperature,
             method=self.method if self.probabilistic else "structured",
             verdict=gravest(finding.verdict for finding in evidence),
             evidence=evidence,

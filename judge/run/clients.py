@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
+from urllib.parse import urlencode
 
-from judge.backends import build, providers
-from judge.backends.base import Backend, parse_model
+from judge.backends import factory, providers
+from judge.backends.base import Backend, Mode, parse_model
+from judge.backends.openai import OpenAIBackend, Request, named_wire
 from judge.cache import ReplyCache
 from judge.configuration import user_file
 from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
-from judge.settings import Settings
+from judge.settings import Server, Settings
 
 try:
     import resource
@@ -42,12 +44,18 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
     Raises:
         UsageError: the model cannot be used as named.
     """
-    price, reasks = settings.prices.get(spec), settings.reasks
-    common: dict[str, Any] = {"cache": cache, "budget": budget, "price": price, "reasks": reasks}
+    common: dict[str, Any] = {
+        "cache": cache,
+        "budget": budget,
+        "price": settings.prices.get(spec),
+        "reasks": settings.reasks,
+        "max_tokens": settings.max_tokens,
+    }
     if batched(spec, settings):
         from judge.backends.batch import BatchBackend
 
-        backend = BatchBackend(parse_model(spec)[1], cache=cache)
+        name = parse_model(spec)[1]
+        backend = BatchBackend(name, cache=cache, request=_request(settings))
         # A batch is pause enough before a call is repeated, and may take a day.
         return Client(spec, backend, limit=_NO_LIMIT, backoff=0.0, timeout=None, **common)
     plain = backend_of(spec, settings)
@@ -64,8 +72,10 @@ def backend_of(spec: str, settings: Settings) -> Backend:
     provider, name = parse_model(spec)
     server = settings.servers.get(provider)
     if server is None:
-        return build(spec, settings.servers)
-    from judge.backends.openai import OpenAIBackend, named_wire
+        kind = factory(spec, settings.servers)
+        if issubclass(kind, OpenAIBackend):
+            return kind(name, request=_request(settings))
+        return kind(name)
 
     table, variable = f"[servers.{provider}]", server.key_env or "no variable"
     if provider in providers():
@@ -73,7 +83,32 @@ def backend_of(spec: str, settings: Settings) -> Backend:
     key = os.environ.get(variable, "").strip()
     if server.key_env and not key:
         raise UsageError(f"{spec}: {variable} is not set, which {table} takes the key from")
-    return OpenAIBackend(name, wire=named_wire(server.url, key, f"{table} url", variable))
+    wire = named_wire(
+        f"{server.url}{'&' if '?' in server.url else '?'}{urlencode(server.query)}".rstrip("?&"),
+        key,
+        f"{table} url",
+        variable,
+        key_header=server.key_header,
+        headers=server.headers,
+    )
+    return OpenAIBackend(name, wire=wire, request=_request(settings, server))
+
+
+def _request(settings: Settings, server: Server | None = None) -> Request:
+    """What the settings want in every request, for `OpenAIBackend`."""
+    common: dict[str, Any] = {
+        "effort": settings.reasoning_effort,
+        "exact": settings.max_tokens is not None,
+    }
+    if server is None:
+        return Request(**common)
+    sent = {**server.headers, **server.query}
+    return Request(
+        omit=server.omit,
+        mode=Mode(server.mode) if server.mode else None,
+        identity="; ".join(f"{name}: {text}" for name, text in sorted(sent.items())),
+        **common,
+    )
 
 
 def calls_at_once(settings: Settings, slots: int | None) -> int:
@@ -114,6 +149,13 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
         raise UsageError(
             f"--max-cost needs the price of {unpriced[0]}; put it in {user_file()}:\n"
             f'[prices."{unpriced[0]}"]\ninput = 1.0   # USD for a million tokens\noutput = 2.0'
+        )
+    if settings.reasoning_effort and not any(
+        isinstance(client.backend, OpenAIBackend) for client in clients
+    ):
+        raise UsageError(
+            "--reasoning-effort is for models behind OpenAI's protocol (openai:..., or a server "
+            "of judge.toml), and none is named"
         )
     distant = [c for c in clients if c.remote and not batched(c.spec, settings)]
     if distant and resource is not None:

@@ -192,7 +192,8 @@ def refuse_other(out: Path, found: Line, now: Mark) -> None:
 
 
 def _differences(before: Mapping[str, Any], now: Mark) -> str:
-    then, here = flat(before), flat(now.described)
+    # How a server is asked is no part of the question (docs/decisions/0039-adaptations.md).
+    then, here = flat({**before, "adaptations": {}}), flat({**now.described, "adaptations": {}})
     names = sorted(k for k in then.keys() | here.keys() if then.get(k) != here.get(k))
     return "; ".join(f"{name} was {then.get(name)!r}, is {here.get(name)!r}" for name in names)
 

@@ -188,6 +188,8 @@ class _Run:
         self.resumption: Resumption | None = None
         self._files = ExitStack()
         self._dearest = Usage()
+        self._marks: list[str] = []
+        self._adapted: dict[str, Any] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streaming = False
 
@@ -240,6 +242,8 @@ class _Run:
             )
             if self.report.finished:
                 self._begin()
+            if self._marks and self._adapted != self._adaptations():
+                self._write_description()
         except BrokenPipeError:
             self.report.broken_pipe = True
         except JudgeError as error:
@@ -335,6 +339,20 @@ class _Run:
         if line.fingerprint is None or line.fingerprint in self.report.runs:
             return
         self.report.runs[line.fingerprint] = self.task.mark(line.made_by).described
+        self._marks.append(line.fingerprint)
+        self._write_description()
+
+    def _adaptations(self) -> dict[str, Any]:
+        """What servers are sent otherwise than usual, by model."""
+        ways = {spec: client.adaptations for spec, client in self.setup.clients.items()}
+        return {spec: adapted for spec, adapted in ways.items() if adapted}
+
+    def _write_description(self) -> None:
+        """Write what the lines of this run were made with, and how its servers were asked."""
+        self._adapted = self._adaptations()
+        if self._adapted:
+            for mark in self._marks:
+                self.report.runs[mark]["adaptations"] = self._adapted
         if self.sink is not None and self.sink.regular and self.job.out is not None:
             write_description(self.job.out, self.report.runs)
 

@@ -266,23 +266,3 @@ def test_settings_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch, url: str,
     with pytest.raises(errors.UsageError, match="OPENAI_") as caught:
         OpenAIBackend("m")
     assert len(key) < 3 or key not in str(caught.value)
-
-
-# ---------------------------------------------------------------- over a socket
-
-
-async def test_a_model_that_wants_the_newer_name_of_the_limit(
-    router: respx.Router, backend: OpenAIBackend
-) -> None:
-    told = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        if "max_tokens" in json.loads(request.content):
-            return httpx.Response(400, json={"error": {"message": told}})
-        return httpx.Response(200, json=completion())
-
-    route = router.post(f"{URL}/chat/completions").mock(side_effect=answer)
-    for _ in range(2):
-        assert (await backend.complete(CALL, Mode.JSON_SCHEMA)).text == "hello"
-    sent_limits = [json.loads(call.request.content) for call in route.calls]
-    assert [body.get("max_completion_tokens") for body in sent_limits] == [None, 99, 99]

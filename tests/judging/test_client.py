@@ -158,7 +158,7 @@ async def test_a_truncated_reply_is_told_apart_and_not_asked_again() -> None:
     asker, backend = client(one_by_one(cut))
     asked = await ask(asker)
     assert (asked.reply, asked.trouble) == (None, "truncated")
-    assert asked.detail == "the reply was cut off at 50 tokens"
+    assert asked.detail == "the reply was cut off at 50 tokens; --max-tokens N allows more"
     assert asked.usage.output_tokens == 50 and len(backend.calls) == 1
 
 
@@ -415,6 +415,7 @@ class Server(Fake):
     def __init__(self, *known: Mode, name: str = "m") -> None:
         super().__init__(script=one_by_one(GOOD))
         self.known, self.name = known, name
+        self.ignored: tuple[Mode, ...] = ()
         self.ways: list[Mode] = []
         self.probes: list[Mode] = []
 
@@ -427,7 +428,9 @@ class Server(Fake):
         self.probes += [mode] if probe else []
         if mode not in self.known:
             raise errors.BadRequest(f"no {mode} here")
-        return Completion('{"ready": "yes"}' if probe else GOOD)
+        return Completion(
+            '{"ready": "yes"}' if probe else GOOD if mode not in self.ignored else "Yes."
+        )
 
     def client(self, cache: ReplyCache | None) -> Client:
         return Client("openai:m", self, cache=cache, budget=Budget(), limit=4)
@@ -458,17 +461,48 @@ async def test_the_way_is_remembered_for_the_server_and_model(cache: ReplyCache)
     assert third.probes == [SCHEMA, TOOLS, WORDS]
 
 
-async def test_a_server_that_changes_its_way_is_probed_again(cache: ReplyCache) -> None:
+async def test_a_server_that_changes_its_way_is_asked_in_the_next(cache: ReplyCache) -> None:
     server = Server(SCHEMA)
     await server.client(cache).prepare()
     asker = server.client(cache)
     server.known = (WORDS,)
     asked = await asyncio.gather(*(ask(asker, replace(CALL, vote=vote)) for vote in range(4)))
     assert [one.trouble for one in asked] == [None] * 4
-    assert server.probes == [SCHEMA, SCHEMA, TOOLS, WORDS]
+    assert server.ways == [SCHEMA, SCHEMA, TOOLS, *[WORDS] * 4], "the first call tries for all"
     server.ways.clear()
     await ask(server.client(cache), replace(CALL, vote=9))
     assert server.ways == [WORDS], "the new way is remembered"
+
+
+async def test_a_mode_that_is_not_heeded_gives_way_before_any_re_ask(cache: ReplyCache) -> None:
+    server = Server(SCHEMA, TOOLS, WORDS)
+    server.ignored = (SCHEMA, TOOLS)
+    asker = server.client(cache)
+    asked = await ask(asker)
+    assert asked.trouble is None and asker.counters.reasks == 0
+    assert server.ways == [SCHEMA, SCHEMA, TOOLS, WORDS]
+    assert asked.usage.replies == 1 and asker.counters.calls == 4
+    again = server.client(cache)
+    assert await ask(again) == asked and again.counters.calls == 0, "cached as it was fresh"
+    assert again.adaptations == {"mode": "json"}
+
+
+async def test_a_call_that_no_mode_suits_is_its_own_fault_and_costs_no_search_again() -> None:
+    server = Server(SCHEMA, TOOLS, WORDS)
+    asker = server.client(None)
+    await ask(asker)
+    server.known = ()
+    for vote in (1, 2):
+        with pytest.raises(errors.BadRequest, match="no json_schema here"):
+            await ask(asker, replace(CALL, vote=vote))
+    assert server.ways == [SCHEMA] * 4, "a mode that has brought a reply is not doubted"
+    never = Server(SCHEMA)
+    never.ignored = (SCHEMA,)
+    asker = never.client(None)
+    for vote in range(4):
+        assert (await ask(asker, replace(CALL, vote=vote))).trouble == "invalid"
+    searched = [SCHEMA, TOOLS, WORDS, SCHEMA, SCHEMA]
+    assert never.ways[1:] == [*searched, *searched, *[SCHEMA] * 6]
 
 
 async def test_a_server_that_never_gives_json() -> None:

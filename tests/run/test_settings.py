@@ -81,11 +81,13 @@ DECIDING = {
     "keep_dropped": True,
     "map": ("story=Text",),
     "margin": 0.1,
+    "max_tokens": 9,
     "method": "structured",
     "min_words": 0,
     "per_value": True,
     "neutral": "corrected",
     "reasks": 0,
+    "reasoning_effort": "low",
     "repair": True,
     "rewrite_temperature": 0.5,
     "rounds": 1,
@@ -103,11 +105,19 @@ def fingerprint(**more: Any) -> str:
     return Setup.of(resolve(given)).bound("norm").fingerprint
 
 
-def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does() -> None:
+def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
     assert {name for name in Settings.model_fields if option(name).decides} == set(DECIDING)
     # A probability is read once, however many votes are wanted.
     repaired: dict[str, Any] = {"repair": True}
-    needed = {"rounds": repaired, "keep_dropped": repaired, "votes": {"method": "structured"}}
+    needed = {
+        "rounds": repaired,
+        "keep_dropped": repaired,
+        "votes": {"method": "structured"},
+        "reasoning_effort": {"model": ("openai:m",)},
+    }
     same = {name: fingerprint(**more) for name, more in needed.items()}
     for name, value in DECIDING.items():
         more = needed.get(name, {})

@@ -1,0 +1,272 @@
+"""What one server does not take as it is sent, and what is sent instead.
+
+A refusal (HTTP 400, 404, 422, 500, 501) names what is wrong: in `param`, in a `loc`, or in words.
+`remedies` lists what may help against it, the likeliest first; `Adaptations` tries one at a time,
+keeps what changed the server's answer, and tries none twice (docs/decisions/0039-adaptations.md).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+State = Mapping[str, str | int]
+"""What differs from the usual request, by what it concerns: `{"temperature": "left out"}`."""
+
+LEFT_OUT = "left out"
+FOLDED = "in the user's message"
+PORTABLE = "type, properties, required, items and enum alone"
+
+THINKING_ROOM = 8_000
+"""Tokens of a reply for the thoughts of a model that thinks, besides those of its answer."""
+
+_THINKING = re.compile(
+    r"(^|[/:])(o\d|gpt-(5|oss))(?!.*chat)|thinking|reason|qwq|(^|[-_/.])r1\b|qwen-?3(?!.*instruct)"
+    r"|magistral|grok-(3-mini|4)|gemini-(2\.5|3)|glm-(4\.[5-9]|5)|minimax-m|nemotron|-think"
+)
+_FIXED_TEMPERATURE = re.compile(r"(^|[/:])(o\d|gpt-5)(?!.*chat)")
+_REFUSED = re.compile(
+    r"support|unknown|unrecogni|invalid|permit|allow|forbid|must|only|unexpected|cannot|can't"
+    r"|expected|<=|extra|too large|exceed|at most|maximum|less than|between|not |above|below"
+)
+_NO_SYSTEM = re.compile(
+    r"system[ _-](role|message|prompt|instruction)|role\W.{0,40}\bsystem\b"
+    r"|\bsystem\b.{0,20}\brole\b|roles? must alternate|developer instruction"
+    r"|only user and assistant"
+)
+_TOO_MANY = re.compile(r"too large|exceed|less than|at most|maximum|<=|above|greater|between")
+_LIMIT_REACHED = re.compile(r"max_tokens or model output limit was reached|higher max_tokens")
+_KEYWORD = re.compile(
+    r"\b(anyof|oneof|allof|minitems|maxitems|minlength|maxlength|additionalproperties|enum|"
+    r"properties|required|default|title)\b|\$(defs|ref)\b"
+)
+_SAID_IN = frozenset(("message", "msg", "param", "loc", "detail", "error", "errors", "reason"))
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_FEWER = (10, 5, 3, 2, 1)
+_PORTABLE_KEYS = frozenset(("type", "enum", "description"))
+_LONGEST = 65_536
+
+
+def thinks(name: str) -> bool:
+    """Whether a model's name is that of one that thinks before it answers."""
+    return _THINKING.search(name.lower()) is not None
+
+
+def known(name: str) -> dict[str, str | int]:
+    """What OpenAI's own server is known not to take with this model."""
+    usual: dict[str, str | int] = {"max_tokens": _LIMITS[1]}
+    return usual | ({"temperature": LEFT_OUT} if _FIXED_TEMPERATURE.search(name.lower()) else {})
+
+
+class Adaptations:
+    """The state of one model at one server; `state` is replaced, never changed in place.
+
+    Args:
+        start: what is sent otherwise from the start.
+        room: tokens for thoughts that may be added to a reply's (0: the limit is the user's).
+    """
+
+    def __init__(self, start: State, room: int = THINKING_ROOM) -> None:
+        self.state: State = dict(start)
+        self._room = room
+        self._tried: set[tuple[str, str | int]] = set()
+        self._last: tuple[State, str] | None = None
+
+    def limit(self, tokens: int) -> int:
+        """Most tokens that a reply may have, for a call that allows so many."""
+        most = self.state.get("most_tokens", tokens + self._added)
+        return min(tokens + self._added, int(most))
+
+    @property
+    def _added(self) -> int:
+        return int(self.state.get("thinking_tokens", 0))
+
+    def applied(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The request as this server takes it."""
+        state, made = self.state, dict(request)
+        for name in ("temperature", "seed"):
+            if name in state:
+                made.pop(name, None)
+        tokens = made.pop("max_tokens")
+        limit = str(state.get("max_tokens", "max_tokens"))
+        if limit != LEFT_OUT:
+            made[limit] = tokens if "logprobs" in made else self.limit(tokens)
+        if "top_logprobs" in made:
+            made["top_logprobs"] = min(made["top_logprobs"], int(state.get("top_logprobs", 20)))
+        if "system" in state:
+            made["messages"] = _folded(made["messages"])
+        if "schema" in state or "strict" in state:
+            _simplify(made, portable="schema" in state)
+        return made
+
+    def again(self, sent: State, request: Mapping[str, Any], said: str) -> bool:
+        """Whether a refused request is worth making again, as `state` now has it.
+
+        Args:
+            sent: the state that it was made with.
+            request: as it was sent.
+            said: `complaint_text` of the server's answer.
+        """
+        if sent is not self.state:
+            return True  # Another call has learnt something in the meantime.
+        if self._last is not None and self._last[1] == _bare(said):
+            self.state, self._last = self._last[0], None  # The last remedy did not help.
+        for remedy in remedies(request, said, self._room, self._added):
+            if remedy not in self._tried:
+                self._tried.add(remedy)
+                self._last = self.state, _bare(said)
+                self.state = {**self.state, remedy[0]: remedy[1]}
+                return True
+        return False
+
+    def answered(self, sent: State) -> None:
+        """A request made with this state was answered, so that what is in it helps."""
+        if sent is self.state:
+            self._last = None
+
+    def give_room(self) -> None:
+        """Thoughts took the tokens of a reply: add room for them, once."""
+        if self._room and "thinking_tokens" not in self.state:
+            self.state = {**self.state, "thinking_tokens": self._room}
+
+
+def remedies(
+    request: Mapping[str, Any], said: str, room: int = 0, added: int = 0
+) -> Iterator[tuple[str, str | int]]:
+    """What may help against a refusal, the likeliest first: what it concerns, and how it is sent.
+
+    Args:
+        request: as it was sent.
+        said: `complaint_text` of the answer.
+        room, added: tokens for thoughts that may be added to a reply's, and that were.
+    """
+    if room > added and _LIMIT_REACHED.search(said):
+        yield "thinking_tokens", room
+    if not _REFUSED.search(said):
+        return
+    named = ((_place(name, said), name) for name in (*_LIMITS, "temperature", "seed", "strict"))
+    for _, name in sorted(found for found in named if found[0] >= 0):
+        if name in _LIMITS:
+            yield from _other_limit(request, said, added)
+        elif name in request or (name == "strict" and "response_format" in request):
+            yield name, LEFT_OUT
+    if "top_logprobs" in request and "logprobs" in said:
+        most = request["top_logprobs"]
+        yield from (("top_logprobs", fewer) for fewer in _below(said, most)[:1])
+        if "top_logprobs" in said:
+            yield from (("top_logprobs", fewer) for fewer in _FEWER if fewer < most)
+    if request["messages"][0]["role"] == "system" and _NO_SYSTEM.search(said):
+        yield "system", FOLDED
+    if ("response_format" in request or "tools" in request) and _KEYWORD.search(said):
+        yield "schema", PORTABLE
+
+
+def _other_limit(
+    request: Mapping[str, Any], said: str, added: int
+) -> Iterator[tuple[str, str | int]]:
+    sent = next((name for name in _LIMITS if name in request), None)
+    context = "context" in said
+    if sent is None or (context and not added):
+        return  # A prompt that is too long is the record's own fault.
+    if _TOO_MANY.search(said):
+        for most in _below(said, request[sent])[:1]:
+            # Of a whole context window the prompt needs its part.
+            yield "most_tokens", most // 2 if context else most
+    elif not context:
+        yield "max_tokens", next(name for name in _LIMITS if name != sent)
+        yield "max_tokens", LEFT_OUT
+
+
+def _place(name: str, said: str) -> int:
+    found = re.search(rf"\b{name}\b", said)
+    return found.start() if found else -1
+
+
+def _below(said: str, number: int) -> list[int]:
+    """The numbers from 1 to below `number` that a message names, largest first."""
+    found = {int(digits.replace(",", "")) for digits in re.findall(r"\b\d[\d,]{0,8}\b", said)}
+    return sorted((one for one in found if 0 < one < number), reverse=True)
+
+
+def complaint_text(body: bytes) -> str:
+    """What a refusal says, in lower case: `param` and messages, not what it repeats."""
+    try:
+        told = orjson.loads(body[:_LONGEST])
+    except ValueError:
+        return body[:_LONGEST].decode("utf-8", "replace").lower()
+    return " ".join(_texts(told)).lower()
+
+
+def _texts(told: object) -> Iterator[str]:
+    if isinstance(told, str):
+        yield told
+        if told.startswith("{"):  # A provider's refusal in that of a proxy.
+            try:
+                yield from _texts(orjson.loads(told))
+            except ValueError:
+                return
+    elif isinstance(told, list):
+        for one in told:
+            yield from _texts(one)
+    elif isinstance(told, dict):
+        for name, one in told.items():
+            if name in _SAID_IN or (name in ("metadata", "raw") and not isinstance(one, list)):
+                yield from _texts(one)
+
+
+def _bare(said: str) -> str:
+    """A message without the numbers and ids that differ from one call to the next."""
+    return re.sub(r"\b[0-9a-f-]*\d[0-9a-f-]*\b", "", said)
+
+
+# ---------------------------------------------------------------- requests in other forms
+
+
+def _folded(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with the system's text at the head of the user's."""
+    if len(messages) < 2 or messages[0]["role"] != "system":
+        return messages
+    system, user, *rest = messages
+    return [{**user, "content": f"{system['content']}\n\n{user['content']}"}, *rest]
+
+
+def _simplify(made: dict[str, Any], *, portable: bool) -> None:
+    """Take `strict` out of a request, and if `portable` what few servers take out of its schema."""
+    if "json_schema" in (form := made.get("response_format", {})):
+        named = {name: one for name, one in form["json_schema"].items() if name != "strict"}
+        if portable:
+            named["schema"] = portable_schema(named["schema"])
+        made["response_format"] = {**form, "json_schema": named}
+    elif portable and "tools" in made:
+        function = made["tools"][0]["function"]
+        function = {**function, "parameters": portable_schema(function["parameters"])}
+        made["tools"] = [{**made["tools"][0], "function": function}]
+
+
+def portable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without what only some servers take; it allows more, and never less.
+
+    References are written out, lengths and titles left out. A text or null is a text, which is
+    empty for null.
+    """
+    definitions: Mapping[str, Any] = schema.get("$defs", {})
+
+    def plain(part: Mapping[str, Any]) -> dict[str, Any]:
+        if "$ref" in part:
+            return plain(definitions[part["$ref"].rpartition("/")[2]])
+        if "anyOf" in part:
+            return plain(next(one for one in part["anyOf"] if one.get("type") != "null"))
+        made = {name: one for name, one in part.items() if name in _PORTABLE_KEYS}
+        if "const" in part:
+            made["enum"] = [part["const"]]
+        if "items" in part:
+            made["items"] = plain(part["items"])
+        if "properties" in part:
+            made["properties"] = {n: plain(one) for n, one in part["properties"].items()}
+            made["required"] = list(part.get("required", ()))
+        return made
+
+    return plain(schema)
