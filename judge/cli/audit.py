@@ -21,7 +21,17 @@ it, by judge's prompt alone, and with an undefended one. The suite: docs/hostile
 
 @opt.with_settings(
     *("model", "cheap_model", "cheap_margin", "method", "votes", "rubric", "map"),
-    *("temperature", "vote_temperature", "seed", "margin", "profile", LIMITS, CACHE),
+    *(
+        "temperature",
+        "vote_temperature",
+        "max_tokens",
+        "reasoning_effort",
+        "seed",
+        "margin",
+        "profile",
+        LIMITS,
+        CACHE,
+    ),
     rubric="Only this rubric, or your own version of a built-in one; repeatable.",
     map="For a rubric about your own fields: fill NAME from this field of the suite's records.",
 )

@@ -94,7 +94,7 @@ Controls = Annotated[
 
 @opt.with_settings(
     *("model", "check", "rubric", "ask", "on", "answers", "pass_", "map", "method", "votes"),
-    *("per_value", "temperature", "seed", LIMITS, CACHE),
+    *("per_value", "temperature", "max_tokens", "reasoning_effort", "seed", LIMITS, CACHE),
 )
 def command(
     settings: Settings,

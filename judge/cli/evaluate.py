@@ -59,7 +59,8 @@ DryRun = Annotated[
 
 
 @opt.with_settings(
-    *("model", "method", "votes", "temperature", "vote_temperature", "seed", "map"),
+    *("model", "method", "votes", "temperature", "vote_temperature", "max_tokens"),
+    *("reasoning_effort", "seed", "map"),
     *(LIMITS, CACHE),
     map="Read this column of the sources as NAME; a.b is b within a.",
     model="Model to measure.",

@@ -179,6 +179,7 @@ class Evaluation(Task):
                 "temperature": self._sampling.temperature,
                 "seed": self.settings.seed,
                 "reasks": self.settings.reasks,
+                "max_tokens": self.settings.max_tokens,
                 **({"map": list(self.settings.map)} if self.settings.map else {}),
                 **({"setting": self.choices.setting} if self.choices.setting else {}),
             },

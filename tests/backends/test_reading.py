@@ -99,7 +99,10 @@ async def test_thoughts_are_not_the_answer(server: Loopback) -> None:
     server.calls.clear()
     outcome = await ask(server, f"<think>I would say {DRAFT}")
     assert (outcome.trouble, outcome.usage.replies) == ("truncated", 1)
-    assert outcome.detail == "the reply ended in its thoughts (60 tokens at most)"
+    assert (
+        outcome.detail
+        == "the reply ended in its thoughts (60 tokens at most); --max-tokens N allows more"
+    )
 
 
 @pytest.mark.parametrize(
