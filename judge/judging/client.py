@@ -103,28 +103,33 @@ class Client(Calls):
         Raises:
             BackendError: as `ask`.
         """
-        if self._ways.proven(call):
-            return (mode := self._ways.mode(call)), await self._complete(call, mode, made)
-        async with self._preparing:
-            refused: BadRequest | None = None
-            unheeded: tuple[Mode, Completion] | None = None
-            for mode in self._ways.candidates(call):
-                try:
-                    completion = await self._complete(call, mode, made)
-                except ContextExceeded:
-                    raise
-                except BadRequest as error:
-                    refused = refused or error
-                    continue
-                if completion.finish_reason != "stop" or conforms(completion.text, call):
-                    self._ways.tested(call, mode, completion, paid=made.paid(completion))
-                    return mode, completion
-                unheeded = mode, completion
-            self._ways.failed()
-            if unheeded is not None:
-                return unheeded
-            assert refused is not None
-            raise refused
+        if not self._ways.proven(call):
+            async with self._preparing:
+                if not self._ways.proven(call):
+                    return await self._tested(call, made)
+        mode = self._ways.mode(call)
+        return mode, await self._complete(call, mode, made)
+
+    async def _tested(self, call: Call, made: _Attempts) -> tuple[Mode, Completion]:
+        refused: BadRequest | None = None
+        unheeded: tuple[Mode, Completion] | None = None
+        for mode in self._ways.candidates(call):
+            try:
+                completion = await self._complete(call, mode, made)
+            except ContextExceeded:
+                raise
+            except BadRequest as error:
+                refused = refused or error
+                continue
+            if completion.finish_reason != "stop" or conforms(completion.text, call):
+                self._ways.tested(call, mode, completion, paid=made.paid(completion))
+                return mode, completion
+            unheeded = mode, completion
+        self._ways.failed()
+        if unheeded is not None:
+            return unheeded
+        assert refused is not None
+        raise refused
 
     async def _asked(
         self,
