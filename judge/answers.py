@@ -41,12 +41,11 @@ def spelling(text: str) -> str:
     written as short as it can be (`1.0` and `01` as `1`), `true` and `false` are yes and no. Of
     several answers with bars between them each is spelt by itself. A spelling is its own spelling.
     """
-    return SEVERAL.join(map(_one, text.split(SEVERAL)))
+    return SEVERAL.join(map(_one, unicodedata.normalize("NFKC", text).split(SEVERAL)))
 
 
 def _one(text: str) -> str:
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    plain = unicodedata.normalize("NFKC", plain).translate(_ALIKE)
+    plain = unicodedata.normalize("NFKC", text.casefold()).translate(_ALIKE)
     seen = "".join(char for char in plain if unicodedata.category(char) != "Cf")
     word = " ".join(seen.split()).rstrip(_STOPS)
     if number := _NUMBER.fullmatch(word):

@@ -21,7 +21,7 @@ from judge.records.labels import Annotation, LabelledItem
         (("1,200", "1200.0"), "1200"),
         (("12345678901234567890123.10",), "12345678901234567890123.1"),
         (("I don\u2019t  know.", "i don't know"), "i don't know"),
-        (("A. | b", "a|B."), "a|b"),
+        (("A. | b", "a|B.", "a\uff5cb"), "a|b"),
         # No numbers, and no truth values.
         (("1,2",), "1,2"),
         (("2.1.0",), "2.1.0"),

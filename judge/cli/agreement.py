@@ -103,6 +103,8 @@ def command(
     report = agreement(
         items(), majority=Threshold.parse(majority), opt_outs=opt_out or OPT_OUTS, seed=seed
     )
+    if report.no_label:
+        tell(f"{no_label(report.no_label)}, left out")
     unread = f"{counted(unreadable, 'line')} could not be read"
     if not report.checks:
         lines = f"; {unread}" if unreadable else ""
@@ -113,8 +115,6 @@ def command(
         say(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
         _show(report, every=every)
-    if report.no_label:
-        tell(no_label(report.no_label))
     if report.repeated:
         left = f"{counted(report.repeated, 'repeated answer')} of an annotator left out"
         tell(f"{left}; the first one to a question holds")

@@ -175,7 +175,7 @@ def _troubles(found: Calibration) -> Iterator[str]:
     if len(found.problems) > 20:
         yield f"and {len(found.problems) - 20} more such lines"
     if found.no_label:
-        yield no_label(found.no_label)
+        yield f"{no_label(found.no_label)}, left out"
     if found.taught:
         yield f"{counted(found.taught, 'item')} left out: a model was taught by them"
     for check in found.checks:

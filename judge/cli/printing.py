@@ -96,7 +96,7 @@ def counted(number: int, what: str, plural: str | None = None) -> str:
 
 def no_label(number: int) -> str:
     """What is said of answers that were left out because they stand for no label."""
-    return f"left out as no label: {counted(number, 'answer')} (NULL, NA, - and the like)"
+    return f"no label (NULL, NA, - and the like): {counted(number, 'answer')}"
 
 
 def shortened(text: str, most: int) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.evaluate import Condition, Name
-from judge.cli.printing import counted, tell
+from judge.cli.printing import counted, no_label, tell
 from judge.cli.tables import hand_over
 from judge.errors import Exit
 from judge.settings import Settings
@@ -73,6 +73,8 @@ def command(
         if ids:
             more = " ..." if len(ids) > _NAMED else ""
             tell(f"{counted(len(ids), what)} {why}: {', '.join(ids[:_NAMED])}{more}")
+    if found.no_label:
+        tell(f"{no_label(found.no_label)}, counted as unreadable")
     for one in found.unread[:_NAMED]:
         tell(f"{one.id}: {one.reason}")
     if found.unread:

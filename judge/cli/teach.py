@@ -86,7 +86,7 @@ def command(
     if len(found.problems) > _TOLD:
         tell(f"and {len(found.problems) - _TOLD} more such lines")
     if found.no_label:
-        tell(no_label(found.no_label))
+        tell(f"{no_label(found.no_label)}, left out")
     if not quiet:
         taught = f"taught {found.check} by {counted(found.items, 'item')}"
         tell(f"{taught}, loss {found.loss:.3f}; {found.kept} kept apart; the adapter is in {out}")

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from judge import __version__
+from judge.answers import NO_LABEL, spelling
 from judge.errors import UsageError, why_unread
 from judge.evaluation.asking import MeasuredModel
 from judge.evaluation.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
@@ -23,6 +24,7 @@ from judge.run.output import write_whole
 from judge.verdict import Verdict
 
 _RESULT = TypeAdapter(Result)
+_NO_ANSWER = "no answer"
 
 
 def verdict_of(result: Result) -> Verdict:
@@ -85,7 +87,8 @@ async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -
 
 
 def rated(benchmark: Benchmark, result: Result) -> Result:
-    """The answer read and scored by the benchmark's rules; unreadable where they refuse it.
+    """The answer read and scored by the benchmark's rules; unreadable where they refuse it, without
+    an answer where it stands for none.
 
     Where no rule scores (values that judges credit), the score stays.
     """
@@ -95,7 +98,9 @@ def rated(benchmark: Benchmark, result: Result) -> Result:
         answer = benchmark.read(result.fields, result.answer)
         score = benchmark.score(result.fields, answer)
     except ValueError as error:
-        return Result(result.fields, "unreadable", reason=str(error), usage=result.usage)
+        none = isinstance(result.answer, str) and spelling(result.answer) in NO_LABEL
+        reason = _NO_ANSWER if none else str(error)
+        return Result(result.fields, "unreadable", reason=reason, usage=result.usage)
     return replace(result, answer=answer, score=result.score if score is None else score)
 
 
@@ -116,7 +121,12 @@ class Scored:
     def unread(self) -> list[Result]:
         """Answers that are there and cannot be read, and items that got no reply."""
         lost = [one for one in self.results if one.outcome in ("unreadable", "error")]
-        return [one for one in lost if one.reason and one.id not in self.missing]
+        return [one for one in lost if one.reason not in (None, _NO_ANSWER)]
+
+    @property
+    def no_label(self) -> int:
+        """How many answers stand for none (`NULL`, an empty cell)."""
+        return sum(one.reason == _NO_ANSWER for one in self.results) - len(self.missing)
 
 
 def scored(
@@ -159,7 +169,7 @@ def scored(
         hint = "" if only else ": ids are those of judge evaluate, or rows' with one --condition"
         raise UsageError(f"{answers} and {', '.join(gold)} have no id in common{hint}")
     wanted = {id: fields for id, fields in items.items() if fields["condition"] in asked}
-    lost = Result({}, "unreadable", reason="no answer")
+    lost = Result({}, "unreadable", reason=_NO_ANSWER)
     results = [replace(by_item.get(id, lost), fields=fields) for id, fields in wanted.items()]
     return Scored(
         [rated(benchmark, one) for one in results],

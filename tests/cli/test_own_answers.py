@@ -237,4 +237,4 @@ def test_calibrate_reads_labels_in_any_spelling(
     (check,) = report["checks"]
     assert (check["with_reference"], report["no_label"]) == (2, left_out)
     assert check["judges"][0]["stands"]["accuracy"]["value"] == 1.0
-    assert b"left out as no label: 2 answers (NULL, NA, - and the like)" in done.stderr
+    assert b"no label (NULL, NA, - and the like): 2 answers, left out" in done.stderr

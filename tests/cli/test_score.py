@@ -152,6 +152,17 @@ def test_answers_that_cannot_be_read_are_named_and_end_with_3(typed: Typed) -> N
     assert code == 3 and "no answer could be read: nothing was scored" in told
 
 
+def test_what_stands_for_no_answer_is_none(typed: Typed) -> None:
+    """In a table as in JSON, where it is null."""
+    (typed.folder / "b.csv").write_text("id,answer\n0,yes\n1,N/A\n2,\n")
+    words = ("score", "normad", "b.csv", "norms.jsonl", "--condition", "country")
+    code, _, told = typed.text(*words)
+    assert code == 0
+    assert told == (
+        "judge: no label (NULL, NA, - and the like): 2 answers, counted as unreadable\n"
+    )
+
+
 def test_hards_four_truth_values_in_a_table(typed: Typed) -> None:
     options = {f"prompt_option_{letter}": letter for letter in "abcd"}
     question = {"question_idx": "7", "prompt_question": "Which?", **options, "answer": "b."}
