@@ -142,3 +142,12 @@ def test_an_opt_out_of_ones_own(typed: Typed) -> None:
 
     assert majorities() == {"diverge": 1, "skip": 1}
     assert majorities("--opt-out", "Skip") == {"diverge": 1, "i don't know": 1}
+
+
+def test_gold_that_one_row_does_not_tell_is_anothers(typed: Typed) -> None:
+    rows = "0,ann,yes,NULL\n0,bo,TRUE,Yes.\n1,ann,no,No\n1,bo,no,-\n"
+    (typed.folder / "t.csv").write_text(f"item,annotator,label,gold\n{rows}")
+    code, out, told = typed.text("agreement", "t.csv", "--json")
+    (check,) = json.loads(out)["checks"]
+    accuracy = check["overall"]["measures"]["accuracy"]
+    assert (code, told, accuracy["value"], accuracy["n"]) == (0, "", 1.0, 2)

@@ -73,7 +73,7 @@ def test_a_norm_record_as_normad_released_it() -> None:
             "Value": "Respect",
             "Rule-of-Thumb": "Use both hands.",
             "Situation": " Ann did. ",
-            "Gold Label": " YES ",
+            "Gold Label": " \uff39ES. ",
             "Background": "",
             "other": 1,
         }
