@@ -47,7 +47,7 @@ TEXT_FIELDS = (
 
 
 class Rubric(Section):
-    """One rubric. `fields` are shown before the question (none named: every text of the record),
+    """One rubric. `fields` are shown before the question (none named: all but id and labels),
     `needs` must be there as well; both name fields of any record, `a.b` the field b of object a.
 
     A reply of OwnAnswer has the `answers` named here: labels, or numbers that rise, which are

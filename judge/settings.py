@@ -190,7 +190,10 @@ class Settings(BaseModel):
         "Ask each record this question, and nothing else.", metavar="QUESTION"
     )
     on: Words = _choosing(
-        "Field to show with --ask; repeatable.", default=(), unset="every text", metavar="FIELD"
+        "Field to show with --ask; repeatable.",
+        default=(),
+        unset="all but id, labels",
+        metavar="FIELD",
     )
     answers: Words = _choosing(
         "Possible answers to --ask: labels, or scores such as 1,2,3,4,5.",

@@ -16,11 +16,19 @@ from judge.evidence import About
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.logprobs import TOP_TOKENS, word_chances
+from judge.prompts import LACKS
 from judge.replies import Reply, spelt_literal
 from judge.verdict import Usage
 
 MOST_ENTRIES = 20
 """Entries that a list may have, so that constrained decoding comes to an end."""
+
+
+def _prompt(task: Task, texts: Mapping[str, str], options: Sequence[str] = ()) -> Prompt:
+    """The task's messages; raises NoAnswer where none of its fields has a text."""
+    if task.fields and not any(texts.get(name, "").strip() for name in task.fields):
+        raise NoAnswer("unreadable", f"{LACKS}text in {', '.join(task.fields)}")
+    return task.prompt(texts, options)
 
 
 class Chosen(Reply):
@@ -94,7 +102,7 @@ class MeasuredModel:
         """One of the options, or the one of `answers` in the same place."""
         found = self._task(task)
         marks = found.marks(options)
-        prompt = found.prompt(texts, options)
+        prompt = _prompt(found, texts, options)
         if self.method == "logprobs":
             chances = await self._chances(found, prompt, marks)
             self.probabilities = dict(zip(answers or options, chances, strict=True))
@@ -109,23 +117,23 @@ class MeasuredModel:
         """Exactly `count` different options."""
         found = self._task(task)
         marks = found.marks(options)
-        reply = await self._reply(found, found.prompt(texts, options), _selected_of(marks, count))
+        reply = await self._reply(found, _prompt(found, texts, options), _selected_of(marks, count))
         return [options[marks.index(one)] for one in reply.answers]
 
     async def percent(self, task: str | Task, texts: Mapping[str, str]) -> float:
         """A percentage that the model writes, as a share in [0, 1]."""
         found = self._task(task)
-        return (await self._reply(found, found.prompt(texts), Percentage)).answer / 100
+        return (await self._reply(found, _prompt(found, texts), Percentage)).answer / 100
 
     async def list_texts(self, task: str | Task, texts: Mapping[str, str]) -> list[str]:
         """A list of short texts."""
         found = self._task(task)
-        return (await self._reply(found, found.prompt(texts), Listed)).entries
+        return (await self._reply(found, _prompt(found, texts), Listed)).entries
 
     async def write(self, task: str | Task, texts: Mapping[str, str], *, draw: int = 0) -> str:
         """Free text; draw `draw` of the same question is another sample, with another seed."""
         found = self._task(task)
-        completion, usage = await self.client.write(self._call(found, found.prompt(texts), draw))
+        completion, usage = await self.client.write(self._call(found, _prompt(found, texts), draw))
         self.usage += usage
         if completion.finish_reason == "refusal":
             raise NoAnswer("refused", completion.text[:200] or "no words were given")
