@@ -110,6 +110,19 @@ def normalise(key: str) -> str:
     return key.translate(_IGNORED).casefold()
 
 
+def keys_of(names: Mapping[str, str], fields: Mapping[str, Any]) -> dict[str, str]:
+    """The record's own key for each of these names, which are given by their normalised forms;
+    LabelError where two keys for one differ."""
+    keys: dict[str, str] = {}
+    for key, content in fields.items():
+        if (name := names.get(normalise(key))) is not None:
+            other = keys.setdefault(name, key)
+            if other != key and fields[other] != content:
+                told = f"fields {other!r} and {key!r} both stand for {name} and differ"
+                raise LabelError(told, key)
+    return keys
+
+
 def at(fields: Any, path: str) -> Any:
     """The content of a field, or at a path: `a.b` is the field b of the object a, `a.0` the first
     entry of the list a, `a.-1` the last.

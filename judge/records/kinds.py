@@ -16,6 +16,7 @@ from judge.records.base import (
     SeenIds,
     clip,
     content_hash,
+    keys_of,
     kind_of,
 )
 from judge.records.base import normalise as normalise
@@ -137,15 +138,8 @@ _NAMES: Mapping[Kind, Mapping[str, str]] = {
 
 
 def find_names(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str]:
-    """Typed field name to the record's own key; LabelError where two keys for one differ."""
-    names: dict[str, str] = {}
-    for key, content in fields.items():
-        if (name := _NAMES[kind].get(normalise(key))) is not None:
-            other = names.setdefault(name, key)
-            if other != key and fields[other] != content:
-                told = f"fields {other!r} and {key!r} both stand for {name} and differ"
-                raise LabelError(told, key)
-    return names
+    """Typed field name to the record's own key; LabelError as `keys_of`."""
+    return keys_of(_NAMES[kind], fields)
 
 
 @dataclass(slots=True)

@@ -125,6 +125,13 @@ def test_a_table_of_items_and_labels_alone(write: Written) -> None:
     assert item([one]).gold == "yes"
 
 
+def test_two_columns_of_one_name_are_told_and_none_is_chosen(write: Written) -> None:
+    found = list(read_labels(str(write("a.csv", "item,Label,label\na,yes,no\nb,yes,yes\n"))))
+    assert [getattr(one, "gold", None) for one in found] == [None, "yes"]
+    assert isinstance(found[0], Item) and found[0].problem is not None
+    assert "'Label' and 'label' both stand for label" in found[0].problem.message
+
+
 @pytest.mark.parametrize("prefix", ["", "table:"])
 def test_a_table(write: Written, prefix: str) -> None:
     first, second, third = list(read_labels(f"{prefix}{write('a.csv', TABLE)}"))

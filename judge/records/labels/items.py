@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from judge.answers import NO_LABEL, SEVERAL, scalar_text, spelling, without_no_label
-from judge.records.base import RESERVED, Item, LabelError, SeenIds, clip
+from judge.records.base import RESERVED, Item, LabelError, SeenIds, clip, keys_of
 from judge.records.fields import answer_of, id_text, object_of, refused, slices_of
 from judge.records.kinds import find_names, normalise, normalised, recognise
 
 _ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
-_COLUMNS = ("item", "label", "annotator", "group", "check", "gold")
+_COLUMNS = {name: name for name in ("item", "label", "annotator", "group", "check", "gold")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ class Table(LabelSet):
         return normalised(fields) >= {"item", "label"}
 
     def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
-        keys = {normalise(key): key for key in fields if normalise(key) in _COLUMNS}
+        keys = keys_of(_COLUMNS, fields)
         own = {name: fields[key] for name, key in keys.items() if fields[key] not in (None, "")}
         record = id_text(own.get("item"), "item")
         if record is None:
@@ -290,5 +290,5 @@ class Table(LabelSet):
             annotations = (Annotation(annotator, label, scalar_text(own.get("group"))),)
         if annotations or gold is not None:
             check = scalar_text(own.get("check")) or self.check or "label"
-            about = {key: content for key, content in fields.items() if key not in keys.values()}
+            about = {k: content for k, content in fields.items() if normalise(k) not in _COLUMNS}
             yield LabelledItem(record, check, about, 0, gold, annotations, slices_of(about))
