@@ -85,6 +85,7 @@ class BatchServer(OnThread):
 
     async def _start(self) -> int:
         app = web.Application(middlewares=[self._guard], client_max_size=1 << 28)
+        app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/files", self._upload)
         app.router.add_get("/v1/files/{id}/content", self._content)
         app.router.add_post("/v1/batches", self._create)
@@ -128,6 +129,9 @@ class BatchServer(OnThread):
         name = f"file-{len(self._files) + 1}"
         self._files[name] = content
         return name
+
+    async def _models(self, request: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": "m"}]})
 
     async def _upload(self, request: web.Request) -> web.Response:
         form = await request.post()

@@ -222,6 +222,8 @@ class Scheduled(OnThread):
     Args:
         schedule: what each call gets; asked once for each, in the order in which they come.
         keep: whether calls are kept in `calls` (else only counted), for runs of many calls.
+
+    `listed` are the models of its list (None: it has no list).
     """
 
     def __init__(self, schedule: Schedule, *, keep: bool = True) -> None:
@@ -229,6 +231,7 @@ class Scheduled(OnThread):
         self.schedule = schedule
         self.calls: list[Asked] = []
         self.count = 0
+        self.listed: Sequence[str] | None = ("loopback",)
         self._keep = keep
         self._server: asyncio.Server | None = None
         self._ending: asyncio.Event | None = None
@@ -272,6 +275,11 @@ class Scheduled(OnThread):
         headers = {name.strip().title(): value.strip() for name, value in named}
         sizes = (v for n, v in headers.items() if n == "Content-Length")
         sent = await reader.readexactly(int(next(sizes, "0")))
+        if lines[0].startswith("GET "):
+            listed = {"data": [{"id": name} for name in self.listed or ()]}
+            code = 404 if self.listed is None else 200
+            writer.write(response(code, json.dumps(listed).encode()))
+            return True
         self.count += 1
         asked = Asked(self.count, json.loads(sent) if sent else {"messages": []}, headers)
         if self._keep:

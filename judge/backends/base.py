@@ -91,6 +91,8 @@ class Completion:
 
     `first_token` lists the alternatives for the first token with their natural log-probabilities;
     `cached_tokens` counts prompt tokens that the engine did not evaluate again (None: unknown).
+    `model` is the one that answered, as the server names it, `system_fingerprint` the server's mark
+    of weights and software (None: not said).
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -101,6 +103,8 @@ class Completion:
     output_tokens: int = 0
     cached_tokens: int | None = None
     first_token: tuple[tuple[str, float], ...] | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
 
     def as_text(self) -> str:
         """As JSON, for the cache; a log-probability in it may be infinite."""

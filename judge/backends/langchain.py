@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from judge import errors
 from judge.backends.base import Call, Completion, Method, Mode
 from judge.backends.faults import scrubbed, status_error
-from judge.backends.openai import tool, with_schema_in_words
+from judge.backends.openai import name_of, tool, with_schema_in_words
 from judge.backends.reading import ending, text_of
 from judge.proxies import direct_to_loopback
 from judge.redact import reply_redactor, without_secrets
@@ -151,4 +151,6 @@ def _completion(answer: AIMessage) -> Completion:
         finish_reason="refusal" if refusal else finish,
         input_tokens=usage["input_tokens"] if usage else 0,
         output_tokens=usage["output_tokens"] if usage else 0,
+        model=name_of(said.get("model_name") or said.get("model"), reply_redactor()),
+        system_fingerprint=name_of(said.get("system_fingerprint"), reply_redactor()),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -46,6 +48,9 @@ _AZURE = re.compile(r"^https?://[^/?#]*\.azure(-api)?\.(com|net|us|cn)\b|/openai
 
 _MOST_SHOWN = 120
 """Characters shown of an answer that is not a completion."""
+
+_LIST_SECONDS = 10.0
+"""For a server's list of models, which a run can go without."""
 
 _MOST_TOKENS = 2**40
 """No server counts more tokens than this."""
@@ -216,6 +221,29 @@ class OpenAIBackend:
             raise errors.ServerFault(f"{what} is no embedding: {scrubbed(error)}") from error
         return state, _count(_mapping(told.get("usage")).get("prompt_tokens")) or 0
 
+    async def listed(self) -> str | None:
+        """The entry of ours in /models, or the only one; None where there is no such list.
+
+        Raises:
+            Unreachable: no server answers.
+        """
+        try:
+            async with asyncio.timeout(_LIST_SECONDS):
+                answered = await self._wire.request("GET", "/models")
+            listed = orjson.loads(answered.body)["data"]
+            entries = {str(entry["id"]): entry for entry in listed}
+        except errors.Unreachable:
+            raise
+        except (errors.BackendError, TimeoutError, LookupError, TypeError, ValueError):
+            return None
+        name = self._name if len(entries) != 1 else next(iter(entries))
+        if answered.status != HTTPStatus.OK or name not in entries:
+            return None
+        # vLLM and llama-server: what is loaded under the name.
+        meta = _mapping(entries[name].get("meta"))
+        parts = [name, entries[name].get("root"), meta.get("n_params"), meta.get("size")]
+        return self._redact(" ".join(str(part) for part in parts if part))
+
     def embedded(self, messages: Sequence[Message]) -> dict[str, Any]:
         """The input to embed: the text of the messages."""
         return {"input": "\n\n".join(message["content"] for message in messages)}
@@ -312,7 +340,14 @@ def completion(
         output_tokens=_count(usage.get("completion_tokens")) or 0,
         cached_tokens=_count(details.get("cached_tokens")),
         first_token=_first_token((choice.get("logprobs") or {}).get("content"), redact),
+        model=name_of(answer.get("model"), redact),
+        system_fingerprint=name_of(answer.get("system_fingerprint"), redact),
     )
+
+
+def name_of(name: object, redact: Callable[[str], str]) -> str | None:
+    """A name that a server gives itself, for messages and the cache; None for none."""
+    return redact(name)[:_MOST_SHOWN] or None if isinstance(name, str) else None
 
 
 def _said(message: Mapping[str, Any], tool: str | None) -> str:

@@ -10,6 +10,7 @@ from typing import Literal
 from judge.backends.base import State
 from judge.calibration.labels import subject_of
 from judge.errors import BackendError
+from judge.judging.client import Unread
 from judge.judging.combinations import Chances, Reading
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
 from judge.records.labels import LabelledItem
@@ -98,7 +99,8 @@ async def observe(
         except BackendError as error:
             if error.ends_run:
                 raise
-            return Judged(item, "error", evidence=f"{error.kind}: {error}", subject=subject)
+            lost: Outcome = "unreadable" if isinstance(error, Unread) else "error"
+            return Judged(item, lost, evidence=f"{error.kind}: {error}", subject=subject)
 
     async def keep(seen: Mapping[int, Judged]) -> None:
         found.update(seen)

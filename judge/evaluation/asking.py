@@ -13,7 +13,7 @@ from judge.backends.base import Call, Method, Origin, Prompt
 from judge.evaluation.benchmark import Fields, NoAnswer
 from judge.evaluation.task import Task, load_task
 from judge.evidence import About
-from judge.judging.client import Client
+from judge.judging.client import Client, Unread
 from judge.judging.judge import Sampling
 from judge.judging.logprobs import TOP_TOKENS, word_chances
 from judge.prompts import LACKS
@@ -153,10 +153,15 @@ class MeasuredModel:
         if not all(word.isascii() and word.isalnum() for word in words):
             raise ValueError(f"task {task.name}: {marks} cannot be told by one word; letter them")
         call = self._call(task, prompt, max_tokens=1, logprobs=TOP_TOKENS)
-        tokens, usage = await self.client.first_token(call)
+        try:
+            tokens, usage = await self.client.first_token(
+                call, lambda found: word_chances(found, words) is not None
+            )
+        except Unread as error:
+            self.usage += error.usage
+            outcome, _, detail = str(error).partition(": ")
+            raise NoAnswer("refused" if outcome == "refused" else "unreadable", detail) from error
         self.usage += usage
-        if not tokens:
-            raise NoAnswer("refused", "no words were given")
         chances = word_chances(tokens, words)
         if chances is None:
             raise NoAnswer("unreadable", "no option is among the likeliest first tokens")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 
 from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting, packed
 from judge.backends.reading import answer_of
+from judge.cache import ReplyCache
 from judge.errors import (
     Adapted,
     BackendError,
@@ -19,6 +22,7 @@ from judge.errors import (
     UsageError,
 )
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
+from judge.judging.served_model import ServedModel
 from judge.settings import Price
 from judge.tracing import guard_tracing
 from judge.verdict import Usage
@@ -57,7 +61,7 @@ _OWN_ENGINES = ("local:", "scripted:", "transformers:")
 
 @dataclass(slots=True)
 class Counters:
-    """What a client did in this run; not part of the output."""
+    """What a client did in this run, and the models that answered; not part of the output."""
 
     calls: int = 0
     cache_hits: int = 0
@@ -67,6 +71,15 @@ class Counters:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    models: tuple[str, ...] = ()
+    system_fingerprints: tuple[str, ...] = ()
+
+    def add(self, other: Counters) -> None:
+        """Count what another process did, too."""
+        for name, counted in asdict(other).items():
+            together = getattr(self, name) + counted
+            names = isinstance(counted, tuple)
+            setattr(self, name, tuple(dict.fromkeys(together)) if names else together)
 
 
 class Calls:
@@ -77,6 +90,7 @@ class Calls:
         limit: most calls under way at once.
         backoff: seconds before the first retry.
         timeout: seconds until a call is given up; an engine in this process has none.
+        cache: of replies, which are the answering model's (`ServedModel`).
 
     `remote` says whether calls go to a server.
     """
@@ -88,6 +102,7 @@ class Calls:
         *,
         budget: Budget,
         limit: int,
+        cache: ReplyCache | None = None,
         price: Price | None = None,
         backoff: float = 0.5,
         timeout: float | None = None,
@@ -108,11 +123,15 @@ class Calls:
         self._price = Price(input=0.0, output=0.0) if ours else price
         self._free = self._price is not None and self._price.of(1, 1) == 0
         server = self._timeout is not None and self.remote
-        self._outages = Outages(self._canary if server else None, backoff)
+        canary = self._canary if server else None
+        self._outages = Outages(canary, backoff)
+        self._served = None if ours else ServedModel(spec, backend, cache, canary)
 
     async def _paid(self, call: Call, mode: Mode) -> Completion:
         """The backend's completion, with bounded retries; a refusal where the server refuses the
         input alone."""
+        if self._served is not None:
+            await self._served.look()
         tried, failing, again = 0, 0.0, False
         while True:
             tried += 1
@@ -159,14 +178,30 @@ class Calls:
             raise
         self._outages.answered()
         self.limit.succeeded()
+        self._note(completion)
         self._budget.spent(self._usage(completion))
         self.counters.input_tokens += completion.input_tokens
         self.counters.output_tokens += completion.output_tokens
         self.counters.cached_tokens += completion.cached_tokens or 0
         return completion
 
-    async def _canary(self) -> None:
-        await self._tried(replace(CANARY, schema=None, schema_name=None), self.backend.modes[0])
+    def _note(self, completion: Completion) -> None:
+        """Note who gave a reply, fresh or cached."""
+        if self._served is not None:
+            self._served.replied(completion)
+            self.counters.models = self._served.names
+            self.counters.system_fingerprints = self._served.fingerprints
+
+    def answered_before(self, models: Iterable[str], fingerprints: Iterable[str]) -> None:
+        """Note who answered in the run that this one goes on with."""
+        if self._served is not None:
+            self._served.names = tuple(dict.fromkeys((*self._served.names, *models)))
+            fingerprints = (*self._served.fingerprints, *fingerprints)
+            self._served.fingerprints = tuple(dict.fromkeys(fingerprints))
+
+    async def _canary(self) -> Completion:
+        plain = replace(CANARY, schema=None, schema_name=None)
+        return await self._tried(plain, self.backend.modes[0])
 
     async def _in_time(self, call: Call, mode: Mode) -> Completion:
         try:
@@ -185,6 +220,8 @@ class Calls:
                 "--method structured or logprobs"
             )
         state, tokens = await self.backend.hidden(call.messages, layer)
+        if not state or not all(map(math.isfinite, state)):
+            raise ServerFault(f"the state after layer {layer} holds no numbers, or infinite ones")
         try:
             return Completion(packed(state, "e"), input_tokens=tokens)
         except OverflowError as error:

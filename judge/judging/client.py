@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -20,14 +20,15 @@ from pydantic import ValidationError
 from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt, State, unpacked
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
-from judge.errors import BadRequest, ContextExceeded, UsageError
+from judge.errors import BackendError, BadRequest, ContextExceeded, ServerFault, UsageError
 from judge.evidence import About
 from judge.judging.calls import CANARY, Calls
+from judge.judging.cut import cut
 from judge.judging.ways import Ways, conforms
 from judge.replies import Reply, about, schema_of
 from judge.verdict import Usage
 
-Trouble = Literal["truncated", "refused", "invalid"]
+Trouble = Literal["truncated", "refused", "invalid", "cut"]
 
 _TOKEN_CANARY = Call(
     messages=[{"role": "user", "content": "Is water wet? Answer Yes or No."}],
@@ -67,13 +68,14 @@ class Client(Calls):
         max_tokens: int | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(spec, backend, **options)
+        super().__init__(spec, backend, cache=cache, **options)
         self._cache = cache if cache is not None else MemoryCache()
         self._reasks, self._max_tokens = reasks, max_tokens
         self._preparing = asyncio.Lock()
         self._ways = Ways(spec, backend, self._cache, self.identity)
         self._key_parts = getattr(backend, "key_parts", None)
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._widths: dict[int | None, int] = {}
 
     # ------------------------------------------------------------ asking
 
@@ -142,6 +144,8 @@ class Client(Calls):
     ) -> Asked:
         if first.finish_reason != "stop":
             return self._withheld(first, call, self._usage(first))
+        if loss := cut(call, first):
+            return Asked(None, self._usage(first), "cut", loss)
         reply = _valid(first.text, reply_model, record)
         if reply is not None:
             return Asked(reply, self._usage(first))
@@ -181,18 +185,23 @@ class Client(Calls):
         """The call with the user's limit on its reply, if there is one."""
         return call if self._max_tokens is None else replace(call, max_tokens=self._max_tokens)
 
-    async def first_token(self, call: Call) -> tuple[dict[str, float], Usage]:
-        """Log-probabilities of the first token's alternatives, by token text; none if refused.
+    async def first_token(
+        self, call: Call, usable: Callable[[Mapping[str, float]], bool] = bool
+    ) -> tuple[dict[str, float], Usage]:
+        """Log-probabilities of the first token's alternatives, by token text; kept if `usable`.
 
         Raises:
             UsageError: the model gives no log-probabilities.
+            Unread: the server refused the prompt, or cut it.
             BackendError: as `ask`.
         """
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
-            if completion.finish_reason == "refusal":
-                return {}, self._usage(completion)
-            if completion.first_token:
+            self._refuse_unread(call, completion)
+            # An engine of ours says the same again; a server may have stumbled.
+            if completion.first_token and (
+                self._served is None or usable(dict(completion.first_token))
+            ):
                 await self._store(made)
         if completion.first_token is None:
             raise UsageError(
@@ -201,23 +210,40 @@ class Client(Calls):
             )
         return dict(completion.first_token), self._usage(completion)
 
-    async def state(self, call: Call) -> tuple[State, Usage]:
+    async def state(self, call: Call, width: int | None = None) -> tuple[State, Usage]:
         """The hidden state of the call's prompt, after the call's layer.
+
+        Args:
+            width: how many numbers it must have (None: as many as the first of this layer).
 
         Raises:
             UsageError: the model gives no hidden states.
-            BackendError: as `ask`.
+            Unread: the server refused the prompt, or cut it.
+            BackendError: as `ask`, and for a state of another width, which is not kept.
         """
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
+            self._refuse_unread(call, completion)
+            state = unpacked(completion.text, "e")
+            wanted = width or self._widths.setdefault(call.layer, len(state))
+            if len(state) != wanted:
+                raise ServerFault(f"the state has {len(state)} numbers, not {wanted}")
             await self._store(made)
-        return unpacked(completion.text, "e"), self._usage(completion)
+        return state, self._usage(completion)
+
+    def _refuse_unread(self, call: Call, completion: Completion) -> None:
+        if completion.finish_reason == "refusal":
+            raise Unread(f"refused: {completion.text[:200]}", self._usage(completion))
+        if loss := cut(call, completion):
+            raise Unread(f"cut: {loss}", self._usage(completion))
 
     async def write(self, call: Call) -> tuple[Completion, Usage]:
         """One completion in free text, even if truncated or refused; raises as `ask`."""
         call = self._limited(call)
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
+            if loss := cut(call, completion):
+                raise Unread(f"cut: {loss}", self._usage(completion))
             if completion.finish_reason == "stop" and completion.text.strip():
                 await self._store(made)
         return completion, self._usage(completion)
@@ -310,18 +336,25 @@ class Client(Calls):
         """The completion from the cache or the backend, while no other ask wants the same one."""
         key = self._key(call, mode)
         await made.enter_async_context(self._asking.setdefault(key, asyncio.Lock()))
+        if self._served is not None:
+            await self._served.look()
         if (found := self._cached(key, call)) is not None:
+            self._note(found)
             return found
         limit = self._ways.limit(call)
         completion = await self._paid(call, mode)
         if completion.finish_reason == "length" and self._ways.limit(call) > limit:
             completion = await self._paid(call, mode)  # There is room for its thoughts now.
         self._ways.learnt()
-        made.by_key[key] = completion
+        made.by_key[self._entry(key)] = completion
         return completion
 
+    def _entry(self, key: str) -> str:
+        """The cache's key of a call, by the model that answers."""
+        return key if self._served is None else self._served.key(key)
+
     def _cached(self, key: str, call: Call) -> Completion | None:
-        found = self._cache.get(key)
+        found = self._cache.get(self._entry(key))
         completion = None if found is None else Completion.restored(found)
         if completion is None or (call.logprobs and not completion.first_token):
             return None
@@ -332,6 +365,16 @@ class Client(Calls):
         """Keep what led to a valid reply."""
         if made.by_key:
             await self._cache.store({key: one.as_text() for key, one in made.by_key.items()})
+
+
+class Unread(BackendError):
+    """A prompt that the server refused, or did not read as a whole: there is no reading of it."""
+
+    kind = "unreadable"
+
+    def __init__(self, message: str, usage: Usage) -> None:
+        super().__init__(message)
+        self.usage = usage
 
 
 class _Attempts(AsyncExitStack):

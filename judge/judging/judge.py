@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from judge.backends.base import LAST_LAYER, Call, Method, Origin, Prompt, State
 from judge.errors import BackendError, NotHere
 from judge.evidence import About, locate
-from judge.judging.client import Client
+from judge.judging.client import Client, Unread
 from judge.judging.combinations import Chances, Reading
 from judge.judging.logprobs import TOP_TOKENS, Reader, mean_of, word_chances
 from judge.judging.overlap import overlap
@@ -125,6 +125,8 @@ class Judge:
         except BackendError as error:
             if error.ends_run or isinstance(error, NotHere):
                 raise
+            if isinstance(error, Unread):
+                return _lost(subject, asked, Verdict.UNREADABLE, str(error), error.usage)
             return _lost(subject, asked, Verdict.ERROR, f"{error.kind}: {error}", Usage())
 
     def _call(self, subject: Subject, vote: int, round: int, drawn: Sampling) -> Call:
@@ -209,7 +211,8 @@ class Judge:
         usage = Usage()
         if probe is not None:
             # First: llama.cpp evaluates this prompt anew, and the questions then share it.
-            state, usage = await self.state(subject, number, probe.layer, call)
+            width = len(probe.center)
+            state, usage = await self.state(subject, number, probe.layer, call, width)
         read, paid = await self.reading(subject, number, wanted, call)
         usage += paid
         if read is None:
@@ -241,12 +244,13 @@ class Judge:
         number: int,
         layer: int = LAST_LAYER,
         call: Call | None = None,
+        width: int | None = None,
     ) -> tuple[State, Usage]:
-        """The hidden state of the first question's prompt; arguments as for `reading`, raises as
-        `Client.state`."""
+        """The hidden state of the first question's prompt; arguments as for `reading` and
+        `Client.state`, raises as that."""
         call = call or self._call(subject, 0, 1, Sampling())
-        prompt = self.prompt(subject, number)
-        return await self.client.state(replace(call, messages=prompt, max_tokens=1, layer=layer))
+        ask = replace(call, messages=self.prompt(subject, number), max_tokens=1, layer=layer)
+        return await self.client.state(ask, width)
 
     async def reading(
         self, subject: Subject, number: int, questions: Sequence[int], call: Call | None = None
@@ -306,8 +310,11 @@ class Judge:
     ) -> tuple[Chances | None, Usage]:
         prompt = self._question(subject, (number,) if number else (), place)
         ask = replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
-        tokens, usage = await self.client.first_token(ask)
-        return word_chances(tokens, self._questions[place].words), usage
+        words = self._questions[place].words
+        tokens, usage = await self.client.first_token(
+            ask, lambda found: word_chances(found, words) is not None
+        )
+        return word_chances(tokens, words), usage
 
     @property
     def _questions(self) -> tuple[Question, ...]:

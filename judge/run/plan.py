@@ -288,13 +288,15 @@ class _StandIn(Client):
             return options[: schema["minItems"]]
         return ["a value in some words"] * schema["maxItems"] if self._rehearsal.failing else []
 
-    async def first_token(self, call: Call) -> tuple[dict[str, float], Usage]:
+    async def first_token(
+        self, call: Call, usable: object = None
+    ) -> tuple[dict[str, float], Usage]:
         """Every word of the prompt, all as likely."""
         self._count(call)
         words = re.findall(r"[a-z0-9]+", call.messages[-1]["content"].lower())
         return dict.fromkeys(words, math.log(0.5)), Usage(1)
 
-    async def state(self, call: Call) -> tuple[State, Usage]:
+    async def state(self, call: Call, width: int | None = None) -> tuple[State, Usage]:
         """No number at all: the reader looks at none."""
         self._count(call)
         return (), Usage(1)

@@ -16,7 +16,6 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
-from dataclasses import asdict
 from functools import cached_property
 from ipaddress import ip_address
 from itertools import count
@@ -106,9 +105,7 @@ class RayValidation(Validation):
         self.setup.budget.spent(Usage(cost_usd=cost))
         for spec, counted in counters.items():
             self.setup.budget.calls += counted.calls
-            mine = self.setup.client(spec).counters
-            for name, number in asdict(counted).items():
-                setattr(mine, name, getattr(mine, name) + number)
+            self.setup.client(spec).counters.add(counted)
 
 
 class Stream:

@@ -192,8 +192,10 @@ def refuse_other(out: Path, found: Line, now: Mark) -> None:
 
 
 def _differences(before: Mapping[str, Any], now: Mark) -> str:
-    # How a server is asked is no part of the question (docs/decisions/0039-adaptations.md).
-    then, here = flat({**before, "adaptations": {}}), flat({**now.described, "adaptations": {}})
+    # How a server is asked, and who answers, is no part of the question (docs/decisions/0039-...,
+    # 0040-...).
+    seen: dict[str, Any] = {"adaptations": {}, "answered": {}}
+    then, here = flat({**before, **seen}), flat({**now.described, **seen})
     names = sorted(k for k in then.keys() | here.keys() if then.get(k) != here.get(k))
     return "; ".join(f"{name} was {then.get(name)!r}, is {here.get(name)!r}" for name in names)
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import asdict
 from typing import Any
@@ -188,8 +188,6 @@ class _Run:
         self.resumption: Resumption | None = None
         self._files = ExitStack()
         self._dearest = Usage()
-        self._marks: list[str] = []
-        self._adapted: dict[str, Any] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streaming = False
 
@@ -242,8 +240,6 @@ class _Run:
             )
             if self.report.finished:
                 self._begin()
-            if self._marks and self._adapted != self._adaptations():
-                self._write_description()
         except BrokenPipeError:
             self.report.broken_pipe = True
         except JudgeError as error:
@@ -335,26 +331,43 @@ class _Run:
         self.task.count(line, self.report)
 
     def _describe(self, line: Line) -> None:
-        """Write down what a line was made with, before the first line with its fingerprint."""
-        if line.fingerprint is None or line.fingerprint in self.report.runs:
+        """Write down what a line was made with, and what was seen of servers, before the line."""
+        mark, runs = line.fingerprint, self.report.runs
+        if mark is None:
             return
-        self.report.runs[line.fingerprint] = self.task.mark(line.made_by).described
-        self._marks.append(line.fingerprint)
-        self._write_description()
-
-    def _adaptations(self) -> dict[str, Any]:
-        """What servers are sent otherwise than usual, by model."""
-        ways = {spec: client.adaptations for spec, client in self.setup.clients.items()}
-        return {spec: adapted for spec, adapted in ways.items() if adapted}
-
-    def _write_description(self) -> None:
-        """Write what the lines of this run were made with, and how its servers were asked."""
-        self._adapted = self._adaptations()
-        if self._adapted:
-            for mark in self._marks:
-                self.report.runs[mark]["adaptations"] = self._adapted
+        before = runs.get(mark) or self.task.mark(line.made_by).described
+        now = {**before, **self._seen(before)}
+        if mark in runs and now == before:
+            return
+        runs[mark] = now
         if self.sink is not None and self.sink.regular and self.job.out is not None:
-            write_description(self.job.out, self.report.runs)
+            write_description(self.job.out, runs)
+
+    def _seen(self, before: Mapping[str, Any]) -> dict[str, Any]:
+        """By model what servers are sent otherwise than usual, and which models answered."""
+        clients = self.setup.clients
+        adapted = {spec: client.adaptations for spec, client in clients.items()}
+        answered = {
+            spec: {
+                "models": sorted(client.counters.models),
+                "system_fingerprints": sorted(client.counters.system_fingerprints),
+            }
+            for spec, client in clients.items()
+            if client.counters.models or client.counters.system_fingerprints
+        }
+        seen = {
+            "adaptations": {spec: one for spec, one in adapted.items() if one},
+            "answered": {**before.get("answered", {}), **answered},
+        }
+        return {name: found for name, found in seen.items() if found}
+
+    def _recall(self) -> None:
+        """Tell the clients which models answered for the lines of OUT: another one is told."""
+        for run in self.report.runs.values():
+            for spec, names in run.get("answered", {}).items():
+                if spec in self.setup.clients:
+                    client = self.setup.clients[spec]
+                    client.answered_before(names["models"], names["system_fingerprints"])
 
     # ------------------------------------------------------------ files
 
@@ -378,6 +391,7 @@ class _Run:
             resumption = Resumption(job.out, self.task.mark, job.redo)
             self.resumption = self._files.enter_context(closing(resumption))
             self.report.runs = read_description(job.out)
+            self._recall()
 
     def _begin(self) -> None:
         """Make room for the first new line, once.

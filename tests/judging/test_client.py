@@ -508,3 +508,46 @@ async def test_a_call_that_no_mode_suits_is_its_own_fault_and_costs_no_search_ag
 async def test_a_server_that_never_gives_json() -> None:
     with pytest.raises(errors.UsageError, match=r"openai:m .*json_schema: .*tools: .*json: "):
         await Server().client(None).prepare()
+
+
+# ---------------------------------------------------------------- validated, then stored
+
+
+async def test_a_first_token_that_says_nothing_is_not_kept(cache: ReplyCache) -> None:
+    call = replace(CALL, logprobs=20)
+    rubbish = Completion("zzz", first_token=(("zzz", -0.1),))
+    asker, backend = client(
+        one_by_one(rubbish, Completion("Yes", first_token=(("Yes", -0.1),))), cache=cache
+    )
+    for expected in ({"zzz": -0.1}, {"Yes": -0.1}, {"Yes": -0.1}):
+        assert (await asker.first_token(call, lambda found: "Yes" in found))[0] == expected
+    assert len(backend.calls) == 2
+
+
+class States(Fake):
+    """A server of hidden states; the script says each as its numbers."""
+
+    states_beside_replies = False
+
+    async def hidden(self, messages: Any, layer: int = -1) -> tuple[list[float], int]:
+        self.calls.append(Call(messages))
+        said: Any = self.script(self.calls[-1], len(self.calls))
+        return list(said), 9
+
+
+@pytest.mark.parametrize("bad", [[1.0, 2.0], [], [float("nan")] * 3, [float("inf"), 0.0, 1.0]])
+async def test_a_bad_state_is_its_calls_fault_and_is_not_kept(
+    cache: ReplyCache, bad: list[float]
+) -> None:
+    good = [0.5, 1.0, 2.0]
+    said: Any = [good, *[bad] * (MAX_TRIES if len(bad) != 2 else 1), good]
+    backend = States(script=one_by_one(*said))
+    asker = Client("fake:m", backend, cache=cache, budget=Budget(), limit=1, backoff=0.001)
+    first, second = (
+        replace(CALL, layer=-1, messages=[{"role": "user", "content": t}]) for t in "ab"
+    )
+    assert list((await asker.state(first))[0]) == good
+    with pytest.raises(errors.ServerFault):
+        await asker.state(second)
+    assert list((await asker.state(second, width=3))[0]) == good
+    assert len(backend.calls) == len(said)

@@ -122,7 +122,7 @@ async def test_a_score_near_its_bound_abstains(client: Any, margin: float, verdi
 async def test_neither_yes_nor_no_is_unreadable_never_a_no(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def first_token(self: Client, call: Any) -> Any:
+    async def first_token(self: Client, call: Any, *_: object) -> Any:
         from judge.verdict import Usage
 
         text = call.messages[-1]["content"]

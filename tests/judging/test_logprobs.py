@@ -88,7 +88,9 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         path.write_text(yaml.safe_dump({"replies": []}))
         asked: list[str] = []
 
-        async def first_token(self: Client, call: Any) -> tuple[dict[str, float], Usage]:
+        async def first_token(
+            self: Client, call: Any, *_: object
+        ) -> tuple[dict[str, float], Usage]:
             prompt = call.messages[-1]["content"]
             asked.append(prompt.rsplit("\n", 1)[-1])
             return logs(answers[asked[-1]]), Usage(1, 10, 1)

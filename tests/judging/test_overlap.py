@@ -57,7 +57,7 @@ def test_passages_that_state_a_value_outright_share_its_words() -> None:
 async def test_a_value_that_a_sentence_repeats_is_found_and_quoted_without_a_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def first_token(self: Client, call: Call) -> tuple[dict[str, float], Usage]:
+    async def first_token(self: Client, call: Call, *_: object) -> tuple[dict[str, float], Usage]:
         raise AssertionError("nothing is to be asked")
 
     monkeypatch.setattr(Client, "first_token", first_token)

@@ -1,0 +1,143 @@
+"""Which model answers behind an address: part of the cache key, and of what a run records.
+
+Servers on one's own machine take any name and answer with the model that they have loaded; routers
+answer with another one where theirs is away. So the model that answers is found out before the
+first reply of the cache is used: from the server's list of models, which costs nothing, else from
+the reply to a small call. The system fingerprint, which changes with a provider's machines, is
+recorded only (docs/decisions/0040-who-answered.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import Protocol, runtime_checkable
+
+from judge.backends.base import Backend, Completion
+from judge.cache import ReplyCache
+from judge.digest import digest
+from judge.errors import BackendError
+
+_log = logging.getLogger(__name__)
+
+_MOST_NAMES = 20
+"""Different names, and fingerprints, that are recorded of a run."""
+
+_VERSION = re.compile(r"(?:[-@:](?:latest|v?\d[\d.-]*))?\Z")
+"""What a provider adds to an alias: a date, a version, `latest`."""
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """A backend whose server lists its models."""
+
+    async def listed(self) -> str | None:
+        """The listed model that calls go to, with what tells it from others of its name; None where
+        the list does not show it."""
+        ...
+
+
+class ServedModel:
+    """The model that answers one client's calls.
+
+    Args:
+        spec, backend: as the client's.
+        cache: notes the model for later runs (None: there are none that share it).
+        small_call: makes one small call (None: there is none to be made).
+
+    `names` and `fingerprints` are those of the replies used so far, in this order.
+    """
+
+    def __init__(
+        self,
+        spec: str,
+        backend: Backend,
+        cache: ReplyCache | None,
+        small_call: Callable[[], Awaitable[Completion]] | None,
+    ) -> None:
+        identity = dict(backend.identity())
+        self.names: tuple[str, ...] = ()
+        self.fingerprints: tuple[str, ...] = ()
+        self._spec, self._asked_for = spec, str(identity.get("model", ""))
+        self._backend, self._cache, self._small_call = backend, cache, small_call
+        self._entry = digest({"kind": "served model", "identity": identity})
+        self._model: str | None = None
+        self._looked = cache is None
+        self._looking = asyncio.Lock()
+
+    def key(self, call_key: str) -> str:
+        """The cache's key of a call, by the model that answers."""
+        return call_key if self._model is None else digest([call_key, self._model])
+
+    async def look(self) -> None:
+        """Find out which model answers, once, before a reply of an earlier run may be used.
+
+        Where the server cannot be asked, it is the model of the last run.
+        """
+        if self._cache is None or self._looked:
+            return
+        async with self._looking:
+            if self._looked:
+                return
+            earlier = (self._cache.get(self._entry) or {}).get("model")
+            try:
+                model = await self._listed()
+                if model is None and isinstance(earlier, str):
+                    model = await self._named()
+            except BackendError as error:
+                model = None
+                if isinstance(earlier, str):
+                    _log.warning(
+                        "judge: %s does not say which model answers; the cache's replies of %s are "
+                        "used. The reason: %s", self._spec, earlier, error,
+                    )  # fmt: skip
+            if model is None and isinstance(earlier, str):
+                model = earlier
+            if model is not None:
+                self._take(model, known=model == earlier)
+            self._looked = True
+
+    async def _listed(self) -> str | None:
+        return await self._backend.listed() if isinstance(self._backend, Listing) else None
+
+    async def _named(self) -> str | None:
+        if self._small_call is None:
+            return None
+        return (await self._small_call()).model
+
+    def _take(self, model: str, *, known: bool = False) -> None:
+        self._model = model
+        if self._cache is not None and not known:
+            self._cache.set(self._entry, {"model": model})
+
+    def replied(self, completion: Completion) -> None:
+        """Note who gave a reply; the first one tells the model, where the server's list does not.
+
+        Another model than the one asked for is told on standard error, and a second one.
+        """
+        mark, name = completion.system_fingerprint, completion.model
+        if mark and mark not in self.fingerprints:
+            self.fingerprints = (*self.fingerprints, mark)[:_MOST_NAMES]
+        if not name:
+            return
+        if self._looked and self._model is None:
+            self._take(name)
+        if name in self.names:
+            return
+        if len(self.names) == 1:
+            _log.warning(
+                "judge: %s: the model that answers has changed: %s, then %s",
+                self._spec, self.names[0], name,
+            )  # fmt: skip
+        elif not self.names and not is_same(self._asked_for, name):
+            _log.warning("judge: %s: the model that answers is %s", self._spec, name)
+        self.names = (*self.names, name)[:_MOST_NAMES]
+
+
+def is_same(asked: str, answering: str) -> bool:
+    """Whether the model that answers is the one asked for: its name, or an alias of it."""
+    wanted, name = (text.rpartition("/")[2].lower() for text in (asked, answering))
+    wanted = wanted.removesuffix("-latest")
+    return name.startswith(wanted) and bool(_VERSION.match(name[len(wanted) :]))
