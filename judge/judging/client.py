@@ -28,7 +28,7 @@ from judge.judging.ways import Ways, conforms
 from judge.replies import Reply, about, schema_of
 from judge.verdict import Usage
 
-Trouble = Literal["truncated", "refused", "invalid", "cut"]
+Trouble = Literal["truncated", "refused", "invalid", "the prompt was cut"]
 
 _TOKEN_CANARY = Call(
     messages=[{"role": "user", "content": "Is water wet? Answer Yes or No."}],
@@ -145,7 +145,7 @@ class Client(Calls):
         if first.finish_reason != "stop":
             return self._withheld(first, call, self._usage(first))
         if loss := cut(call, first):
-            return Asked(None, self._usage(first), "cut", loss)
+            return Asked(None, self._usage(first), "the prompt was cut", loss)
         reply = _valid(first.text, reply_model, record)
         if reply is not None:
             return Asked(reply, self._usage(first))
@@ -235,7 +235,7 @@ class Client(Calls):
         if completion.finish_reason == "refusal":
             raise Unread(f"refused: {completion.text[:200]}", self._usage(completion))
         if loss := cut(call, completion):
-            raise Unread(f"cut: {loss}", self._usage(completion))
+            raise Unread(f"the prompt was cut: {loss}", self._usage(completion))
 
     async def write(self, call: Call) -> tuple[Completion, Usage]:
         """One completion in free text, even if truncated or refused; raises as `ask`."""
@@ -243,7 +243,7 @@ class Client(Calls):
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
             if loss := cut(call, completion):
-                raise Unread(f"cut: {loss}", self._usage(completion))
+                raise Unread(f"the prompt was cut: {loss}", self._usage(completion))
             if completion.finish_reason == "stop" and completion.text.strip():
                 await self._store(made)
         return completion, self._usage(completion)

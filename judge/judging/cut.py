@@ -41,7 +41,4 @@ def cut(call: Call, completion: Completion) -> str | None:
     fewest = sum(map(fewest_tokens, texts))
     if fewest - read < _LEAST_LOST or fewest < read * _MARGIN:
         return None
-    return (
-        f"the prompt was cut: the server read {read:,} tokens of at least {fewest:,}; give it a "
-        "longer context"
-    )
+    return f"the server read {read:,} tokens of at least {fewest:,}; give it a longer context"
