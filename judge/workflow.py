@@ -18,12 +18,12 @@ from judge.judging.rewriter import Rewriter
 from judge.prompts import lack
 from judge.reasons import reason_of
 from judge.replies import Reply
-from judge.stepping import Stepper
 from judge.subject import Subject
 from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, gravest
 
 if TYPE_CHECKING:
     from judge.records import Kind
+    from judge.stepping import Stepper
 
 By = Literal["loop", "final"]
 R = TypeVar("R", bound=Reply)
@@ -231,7 +231,7 @@ class Workflow:
     otherwise (the loop judge gives one); `voted` says which of the two the user's `--votes` is for.
     `finish` makes the outcome; without one the last check of each name decides, and the story is
     the only field that changes. `plain` says that judge may step through the graph by itself
-    (`judge.stepping`).
+    (`judge.stepping`). Without a `graph` the user's own questions are asked, in their order.
     """
 
     name: str
@@ -272,7 +272,10 @@ class Workflow:
 
     async def once(self, work: Work) -> Outcome:
         """Take a record through the graph once, within the rounds of `work`."""
-        await _stepper(self.graph, self.plain).run(State(work=work))
+        if self.graph is None:
+            await work.additional()
+        else:
+            await _stepper(self.graph, self.plain).run(State(work=work))
         if self.finish is not None:
             return self.finish(work)
         changed = work.subject.texts.get("story") != work.original.texts.get("story")
@@ -280,7 +283,12 @@ class Workflow:
         return Outcome(work.judgement(self.name), changes)
 
 
-_stepper = lru_cache(maxsize=64)(Stepper)
+@lru_cache(maxsize=64)
+def _stepper(graph: Any, plain: bool) -> Stepper:
+    # LangGraph takes a second to load, and plain questions need none of it.
+    from judge.stepping import Stepper
+
+    return Stepper(graph, plain)
 
 
 def last_of_each(checks: Iterable[Check]) -> list[Check]:

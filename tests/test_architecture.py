@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted([*(ROOT / "judge").rglob("*.py"), *(ROOT / "graphs").glob("*.py")])
 
@@ -111,14 +113,20 @@ def test_the_architecture_names_every_room_and_file_and_what_it_names_is_there()
     assert sorted((rooms | files) - named) == []
 
 
-def test_a_run_loads_no_library_that_it_does_not_need(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "graphs"),
+    [(("--check", "relevance"), True), (("--ask", "Is this about greeting?"), False)],
+)
+def test_a_run_loads_no_library_that_it_does_not_need(
+    tmp_path: Path, words: tuple[str, ...], graphs: bool
+) -> None:
     (tmp_path / "n.jsonl").write_text('{"rule_of_thumb": "Greet.", "story": "He greets."}\n')
     reply = {"quote": "He greets.", "reason": "He does.", "answer": "yes"}
     (tmp_path / "yes.yaml").write_text(json.dumps({"replies": [{"reply": reply}]}))
     program = (
         "import sys\nfrom judge.cli import main\n"
         "sys.argv = 'judge validate n.jsonl -m scripted:yes.yaml --no-cache -q'.split()\n"
-        "sys.argv += ['--check', 'relevance']\n"
+        f"sys.argv += {words!r}\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
     )
@@ -127,7 +135,7 @@ def test_a_run_loads_no_library_that_it_does_not_need(tmp_path: Path) -> None:
     )
     assert json.loads(done.stdout)["judge"]["verdict"] == "pass", done
     loaded = done.stderr.split()
-    assert "langgraph" in loaded
+    assert ("langgraph" in loaded) is graphs
     unwanted = {
         "instructor",
         "openai",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from judge.graphs import extraction, norm, record, story
+from judge.graphs import extraction, norm, story
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, StateGraph
 
@@ -40,7 +40,7 @@ def test_a_run_is_the_same_stepped_and_by_langgraph(
     assert run("invoked") == stepped
 
 
-@pytest.mark.parametrize("module", [extraction, norm, record, story])
+@pytest.mark.parametrize("module", [extraction, norm, story])
 def test_our_own_graphs_are_plain(module: object) -> None:
     workflow = module.workflow  # type: ignore[attr-defined]
     stepper, builder = Stepper(workflow.graph, workflow.plain), workflow.graph.builder

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from judge.cli.printing import print_table
+from judge.errors import UsageError
 
 app = typer.Typer(help="List and draw workflows.", no_args_is_help=True)
 
@@ -39,4 +40,6 @@ def draw(
     """
     from judge.run.checks import load_workflow
 
-    typer.echo(load_workflow(name).graph.get_graph().draw_mermaid(), nl=False)
+    if (graph := load_workflow(name).graph) is None:
+        raise UsageError(f"{name} asks the questions that you name, and has no graph to draw")
+    typer.echo(graph.get_graph().draw_mermaid(), nl=False)
