@@ -64,6 +64,9 @@ def known(name: str) -> dict[str, str | int]:
 class Adaptations:
     """The state of one model at one server; `state` is replaced, never changed in place.
 
+    `kept` is the part of it that is known to help: a remedy is kept once the call that it was tried
+    for is answered, or a call is refused for another reason. The success of others proves nothing.
+
     Args:
         start: what is sent otherwise from the start.
         room: tokens for thoughts that may be added to a reply's (0: the limit is the user's).
@@ -71,9 +74,10 @@ class Adaptations:
 
     def __init__(self, start: State, room: int = THINKING_ROOM) -> None:
         self.state: State = dict(start)
+        self.kept: State = self.state
         self._room = room
         self._tried: set[tuple[str, str | int]] = set()
-        self._last: tuple[State, str] | None = None
+        self._last: tuple[object, str] | None = None
 
     def limit(self, tokens: int) -> int:
         """Most tokens that a reply may have, for a call that allows so many."""
@@ -102,10 +106,11 @@ class Adaptations:
             _simplify(made, portable="schema" in state)
         return made
 
-    def again(self, sent: State, request: Mapping[str, Any], said: str) -> bool:
+    def again(self, call: object, sent: State, request: Mapping[str, Any], said: str) -> bool:
         """Whether a refused request is worth making again, as `state` now has it.
 
         Args:
+            call: what it was made for.
             sent: the state that it was made with.
             request: as it was sent.
             said: `complaint_text` of the server's answer.
@@ -113,24 +118,28 @@ class Adaptations:
         if sent is not self.state:
             return True  # Another call has learnt something in the meantime.
         if self._last is not None and self._last[1] == _bare(said):
-            self.state, self._last = self._last[0], None  # The last remedy did not help.
+            self.state = self.kept  # The last remedy did not help.
+        else:
+            self.kept = self.state
+        self._last = None
         for remedy in remedies(request, said, self._room, self._added):
             if remedy not in self._tried:
                 self._tried.add(remedy)
-                self._last = self.state, _bare(said)
+                self._last = call, _bare(said)
                 self.state = {**self.state, remedy[0]: remedy[1]}
                 return True
         return False
 
-    def answered(self, sent: State) -> None:
-        """A request made with this state was answered, so that what is in it helps."""
-        if sent is self.state:
-            self._last = None
+    def answered(self, call: object, sent: State) -> None:
+        """A request for the call, made with this state, was answered."""
+        if self._last is not None and self._last[0] is call and sent is self.state:
+            self.kept, self._last = self.state, None
 
     def give_room(self) -> None:
         """Thoughts took the tokens of a reply: add room for them, once."""
         if self._room and "thinking_tokens" not in self.state:
             self.state = {**self.state, "thinking_tokens": self._room}
+            self.kept = {**self.kept, "thinking_tokens": self._room}
 
 
 def remedies(

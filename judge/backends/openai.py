@@ -136,11 +136,11 @@ class OpenAIBackend:
     @property
     def adaptations(self) -> State:
         """What the server does not take as it is usually sent, and what is sent instead."""
-        return self._adaptations.state
+        return self._adaptations.kept
 
     @adaptations.setter
     def adaptations(self, state: State) -> None:
-        self._adaptations.state = dict(state)
+        self._adaptations.state = self._adaptations.kept = dict(state)
 
     def limit(self, call: Call) -> int:
         """Most tokens of the reply, as the server is told."""
@@ -160,14 +160,14 @@ class OpenAIBackend:
         answered = await self._answered(orjson.dumps(arguments), call)
         if answered.status >= 300:
             error = unsuccessful(answered, f"{self._name} at {self._wire.server}")
-            raise self._refused(error, answered.status, answered.body, sent, arguments)
+            raise self._refused(error, answered.status, answered.body, call, sent, arguments)
         what = f"the answer of {self._wire.server}"
         wanted_tool = (call.schema_name or "reply") if mode is Mode.TOOLS else None
         try:
             answer = orjson.loads(answered.body)
             if within := error_within(answer, f"{self._name} at {self._wire.server}"):
                 status = 400 if isinstance(within, errors.BadRequest) else answered.status
-                raise self._refused(within, status, answered.body, sent, arguments)
+                raise self._refused(within, status, answered.body, call, sent, arguments)
             read = completion(answer, self._redact, wanted_tool)
         except (LookupError, TypeError, AttributeError):
             told = scrubbed(complaint(answered.body)[0])[:_MOST_SHOWN]
@@ -182,11 +182,17 @@ class OpenAIBackend:
                 raise errors.ServerFault(f"{what} lacks the log-probabilities of earlier ones")
         elif call.logprobs:
             self._gave_first_token = True
-        self._adaptations.answered(sent)
+        self._adaptations.answered(call, sent)
         return read
 
     def _refused(
-        self, error: errors.BackendError, status: int, body: bytes, sent: State, request: Any
+        self,
+        error: errors.BackendError,
+        status: int,
+        body: bytes,
+        call: Call,
+        sent: State,
+        request: Mapping[str, Any],
     ) -> errors.BackendError:
         """The error for a request that was refused, `Adapted` where it is to be made again."""
         if status == 404 and not _VERSIONED.search(self._wire.server):
@@ -196,7 +202,7 @@ class OpenAIBackend:
         said = complaint_text(body)
         if "reasoning_effort" in request and re.search(r"reasoning[_.]effort", said):
             return errors.Denied(f"--reasoning-effort {self._request.effort}: {error}")
-        if self._adaptations.again(sent, request, said):
+        if self._adaptations.again(call, sent, request, said):
             return errors.Adapted(str(error))
         by_schema = "response_format" in request or "tools" in request
         if status in (405, 501) or (status == 404 and by_schema and _NO_SUCH_WAY.search(said)):

@@ -31,7 +31,8 @@ from judge.verdict import Usage
 Trouble = Literal["truncated", "refused", "invalid", "the prompt was cut"]
 
 _TOKEN_CANARY = Call(
-    messages=[{"role": "user", "content": "Is water wet? Answer Yes or No."}],
+    messages=[*CANARY.messages[:1], {"role": "user", "content": "Is water wet? Yes or No?"}],
+    seed=0,
     max_tokens=1,
     logprobs=20,
     role="canary",

@@ -121,9 +121,13 @@ def test_a_refusal_names_its_remedy(request_sent: Any, said: Any, first: object)
     assert next(found, None) == first
 
 
+CALL, OTHER = object(), object()
+
+
 def refused(adapted: Adaptations, said: str, times: int = 1) -> list[bool]:
     return [
-        adapted.again(adapted.state, adapted.applied(REQUEST), said.lower()) for _ in range(times)
+        adapted.again(CALL, adapted.state, adapted.applied(REQUEST), said.lower())
+        for _ in range(times)
     ]
 
 
@@ -133,7 +137,10 @@ def test_what_helps_is_kept_and_what_does_not_is_taken_back() -> None:
     assert refused(adapted, "seed is not supported") == [True], "another complaint: it helped"
     assert adapted.state == {"temperature": "left out", "seed": "left out"}
     before = adapted.state
-    adapted.answered(adapted.state)
+    adapted.answered(OTHER, adapted.state)
+    assert adapted.kept == {"temperature": "left out"}, "the success of others proves nothing"
+    adapted.answered(CALL, adapted.state)
+    assert adapted.kept == before
     # A refusal of the text, which names a part by chance and says the same without it.
     blames = "request 7f3a: system prompts are not allowed"
     assert refused(adapted, blames, 2) == [True, False]
@@ -145,7 +152,7 @@ def test_a_call_under_way_while_another_learns_is_made_again() -> None:
     adapted = Adaptations({})
     sent, request = adapted.state, adapted.applied(REQUEST)
     assert refused(adapted, "seed is not supported") == [True]
-    assert adapted.again(sent, request, "seed is not supported")
+    assert adapted.again(OTHER, sent, request, "seed is not supported")
     assert adapted.state == {"seed": "left out"}
 
 

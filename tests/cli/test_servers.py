@@ -185,9 +185,12 @@ def test_every_server_ends_in_verdicts(
 
 
 def test_a_refusal_of_one_record_is_that_record_s(
-    judge: Typed, monkeypatch: pytest.MonkeyPatch
+    judge: Typed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It names a part of the request by chance; the others are asked as before."""
+    judge.write(
+        "in.jsonl", [{"id": n, "email": f"Thank you for the {n} parcels."} for n in range(9)]
+    )
 
     def script(asked: Asked) -> Answer:
         if "the 1 parcels" in asked.prompt:
@@ -196,11 +199,13 @@ def test_a_refusal_of_one_record_is_that_record_s(
 
     with Loopback(script, scripted_probe=True) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        words = ("validate", "in.jsonl", "-m", "openai:m", *ASK, "--concurrency", "1")
+        words = ("validate", "in.jsonl", "-m", "openai:m", *ASK)
         code, out, told = judge.text(*words)
-    verdicts = [json.loads(line)["judge"]["verdict"] for line in out.splitlines()]
-    assert (code, verdicts) == (3, ["pass", "error", "pass"]), told
-    assert server.count == 1 + 3 + 2, "two remedies that did not help"
+        verdicts = [json.loads(line)["judge"]["verdict"] for line in out.splitlines()]
+        assert (code, verdicts) == (3, ["pass", "error", *["pass"] * 7]), told
+        assert server.count == 1 + 9 + 2, "two remedies that did not help"
+        code, again, told = judge.text(*words)
+    assert again == out and "adapted" not in caplog.text, told
     assert {"seed", "temperature"} <= server.calls[-1].body.keys()
 
 
