@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 TOML = "judge.toml"
+_NEXT_PAIR = re.compile(",(?=[^,=]+=)")
 PREFIX = "JUDGE_"
 MODELS, JUDGING, ENGINE = "Models", "Judging", "Engine"
 LIMITS, CACHE, TRUST = "Speed and money", "Cache", "Trust"
@@ -330,12 +331,14 @@ class Settings(BaseModel):
     @classmethod
     def _split(cls, value: object, info: ValidationInfo) -> object:
         """One text may hold several, with commas between them; so may each text of `map`."""
-        if info.field_name == "map" and isinstance(value, Mapping):
-            value = [f"{name}={column}" for name, column in value.items()]
-        if isinstance(value, list | tuple) and (
-            info.field_name == "map" or (info.field_name == "answers" and len(value) == 1)
-        ):
-            value = ",".join(str(text) for text in value)
+        if info.field_name == "map":
+            if isinstance(value, Mapping):
+                return tuple(f"{name}={column}" for name, column in value.items())
+            texts = value if isinstance(value, list | tuple) else [value]
+            pairs = (pair.strip() for text in texts for pair in _NEXT_PAIR.split(str(text)))
+            return tuple(pair for pair in pairs if pair)
+        if isinstance(value, list | tuple) and info.field_name == "answers" and len(value) == 1:
+            value = str(value[0])
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value

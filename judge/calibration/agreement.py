@@ -31,7 +31,7 @@ OPT_OUTS = ("i don't know", "unanswerable", "i don't have knowledge")
 """Answers that are no majority however many gave them: CulturalBench (3.2, 3.3) drops a question
 of which annotators say so."""
 
-OWN_ANSWERS = frozenset({"unsure", "don't know", "can't tell", "discard", *OPT_OUTS})
+OWN_ANSWERS = frozenset({"tie", "unsure", "don't know", "can't tell", "discard", *OPT_OUTS})
 """Answers that decide nothing: counted as answers of their own."""
 
 DIVERGE = "diverge"

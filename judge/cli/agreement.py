@@ -29,6 +29,7 @@ Examples:
   judge agreement multipico:MP_en_dev_test.json
   judge agreement votes.jsonl --check relevance --majority 4/5 --json
   judge agreement votes.jsonl gold.jsonl
+  judge agreement survey.csv --annotators ann,bo,cy
 
 Exit code 3: some lines could not be read, and are named.
 """
@@ -63,11 +64,12 @@ OptOut = Annotated[
 ]
 
 
-@opt.with_settings("map", map="Read this column of LABELS as NAME, as in label=answer.")
+@opt.with_settings("map", map="Read this column of LABELS as NAME, as in label=answer; item=a+b.")
 def command(
     settings: Settings,
     context: typer.Context,
     labels: Labels = None,
+    annotators: opt.Annotators = None,
     check: Check = None,
     majority: Majority = "half",
     opt_out: OptOut = None,
@@ -81,6 +83,7 @@ def command(
     Tables go to standard output, notes to standard error.
     """
     sources = opt.inputs_or_stdin(labels, context)
+    settings = opt.with_annotators(settings, annotators)
     opt.need_calibrate("judge agreement")
     from judge.calibration.agreement import OPT_OUTS, agreement
     from judge.records.labels import LabelledItem, read_labels

@@ -27,8 +27,9 @@ Examples:
   judge validate stories.jsonl --profile calibrated/profile.json
 
 Labels: JSON lines whose records have `labels`, a table of item, annotator and label (about its
-column check, else the one --check), or a public set in its released form, NAME:PATH: moral-stories,
-normad, ambient, multipico, llmbar, table.
+column check, else the one --check), what Prodigy, Label Studio, Argilla and others export
+(docs/guide.md), or a public set in its released form, NAME:PATH: moral-stories, normad, ambient,
+multipico, llmbar.
 
 Exit code 3: some lines or items could not be used, or --agree cannot be guaranteed.
 """
@@ -99,6 +100,7 @@ Controls = Annotated[
 def command(
     settings: Settings,
     labels: Labels,
+    annotators: opt.Annotators = None,
     out: Folder = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
@@ -121,6 +123,7 @@ def command(
     looks at it. Several --model are compared; with --agree they make a cascade, cheap one first.
     """
     opt.need_calibrate("judge calibrate")
+    settings = opt.with_annotators(settings, annotators)
     from judge.calibration.calibration import calibrate
     from judge.calibration.labels import Job
     from judge.cli.progress import steps

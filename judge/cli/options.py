@@ -40,6 +40,12 @@ Format = Annotated[
         rich_help_panel=_INPUT,
     ),
 ]
+Annotators = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,...", help="Columns of LABELS that each hold the labels of one annotator."
+    ),
+]
 Limit = Annotated[
     int | None, typer.Option(min=0, help="Only the first N records.", rich_help_panel=_INPUT)
 ]
@@ -68,6 +74,14 @@ All = Annotated[
     bool, typer.Option("--all", help="Print every table and column, not only the headline.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
+
+
+def with_annotators(settings: Settings, columns: str | None) -> Settings:
+    """The settings with `--annotators` as the column `annotators` of `map`."""
+    if columns is None:
+        return settings
+    named = "+".join(part.strip() for part in columns.split(",") if part.strip())
+    return settings.model_copy(update={"map": (*settings.map, f"annotators={named}")})
 
 
 def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]], Any]:

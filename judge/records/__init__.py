@@ -7,6 +7,7 @@ from judge.records.base import (
     SeenIds,
     clip,
     content_hash,
+    is_verdict,
     mapped,
     renamed,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "dump",
     "dump_judged",
     "from_memory",
+    "is_verdict",
     "mapped",
     "read",
     "recognise",

@@ -47,7 +47,8 @@ class Item:
     source text: of a record in JSON the object, on one line; of an unreadable item what could not
     be read, with bytes that are not UTF-8 written as `\\xNN`, cut over the size limit. `among` says
     that there are several sources. `columns` maps the names that judges see to fields of the
-    record, or paths into its objects; the record stays as it is.
+    record, or paths into its objects; the record stays as it is. `kept` is the name that the
+    record's own field `judge` has here ("": it has none).
     """
 
     source: str
@@ -57,6 +58,7 @@ class Item:
     problem: Problem | None = None
     among: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
+    kept: str = ""
 
     @property
     def found_at(self) -> dict[str, Any]:
@@ -161,13 +163,34 @@ def _alike(one: str, other: str) -> bool:
 
 
 def mapped(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:
-    """The items with their columns; a problem where a record lacks one, or has the new name."""
-    if not columns:
-        yield from items
-        return
-    for item in items:
-        problem = item.problem if item.fields is None else _misfit(item.fields, columns)
-        yield replace(item, columns=columns, problem=problem)
+    """The items with their columns; a problem where a record lacks one, or has the new name.
+
+    A field `judge` of the record's own, which is no earlier verdict, is kept under another name.
+    """
+    for item in map(_kept, items):
+        if not columns:
+            yield item
+            continue
+        own = {name: item.kept if path == RESERVED else path for name, path in columns.items()}
+        named = own if item.kept else columns
+        problem = item.problem if item.fields is None else _misfit(item.fields, named)
+        yield replace(item, columns=named, problem=problem)
+
+
+def _kept(item: Item) -> Item:
+    own = (item.fields or {}).get(RESERVED)
+    if item.fields is None or RESERVED not in item.fields or is_verdict(own):
+        return item
+    name = f"input_{RESERVED}"
+    while name in item.fields:
+        name = f"input_{name}"
+    fields = {name if key == RESERVED else key: one for key, one in item.fields.items()}
+    return replace(item, fields=fields, raw=None, kept=name)
+
+
+def is_verdict(content: object) -> bool:
+    """Whether this, in the field `judge`, is a verdict of an earlier run."""
+    return isinstance(content, dict) and "verdict" in content
 
 
 def renamed(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:

@@ -278,9 +278,6 @@ def built(item: Item, kind: Kind | None = None, ids: SeenIds | None = None) -> R
         problem = item.problem or Problem("there is no record")
         raise LabelError(problem.message, problem.field, problem.type)
     fields = item.shown
-    earlier = fields.get(RESERVED)
-    if RESERVED in fields and not (isinstance(earlier, dict) and "verdict" in earlier):
-        raise LabelError(f"field {RESERVED!r} is reserved for the verdict: rename it", RESERVED)
     kind = kind or recognise(fields)
     if kind is None:
         raise LabelError(_why_unrecognised(fields))

@@ -16,6 +16,7 @@ from judge.records import (
     Record,
     content_hash,
     dump_judged,
+    is_verdict,
     shortened,
 )
 from judge.verdict import Failure, Judgement, Unfinished, Verdict
@@ -94,8 +95,7 @@ def bad_input(item: Item, problem: Problem) -> Line:
     if problem.field is not None:
         told["field"] = problem.field
     fields = {"raw": item.raw or ""} if item.fields is None else shortened(item.fields)
-    if RESERVED in fields and not _is_ours(fields.pop(RESERVED)):
-        fields = {"raw": json.dumps(item.fields, ensure_ascii=False)}
+    fields.pop(RESERVED, None)
     return written(fields, {"verdict": str(Verdict.ERROR), "error": told}, item)
 
 
@@ -104,10 +104,6 @@ def written(
 ) -> Line:
     """A line of these fields, with the judgement behind them; as in `item` where unchanged."""
     return Line(dump_judged(fields, judgement, item), judgement)
-
-
-def _is_ours(value: object) -> bool:
-    return isinstance(value, dict) and "verdict" in value
 
 
 def key_of(text: bytes) -> str:
@@ -121,7 +117,7 @@ def earlier(text: bytes) -> Line | None:
     The record that it was made from is its own fields with the original ones in their place.
     """
     line = parsed(text)
-    if line is None or not _is_ours(line.get(RESERVED)):
+    if line is None or not is_verdict(line.get(RESERVED)):
         return None
     judgement = line.pop(RESERVED)
     original = judgement.get("original") or {}

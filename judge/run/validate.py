@@ -108,6 +108,7 @@ class Validation(Task):
         }
         self._named = (*self._unseen,)
         self._first: Subject | None = None
+        self._kept = ""
         self.shown: str | None = None
 
     @classmethod
@@ -167,6 +168,9 @@ class Validation(Task):
             UsageError: none of the chosen checks is asked of the first record. Later on such a
                 record has an error line.
         """
+        if item.kept and not self._kept:
+            self.watcher.say(f"the input's own field 'judge' is kept as {item.kept!r}")
+        self._kept = self._kept or item.kept
         record = build(item, self.kind_of(item), self._ids)
         if isinstance(record, Problem):
             return lines.bad_input(item, record)

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 
 from judge.errors import UsageError
-from judge.records.base import Item, renamed
-from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own, Table
+from judge.records.base import Item, mapped, renamed
+from judge.records.labels.forms import FORMS, Form
+from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
 from judge.records.labels.public import Ambient, LLMBar, MoralStories, MultiPico, NormAd
+from judge.records.labels.table import ROLES, TABLE, Table
 from judge.records.read import read
 
 __all__ = ["SETS", "Annotation", "LabelledItem", "read_labels"]
 
 _SETS: dict[str, type[LabelSet]] = {
-    one.name: one for one in (Own, Table, MoralStories, NormAd, Ambient, MultiPico, LLMBar)
+    one.name: one for one in (Own, MoralStories, NormAd, Ambient, MultiPico, LLMBar)
 }
+_FORMS = {form.name: form for form in (TABLE, *FORMS)}
 _LOOK = 1_000
 _NAME = re.compile(r"[A-Za-z][\w-]+")
 
-SETS = tuple(_SETS)
+SETS = ("own", *_FORMS, *list(_SETS)[1:])
 """The names that may stand before a path."""
 
 
@@ -32,47 +36,68 @@ def read_labels(
     """The labelled items of `source`, in the order of its lines as far as its form allows.
 
     `source` is `NAME:PATH` with a name of SETS, or the path alone of a file in one of the project's
-    own forms (`judge.records.labels.items`). PATH may be a folder where a set is several files.
-    `check` keeps the items of that check; in a table without a column `check` it names what the
-    labels are about. A line that cannot be read, or holds no usable label, comes as an `Item` with
-    its problem, whatever the check. `columns` are renamed (`judge.records.base.mapped`).
+    own forms (`items`, `table`) or of `forms.FORMS`. PATH may be a folder where a set is several
+    files. `check` keeps the items of that check; in a table without a column `check` it names what
+    the labels are about. A line that cannot be read, or holds no usable label, comes as an `Item`
+    with its problem, whatever the check. `columns` are the columns of a table's roles
+    (`table.ROLES`); others are renamed (`judge.records.base.mapped`).
 
     Raises UsageError: at the call for an unknown name, a path that is not there or cannot be read,
     and a form that cannot be told; at the end for a check that no item was about.
     """
     name, colon, path = source.partition(":")
-    form = _SETS.get(name) if colon else None
-    if form is None:
+    if not colon or name not in SETS:
         if colon and _NAME.fullmatch(name) and not Path(source).exists():
             raise UsageError(f"there is no labelled set {name!r}: there are {', '.join(SETS)}")
-        path = source
-    files = [Path(path)]
-    if form is not None and form.files and files[0].is_dir():
-        found = chain.from_iterable(sorted(files[0].glob(pattern)) for pattern in form.files)
-        files = list(dict.fromkeys(found))
-        if not files:
-            raise UsageError(f"{path} holds no file of {name}: {', '.join(form.files)}")
-    items: Iterator[Item] = chain.from_iterable([renamed(read(file), columns) for file in files])
-    if form is None:
-        form, items = _recognised(source, items)
-    folder = None if path == "-" else files[0].parent
-    return _chosen(form(check, folder).read(items), check, source)
+        name, path = "", source
+    folder = None if path == "-" else Path(path).parent
+    if (form := _SETS.get(name)) is not None:
+        files = [Path(path)]
+        if form.files and files[0].is_dir():
+            found = chain.from_iterable(sorted(files[0].glob(pattern)) for pattern in form.files)
+            files, folder = list(dict.fromkeys(found)), Path(path)
+            if not files:
+                raise UsageError(f"{path} holds no file of {name}: {', '.join(form.files)}")
+        found_in = chain.from_iterable([renamed(read(file), columns) for file in files])
+        return _chosen(form(check, folder).read(found_in), check, source)
+    items = read(path)
+    head = list(islice(items, _LOOK))
+    roles = {role: column for role, column in columns.items() if role in ROLES}
+    others = {name: column for name, column in columns.items() if name not in ROLES}
+    made = _recognised(source, name, head, roles)
+    made, items = _recognised(source, name, head, roles), chain(head, items)
+    if made is None:
+        return _chosen(Own(check, folder).read(renamed(items, columns)), check, source)
+    rows = (
+        item if item.problem is None else replace(item, fields=None)
+        for item in mapped(items, others)
+    )
+    return _chosen(Table(check, folder, made[0], roles, made[1]).read(rows), check, source)
 
 
-def _recognised(source: str, items: Iterator[Item]) -> tuple[type[LabelSet], Iterator[Item]]:
-    """The project's own form that one of the first lines tells, and all items.
+def _recognised(
+    source: str, name: str, head: Sequence[Item], roles: Mapping[str, str]
+) -> tuple[Form, Sequence[str]] | None:
+    """The form of a file, and further columns of people's answers; None for the project's own.
 
     The first lines of a file that is being labelled may have no labels yet.
     """
-    head = list(islice(items, _LOOK))
     lines = [item.fields for item in head if item.fields is not None]
-    for form in (Own, Table):
-        if any(map(form.knows, lines)) or not lines:
-            return form, chain(head, items)
+    if name:
+        return _FORMS[name], ()
+    if not lines or (any(map(Own.knows, lines)) and not roles):
+        return None
+    known = next((form for form in FORMS if any(map(form.knows, lines))), None)
+    by_hand = "annotators" in roles or {"item", "label"} <= roles.keys()
+    if known is not None and not by_hand:
+        return known, ()
+    if by_hand or "label" in roles or any(map(Table.knows, lines)):
+        return TABLE, () if known is None else (known.label, *known.annotators, *known.annotator)
     raise UsageError(
-        f"{source}: cannot tell what these labels are. Give each line a field 'labels' "
-        '({"labels": {"relevance": "yes"}}), or the columns item, annotator and label, or name '
-        f"the set, as in moral-stories:{source}; there are {', '.join(SETS)}"
+        f"{source}: cannot tell what these labels are. Name their column: --map label=COLUMN. Or "
+        'give each line a field \'labels\' ({"labels": {"relevance": "yes"}}), or the columns '
+        f"item, annotator and label; or name the set, as in moral-stories:{source}; there are "
+        f"{', '.join(SETS)}"
     )
 
 

@@ -9,11 +9,6 @@ In JSON lines a record stands as it is validated, or as validation wrote it, and
 
 For a check about values, ANSWER is a list with one answer for each value. An answer of null means
 that there is no label. All spellings of an answer are one (`judge.answers`).
-
-A table has a row for each answer of each annotator: columns `item`, `annotator`, `label`, in any
-case; further `group` (the annotator's), `check`, `gold` (the reference answer), and any others,
-which describe the item: its first row tells. An empty label is none. A row may hold a gold answer
-without annotator and label; without a column `annotator` the label is the reference answer.
 """
 
 from __future__ import annotations
@@ -25,12 +20,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from judge.answers import NO_LABEL, SEVERAL, scalar_text, spelling, without_no_label
-from judge.records.base import RESERVED, Item, LabelError, SeenIds, clip, keys_of
+from judge.records.base import RESERVED, Item, LabelError, SeenIds, clip
 from judge.records.fields import answer_of, id_text, object_of, refused, slices_of
-from judge.records.kinds import find_names, normalise, normalised, recognise
+from judge.records.kinds import find_names, normalise, recognise
 
 _ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
-_COLUMNS = {name: name for name in ("item", "label", "annotator", "group", "check", "gold")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,41 +248,3 @@ def _answers(answers: object, field: str, values: int | None) -> dict[int, dict[
         message = f"field {field!r} has {count} answers, the record {values} values"
         raise LabelError(message, field)
     return dict(sorted(found.items()))
-
-
-class Table(LabelSet):
-    """One item for each `item` and check; problems come first.
-
-    The check is the row's, else the one that was asked for, else `label`. Fields are the other
-    columns as they stand, slices the short ones. A row is a problem where its gold answer differs
-    from an earlier one of its item, or its annotator has labelled the item before.
-    """
-
-    name = "table"
-    merged = True
-
-    @staticmethod
-    def knows(fields: Mapping[str, Any]) -> bool:
-        """Whether a line's fields are of this form."""
-        return normalised(fields) >= {"item", "label"}
-
-    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
-        keys = keys_of(_COLUMNS, fields)
-        own = {name: fields[key] for name, key in keys.items() if fields[key] not in (None, "")}
-        record = id_text(own.get("item"), "item")
-        if record is None:
-            raise LabelError("field 'item' is empty", "item")
-        gold = answer_of(own.get("gold"), "gold")
-        label = answer_of(own.get("label"), "label")
-        if "annotator" not in keys and gold is None:
-            gold, label = label, None
-        annotations: tuple[Annotation, ...] = ()
-        if label is not None:
-            annotator = id_text(own.get("annotator"), "annotator")
-            if annotator is None:
-                raise LabelError("field 'annotator' is empty beside a label", "annotator")
-            annotations = (Annotation(annotator, label, scalar_text(own.get("group"))),)
-        if annotations or gold is not None:
-            check = scalar_text(own.get("check")) or self.check or "label"
-            about = {k: content for k, content in fields.items() if normalise(k) not in _COLUMNS}
-            yield LabelledItem(record, check, about, 0, gold, annotations, slices_of(about))

@@ -1,0 +1,195 @@
+"""The forms in which others publish labels: a table of names, which `table.Table` reads.
+
+A comparison's answer is the name of the field that is better, or `tie`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from judge.records.base import RESERVED
+from judge.records.fields import object_of
+
+
+class Given(NamedTuple):
+    """One answer to one question, as it stands; who gave it, None for the reference answer."""
+
+    annotator: object
+    question: str
+    answer: object
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the lines of a published form name what a labelled item has.
+
+    `needs` are the fields that tell it (`.x`: one that ends so). `item`, `label` and `annotator`
+    are its columns, of an annotator the first that is filled; `annotators` columns that each hold
+    the labels of one. `given` reads the answers where they lie in lists. `answers` are the answers
+    that the labels mean (NO_LABEL for none); those below, at and above `middle` where they are
+    numbers. Answers count where the fields of `counts` have these contents. `shown` are the fields
+    that a judge sees, by name; or all of the object `within`; or all but `hidden`. `pair` are the
+    better and the worse text.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    item: str = ""
+    label: str = "label"
+    annotator: tuple[str, ...] = ()
+    annotators: tuple[str, ...] = ()
+    given: Callable[[Mapping[str, Any]], Iterator[Given]] | None = None
+    answers: Mapping[str, str] = field(default_factory=dict)
+    middle: float | None = None
+    counts: Mapping[str, object] = field(default_factory=dict)
+    shown: Mapping[str, str] | None = None
+    within: str = ""
+    hidden: str = "(?!)"
+    pair: tuple[str, str] | None = None
+
+    def knows(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a line's fields are of this form."""
+        return all(
+            any(key.endswith(need) for key in fields) if need.startswith(".") else need in fields
+            for need in self.needs
+        )
+
+
+def _label_studio(fields: Mapping[str, Any]) -> Iterator[Given]:
+    for one in _objects(fields["annotations"]):
+        who = one.get("completed_by")
+        if isinstance(who, dict):
+            who = who.get("email") or who.get("id")
+        for result in [] if one.get("was_cancelled") else _objects(one.get("result")):
+            values = object_of(result.get("value"), "value")
+            kind = next((k for k in ("choices", "rating", "text", "number") if k in values), None)
+            if kind is not None:
+                gold = bool(one.get("ground_truth"))
+                yield Given(None if gold else who, str(result.get("from_name")), values[kind])
+
+
+def _argilla(fields: Mapping[str, Any]) -> Iterator[Given]:
+    responses = fields["responses"]
+    if isinstance(responses, dict):
+        for question, several in responses.items():
+            for one in filter(_submitted, _objects(several)):
+                yield Given(one.get("user_id"), question, one.get("value"))
+        return
+    for one in filter(_submitted, _objects(responses)):
+        for question, value in object_of(one.get("values") or {}, "values").items():
+            content = value.get("value") if isinstance(value, dict) else value
+            yield Given(one.get("user_id"), question, content)
+
+
+def _argilla_columns(fields: Mapping[str, Any]) -> Iterator[Given]:
+    for key in fields:
+        question, _, last = key.rpartition(".")
+        values = fields[key] if last == "responses" else None
+        for number, value in enumerate(values or []):
+            users, states = (fields.get(f"{key}.{name}") or [] for name in ("users", "status"))
+            who = users[number] if number < len(users) else f"annotator-{number + 1}"
+            if number >= len(states) or _submitted({"status": states[number]}):
+                yield Given(who, question, value)
+
+
+def _submitted(response: Mapping[str, Any]) -> bool:
+    return response.get("status") not in ("discarded", "draft", "pending")
+
+
+def _objects(content: object) -> list[dict[str, Any]]:
+    return [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+
+
+NO_LABEL = "null"
+"""The answer of an annotator who gave none: left out, and counted."""
+
+_SIDES = {"a>b": "response_A", "a>>b": "response_A", "b>a": "response_B", "b>>a": "response_B"}
+_WINNERS = {"model_a": "conversation_a", "model_b": "conversation_b"}
+_WINNERS |= dict.fromkeys(("tie", "tie (bothbad)", "tie (inconsistent)", "both_bad"), "tie")
+
+FORMS = (
+    Form(
+        "prodigy-choice",
+        ("_task_hash", "accept", "answer"),
+        item="_task_hash",
+        label="accept",
+        annotator=("_annotator_id", "_session_id"),
+        counts={"answer": "accept"},
+        shown={"text": "text", "html": "html"},
+    ),
+    Form(
+        "prodigy",
+        ("_task_hash", "answer"),
+        item="_task_hash",
+        label="answer",
+        annotator=("_annotator_id", "_session_id"),
+        answers={"accept": "yes", "reject": "no", "ignore": NO_LABEL},
+        shown={"text": "text", "html": "html", "category": "label"},
+    ),
+    Form("label-studio", ("annotations", "data"), item="id", given=_label_studio, within="data"),
+    Form(
+        "label-studio-min",
+        ("annotation_id", "annotator", "lead_time"),
+        item="id",
+        label="",
+        annotator=("annotator",),
+        hidden="annotation_id|annotator|lead_time|created_at|updated_at|id",
+    ),
+    Form("argilla", ("responses", "fields"), item="id", given=_argilla, within="fields"),
+    Form(
+        "argilla-columns",
+        (".responses",),
+        item="id",
+        given=_argilla_columns,
+        hidden=r".*\.(responses|suggestion)(\..*)?|id|_server_id|status|external_id|metadata.*|vectors.*",
+    ),
+    Form(
+        "alpaca-eval",
+        ("instruction", "output_1", "output_2", "preference"),
+        label="preference",
+        annotator=("annotator_index", "annotator"),
+        answers={"below": "output_1", "middle": "tie", "above": "output_2"},
+        middle=1.5,
+        shown={name: name for name in ("instruction", "input", "output_1", "output_2")},
+    ),
+    Form(
+        "mt-bench",
+        ("model_a", "model_b", "winner", "conversation_a", "conversation_b"),
+        item="question_id+model_a+model_b+turn",
+        label="winner",
+        annotator=(RESERVED,),
+        answers=_WINNERS,
+        shown={name: name for name in ("conversation_a", "conversation_b")},
+    ),
+    Form(
+        "judgebench",
+        ("pair_id", "response_A", "response_B", "label"),
+        item="pair_id",
+        answers=_SIDES | {"a=b": "tie"},
+        shown={name: name for name in ("question", "response_A", "response_B")},
+    ),
+    Form(
+        "pandalm",
+        ("response1", "response2", "annotator1"),
+        item="idx",
+        annotators=("annotator1", "annotator2", "annotator3"),
+        answers={"0": "tie", "1": "response1", "2": "response2"},
+        shown={name: name for name in ("instruction", "input", "response1", "response2")},
+    ),
+    Form(
+        "safe-rlhf",
+        ("prompt", "response_0", "response_1", "better_response_id"),
+        label="better_response_id",
+        answers={"0": "response_0", "1": "response_1"},
+        shown={name: name for name in ("prompt", "response_0", "response_1")},
+    ),
+    Form(
+        "preference-pairs",
+        ("chosen", "rejected"),
+        pair=("chosen", "rejected"),
+        shown={name: name for name in ("prompt", "question", "instruction", "system")},
+    ),
+)
+"""The forms that others publish, the more special ones first."""

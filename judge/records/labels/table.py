@@ -1,0 +1,239 @@
+"""Tables of labels, and the published forms that `forms.FORMS` describes.
+
+A table has a row for each answer of each annotator: columns `item`, `annotator`, `label`, in any
+case; further `group` (the annotator's), `check`, `gold` (the reference answer), and any others,
+which describe the item: its first row tells. An empty label is none. A row may hold a gold answer
+without annotator and label; without a column `annotator` the label is the reference answer. Without
+`item` it is the `id`, else each row is an item. `--annotators a,b` names columns that each hold the
+labels of one annotator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from judge.answers import SEVERAL, scalar_text
+from judge.errors import UsageError
+from judge.records.base import RESERVED, Item, LabelError, at, clip, content_hash, keys_of
+from judge.records.fields import answer_of, id_text, one_of, slices_of
+from judge.records.kinds import normalise, normalised, recognise
+from judge.records.labels.forms import NO_LABEL, Form, Given
+from judge.records.labels.items import Annotation, LabelledItem, LabelSet
+
+ROLES = ("item", "label", "annotator", "annotators", "group", "check", "gold")
+"""What `--map` may name of a table; `item` and `annotators` may be several columns."""
+
+JOIN = "+"
+"""Stands between several columns."""
+
+UNNAMED = "label"
+"""The check of labels that name none."""
+
+TABLE = Form("table", ())
+_NAMES = {role: role for role in ROLES}
+_PAIR = ("response_1", "response_2")
+
+
+class Table(LabelSet):
+    """One item for each `item` and check; problems come first.
+
+    `columns` are the user's columns for ROLES, which go before those of the form; `hidden` more
+    columns with people's answers. The check is the row's, else the one that was asked for, else
+    UNNAMED; where a form has several questions, each is a check. Fields are the other columns as
+    they stand, or those that the form names; slices the short ones. A row is a problem where its
+    gold answer differs from an earlier one of its item, or its annotator has labelled the item
+    before.
+    """
+
+    name = "table"
+    merged = True
+
+    def __init__(
+        self,
+        check: str | None,
+        folder: Path | None,
+        form: Form = TABLE,
+        columns: Mapping[str, str] = MappingProxyType({}),
+        hidden: Sequence[str] = (),
+    ) -> None:
+        super().__init__(check, folder)
+        self.form, self.columns, self.hidden = form, columns, hidden
+
+    @staticmethod
+    def knows(fields: Mapping[str, Any]) -> bool:
+        """Whether a line's fields are of this form."""
+        names = normalised(fields)
+        return names >= {"item", "label"} or ("label" in names and not recognise(fields))
+
+    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
+        if item.kept:  # In labels nothing is written beside a field `judge`.
+            fields = {RESERVED if key == item.kept else key: one for key, one in fields.items()}
+            item = replace(item, fields=fields)
+        shown = self._shown(item, fields)
+        gold = answer_of(self._content(fields, "gold"), "gold")
+        if self.form.pair is not None:
+            shown, gold = _blinded(self.form.pair, shown, fields)
+        answers: dict[str, dict[str | None, str]] = defaultdict(dict)
+        for given in self._given(fields, gold):
+            answer = self._answer(given)
+            if answer is None:
+                continue
+            who = None if given.annotator is None else _names(given.annotator)
+            if given.annotator is not None and who is None:
+                raise LabelError("field 'annotator' is empty beside a label", "annotator")
+            answers[given.question][who] = answer
+        if gold is not None:
+            answers[UNNAMED][None] = gold
+        if not answers:
+            return
+        record = self._record(item, fields, shown)
+        check, group = (scalar_text(self._content(fields, role)) for role in ("check", "group"))
+        for question, people in answers.items():
+            about = question if question != UNNAMED else check or self.check or UNNAMED
+            named = tuple(Annotation(who, one, group) for who, one in people.items() if who)
+            slices = slices_of(shown)
+            yield LabelledItem(record, about, shown, 0, people.get(None), named, slices)
+
+    def rest(self) -> Iterator[LabelledItem]:
+        found = [*super().rest()]
+        # The only question of a file needs no name.
+        alone = self.form.given is not None and len({one.check for one in found}) == 1
+        yield from (replace(one, check=self.check or UNNAMED) if alone else one for one in found)
+
+    def _column(self, fields: Mapping[str, Any], role: str) -> str | None:
+        """The column of a role; None where the line has none."""
+        if role in self.columns:
+            return self.columns[role]
+        own: Any = getattr(self.form, role, "")
+        if self.form is TABLE and role in ROLES:
+            return keys_of(_NAMES, fields).get(role)
+        names = own if isinstance(own, tuple) else (own,)
+        return next((name for name in names if fields.get(name) not in (None, "")), None)
+
+    def _content(self, fields: Mapping[str, Any], role: str) -> Any:
+        column = self._column(fields, role)
+        own = column in fields and role not in self.columns
+        content = None if column is None else fields[column] if own else _at(fields, column)
+        return None if content == "" else content
+
+    def _given(self, fields: Mapping[str, Any], gold: str | None) -> Iterator[Given]:
+        """The answers of a line; without an annotator those that are gold."""
+        named = self.columns.get("label")
+        several = self.columns.get("annotators", "")
+        columns = several.split(JOIN) if several else list(self.form.annotators)
+        if columns and named is None:
+            for column in columns:
+                if several or column in fields:
+                    yield Given(column, UNNAMED, _at(fields, column))
+        elif self.form.pair is not None:
+            return
+        elif self.form.given is not None:
+            for one in self.form.given(fields):
+                if named in (None, one.question):
+                    yield one if named is None else one._replace(question=UNNAMED)
+        else:
+            if not self.form.label and named is None:
+                names = clip([*fields], 300)
+                raise UsageError(f"name the column of the labels, --map label=COLUMN: {names}")
+            who = self._content(fields, "annotator")
+            missing = who is None and (gold is not None or self._column(fields, "annotator"))
+            counts = all(fields.get(key) == one for key, one in self.form.counts.items())
+            label = self._content(fields, "label") if counts else NO_LABEL
+            yield Given("" if missing else who, UNNAMED, label)
+
+    def _answer(self, given: Given) -> str | None:
+        """The answer that a label means; LabelError where it means none in this form."""
+        content, form = given.answer, self.form
+        if isinstance(content, list):
+            parts = [answer_of(part, "label") for part in content]
+            return SEVERAL.join(part for part in parts if part) or None
+        answer = answer_of(content, "label")
+        if answer is None or "label" in self.columns or "annotators" in self.columns:
+            return answer
+        if form.middle is not None and isinstance(content, int | float):
+            side = "middle" if content in (0, form.middle) else "above"
+            return form.answers["below" if 0 < content < form.middle else side]
+        return one_of(content, form.answers, form.label) if form.answers else answer
+
+    def _record(self, item: Item, fields: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+        column = self.columns.get("item") or self.form.item
+        if not column and self.form is not TABLE:
+            return content_hash(shown)[:12]
+        if not column:
+            ids = [key for role in ("item", "id") for key in fields if normalise(key) == role]
+            if not ids and self._column(fields, "annotator") is not None:
+                names = clip([*fields], 300)
+                raise UsageError(f"name the columns of the item, --map item=A+B: {names}")
+            if not ids:
+                return self.record(item)
+            column = ids[0]
+        try:
+            parts = [_at(fields, column)]
+        except LabelError:
+            parts = [_at(fields, part) for part in column.split(JOIN)]
+        named = [id_text(part, column) for part in parts]
+        if None in named:
+            raise LabelError(f"field {column!r} is empty", column)
+        return JOIN.join(part for part in named if part)
+
+    def _shown(self, item: Item, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """What a judge may see of a line: none of the labels."""
+        form = self.form
+        renamed = {name: _at(fields, path) for name, path in item.columns.items()}
+        if form.shown is not None:
+            there = {name: at(fields, path) for name, path in form.shown.items() if path in fields}
+            return there | renamed
+        if form.within:
+            content = fields[form.within]
+            return (dict(content) if isinstance(content, dict) else {}) | renamed
+        roles = [self._column(fields, role) or "" for role in ROLES]
+        used = {*roles, *(part for role in roles for part in role.split(JOIN)), *self.hidden}
+        used -= {self.columns.get("item", "")} if JOIN in self.columns.get("item", "") else set()
+        used |= {RESERVED, *(key for key in fields if form is TABLE and normalise(key) in ROLES)}
+        used |= {key for key in fields if re.fullmatch(form.hidden, key)}
+        shown = {key: one for key, one in item.shown.items() if key not in used}
+        for path in used - fields.keys():
+            shown = _without(shown, path)
+        return shown
+
+
+def _without(fields: dict[str, Any], path: str) -> dict[str, Any]:
+    """The fields without what lies at a path into an object."""
+    head, _, rest = path.partition(".")
+    if not rest or not isinstance(fields.get(head), dict):
+        return {key: one for key, one in fields.items() if key != path}
+    return fields | {head: _without(fields[head], rest)}
+
+
+def _at(fields: Mapping[str, Any], column: str) -> Any:
+    try:
+        return at(fields, column)
+    except KeyError:
+        names = clip([*fields], 300)
+        told = f"the record has no field {column!r}, its fields are {names}"
+        raise LabelError(told, column) from None
+
+
+def _names(who: object) -> str | None:
+    """An annotator's name; judges of MT-Bench may be a list of a model and its prompt."""
+    if isinstance(who, list):
+        return JOIN.join(filter(None, (id_text(part, "annotator") for part in who))) or None
+    return id_text(who, "annotator")
+
+
+def _blinded(
+    pair: tuple[str, str], shown: dict[str, Any], fields: Mapping[str, Any]
+) -> tuple[dict[str, Any], str]:
+    """The pair's two texts in an order that the content alone decides, and the better one's name:
+    where the better one always stood first, its place would be the answer."""
+    better = int(content_hash({key: fields[key] for key in pair}), 16) % 2
+    texts = (
+        (fields[pair[0]], fields[pair[1]]) if better == 0 else (fields[pair[1]], fields[pair[0]])
+    )
+    return shown | dict(zip(_PAIR, texts, strict=True)), _PAIR[better]
