@@ -51,9 +51,9 @@ class _Rule:
     def winner(self, answers: Sequence[str]) -> str | None:
         """The majority's answer; several, where annotators may give several; None: Diverge."""
         several = any(SEVERAL in answer for answer in answers)
-        won = majorities([{*answer.split(SEVERAL)} for answer in answers], self.threshold)
-        won = [answer for answer in won if answer not in self.opt_outs]
-        return SEVERAL.join(won) or None if several or len(won) == 1 else None
+        winners = majorities([{*answer.split(SEVERAL)} for answer in answers], self.threshold)
+        winners = [answer for answer in winners if answer not in self.opt_outs]
+        return SEVERAL.join(winners) or None if several or len(winners) == 1 else None
 
 
 @dataclass(slots=True)

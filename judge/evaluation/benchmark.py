@@ -99,10 +99,10 @@ def exact(fields: Fields, answer: Any) -> float | None:
 
 def label_of(answer: Any, labels: Sequence[str]) -> str:
     """The one of `labels` that an answer spells (`judge.answers`); ValueError for none."""
-    spelt = spelt_as(answer, labels)
-    if spelt is None:
+    label = spelt_as(answer, labels)
+    if label is None:
         raise ValueError(f"{clip(answer)} is none of {', '.join(labels)}")
-    return spelt
+    return label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

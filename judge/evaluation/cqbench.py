@@ -65,7 +65,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     of is an item with its problem.
     """
     needed = {"attitude", "selection"} & set(map(task_of, choices.conditions))
-    known, stories = values_and_stories(sources, needed=bool(needed), own=True)
+    known, stories = values_and_stories(sources, needed=bool(needed), with_questions=True)
 
     def of_row(row: Row) -> Iterator[Item]:
         return _of_built(row, choices) if built_task(row.fields) else _of_row(row, known, choices)

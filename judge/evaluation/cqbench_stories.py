@@ -230,15 +230,15 @@ def questions_of(row: Row) -> tuple[str, list[dict[str, Any]]]:
     story = text_of(row.fields, _spelt(row.fields, "story")[0])
     if built_task(row.fields) == "selection":
         options = _texts(row.fields, "options")
-        gold = [_option(options, one, "values") for one in _texts(row.fields, "values")]
+        gold = [_option(options, entry, "values") for entry in _texts(row.fields, "values")]
         shared = {"setting": "single", "category": None, "story": story}
         return "selection", [{**shared, "options": options, "gold": gold}]
     key, questions = _spelt(row.fields, "questions")
-    made = []
-    for one in listed(questions, key):
-        question = object_of(one, key)
+    fields = []
+    for entry in listed(questions, key):
+        question = object_of(entry, key)
         character, options = _spelt(question, "name")[1], _texts(question, "options")
-        made.append(
+        fields.append(
             {
                 "setting": "multiple" if character else "single",
                 "category": "multiple" if character else None,
@@ -249,7 +249,7 @@ def questions_of(row: Row) -> tuple[str, list[dict[str, Any]]]:
                 "gold": _option(options, text_of(question, _spelt(question, "gold label")[0]), key),
             }
         )
-    return "attitude", made
+    return "attitude", fields
 
 
 def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
@@ -272,12 +272,12 @@ def _option(options: Sequence[str], gold: str, key: str) -> str:
 
 
 def values_and_stories(
-    sources: Sequence[str], *, needed: bool = True, own: bool = False
+    sources: Sequence[str], *, needed: bool = True, with_questions: bool = False
 ) -> tuple[ValueList | None, list[str]]:
     """The value file among the sources, and the others.
 
-    A source whose first record has `q_content` and `option` is the value file. With `own` none is
-    needed for sources of which the first record holds its own options.
+    A source whose first record has `q_content` and `option` is the value file. With
+    `with_questions` none is needed for sources of which the first record holds its own options.
 
     Raises:
         UsageError: a source cannot be read, there are several value files, none although `needed`,
@@ -285,19 +285,19 @@ def values_and_stories(
     """
     if "-" in sources:
         raise UsageError("standard input cannot be read twice, as stories are here: name a file")
-    lists, built = [], []
+    lists, question_files = [], []
     for source in sources:
         head = next((item.fields for item in read(source) if item.fields is not None), {})
         if {"qcontent", "option"} <= normalised(head):
             lists.append(source)
-        elif own and built_task(head):
-            built.append(source)
+        elif with_questions and built_task(head):
+            question_files.append(source)
     stories = [source for source in sources if source not in lists]
     if not stories:
         raise UsageError("the sources are value files only: name stories, too")
     if len(lists) > 1:
         raise UsageError(f"{', '.join(lists)}: name one value file, and the stories made of it")
-    if not lists and needed and len(built) < len(stories):
+    if not lists and needed and len(question_files) < len(stories):
         raise UsageError(
             "questions about stories need the attitudes that each statement has: name a value "
             "file (topic, q_id, q_content, option) among the sources"

@@ -98,8 +98,8 @@ def rated(benchmark: Benchmark, result: Result) -> Result:
         answer = benchmark.read(result.fields, result.answer)
         score = benchmark.score(result.fields, answer)
     except ValueError as error:
-        none = isinstance(result.answer, str) and spelling(result.answer) in NO_LABEL
-        reason = _NO_ANSWER if none else str(error)
+        empty = isinstance(result.answer, str) and spelling(result.answer) in NO_LABEL
+        reason = _NO_ANSWER if empty else str(error)
         return Result(result.fields, "unreadable", reason=reason, usage=result.usage)
     return replace(result, answer=answer, score=result.score if score is None else score)
 

@@ -105,18 +105,18 @@ def scale_alphas(
         "alpha_interval": np.broadcast_to(np.array(points) - points[0], totals.shape),
     }
     weights = resamples.weights()
-    n, paired = totals.sum(axis=1), np.maximum(raters - 1, 1)
+    n, partners = totals.sum(axis=1), np.maximum(raters - 1, 1)
     alphas = {}
     for name, place in places.items():
-        apart = np.zeros(len(totals))
+        observed = np.zeros(len(totals))
         for start in range(0, len(table), _BLOCK):
             part = slice(start, start + _BLOCK)
             sums, squares = place @ table[part].T, place**2 @ table[part].T
-            pairs = (table[part].sum(axis=1) * squares - sums**2) / paired[part]
-            apart += (weights[:, part] * pairs).sum(axis=1)
+            pairs = (table[part].sum(axis=1) * squares - sums**2) / partners[part]
+            observed += (weights[:, part] * pairs).sum(axis=1)
         expected = n * (totals * place**2).sum(axis=1) - (totals * place).sum(axis=1) ** 2
-        alike = (totals > 0).sum(axis=1) < 2
-        alphas[name] = 1 - ratio((n - 1) * apart, np.where(alike, 0.0, expected))
+        one_class = (totals > 0).sum(axis=1) < 2
+        alphas[name] = 1 - ratio((n - 1) * observed, np.where(one_class, 0.0, expected))
     n_items = int((raters > 1).sum())
     return {name: resamples.estimate(one, n=n_items, of=of) for name, one in alphas.items()}
 

@@ -70,16 +70,18 @@ class LabelledItem:
     def answered(self, answers: Collection[str] = ()) -> LabelledItem:
         """The item with its answers in the spelling of `answers` (a rubric's), without those that
         stand for no label (`NULL`) and are none of these."""
-        known = {spelling(answer): answer for answer in answers}
+        spellings = {spelling(answer): answer for answer in answers}
 
         def spelt(answer: str | None) -> str | None:
-            kept = without_no_label(answer, known) if answer is not None else None
-            return kept and SEVERAL.join(known.get(part, part) for part in kept.split(SEVERAL))
+            kept = without_no_label(answer, spellings) if answer is not None else None
+            return kept and SEVERAL.join(spellings.get(part, part) for part in kept.split(SEVERAL))
 
-        gold, given = spelt(self.gold), [(one, spelt(one.answer)) for one in self.annotations]
-        kept = tuple(replace(one, answer=answer) for one, answer in given if answer is not None)
-        left_out = len(given) - len(kept) + (self.gold != gold is None)
-        return replace(self, gold=gold, annotations=kept, left_out=left_out)
+        gold, pairs = spelt(self.gold), [(one, spelt(one.answer)) for one in self.annotations]
+        annotations = tuple(
+            replace(one, answer=answer) for one, answer in pairs if answer is not None
+        )
+        left_out = len(pairs) - len(annotations) + (self.gold != gold is None)
+        return replace(self, gold=gold, annotations=annotations, left_out=left_out)
 
     @property
     def reference(self) -> str | None:
