@@ -184,6 +184,17 @@ SETS = (
     ),
 )
 
+ELSEWHERE = (
+    DataSet(
+        "stories of another hand",
+        ("{data}/stories_other_hand/stories.jsonl",),
+        ("incorporation", "consistency", "implicitness"),
+    ),
+)
+"""Sets whose author wrote nothing that the shipped judge of the check was taught or fitted to; its
+profile is held fixed on them. For derivation, abstraction and value_extraction there is none: of
+NormAd's rows with background and value four are at hand."""
+
 
 UNITS = tuple(replace(one, checks=(check,)) for one in SETS for check in one.checks)
 """Every set with every check of its own, which are measured one by one."""

@@ -1,6 +1,7 @@
 """Makes docs/calibration.md and the profile that comes with the embedded model, by measuring.
 
     python docs/make_calibration.py [--data ../shared/data] [--only SET[:CHECK] ...]
+    python docs/make_calibration.py --elsewhere [CHECK ...]     # the shipped profile, as it is
 
 Puts the labelled fixtures and, where they are there, public data sets to the embedded local model.
 Replies come from the cache where they are in it; the first run takes some hours on two cores. What
@@ -15,25 +16,31 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from calibration_sets import UNITS, DataSet, job, key, setup_for
+from calibration_sets import ELSEWHERE, UNITS, DataSet, job, key, setup_for
 
-from judge.calibration.calibration import acalibrate
+from judge.calibration.calibration import acalibrate, untaught
+from judge.calibration.labels import Job, gather
+from judge.calibration.measures import Measures, measure
+from judge.calibration.observations import observe
 from judge.calibration.report import Calibration, CheckReport
 from judge.configuration import resolve
-from judge.profiles import JudgeProfile, Profile, shipped
+from judge.errors import UsageError
+from judge.profiles import JudgeProfile, Profile, Profiles
 from judge.run.setup import DEFAULT_MODEL, Setup
+from judge.stats.intervals import plain
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "calibration.md"
 SHIPPED = ROOT / "judge" / "profiles" / "qwen2.5-coder-1.5b.json"
 
 
-async def measure(units: Sequence[DataSet], data: Path, setup: Setup) -> dict[str, Fragment]:
+async def measures(units: Sequence[DataSet], data: Path, setup: Setup) -> dict[str, Fragment]:
     """What the page says of each unit."""
     found = {}
     for unit in units:
@@ -50,10 +57,15 @@ def fitted_to(check: str) -> list[DataSet]:
     return [unit for unit in units if unit.public] or units
 
 
+def shipped_profile() -> Profile:
+    """The profile as it stands in the package."""
+    return Profile.model_validate_json(SHIPPED.read_text("utf-8"))
+
+
 async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile:
     """A profile for each check; the one there is, unless all that it is fitted to is measured
     now."""
-    made: dict[str, JudgeProfile] = {check: one for check, (one,) in shipped().judges.items()}
+    made: dict[str, JudgeProfile] = {one.binding.check: one for one in shipped_profile().judges}
     made_by = ""
     for check in dict.fromkeys(check for unit in units for check in unit.checks):
         parts = fitted_to(check)
@@ -64,6 +76,44 @@ async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile
         (one,) = found.profile.judges
         made_by, made[check] = found.profile.made_by, one
     return Profile(made_by=made_by, judges=tuple(made[check] for check in sorted(made)))
+
+
+# ---------------------------------------------------------------- on other hands' texts
+
+
+async def elsewhere(made: Profile, checks: Sequence[str], data: Path, setup: Setup) -> Profile:
+    """The profile with what its judges of these checks measure on texts by others: as they are, on
+    a set of ELSEWHERE; or, where a judge was fitted to public sets alone, whose texts many people
+    wrote or checked, on the records that were kept apart."""
+    known = replace(setup, profiles=Profiles.of(made, None))
+    judges = {judge.binding.check: judge for judge in made.judges}
+    for check in (check for check in checks if check in judges):
+        judge, parts = judges[check], fitted_to(check)
+        units = [unit for unit in ELSEWHERE if check in unit.checks]
+        found: dict[str, Any] = {}
+        if units:
+            measures = await _as_it_is(replace(units[0], checks=(check,)), data, known)
+            found = {name: plain(getattr(measures, name)) for name in _BOTH}
+            found |= {"set": units[0].name, "labels": measures.items}
+        elif all("{data}" in source for part in parts for source in part.sources):
+            found = {name: judge.measures[name] for name in _BOTH}
+            names = ", ".join(part.name for part in parts)
+            found |= {"set": f"kept apart: {names}", "labels": judge.data.held_out}
+        judges[check] = judge.model_copy(update={"elsewhere": found})
+    return made.model_copy(update={"judges": tuple(judges.values())})
+
+
+async def _as_it_is(unit: DataSet, data: Path, setup: Setup) -> Measures:
+    (check,), sources = unit.checks, [source.format(data=data) for source in unit.sources]
+    if {*sources} & {s.format(data=data) for one in fitted_to(check) for s in one.sources}:
+        raise UsageError(f"{check} was fitted to {unit.name}")
+    (judge,) = setup.panel(check).judges
+    found, problems = gather(Job(sources, (check,), records=unit.records), setup.checks.judging)
+    items = found[check]
+    if problems or untaught([items], [judge])[0] != items:
+        raise UsageError(f"{unit.name}: some labels cannot be used, or taught the judge of {check}")
+    judged = await observe(judge, items, at_once=setup.slots)
+    return measure(judged, judge.rubric.answers)
 
 
 # ---------------------------------------------------------------- the page
@@ -145,10 +195,21 @@ def page(found: Mapping[str, Fragment], made: Profile) -> str:
         "",
         "Fitted, check by check, to one half of the public sets that have labels for it, or of our",
         "own where there is none; figures are of the other half. A check is not *asked* where the",
-        "lower end of kappa is not above 0, or where the judge is not shown to look at the field",
-        "that decides, for want of a control or because it failed: it abstains (decision 0032).",
+        "lower end of kappa is not above 0, here or on texts by others, or where the judge is not",
+        "shown to look at the field that decides, for want of a control or because it failed: it",
+        "abstains (decision 0032).",
         "",
         *_profile_table(made),
+        "",
+        "### On texts by others",
+        "",
+        "A figure on our own texts says little about yours. So where a check was fitted to these,",
+        "the same judge, as it is, was put to a set whose author wrote nothing that it was taught",
+        "or fitted to. Where it was fitted to public sets, which crowd workers wrote or people",
+        "checked, the figure is of the records that were kept apart. A check that does not hold",
+        "there, or for which there is no such set, is not asked.",
+        "",
+        *_elsewhere_table(made),
         "",
         "## What was asked, and how it was combined",
         "",
@@ -227,17 +288,37 @@ def _profile_table(shipped: Profile) -> Iterator[str]:
     )
     yield "|---|---|---|---|---|---|---|"
     for judge in shipped.judges:
-        rates, kappa = judge.rates, judge.measures["kappa"]
-        interval = (
-            "–"
-            if kappa["value"] is None or kappa["low"] is None
-            else f"{kappa['value']:.2f} ({kappa['low']:.2f} to {kappa['high']:.2f})"
-        )
+        rates = judge.rates
         yield (
             f"| {judge.binding.check} | {'no' if judge.guesses else 'yes'} "
             f"| {judge.data.fitted_on} | {judge.data.held_out} "
-            f"| {rates.passed} of {rates.passes} | {rates.failed} of {rates.fails} | {interval} |"
+            f"| {rates.passed} of {rates.passes} | {rates.failed} of {rates.fails} "
+            f"| {_interval(judge.measures['kappa'])} |"
         )
+
+
+def _elsewhere_table(shipped: Profile) -> Iterator[str]:
+    yield "| check | on | labels | kappa there | AUC there | kappa on ours | AUC on ours |"
+    yield "|---|---|---|---|---|---|---|"
+    for judge in shipped.judges:
+        if there := judge.elsewhere:
+            # Of records kept apart there is one figure, which stands in the table above.
+            apart = there["kappa"] == judge.measures["kappa"]
+            pair = [there] if apart else [there, judge.measures]
+            cells = [_interval(found[name]) for found in pair for name in _BOTH]
+            cells += ["–"] * (4 - len(cells))
+            check = judge.binding.check
+            yield f"| {check} | {there['set']} | {there['labels']} | {' | '.join(cells)} |"
+
+
+_BOTH = ("kappa", "auc")
+
+
+def _interval(found: Mapping[str, float | None]) -> str:
+    """An estimate as the profile has it."""
+    if found["value"] is None or found["low"] is None:
+        return "–"
+    return f"{found['value']:.2f} ({found['low']:.2f} to {found['high']:.2f})"
 
 
 def _questions(one: DataSet, report: CheckReport) -> Iterator[str]:
@@ -259,9 +340,16 @@ async def run(options: argparse.Namespace) -> None:
         and (options.data.is_dir() or not unit.public)
     ]
     setup = Setup.of(resolve({"model": (DEFAULT_MODEL,), "profile": "none"}))
+    checks = options.elsewhere
     try:
-        found = await measure(units, options.data, setup)
-        made = await profile(units, options.data, setup)
+        if checks is None:
+            found = await measures(units, options.data, setup)
+            made = await profile(units, options.data, setup)
+            checks = [check for unit in units for check in unit.checks]
+        else:
+            found, made = {}, shipped_profile()
+            checks = checks or [judge.binding.check for judge in made.judges]
+        made = await elsewhere(made, checks, options.data, setup)
     finally:
         await setup.aclose()
     before = kept(PAGE.read_text("utf-8")) if PAGE.exists() else {}
@@ -276,6 +364,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument(
         "--only", nargs="*", default=[], help="only these sets, or these checks of theirs"
+    )
+    parser.add_argument(
+        "--elsewhere", nargs="*", help="only the shipped judges on texts by others, of these checks"
     )
     asyncio.run(run(parser.parse_args()))
 

@@ -80,7 +80,7 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
     for check in found:
         places = (found, *further.values())
         sets, joined[check] = clustered([at[check] for at in places], judges_of[check][0].rubric)
-        for at, items in zip(places, _untaught(sets, judges_of[check]), strict=True):
+        for at, items in zip(places, untaught(sets, judges_of[check]), strict=True):
             at[check] = items
     for check, items in found.items():
         _refuse_unusable(job, judges_of[check], items)
@@ -119,7 +119,7 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
     return Calibration(tuple(job.sources), checks, profile, problems, why, left_out, no_label)
 
 
-def _untaught(
+def untaught(
     sets: Sequence[list[LabelledItem]], judges: Sequence[Judge]
 ) -> Sequence[list[LabelledItem]]:
     """The items of clusters that no judge's adapter was taught by: what was fitted never

@@ -117,7 +117,10 @@ async def _read(
     # First, because llama.cpp evaluates a state's prompt anew, and the questions go on from there.
     found = (await judge.state(subject, item.number))[0] if state else None
     chances: dict[int, Chances] = {}
-    for question in range(len(judge.rubric.methods.logprobs.questions)) if tokens else ():
+    everything = range(len(judge.rubric.methods.logprobs.questions))
+    fitted = judge.reader.combination is not None
+    questions = judge.reader.wanted(judge.rubric) if fitted else everything
+    for question in questions if tokens else ():
         # One by one: a validation asks some of them only, which the others must not spoil.
         one, _ = await judge.reading(subject, item.number, (question,))
         chances.update(one.chances if one else {})

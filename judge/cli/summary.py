@@ -63,7 +63,7 @@ def announce(settings: Settings, profiles: Profiles | None = None, *, quiet: boo
     if quiet:
         return
     own = settings.ask is not None or settings.rubric
-    trust = " where it is shown to be better than a guess (docs/calibration.md)"
+    trust = " where it is shown to be better than a guess, on texts by others too"
     if own:
         trust = "; it has not learnt this question: judge calibrate LABELS teaches it"
     tell(f"no --model named; {DEFAULT_MODEL}, a 1.5B model, judges{trust}")

@@ -127,7 +127,8 @@ class JudgeProfile(_Part):
 
     `combination` None leaves the rubric's own decision list in force. `measures` is the agreement
     that was found, as `judge calibrate` reports it; `controls` says what is left of it without the
-    field that decides (judge/calibration/controls.py).
+    field that decides (judge/calibration/controls.py). `elsewhere` has the measures of the judge as
+    it is over `sets` whose authors wrote nothing that it was taught or fitted to.
     """
 
     binding: Binding
@@ -138,18 +139,21 @@ class JudgeProfile(_Part):
     rates: Rates
     measures: Mapping[str, Any] = {}
     controls: Mapping[str, Any] = {}
+    elsewhere: Annotated[Mapping[str, Any], Field(exclude_if=operator.not_)] = {}
 
     @property
     def guesses(self) -> bool:
-        """Whether the judge is not shown to be better than a guess, and than one that may not read
-        the field that decides; without controls it is not."""
-        low = self.measures.get("kappa", {}).get("low")
-        return low is None or low <= 0 or not self.controls.get("looks", False)
+        """Whether the judge is not shown to be better than a guess, on texts by the authors of its
+        labels and by others, and than one that may not read the field that decides; what was not
+        measured is not shown."""
+        lows = [found.get("kappa", {}).get("low") for found in (self.measures, self.elsewhere)]
+        better = all(low is not None and low > 0 for low in lows)
+        return not (better and self.controls.get("looks", False))
 
     @property
     def fingerprint(self) -> str:
         """16 hex digits over all that changes a verdict or a corrected rate."""
-        plain = self.model_dump(mode="json", exclude={"measures", "controls"})
+        plain = self.model_dump(mode="json", exclude={"measures", "controls", "elsewhere"})
         plain["binding"]["identity"] = {
             name: text for name, text in self.binding.identity.items() if name not in _UNBOUND
         }

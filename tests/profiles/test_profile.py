@@ -82,7 +82,7 @@ def test_the_adapter_that_ships_is_the_one_that_was_measured(
     (known,) = shipped().judges[check]
     file = Path(str(resources.files("judge.profiles") / f"{adapter}.gguf"))
     assert known.binding.identity["adapter"] == store.hashed(file)
-    assert not known.guesses and known.data.held_out > 50
+    assert known.data.held_out > 50
     reworded = rubric.model_copy(update={"examples": ()})
     assert shipped().with_adapter(DEFAULT_MODEL, reworded) == DEFAULT_MODEL
     assert shipped().with_adapter("openai:gpt-4o", rubric) == "openai:gpt-4o"

@@ -235,7 +235,7 @@ async def test_a_judge_known_to_guess_is_not_asked_and_the_check_abstains(
 ) -> None:
     measures = {"kappa": {"low": low}}
     controls = {} if looks is None else {"field": "story", "looks": looks}
-    one = known("relevance", CHEAP, measures=measures, controls=controls)
+    one = known("relevance", CHEAP, measures=measures, elsewhere=measures, controls=controls)
     made = setup(model=(CHEAP,), check=("relevance",))
     made.profiles = Profiles.of(profile(one), None if shipped else "p.json")
     bound = made.bound("norm")
