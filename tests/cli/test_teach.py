@@ -137,7 +137,8 @@ def test_a_judge_that_reads_the_rule_is_not(monkeypatch: pytest.MonkeyPatch, typ
     def read(prompt: str) -> list[float]:
         rule = 1.0 if "always greet" in prompt else -1.0 if "always hush" in prompt else 0.0
         deed = 1.0 if "Ann greeted" in prompt else -1.0
-        return [rule * deed, rule, deed, *words(prompt)[:8]]
+        door = random.Random(max(re.findall(r"door (\d+)", prompt), default=""))
+        return [rule * deed, rule, deed, *(door.gauss() for _ in range(8))]
 
     (typed.folder / "kept.yaml").write_text(KEPT)
     kept = pairs(lambda rule, deed: "yes" if rule[0] == deed[0] else "no")
